@@ -109,6 +109,11 @@ pub(crate) enum Task {
         trace: Option<PathBuf>,
         question: Question,
     },
+    /// What keeps most of one dump.
+    Heap {
+        dump: PathBuf,
+        question: Question,
+    },
     /// Dumps of a running JVM, taken and compared.
     Hunt {
         hunt: Hunt,
@@ -171,6 +176,7 @@ impl Task {
     const fn is_written_as(&self, format: Format) -> bool {
         let is_special = match self {
             Self::Diff { .. } | Self::Hunt { .. } => !format.is_of_rows(),
+            Self::Heap { .. } => !format.is_of_rows() && !matches!(format, Format::Junit),
             Self::Sites { .. } => format.shows_stacks(),
             Self::Query { .. } => format.is_of_rows(),
             _ => false,

@@ -56,6 +56,11 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
                 let _ = writeln!(out, "{label} {}", heapdiff_report::printable(warning));
             }
         }
+        if let Report::Heap(heap) = report {
+            for warning in &heap.heap.warnings {
+                let _ = writeln!(out, "{label} {}", heapdiff_report::printable(warning));
+            }
+        }
         if let Report::Sizeof(sizeof) = report
             && let Some(finals) = sizeof.finals.as_ref().filter(|f| f.unknown_classes > 0)
         {

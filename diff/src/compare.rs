@@ -122,9 +122,12 @@ impl Comparison {
             snapshots: self.summaries.iter().map(|s| s.info.clone()).collect(),
             comparable: doubts.is_empty(),
             warnings: doubts.iter().map(ToString::to_string).collect(),
-            delta: Delta {
-                objects: difference(&figures(&|s| s.info.reachable_objects)),
-                shallow_bytes: difference(&figures(&|s| s.info.reachable_bytes)),
+            delta: match self.summaries.len() {
+                0 | 1 => Delta::default(),
+                _ => Delta {
+                    objects: difference(&figures(&|s| s.info.reachable_objects)),
+                    shallow_bytes: difference(&figures(&|s| s.info.reachable_bytes)),
+                },
             },
             explained_bytes,
             classes: self.classes(filter),
@@ -171,16 +174,14 @@ impl Comparison {
         };
         // Verdicts change the order, so more candidates are judged than are reported.
         let looked_into = filter.suspects.saturating_mul(2);
-        let mut candidates = aligned.candidates();
-        for _ in 0..CONTAINERS {
-            let judged = &candidates[..looked_into.min(candidates.len())];
-            let containers = containers::among(last, &aligned, judged);
-            if !aligned.look_through(containers) {
-                break;
-            }
-            candidates = aligned.candidates();
-        }
-        let told = self.candidates(last, filter, &aligned, candidates, looked_into);
+        let candidates = looked_through(last, &mut aligned, looked_into, Aligned::candidates);
+        let told = told(
+            (last, &self.summaries),
+            filter,
+            &aligned,
+            candidates,
+            looked_into,
+        );
         let usages = Usages::of(last);
         let mut explaining: Vec<&Candidate> = Vec::new();
         let mut suspects: Vec<(Suspect, Content, (bool, u8, i64))> = told
@@ -204,60 +205,12 @@ impl Comparison {
             .into_iter()
             .map(|(s, content, _)| (s, content))
             .unzip();
-        suspect::fold_collections(&mut suspects);
+        suspect::fold_collections(&mut suspects, suspect::grew_with_them);
         suspects.truncate(filter.suspects);
         for (suspect, rank) in suspects.iter_mut().zip(1..) {
             suspect.rank = rank;
         }
         (suspects, contents, aligned.explained(&explaining))
-    }
-
-    /// The candidates that are judged, each as a suspect without a verdict. Those whose paths end at one field are
-    /// one: all that is below a holder is its content.
-    fn candidates(
-        &self,
-        last: &Snapshot,
-        filter: &Filter<'_>,
-        aligned: &Aligned<'_>,
-        candidates: Vec<Candidate>,
-        count: usize,
-    ) -> Vec<(Candidate, Suspect)> {
-        let of = |candidate: &Candidate| {
-            suspect::of(&SuspectContext::new(
-                last,
-                &self.summaries,
-                aligned,
-                candidate,
-            ))
-        };
-        let mut told: Vec<(Candidate, Suspect)> = Vec::new();
-        let mut more: BTreeSet<usize> = BTreeSet::new();
-        for candidate in candidates {
-            if told.len() >= count {
-                break;
-            }
-            let (suspect, declaring) = of(&candidate);
-            if !(filter.classes)(&[&suspect.class, &declaring]) {
-                continue;
-            }
-            let way = way(&suspect);
-            let same = told
-                .iter()
-                .position(|t| way.is_some() && self::way(&t.1) == way);
-            match same {
-                Some(at) => {
-                    let (known, known_suspect) = &mut told[at];
-                    known.take_in(candidate, known_suspect.class == suspect.class);
-                    aligned.follow(known);
-                    more.insert(at);
-                }
-                None => told.push((candidate, suspect)),
-            }
-        }
-        for at in more {
-            told[at].1 = of(&told[at].0).0;
-        }
-        told
     }
 
     /// Adds the stacks that allocated the growth; returns what became of the first dump's samples.
@@ -279,6 +232,67 @@ impl Comparison {
         let taken = [first.info.taken_ms, last.info.taken_ms];
         allocated.survival(&last.trie, &content.last, before?, taken, &suspect.stacks)
     }
+}
+
+/// What is found where containers that the program brought along are looked through.
+pub(crate) fn looked_through<'a>(
+    last: &Snapshot,
+    aligned: &mut Aligned<'a>,
+    looked_into: usize,
+    find: impl Fn(&Aligned<'a>) -> Vec<Candidate>,
+) -> Vec<Candidate> {
+    let mut candidates = find(aligned);
+    for _ in 0..CONTAINERS {
+        let judged = &candidates[..looked_into.min(candidates.len())];
+        let containers = containers::among(last, aligned, judged);
+        if !aligned.look_through(containers) {
+            break;
+        }
+        candidates = find(aligned);
+    }
+    candidates
+}
+
+/// The candidates that are judged, each as a suspect without a verdict. Those whose paths end at one field are
+/// one: all that is below a holder is its content.
+pub(crate) fn told(
+    (last, summaries): (&Snapshot, &[Summary]),
+    filter: &Filter<'_>,
+    aligned: &Aligned<'_>,
+    candidates: Vec<Candidate>,
+    count: usize,
+) -> Vec<(Candidate, Suspect)> {
+    let of = |candidate: &Candidate| {
+        suspect::of(&SuspectContext::new(last, summaries, aligned, candidate))
+    };
+    let mut told: Vec<(Candidate, Suspect)> = Vec::new();
+    let mut more: BTreeSet<usize> = BTreeSet::new();
+    for candidate in candidates {
+        if told.len() >= count {
+            break;
+        }
+        let (suspect, declaring) = of(&candidate);
+        if !(filter.classes)(&[&suspect.class, &declaring]) {
+            continue;
+        }
+        let way = way(&suspect);
+        let same = told
+            .iter()
+            .position(|t| way.is_some() && self::way(&t.1) == way);
+        match same {
+            Some(at) => {
+                let (known, known_suspect) = &mut told[at];
+                known.take_in(candidate, known_suspect.class == suspect.class);
+                aligned.follow(known);
+                more.insert(at);
+            }
+            None => told.push((candidate, suspect)),
+        }
+    }
+    for at in more {
+        told[at].1 = of(&told[at].0).0;
+    }
+    told
 }
 
 /// What keeps a suspect alive and the references down to the field that holds it; `None` where no field does.

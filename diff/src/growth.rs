@@ -2,6 +2,7 @@
 //! while what they hold grows.
 
 mod align;
+mod largest;
 mod share;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,11 +107,12 @@ pub(crate) fn least(reachable: u64) -> u64 {
     (reachable / LEAST_PART).max(LEAST)
 }
 
-/// The last figure less the first.
+/// The last figure less the first; of one dump alone, which is set against nothing, all of it.
 pub(crate) fn difference(figures: &[u64]) -> i64 {
     match figures {
         [first, .., last] => last.cast_signed() - first.cast_signed(),
-        _ => 0,
+        [only] => only.cast_signed(),
+        [] => 0,
     }
 }
 
@@ -255,7 +257,7 @@ impl<'a> Aligned<'a> {
                 found.push(self.candidate(step, more, false));
             }
         }
-        found.extend(self.outside(&found));
+        found.extend(self.outside(&found, self.least));
         self.settle(&mut found);
         self.combine(&mut found);
         found.retain(|c| c.all_growth() >= self.least);
@@ -432,8 +434,9 @@ impl<'a> Aligned<'a> {
         (one_jvm && taken >= ENOUGH_FOR_WORK).then(|| work.collect())
     }
 
-    /// Candidates for direct buffers that are in no other candidate and whose memory outside of the heap grew.
-    fn outside(&self, found: &[Candidate]) -> Vec<Candidate> {
+    /// Candidates for direct buffers that are in no other candidate and whose memory outside of the heap grew by at
+    /// least so many bytes.
+    fn outside(&self, found: &[Candidate], least: i64) -> Vec<Candidate> {
         let trie = self.last();
         let Some(last) = self.summaries.last() else {
             return Vec::new();
@@ -444,7 +447,7 @@ impl<'a> Aligned<'a> {
             .filter(|&s| s != StepId::ROOT)
             .filter(|&s| trie.above(s).all(|a| !content.contains(&a)))
             .map(|s| self.candidate(trie[s].parent, vec![s], false))
-            .filter(|c| c.all_growth() >= self.least)
+            .filter(|c| c.all_growth() >= least)
             .collect()
     }
 
@@ -666,6 +669,11 @@ impl<'a> Aligned<'a> {
             if let Some(root) = trie.path(candidate.at).iter().position(is_node) {
                 path.truncate(root + 1);
             }
+        }
+        if self.tries.len() == 1
+            && let Some(root) = path.iter().position(|&s| self.is_root_of_tree(s))
+        {
+            path.truncate(root + 1);
         }
         path
     }

@@ -88,6 +88,7 @@ mod frame_parts;
 pub mod fuzz;
 mod gates;
 mod growth;
+mod heap;
 mod ignore;
 mod names;
 mod origin;
@@ -106,6 +107,10 @@ mod waste;
 pub use allocated::{Allocated, AllocatedLine};
 pub use compare::{Comparison, Filter};
 pub use gates::{Gates, Grave, Grown, TooMuch};
+pub use heap::{
+    Died, HeapClass, HeapCoverage, HeapOptions, HeapReport, HeapSuspect, HeapThread, HeapWaste,
+    OneDump, ThreadHold,
+};
 pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
 pub use redaction::redaction_rules;
 pub use report::{

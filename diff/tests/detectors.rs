@@ -4,7 +4,7 @@
 
 mod common;
 
-use heapdiff_diff::{Report, Suspect, Verdict};
+use heapdiff_diff::{HeapSuspect, Report, Suspect, Verdict};
 use hprof::Source;
 use testdata::writer::{self, ClassId, Elements, FieldType, HeapBuilder, Obj, Value};
 
@@ -511,4 +511,66 @@ fn what_an_array_of_listeners_holds_listens() {
     let (detector, reasons) = of("java.lang.Object");
     assert_eq!(detector, None);
     assert!(!reasons.iter().any(|r| r.contains("listener")));
+}
+
+/// What holds most of one dump alone.
+fn alone(dump: Vec<u8>) -> HeapSuspect {
+    let mut report = common::alone(Source::from_bytes(dump));
+    assert!(!report.suspects.is_empty());
+    report.suspects.swap_remove(0)
+}
+
+#[test]
+fn one_dump_alone_names_no_growth() {
+    let told = |dump: Vec<u8>, detector: &str, sentence: &str| {
+        let s = alone(dump);
+        assert_eq!(s.detector.as_deref(), Some(detector), "{s:#?}");
+        assert_eq!(s.reasons[0], sentence);
+        let grew = |r: &String| r.contains("up from") || r.contains("grew");
+        assert!(!s.reasons.iter().any(grew), "{s:#?}");
+    };
+    told(
+        deployments(40, true),
+        "class-loader",
+        "class loaders of former deployments may be kept: com.acme.web.Servlet is defined by 40 loaders of class \
+         com.acme.WebLoader",
+    );
+    told(
+        kept_in_arrays_of("java.beans.PropertyChangeListener", 1000),
+        "listener",
+        "listeners that wait to be called: com.acme.Sheet.changes holds 1,000 of class com.acme.View",
+    );
+    told(
+        two_ends("com.acme.WorkQueue", "work", ["head", "tail"], 1500),
+        "queue",
+        "elements of a queue wait to be taken out (1,499 in a com.acme.WorkQueue)",
+    );
+    told(
+        buffers(60, 0, 0),
+        "direct-buffer",
+        "direct byte buffers: 60.0 MiB outside of the heap, in 60 buffers",
+    );
+}
+
+#[test]
+fn one_dump_alone_names_what_its_heap_shows() {
+    for dump in [
+        deployments(40, false),
+        kept_in_arrays_of("java.lang.Object", 1000),
+        two_ends("com.acme.Chain", "parts", ["first", "last"], 1500),
+        keys(2000, 5000),
+    ] {
+        let s = alone(dump);
+        assert_eq!(s.detector, None, "{s:#?}");
+        let words = [
+            "class loaders of former deployments",
+            "listeners that wait to be called",
+            "elements of a queue wait",
+        ];
+        assert!(
+            !s.reasons
+                .iter()
+                .any(|r| words.iter().any(|w| r.contains(w)))
+        );
+    }
 }

@@ -307,6 +307,23 @@ fn whoever_takes_the_dump() {
     }
 }
 
+/// That the dump of an `OutOfMemoryError` alone names the thread that died, and the list that filled the heap; and that
+/// the one before names no thread.
+fn assert_died(before: &Path, last: &Path) {
+    let [before, last] = [before, last].map(|path| common::alone(Source::open(path).unwrap()));
+    assert_eq!(before.died, None);
+    let died = last.died.unwrap();
+    assert_eq!(died.thread.as_deref(), Some("main"));
+    assert!(
+        died.frames.iter().any(|f| f.starts_with("Orders.")),
+        "{died:?}"
+    );
+    assert!(!died.frames[0].contains("OutOfMemoryError"), "{died:?}");
+    let suspect = last.suspects.first().unwrap();
+    assert_eq!(suspect.holder, "Orders.open", "{suspect:#?}");
+    assert!(!suspect.stacks.is_empty(), "{suspect:#?}");
+}
+
 #[test]
 fn on_out_of_memory_error() {
     for jdk in jdks() {
@@ -319,7 +336,9 @@ fn on_out_of_memory_error() {
         target.tell("exhaust").unwrap();
         let end = target.wait_ready(2).unwrap_err().to_string();
         assert!(end.contains("OutOfMemoryError"), "{end}");
-        let report = of_files(&[&first, &dir.path().join("oome.hprof")]);
+        let last = dir.path().join("oome.hprof");
+        assert_died(&first, &last);
+        let report = of_files(&[&first, &last]);
         let suspect = report.suspects.first().unwrap();
         // The list was about to grow: local variables hold it and its array beside the static field.
         assert_eq!(suspect.holder, "Orders.open", "{}", describe(&report));

@@ -29,6 +29,30 @@ fn assert_told(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sente
     assert!(!says(&all), "{sentence}: {all:#?}");
 }
 
+/// That of one dump alone the sentence is told of something in the one heap, and of nothing in the other; and that a
+/// comparison does not say it.
+fn assert_told_alone(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sentence: &str) {
+    let alone = |heap: &dyn Fn(usize) -> App| -> Vec<String> {
+        let report = common::alone(Source::from_bytes(heap(900).heap.build()));
+        assert!(!report.suspects.is_empty(), "{report:#?}");
+        report
+            .suspects
+            .into_iter()
+            .flat_map(|s| s.reasons)
+            .collect()
+    };
+    let says = |all: &[String]| all.iter().any(|r| r.contains(sentence));
+    let all = alone(&told);
+    assert!(says(&all), "{sentence}: {all:#?}");
+    assert!(!all.iter().any(|r| r.contains("up from")), "{all:#?}");
+    let all = alone(&untold);
+    assert!(!says(&all), "{sentence}: {all:#?}");
+    let dumps = [300, 900].map(|count| Source::from_bytes(told(count).heap.build()));
+    let suspects = common::report(dumps).suspects;
+    let all: Vec<String> = suspects.into_iter().flat_map(|s| s.reasons).collect();
+    assert!(!says(&all), "{sentence}: {all:#?}");
+}
+
 /// A static field with an array of so many objects of a class.
 fn in_static(app: &mut App, (class, field): (&str, &str), of: &str, count: usize) {
     let holder = app.class(class, &[], &[field]);
@@ -75,6 +99,11 @@ fn objects_that_wait_for_their_finalizer() {
         finalizers("java.lang.Other", "main"),
         "objects wait for their finalizer: java.lang.ref.Finalizer holds each until it has run (900 objects, up from 300)",
     );
+    assert_told_alone(
+        finalizers("java.lang.ref.Finalizer", "main"),
+        finalizers("java.lang.Other", "main"),
+        "objects with a finalizer: java.lang.ref.Finalizer holds each until it has run (900 objects)",
+    );
     // Where its thread is held up is told of that thread alone.
     assert_told(
         finalizers("java.lang.ref.Finalizer", "Finalizer"),
@@ -97,6 +126,11 @@ fn cleaning_actions_that_pile_up() {
         heap("jdk.internal.Other"),
         "cleaning actions pile up: each stays until its object is unreachable and the cleaner's thread has run it (900 \
          actions, up from 300)",
+    );
+    assert_told_alone(
+        heap("jdk.internal.ref.Cleaner"),
+        heap("jdk.internal.Other"),
+        "cleaning actions that have not run: each stays until its object is unreachable",
     );
 }
 
@@ -139,6 +173,11 @@ fn tasks_of_a_scheduler() {
         tasks("com.acme.Plan", 0),
         "tasks pile up in a timer's queue (900 tasks, up from 300)",
     );
+    assert_told_alone(
+        tasks(DELAYED, 0),
+        tasks("com.acme.Plan", 0),
+        "tasks wait in a timer's queue (900 tasks)",
+    );
     for sentence in [
         "512 of 512 tasks looked at are cancelled but stay until their time comes",
         "setRemoveOnCancelPolicy(true) removes them at once",
@@ -169,6 +208,11 @@ fn tasks_that_wait_for_a_thread_of_the_pool() {
         heap("workQueue"),
         heap("workers"),
         "tasks wait for a thread of the pool: more are submitted than are run",
+    );
+    assert_told_alone(
+        heap("workQueue"),
+        heap("workers"),
+        "tasks wait for a thread of the pool (900 in a java.util.concurrent.LinkedQueue)",
     );
 }
 

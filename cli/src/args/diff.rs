@@ -15,7 +15,7 @@ use crate::job::{ClassFilter, Job, Question, Task};
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
-    /// The first heap dump (HPROF, gzipped or not)
+    /// The first heap dump (HPROF, gzipped or not), or the only one
     before: Option<PathBuf>,
     /// A dump of the same program, taken later
     after: Option<PathBuf>,
@@ -32,24 +32,39 @@ pub(super) struct DiffArgs {
 }
 
 impl DiffArgs {
+    /// Whether something is asked for that only a comparison can tell.
+    fn is_of_growth(&self) -> bool {
+        let growth = &self.growth;
+        let gates = growth.fail_on_growth.is_some() || growth.fail_on_suspect;
+        let both = matches!(growth.columns, ColumnsArg::Both);
+        gates || both || growth.ignore.is_some() || self.trace.is_some()
+    }
+
+    /// What one dump holds.
+    fn heap(self) -> Result<Job> {
+        let Some(dump) = self.before else {
+            return Err(too_few("there is no dump".to_owned()));
+        };
+        let question = self.growth.checked()?;
+        Ok(Job {
+            setup: self.common.setup(std::slice::from_ref(&dump))?,
+            task: Task::Heap { dump, question },
+        })
+    }
+
     pub(super) fn job(self) -> Result<Job> {
-        let dumps: Vec<PathBuf> = [self.before, self.after]
-            .into_iter()
-            .flatten()
-            .chain(self.later)
-            .collect();
+        let named = [&self.before, &self.after];
+        let named = named.into_iter().flatten().chain(&self.later);
+        let dumps: Vec<PathBuf> = named.cloned().collect();
         match &dumps[..] {
             [] => return Err(too_few("a diff needs two dumps".to_owned())),
-            [one] => {
+            [one] if self.is_of_growth() => {
                 let one = one.display();
-                return Err(
-                    too_few(format!("a diff needs two dumps, and {one} is only one")).with_hint(
-                        format!(
-                            "for a single dump: `heapdiff histo {one}` or `heapdiff top {one}`"
-                        ),
-                    ),
-                );
+                let message = format!("this needs two dumps, and {one} is only one");
+                return Err(too_few(message)
+                    .with_hint("gates, --ignore, --trace and --columns both are about growth"));
             }
+            [_] => return self.heap(),
             _ => {}
         }
         let question = self.growth.checked()?;

@@ -41,6 +41,7 @@ use ui::UiArgs;
 use waste::WasteArgs;
 
 const USAGE: &str = "heapdiff [OPTIONS] BEFORE AFTER [LATER]...
+       heapdiff [OPTIONS] DUMP
        heapdiff COMMAND [OPTIONS] ...";
 
 const AFTER_HELP: &str = "\
@@ -84,8 +85,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// What grew between dumps, and what holds it (the same without the word `diff`)
-    #[command(override_usage = "heapdiff [diff] [OPTIONS] BEFORE AFTER [LATER]...")]
+    /// What grew between dumps, and what holds it; of one dump what holds most (the same without the word
+    /// `diff`)
+    #[command(override_usage = "heapdiff [diff] [OPTIONS] BEFORE AFTER [LATER]...
+       heapdiff [diff] [OPTIONS] DUMP")]
     Diff(DiffArgs),
     /// Objects and bytes of each class
     Histo(HistoArgs),

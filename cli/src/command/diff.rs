@@ -19,9 +19,9 @@ use crate::index::summary;
 use crate::job::{Question, Setup};
 use crate::progress::Meter;
 
-const SUSPECTS: usize = 10;
+pub(super) const SUSPECTS: usize = 10;
 /// The most classes in text; JSON has all that changed.
-const CLASSES: usize = 15;
+pub(super) const CLASSES: usize = 15;
 
 /// Each dump is reduced to its summary; only the last stays open until the paths of what grew are looked up in it.
 pub(crate) fn run(
@@ -162,7 +162,7 @@ fn report(
 }
 
 /// Why the last dump gives no stacks: what is wrong with the agent's samples, or that there was no agent.
-fn without_sites(last: Option<&SnapshotInfo>) -> Failure {
+pub(super) fn without_sites(last: Option<&SnapshotInfo>) -> Failure {
     let fault = last.and_then(|dump| {
         let mut warnings = dump.warnings.iter();
         let fault = warnings.find(|w| w.ends_with(SITES_LEFT_OUT))?;

@@ -6,6 +6,7 @@ pub(crate) mod diff;
 mod dump_info;
 mod export;
 pub(crate) mod fleet;
+mod heap;
 mod histo;
 mod history;
 mod hunt;
@@ -50,6 +51,9 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
         } => {
             let report = diff::run(setup, dumps, trace.as_deref(), question)?;
             Ok(Report::Diff(Box::new(report)))
+        }
+        Task::Heap { dump, question } => {
+            heap::run(setup, dump, question).map(|r| Report::Heap(Box::new(r)))
         }
         Task::Hunt { hunt, question } => hunt::run(setup, hunt, question),
         Task::Count(job) => count::run(setup, job).map(Report::Count),

@@ -76,6 +76,13 @@ fn diff_holds() {
 }
 
 #[test]
+fn one_dump_holds() {
+    hold("heap", &[BEFORE]);
+    hold("heap", &["diff", SAMPLED, "--top", "2"]);
+    hold("heap", &["cut.hprof", "--include", "Shop"]);
+}
+
+#[test]
 fn sites_holds() {
     hold("sites", &["sites", SAMPLED]);
     hold(
@@ -194,6 +201,7 @@ fn a_snapshot_is_described_alike_everywhere() {
     assert!(snapshot.is_object());
     for name in [
         "diff",
+        "heap",
         "top",
         "show",
         "paths",

@@ -6,6 +6,7 @@
 //! JSON and set as text. Files stay below 10 MB: what is cut is said on the page.
 
 mod flame;
+mod heap;
 mod stacks;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use std::io::{self, Write};
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use heapdiff_diff::{Allocated, FrameParts, Report, Suspect};
+use heapdiff_diff::{Allocated, FrameParts, Report, SnapshotInfo, Suspect};
 use heapdiff_units::{counted, grouped, signed, signed_size};
 use regex::Regex;
 use serde::Serialize;
@@ -24,6 +25,7 @@ use sha2::{Digest, Sha256};
 use crate::printable::printable;
 use crate::stacks::{Names, Stacks, Step};
 
+pub(crate) use heap::render as render_heap;
 pub use stacks::{StackPage, render_stacks};
 
 /// The style of all pages: colours, light and dark, that tell kinds apart for everybody.
@@ -199,9 +201,11 @@ fn warnings(report: &Report, undecided: bool) -> Vec<String> {
 }
 
 fn layout(report: &Report) -> String {
-    let Some(last) = report.snapshots.last() else {
-        return String::new();
-    };
+    report.snapshots.last().map(layout_of).unwrap_or_default()
+}
+
+/// The JVM, what sizes rest on, and the samples of a dump.
+fn layout_of(last: &SnapshotInfo) -> String {
     let mut text = String::new();
     if let Some(jvm) = &last.jvm {
         let _ = write!(text, "JVM {}; ", printable(jvm));

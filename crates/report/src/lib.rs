@@ -13,6 +13,7 @@ mod format;
 pub mod html;
 mod json;
 pub mod junit;
+mod kept;
 pub mod markdown;
 mod model;
 pub mod pprof;

@@ -3,16 +3,19 @@
 //! What comes from the heap stands in code spans, in code blocks or in escaped HTML, so that `Map<K,V>`
 //! shows as it is and nothing in a name is markup or mentions somebody.
 
+mod heap;
+
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heapdiff_diff::{ClassGrowth, Report, Shown, Suspect, folded};
+use heapdiff_diff::{ClassGrowth, Report, Shown, Stack, Suspect, Through, folded};
 use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 
 use crate::printable::{printable, shortened};
 use crate::stacks::less;
 use crate::text::is_noted;
 use crate::verdict;
+pub(crate) use heap::render as render_heap;
 
 /// The most characters of one name.
 const NAME: usize = 200;
@@ -135,24 +138,7 @@ fn details(suspect: &Suspect, text: &mut String) {
     let _ = writeln!(text, "- kept alive by {}", code(&suspect.root));
     text.push('\n');
     block(suspect.path.iter().map(|step| named(step)).collect(), text);
-    if let Some(through) = &suspect.allocated_through {
-        let share = crate::share(through, suspect.stacks.len());
-        let _ = writeln!(
-            text,
-            "Allocated through {}: {share}.\n",
-            code(&through.frame)
-        );
-    }
-    for stack in suspect.stacks.iter().take(STACKS) {
-        // An interval that is a point is of stacks that are known of each object.
-        let basis = match stack.ci95 == [stack.estimated_bytes; 2] {
-            true => counted(stack.estimated_objects, "object"),
-            false => format!("estimated from {}", counted(stack.samples, "sample")),
-        };
-        let (bytes, class) = (Size(stack.estimated_bytes), code(&stack.class));
-        let _ = writeln!(text, "{bytes} of {class} allocated at ({basis}):\n");
-        frames(&stack.frames, text);
-    }
+    allocated_at(suspect.allocated_through.as_ref(), &suspect.stacks, text);
     if suspect.stacks.is_empty() {
         for (i, at) in suspect.allocated_at.iter().take(STACKS).enumerate() {
             let (bytes, class) = (Size(at.estimated_bytes), code(&suspect.class));
@@ -178,6 +164,28 @@ fn details(suspect: &Suspect, text: &mut String) {
         let _ = writeln!(text, "{} in other formats.\n", counted(more, "more stack"));
     }
     text.push_str("</details>\n\n");
+}
+
+/// The stacks that allocated something, the first ones.
+fn allocated_at(through: Option<&Through>, stacks: &[Stack], text: &mut String) {
+    if let Some(through) = through {
+        let share = crate::share(through, stacks.len());
+        let _ = writeln!(
+            text,
+            "Allocated through {}: {share}.\n",
+            code(&through.frame)
+        );
+    }
+    for stack in stacks.iter().take(STACKS) {
+        // An interval that is a point is of stacks that are known of each object.
+        let basis = match stack.ci95 == [stack.estimated_bytes; 2] {
+            true => counted(stack.estimated_objects, "object"),
+            false => format!("estimated from {}", counted(stack.samples, "sample")),
+        };
+        let (bytes, class) = (Size(stack.estimated_bytes), code(&stack.class));
+        let _ = writeln!(text, "{bytes} of {class} allocated at ({basis}):\n");
+        frames(&stack.frames, text);
+    }
 }
 
 fn frame(shown: &Shown<'_>) -> String {

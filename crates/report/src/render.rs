@@ -10,8 +10,8 @@ use crate::html::Context;
 use crate::junit::Checks;
 use crate::markdown::More;
 use crate::model::{
-    AllocatedReport, DiffReport, FlameReport, Graph, RecordingReport, Report, SitesReport,
-    SnapshotInfo,
+    AllocatedReport, DiffReport, FlameReport, Graph, HeapReport, RecordingReport, Report,
+    SitesReport, SnapshotInfo,
 };
 use crate::pprof::About;
 use crate::stacks::{Names, StackLine, Stacks};
@@ -34,6 +34,7 @@ pub fn render(
         Format::Json => json::render(report, out),
         _ => match report {
             Report::Diff(report) => growth(format, report, out),
+            Report::Heap(report) => heap(format, report, out),
             Report::Sites(report) => sites(format, report, out),
             Report::Allocated(report) => allocated(format, report, out),
             Report::Flame(report) => flame(format, report, out),
@@ -89,6 +90,30 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
                 focus: report.focus.as_ref(),
                 reverse: false,
                 columns: report.columns,
+            };
+            drawn.write(format, &about, out)
+        }
+    }
+}
+
+/// What one dump holds.
+fn heap(format: Format, report: &HeapReport, out: &mut dyn Write) -> io::Result<()> {
+    let heap = &report.heap;
+    match format {
+        Format::Html => html::render_heap(report, out),
+        Format::Md => {
+            let more = (report.more_suspects, report.more_classes);
+            markdown::render_heap(heap, more, out)
+        }
+        _ => {
+            let info = (&heap.snapshot).into();
+            let about = of_dump(&info, report.allocated.as_ref(), info.taken_ms);
+            let drawn = Drawn {
+                allocated: report.allocated.as_ref(),
+                measured: live(heap.snapshot.agent.is_some()),
+                focus: report.focus.as_ref(),
+                reverse: false,
+                columns: collapsed::Columns::Growth,
             };
             drawn.write(format, &about, out)
         }

@@ -2,8 +2,9 @@
 //! writes and more stacks than a small program has.
 
 use heapdiff_diff::{
-    Allocated, AllocatedLine, ClassGrowth, Coverage, Delta, Growth, LayoutInfo, Report,
-    SnapshotInfo, Stack, Suspect, Verdict,
+    Allocated, AllocatedLine, ClassGrowth, Coverage, Delta, Died, Growth, HeapClass, HeapCoverage,
+    HeapReport, HeapSuspect, HeapThread, HeapWaste, LayoutInfo, Report, SnapshotInfo, Stack,
+    Suspect, ThreadHold, Verdict,
 };
 
 /// A name that tries to break out of every format.
@@ -168,6 +169,86 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
         explained_bytes: 7 << 20,
         classes: (0..classes).map(class).collect(),
         suspects,
+    }
+}
+
+/// A report of one dump with so many suspects, and one of all else that it can have. The first suspect's names try to
+/// break out.
+#[must_use]
+pub fn heap(suspects: u32) -> HeapReport {
+    let suspect = |rank: u32| HeapSuspect {
+        rank,
+        reasons: vec![format!("held by {HOSTILE}")],
+        root: "static com.acme.Registry".to_owned(),
+        path: vec![
+            if rank == 1 {
+                HOSTILE
+            } else {
+                "com.acme.Registry.all"
+            }
+            .to_owned(),
+            "java.lang.Object[*]".to_owned(),
+        ],
+        holder: if rank == 1 {
+            HOSTILE
+        } else {
+            "com.acme.Registry.all"
+        }
+        .to_owned(),
+        class: "com.acme.Entry".to_owned(),
+        objects: 1000,
+        shallow_bytes: 24_000,
+        retained_bytes: 2 << 20,
+        detector: None,
+        holders: 1,
+        also_held_by: Vec::new(),
+        off_heap_bytes: 0,
+        stacks: vec![stack(
+            "com.acme.Main.main(Main.java:7) com.acme.Web.put(Web.java:42)",
+            1 << 20,
+            4096,
+        )],
+        coverage: HeapCoverage {
+            samples: 10,
+            sampled_bytes: 1 << 20,
+            unseen_bytes: 0,
+            unsampled_bytes: 1 << 20,
+        },
+        allocated_through: None,
+    };
+    HeapReport {
+        schema: HeapReport::SCHEMA.into(),
+        snapshot: snapshot("a.hprof", 4 << 20),
+        warnings: vec!["--include a: no class has a name that this matches".to_owned()],
+        least_bytes: (4 << 20) / 50,
+        explained_bytes: 2 << 20,
+        died: Some(Died {
+            thread: Some(HOSTILE.to_owned()),
+            frames: vec!["com.acme.Main.main(Main.java:7)".to_owned(); 12],
+        }),
+        suspects: (1..=suspects).map(suspect).collect(),
+        threads: vec![HeapThread {
+            name: Some(HOSTILE.to_owned()),
+            retained_bytes: 1 << 20,
+            local: Some(ThreadHold {
+                frame: "com.acme.Main.main(Main.java:7)".to_owned(),
+                class: "com.acme.Entry[]".to_owned(),
+                retained_bytes: 1 << 19,
+            }),
+        }],
+        waste: vec![HeapWaste {
+            kind: "duplicate_strings".into(),
+            objects: 40,
+            bytes_to_win: 4096,
+            holder: Some("com.acme.Entry.name".to_owned()),
+        }],
+        classes: vec![HeapClass {
+            class: HOSTILE.to_owned(),
+            loader: None,
+            objects: 1000,
+            shallow_bytes: 24_000,
+            retained_bytes: 2 << 20,
+        }],
     }
 }
 

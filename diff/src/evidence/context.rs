@@ -1,7 +1,9 @@
 //! A candidate with all that evidence is drawn from: the summaries of all dumps, and the last dump, open.
 
+use heapdiff_units::grouped;
 use hprof::{ClassIndex, Node, ObjectIndex, Record, Snapshot, Value};
 
+use crate::evidence::phrases;
 use crate::growth::{Aligned, Candidate};
 use crate::summary::Summary;
 use crate::summary::stats::OffHeap;
@@ -33,6 +35,19 @@ impl<'a> SuspectContext<'a> {
             aligned,
             candidate,
             steps: aligned.last().path(candidate.named),
+        }
+    }
+
+    /// Whether there is one dump alone, so that nothing is known to have grown.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.summaries.len() == 1
+    }
+
+    /// How a number of things changed; of one dump alone how many there are.
+    pub(crate) fn changed(&self, first: u64, last: u64, what: &str) -> String {
+        match self.is_alone() {
+            true => format!("{} {what}", grouped(last)),
+            false => phrases::changed(first, last, what),
         }
     }
 
@@ -95,21 +110,21 @@ impl<'a> SuspectContext<'a> {
         self.aligned.figures(step, |s| s.objects)
     }
 
-    /// Objects of a step in the first dump and in the last.
+    /// Objects of a step in the first dump and in the last; of one dump alone none and all.
     pub(crate) fn ends(&self, step: StepId) -> (u64, u64) {
-        let all = self.objects(step);
-        match (all.first(), all.last()) {
-            (Some(&first), Some(&last)) => (first, last),
-            _ => (0, 0),
+        match self.objects(step)[..] {
+            [first, .., last] => (first, last),
+            [only] => (0, only),
+            [] => (0, 0),
         }
     }
 
-    /// The candidate's off-heap figures in the first dump and in the last.
+    /// The candidate's off-heap figures in the first dump and in the last; of one dump alone none and all.
     pub(crate) fn off_heap(&self) -> (OffHeap, OffHeap) {
-        let all = &self.candidate.off_heap;
-        match (all.first(), all.last()) {
-            (Some(&first), Some(&last)) => (first, last),
-            _ => (OffHeap::default(), OffHeap::default()),
+        match self.candidate.off_heap[..] {
+            [first, .., last] => (first, last),
+            [only] => (OffHeap::default(), only),
+            [] => (OffHeap::default(), OffHeap::default()),
         }
     }
 

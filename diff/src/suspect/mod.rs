@@ -1,6 +1,7 @@
 //! Suspects: a candidate as the report shows it, with path, figures, verdict and reasons.
 
 pub(crate) mod containers;
+mod held;
 mod resolved_paths;
 mod shared_paths;
 mod titles;
@@ -23,6 +24,7 @@ use crate::names::{self, LabelKind};
 use crate::report::{Coverage, Growth, Suspect, Verdict};
 use crate::trie::StepId;
 use heapdiff_trend::Course;
+pub(crate) use held::with_them;
 
 /// A suspect with path and figures but without a verdict, and the class that declares its holder.
 pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
@@ -44,8 +46,14 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
         (None, None) => text(trie[StepId::ROOT].via),
     };
-    let mut reasons = vec![structure(context)];
-    reasons.extend(spread(context));
+    let mut reasons = match context.is_alone() {
+        true => held::reasons(context, spread_over(context)),
+        false => {
+            let mut reasons = vec![structure(context)];
+            reasons.extend(spread(context));
+            reasons
+        }
+    };
     // Steps that several paths lead to. Those above the class with the static field do not matter.
     let mut shared_steps: Vec<usize> = (0..steps.len())
         .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
@@ -197,8 +205,8 @@ pub(crate) fn judge(
 }
 
 /// Removes suspects that are only the collections (their nodes, keys and tables) through which several fields
-/// hold another suspect's objects; the other suspect's reasons mention them.
-pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>) {
+/// hold another suspect's objects; the other suspect's reasons mention them, in the words of `mention`.
+pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>, mention: impl Fn(&Suspect) -> String) {
     // The largest first, whatever its rank: what holds objects may look more like a leak than they do.
     let mut order: Vec<usize> = (0..suspects.len()).collect();
     order.sort_by_key(|&i| Reverse(suspects[i].growth.retained_bytes));
@@ -211,11 +219,7 @@ pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>) {
             .min();
         match owner {
             Some(of) => {
-                let sentence = format!(
-                    "the collection in {} grew with them, by {}",
-                    suspects[i].holder,
-                    grown(suspects[i].growth.retained_bytes)
-                );
+                let sentence = mention(&suspects[i]);
                 suspects[of].reasons.push(sentence);
             }
             None => kept.push(i),
@@ -223,6 +227,15 @@ pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>) {
     }
     let mut at = 0..;
     suspects.retain(|_| at.next().is_some_and(|i| kept.contains(&i)));
+}
+
+/// The sentence for a collection that grew with what it holds.
+pub(crate) fn grew_with_them(collection: &Suspect) -> String {
+    format!(
+        "the collection in {} grew with them, by {}",
+        collection.holder,
+        grown(collection.growth.retained_bytes)
+    )
 }
 
 /// Whether a suspect, which is no larger, is but the collection in which a field holds another's objects.
@@ -299,7 +312,8 @@ fn shared_holders(
         path.iter().find(|l| is_named(l))?;
         Some(SharedHolder {
             name: growth::holder(path)?,
-            grew: grew(context, parent, path),
+            // Of one dump alone none is told from the others by that.
+            grew: context.is_alone() || grew(context, parent, path),
         })
     };
     found.iter().filter_map(holder).collect()
@@ -381,10 +395,35 @@ fn spread_over(context: &SuspectContext<'_>) -> StepId {
     }
 }
 
+/// From so many holders on it is said that there are many.
+const MANY: u64 = 8;
+
+/// The class of a step's objects; for an array that of the list that has it, which says more.
+fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
+    let mut above = context.trie().above(at);
+    let of = above
+        .find(|&s| s == StepId::ROOT || !context.class(s).ends_with("[]"))
+        .filter(|&s| s != StepId::ROOT);
+    context.class(of.unwrap_or(at))
+}
+
+/// The sentence for many holders one of which holds most; `None` where none does.
+fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<String> {
+    let step = &context.trie()[at];
+    // The largest are the ones that a step keeps.
+    let largest = step.samples.iter();
+    let largest = largest.filter_map(|&m| context.snapshot.retained_bytes(m));
+    (largest.max().unwrap_or(0) > step.retained_bytes / 2).then(|| {
+        format!(
+            "one of {} objects of class {} holds most of it",
+            grouped(step.objects),
+            class_of_holders(context, at)
+        )
+    })
+}
+
 /// The sentence that says how growth is spread over many holders; `None` for few.
 fn spread(context: &SuspectContext<'_>) -> Option<String> {
-    const MANY: u64 = 8;
-    let trie = context.trie();
     let at = spread_over(context);
     let (before, count) = match at {
         StepId::ROOT => (0, 1),
@@ -393,24 +432,10 @@ fn spread(context: &SuspectContext<'_>) -> Option<String> {
     if count < MANY {
         return None;
     }
-    // A list says more than its array.
-    let of = trie
-        .above(at)
-        .find(|&s| s == StepId::ROOT || !context.class(s).ends_with("[]"))
-        .filter(|&s| s != StepId::ROOT)
-        .unwrap_or(at);
-    let class = context.class(of);
-    // The largest are the ones that a step keeps.
-    let kept = trie[at].samples.iter();
-    let largest = kept
-        .filter_map(|&m| context.snapshot.retained_bytes(m))
-        .max();
-    if largest.unwrap_or(0) > trie[at].retained_bytes / 2 {
-        return Some(format!(
-            "one of {} objects of class {class} holds most of it",
-            grouped(count)
-        ));
+    if let Some(one) = mostly_one(context, at) {
+        return Some(one);
     }
+    let class = class_of_holders(context, at);
     let [first, .., last] = &context.candidate.retained[..] else {
         return None;
     };
@@ -490,7 +515,7 @@ mod tests {
     }
 
     /// A suspect that grew by so many objects and bytes, which another field holds as well.
-    fn suspect(holder: &str, class: &str, also: &[&str], growth: (i64, i64)) -> Suspect {
+    pub(super) fn suspect(holder: &str, class: &str, also: &[&str], growth: (i64, i64)) -> Suspect {
         Suspect {
             rank: 0,
             verdict: Verdict::Growth,
@@ -533,7 +558,7 @@ mod tests {
         let waiting = || suspect("A.queue", "a.Task", &["B.all"], (5000, 9_000_000));
         let nodes = |objects| suspect("B.all", NODE, &[], (objects, 160_000));
         let folded = |mut all: Vec<Suspect>| {
-            fold_collections(&mut all);
+            fold_collections(&mut all, grew_with_them);
             let of = |s: Suspect| (s.holder, s.reasons.join(""));
             all.into_iter().map(of).collect::<Vec<_>>()
         };

@@ -40,13 +40,19 @@ pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title
         .and_then(|at| frame(context, at))
 }
 
-/// The name of a thread, where one thread alone is a step.
+/// The name of a thread, where one thread alone is a step; in one dump alone where one holds most of it.
 pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     let &step = context.steps.first()?;
-    if !context.is_kind(step, "java.lang.Thread") || context.trie()[step].objects != 1 {
+    let of = &context.trie()[step];
+    let largest = || {
+        let bytes = context.snapshot.retained_bytes(*of.samples.first()?);
+        bytes.filter(|&bytes| bytes > of.retained_bytes / 2)
+    };
+    let is_one = of.objects == 1 || context.is_alone() && largest().is_some();
+    if !context.is_kind(step, "java.lang.Thread") || !is_one {
         return None;
     }
-    let names = context.field(&context.trie()[step].samples, "name");
+    let names = context.field(&of.samples, "name");
     let name = names.into_iter().next()??;
     context.snapshot.strings(&[name], 100).pop()?
 }

@@ -6,7 +6,7 @@ mod redacted;
 
 use std::path::Path;
 
-use heapdiff_diff::{Comparison, Filter, Report, Summary};
+use heapdiff_diff::{Comparison, Filter, HeapOptions, HeapReport, OneDump, Report, Summary};
 use hprof::{Options, Silent, Snapshot, Source};
 
 /// What grew between dumps, oldest first.
@@ -55,4 +55,18 @@ fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> 
         suspects: 10,
     };
     comparison.report(&last.unwrap(), &filter).unwrap()
+}
+
+/// What one dump alone holds.
+#[allow(dead_code, reason = "most tests are of comparisons")]
+pub(crate) fn alone(source: Source) -> HeapReport {
+    let options = Options {
+        holders: true,
+        ..Options::default()
+    };
+    let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
+    let summary = Summary::new(&snapshot, "a.hprof".to_owned()).unwrap();
+    let options = HeapOptions { waste: true };
+    let one = OneDump::of(&summary, &snapshot, &Filter::default(), options, &Silent);
+    one.unwrap().report
 }

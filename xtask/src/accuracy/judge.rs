@@ -4,9 +4,9 @@ use std::fmt;
 
 use anyhow::Result;
 use testdata::jvm::Jdk;
-use testdata::scenarios::{Expected, Mode, Scenario};
+use testdata::scenarios::{Expected, Scenario};
 
-use super::report::{Report, Suspect};
+use super::report::{OneDump, Report, Suspect};
 use super::subject::{Subject, Tools};
 
 /// Suspects of a report that a failure shows.
@@ -56,6 +56,8 @@ pub(super) struct Found {
     pub(super) verdict: Option<String>,
     /// By which name three dumps were called.
     pub(super) detector: Option<String>,
+    /// The expected holder's place among the suspects of the last dump alone, as `place`.
+    pub(super) alone: Option<usize>,
     /// Suspects of three dumps that were not expected and are taken for leaks or growth.
     pub(super) beside: usize,
     /// What was found, where that is not what was expected.
@@ -91,16 +93,16 @@ fn outcome(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Result<Outcome> {
     Ok(match subject {
         Subject::Leak(scenario) if !scenario.runs_on(jdk) => Outcome::NotApplicable(scenario.since),
         Subject::Leak(scenario) => {
-            let reports = tools.scenario(jdk, scenario, Mode::Leak)?;
+            let (reports, one) = tools.leak(jdk, scenario)?;
             // The first of the two is of two dumps.
             let judged = scenario.dumps - 2..;
             let mut twin = Quiet::default();
             for _ in 0..tools.repeat {
-                let reports = tools.scenario(jdk, scenario, Mode::Fixed)?;
+                let reports = tools.twin(jdk, scenario)?;
                 twin.add(&reports[judged.clone()], &["cache", "warmup"]);
             }
             Outcome::Leak {
-                leaks: leaks(scenario, &reports[judged]),
+                leaks: leaks(scenario, &reports[judged], &one),
                 twin,
             }
         }
@@ -121,17 +123,20 @@ struct Listed<'a> {
     suspects: Vec<&'a Suspect>,
 }
 
-fn leaks(scenario: &Scenario, reports: &[Report]) -> Vec<Found> {
+fn leaks(scenario: &Scenario, reports: &[Report], alone: &OneDump) -> Vec<Found> {
     let all: Vec<Expected> = scenario.expected().collect();
     let one = |at: usize| {
         let others = || all.iter().enumerate().filter(move |(i, _)| *i != at);
-        let is_other = |suspect: &Suspect| others().any(|(_, e)| e.accepts_holder(&suspect.holder));
+        let is_of_other = |holder: &str| others().any(|(_, e)| e.accepts_holder(holder));
+        let is_other = |suspect: &Suspect| is_of_other(&suspect.holder);
         let list = reports.iter().map(|report| Listed {
             dumps: report.snapshots.len(),
             suspects: report.suspects.iter().filter(|s| !is_other(s)).collect(),
         });
         let lists: Vec<Listed<'_>> = list.collect();
-        found(&all[at], &lists)
+        let mut found = found(&all[at], &lists);
+        found.look_at(alone, &is_of_other);
+        found
     };
     (0..all.len()).map(one).collect()
 }
@@ -168,6 +173,7 @@ fn found(expected: &Expected, lists: &[Listed<'_>]) -> Found {
         alarm: told(&Suspect::is_alarm),
         verdict: named.map(|s| s.verdict.clone()),
         detector: named.and_then(|s| s.detector.clone()),
+        alone: None,
         beside: last.iter().filter(|s| s.is_alarm() && !right(s)).count(),
         faults: Vec::new(),
     };
@@ -182,6 +188,30 @@ impl Found {
 
     pub(super) fn is_among_three(&self) -> bool {
         self.place.is_some_and(|place| place <= 3)
+    }
+
+    /// Whether the last dump alone names the holder among the first three.
+    pub(super) fn is_among_three_alone(&self) -> bool {
+        self.alone.is_some_and(|place| place <= 3)
+    }
+
+    /// Looks for the holder among what holds most of one dump.
+    fn look_at(&mut self, alone: &OneDump, is_of_other: &dyn Fn(&str) -> bool) {
+        let listed: Vec<_> = alone
+            .suspects
+            .iter()
+            .filter(|s| !is_of_other(&s.holder))
+            .collect();
+        let right = |holder: &str| self.expected.accepts_holder(holder);
+        self.alone = listed
+            .iter()
+            .position(|s| right(&s.holder))
+            .map(|at| at + 1);
+        if !self.is_among_three_alone() {
+            let all: Vec<String> = listed.iter().take(SHOWN).map(ToString::to_string).collect();
+            self.faults
+                .push(format!("one dump alone: {}", some(&all.join("; "))));
+        }
     }
 
     pub(super) fn detector_is_right(&self) -> bool {
@@ -348,6 +378,8 @@ pub(super) struct Totals {
     pub(super) counted: usize,
     pub(super) verdict: Share,
     pub(super) detector: Share,
+    /// Leaks whose holder the last dump alone names among the first three.
+    pub(super) one_dump: Share,
     /// Leaks beside which nothing else is taken for a leak or for growth.
     pub(super) alone: Share,
     pub(super) alarms: usize,
@@ -378,6 +410,7 @@ impl Totals {
                         totals.counted += usize::from(leak.is_counted);
                         totals.verdict.count(leak.alarm);
                         totals.detector.count(leak.detector_is_right());
+                        totals.one_dump.count(leak.is_among_three_alone());
                         totals.alone.count(leak.beside == 0);
                     }
                     twin
@@ -393,7 +426,7 @@ impl Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accuracy::report::Stack;
+    use crate::accuracy::report::{Holder, Stack};
     use serde::de::IgnoredAny;
     use testdata::scenarios::SESSION_REGISTRY;
 
@@ -423,7 +456,37 @@ mod tests {
 
     fn judged(suspects: [Vec<Suspect>; 2]) -> Found {
         let reports = reports(suspects);
-        leaks(&SESSION_REGISTRY, &reports).remove(0)
+        leaks(
+            &SESSION_REGISTRY,
+            &reports,
+            &one_dump(&["Other.list", RIGHT]),
+        )
+        .remove(0)
+    }
+
+    fn one_dump(holders: &[&str]) -> OneDump {
+        let of = |holder: &&str| Holder {
+            holder: (*holder).to_owned(),
+            class: "a.B".to_owned(),
+            retained_bytes: 7,
+        };
+        OneDump {
+            suspects: holders.iter().map(of).collect(),
+        }
+    }
+
+    #[test]
+    fn one_dump_alone_is_held_to_the_first_three() {
+        let told = |holders: &[&str]| {
+            let lists = reports([vec![suspect(RIGHT, "leak")], vec![suspect(RIGHT, "leak")]]);
+            let found = leaks(&SESSION_REGISTRY, &lists, &one_dump(holders)).remove(0);
+            (found.alone, found.is_among_three_alone(), found.faults)
+        };
+        assert_eq!(told(&["A.a", RIGHT]), (Some(2), true, Vec::new()));
+        let fourth = told(&["A.a", "B.b", "C.c", RIGHT]);
+        assert_eq!((fourth.0, fourth.1), (Some(4), false));
+        assert!(fourth.2[0].starts_with("one dump alone: A.a holds a.B 7; B.b"));
+        assert_eq!(told(&[]).2, ["one dump alone: nothing"]);
     }
 
     #[test]

@@ -16,6 +16,37 @@ pub(super) struct Report {
     pub(super) suspects: Vec<Suspect>,
 }
 
+/// What holds most of one dump alone.
+#[derive(Debug, Deserialize)]
+pub(super) struct OneDump {
+    pub(super) suspects: Vec<Holder>,
+}
+
+/// A suspect of one dump.
+#[derive(Debug, Deserialize)]
+pub(super) struct Holder {
+    pub(super) holder: String,
+    pub(super) class: String,
+    pub(super) retained_bytes: u64,
+}
+
+impl OneDump {
+    pub(super) fn read(file: &Path) -> Result<Self> {
+        let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{} is no report", file.display()))
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} holds {} {}",
+            self.holder, self.class, self.retained_bytes
+        )
+    }
+}
+
 /// A suspect.
 #[derive(Debug, Deserialize)]
 pub(super) struct Suspect {

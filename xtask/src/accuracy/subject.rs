@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 use testdata::scenarios::{self, CONTROL_PHASES, Control, Dumped, Mode, PHASES, Scenario};
 
-use super::report::Report;
+use super::report::{OneDump, Report};
 
 /// How long a phase, or a dump, may take on a machine that is busy.
 const TIMEOUT: Duration = Duration::from_secs(240);
@@ -64,17 +64,31 @@ pub(super) struct Tools<'a> {
 }
 
 impl Tools<'_> {
-    /// Reports of a scenario's first two dumps and of all three.
-    pub(super) fn scenario(
+    /// Reports of a leaking scenario's first two dumps and of all three, and of the last alone.
+    pub(super) fn leak(&self, jdk: &Jdk, scenario: &Scenario) -> Result<([Report; 2], OneDump)> {
+        let (dumps, folder) = self.dumped(jdk, scenario, Mode::Leak)?;
+        let last = dumps.last().context("no dumps")?;
+        let one = OneDump::read(&self.written(std::slice::from_ref(last), &folder)?)?;
+        Ok((self.reports(&dumps, &folder)?, one))
+    }
+
+    /// Reports of a fixed scenario's first two dumps and of all three.
+    pub(super) fn twin(&self, jdk: &Jdk, scenario: &Scenario) -> Result<[Report; 2]> {
+        let (dumps, folder) = self.dumped(jdk, scenario, Mode::Fixed)?;
+        self.reports(&dumps, &folder)
+    }
+
+    /// A scenario's dumps, and the folder that they are in.
+    fn dumped(
         &self,
         jdk: &Jdk,
         scenario: &Scenario,
         mode: Mode,
-    ) -> Result<[Report; 2]> {
+    ) -> Result<(Vec<PathBuf>, PathBuf)> {
         let name = format!("{}-{}", scenario.name, mode.argument());
         let folder = self.folder(&name, jdk)?;
         let launch = scenario.launch(jdk, mode)?;
-        self.reports(&self.dumps(launch, PHASES, &folder)?, &folder)
+        Ok((self.dumps(launch, PHASES, &folder)?, folder))
     }
 
     /// Reports of a control's first three dumps and of all four.
@@ -155,6 +169,11 @@ impl Tools<'_> {
     }
 
     fn report(&self, dumps: &[PathBuf], folder: &Path) -> Result<Report> {
+        Report::read(&self.written(dumps, folder)?)
+    }
+
+    /// The file with the report of these dumps.
+    fn written(&self, dumps: &[PathBuf], folder: &Path) -> Result<PathBuf> {
         let file = folder.join(format!("{}.json", dumps.len()));
         let output = Command::new(self.heapdiff)
             .arg("diff")
@@ -171,6 +190,6 @@ impl Tools<'_> {
             output.status,
             String::from_utf8_lossy(&output.stderr)
         );
-        Report::read(&file)
+        Ok(file)
     }
 }

@@ -22,6 +22,7 @@ pub(super) fn of(
          First, among three: the holder's place among the suspects, in the reports of two dumps and of three\n\
          alike, or of three where it takes three to tell. Best holder: where several fields would be right, the\n\
          one that helps most. The verdict has to be leak or growth in both; shown are verdict and name of three.\n\
+         One dump: the same holder's place in the report of the last dump alone.\n\
          Beside: other suspects of three dumps taken for leaks or growth. Alarms: suspects taken for leaks or\n\
          growth where nothing leaks, in the fixed twin (two dumps, and three) or in a control (three dumps, and\n\
          four).\n\n",
@@ -29,8 +30,8 @@ pub(super) fn of(
     );
     sums(&mut text, totals)?;
     text.push_str(
-        "\n## Leaks\n\n| scenario | JDK | holder first | among three | best holder | class | stack first | verdict | name | beside | alarms |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|\n",
+        "\n## Leaks\n\n| scenario | JDK | holder first | among three | best holder | class | stack first | verdict | name | one dump | beside | alarms |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for judgement in judgements {
         match &judgement.outcome {
@@ -45,12 +46,12 @@ pub(super) fn of(
             }
             Outcome::NotApplicable(since) => writeln!(
                 text,
-                "| {} | {} | needs JDK {since} | | | | | | | | |",
+                "| {} | {} | needs JDK {since} | | | | | | | | | |",
                 judgement.name, judgement.jdk
             )?,
             Outcome::Failed(_) => writeln!(
                 text,
-                "| {} | {} | could not be run | | | | | | | | |",
+                "| {} | {} | could not be run | | | | | | | | | |",
                 judgement.name, judgement.jdk
             )?,
             Outcome::Control(_) => {}
@@ -90,6 +91,10 @@ fn sums(text: &mut String, totals: &Totals) -> Result<()> {
         ("stack first", totals.stack_first),
         ("verdict", totals.verdict),
         ("name", totals.detector),
+        (
+            "holder among three, of the last dump alone",
+            totals.one_dump,
+        ),
         ("nothing beside", totals.alone),
         (
             "runs of fixed twins and controls without alarm",
@@ -123,12 +128,13 @@ fn row(text: &mut String, name: &str, jdk: u32, leak: &Found, twin: &Quiet) -> R
     };
     writeln!(
         text,
-        "| {name} | {jdk} | {} | {} | {} | {} | {} | {verdict} | {detector} | {} | {} |",
+        "| {name} | {jdk} | {} | {} | {} | {} | {} | {verdict} | {detector} | {} | {} | {} |",
         mark(leak.is_first()),
         mark(leak.is_among_three()),
         mark(leak.best),
         mark(leak.class),
         mark(leak.stack),
+        leak.alone.map_or("-".to_owned(), |place| place.to_string()),
         leak.beside,
         twin.alarms.len()
     )?;

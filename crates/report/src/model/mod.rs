@@ -3,6 +3,7 @@
 
 mod count;
 mod flame;
+mod heap;
 mod histo;
 mod paths;
 mod query;
@@ -28,6 +29,7 @@ pub use count::{
     LineDisagreement,
 };
 pub use flame::{FlameReport, Graph};
+pub use heap::HeapReport;
 pub use histo::{ClassRow, HistoReport, HistoTotals};
 pub use paths::{Hidden, PathLine, PathsReport};
 pub use query::{ExportReport, ExportedFile, QueryReport};
@@ -63,6 +65,8 @@ pub use waste::WasteReport;
 pub enum Report {
     /// What grew between dumps.
     Diff(Box<DiffReport>),
+    /// What keeps most of one dump.
+    Heap(Box<HeapReport>),
     /// Objects and bytes of each class.
     Histo(HistoReport),
     /// The objects that retain most.
@@ -165,6 +169,7 @@ impl Report {
     pub fn conditions(&self) -> Vec<Condition<'_>> {
         match self {
             Self::Diff(r) => r.diff.snapshots.iter().map(condition).collect(),
+            Self::Heap(r) => vec![condition(&r.heap.snapshot)],
             Self::Histo(r) => vec![r.snapshot.condition()],
             Self::Top(r) => vec![r.snapshot.condition()],
             Self::Show(r) => vec![r.snapshot.condition()],

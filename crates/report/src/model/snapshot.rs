@@ -39,6 +39,28 @@ pub struct SnapshotInfo {
     pub holds_weakly: bool,
 }
 
+impl From<&heapdiff_diff::SnapshotInfo> for SnapshotInfo {
+    /// A dump whose graph was built, with weaker references as they count by default.
+    fn from(info: &heapdiff_diff::SnapshotInfo) -> Self {
+        Self {
+            path: info.path.clone(),
+            bytes: info.bytes,
+            taken_ms: info.taken_ms,
+            id_size: info.id_size as usize,
+            jvm: info.jvm.clone(),
+            layout: info.layout.clone(),
+            objects: info.objects,
+            reachable_objects: Some(info.reachable_objects),
+            reachable_bytes: Some(info.reachable_bytes),
+            unreachable_bytes: Some(info.unreachable_bytes),
+            partial: info.partial,
+            warnings: info.warnings.clone(),
+            agent: info.agent.clone(),
+            holds_weakly: false,
+        }
+    }
+}
+
 impl SnapshotInfo {
     /// The state of the dump.
     #[must_use]

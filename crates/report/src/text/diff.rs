@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use heapdiff_diff::{ClassGrowth, History, SnapshotInfo, Suspect};
+use heapdiff_diff::{ClassGrowth, Coverage, History, SnapshotInfo, Stack, Suspect, Through};
 use heapdiff_units::{Size, counted, grouped, later, signed, signed_size};
 
 use super::WIDTH;
@@ -27,17 +27,8 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
     } = report;
     dumps(&report.snapshots, style, out)?;
     let undecided = undecided.map(|_| crate::UNDECIDED);
-    for warning in report.warnings.iter().map(String::as_str).chain(undecided) {
-        let warning = printable(warning);
-        for (i, part) in wrapped(&warning, WIDTH - WARNING.len()).iter().enumerate() {
-            let label = if i == 0 {
-                style.yellow(WARNING)
-            } else {
-                style.yellow("        ")
-            };
-            writeln!(out, "{label} {part}")?;
-        }
-    }
+    let all = report.warnings.iter().map(String::as_str);
+    warnings(all.chain(undecided), style, out)?;
     let delta = &report.delta;
     if (delta.objects, delta.shallow_bytes) == (0, 0) {
         writeln!(out, "the reachable heap is as large as it was")?;
@@ -76,6 +67,26 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         writeln!(out, "\n{}", style.dim(text))?;
     }
     classes(&report.classes, *more_classes, style, out)
+}
+
+/// What readers have to know before they believe what follows.
+pub(super) fn warnings<'a>(
+    warnings: impl Iterator<Item = &'a str>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for warning in warnings {
+        let warning = printable(warning);
+        for (i, part) in wrapped(&warning, WIDTH - WARNING.len()).iter().enumerate() {
+            let label = if i == 0 {
+                style.yellow(WARNING)
+            } else {
+                style.yellow("        ")
+            };
+            writeln!(out, "{label} {part}")?;
+        }
+    }
+    Ok(())
 }
 
 fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -145,15 +156,26 @@ fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) 
     }
     line("root", &suspect.root, style, out)?;
     path(&suspect.path, verbose, style, out)?;
-    for (i, reason) in suspect.reasons.iter().enumerate() {
-        for (j, part) in wrapped(reason, WIDTH - INDENT).iter().enumerate() {
-            line(if i + j == 0 { "why" } else { "" }, part, style, out)?;
-        }
-    }
+    reasons("why", &suspect.reasons, style, out)?;
     if let Some(history) = &suspect.history {
         self::history(history, style, out)?;
     }
     allocated(suspect, verbose, style, out)
+}
+
+/// Sentences, one below the other.
+pub(super) fn reasons(
+    label: &str,
+    reasons: &[String],
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for (i, reason) in reasons.iter().enumerate() {
+        for (j, part) in wrapped(reason, WIDTH - INDENT).iter().enumerate() {
+            line(if i + j == 0 { label } else { "" }, part, style, out)?;
+        }
+    }
+    Ok(())
 }
 
 /// What a trace tells of what the suspect's stacks allocated.
@@ -180,7 +202,12 @@ fn history(history: &History, style: Style, out: &mut dyn Write) -> io::Result<(
 const STEPS: usize = 6;
 
 /// A path without its middle: steps near the root say what it is, steps near the content where it grows.
-fn path(path: &[String], verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn path(
+    path: &[String],
+    verbose: bool,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let hidden = match path.len() {
         _ if verbose => 0..0,
         len if len > 2 * STEPS + 1 => STEPS..len - STEPS,
@@ -199,7 +226,7 @@ fn path(path: &[String], verbose: bool, style: Style, out: &mut dyn Write) -> io
 }
 
 /// The most stacks that are shown of a suspect, unless all are asked for.
-const STACKS: usize = 3;
+pub(super) const STACKS: usize = 3;
 
 /// The stacks that allocated what grew, and how much of the growth they explain.
 fn allocated(
@@ -208,27 +235,56 @@ fn allocated(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let coverage = &suspect.coverage;
     let limit = match verbose {
         true => usize::MAX,
         false => STACKS,
     };
-    if let Some(through) = &suspect.allocated_through {
-        line("through", &through.frame, style, out)?;
-        let share = crate::share(through, suspect.stacks.len());
-        line("", &share, style, out)?;
-    }
-    for stack in suspect.stacks.iter().take(limit) {
-        write!(out, "    {:<8} ", style.dim("from"))?;
-        super::stacks::stack(stack, (INDENT, verbose), style, out)?;
-    }
     if suspect.stacks.is_empty() {
         return allocated_at(suspect, (limit, verbose), style, out);
     }
+    let coverage = &suspect.coverage;
+    let sampled = Sampled {
+        stacks: &suspect.stacks,
+        through: suspect.allocated_through.as_ref(),
+        coverage,
+        of: format!("{} growth", Size(coverage.growth_bytes)),
+    };
+    self::sampled(&sampled, (limit, verbose), style, out)
+}
+
+/// Stacks, and how much of a whole they explain.
+pub(super) struct Sampled<'a> {
+    pub(super) stacks: &'a [Stack],
+    pub(super) through: Option<&'a Through>,
+    pub(super) coverage: &'a Coverage,
+    /// The whole, in words.
+    pub(super) of: String,
+}
+
+/// At most so many stacks.
+pub(super) fn sampled(
+    sampled: &Sampled<'_>,
+    (limit, verbose): (usize, bool),
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Sampled {
+        stacks,
+        through,
+        coverage,
+        of,
+    } = sampled;
+    if let Some(through) = through {
+        line("through", &through.frame, style, out)?;
+        line("", &crate::share(through, stacks.len()), style, out)?;
+    }
+    for stack in stacks.iter().take(limit) {
+        write!(out, "    {:<8} ", style.dim("from"))?;
+        super::stacks::stack(stack, (INDENT, verbose), style, out)?;
+    }
     let mut text = format!(
-        "{} of {} growth, in {}",
+        "{} of {of}, in {}",
         Size(coverage.sampled_bytes),
-        Size(coverage.growth_bytes),
         counted(coverage.samples, "sample"),
     );
     if coverage.unseen_bytes > 0 {
@@ -240,7 +296,7 @@ fn allocated(
     if is_noted(coverage.unsampled_bytes, coverage.growth_bytes) {
         text += &format!("; no sample speaks for {}", Size(coverage.unsampled_bytes));
     }
-    let more = suspect.stacks.len().saturating_sub(limit);
+    let more = stacks.len().saturating_sub(limit);
     if more > 0 {
         text += &format!("; {} more (-v shows them)", counted(more as u64, "stack"));
     }
@@ -287,14 +343,14 @@ fn allocated_at(
 
 const INDENT: usize = 13;
 
-fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let text = printable(text);
     let text = shortened(&text, WIDTH - INDENT);
     writeln!(out, "    {:<8} {text}", style.dim(label))
 }
 
 /// Wraps words into lines of at most `room` columns.
-fn wrapped(text: &str, room: usize) -> Vec<String> {
+pub(super) fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let used = lines.last().map_or(0, |l| l.chars().count());

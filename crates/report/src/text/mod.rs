@@ -4,6 +4,7 @@ mod allocated;
 mod count;
 mod diff;
 mod export;
+mod heap;
 mod histo;
 mod paths;
 mod recording;
@@ -31,6 +32,7 @@ pub(crate) const WIDTH: usize = 100;
 pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     match report {
         Report::Diff(report) => diff::render(report, style, out),
+        Report::Heap(report) => heap::render(report, style, out),
         Report::Count(report) => count::render(report, style, out),
         Report::Histo(report) => histo::render(report, style, out),
         Report::Top(report) => top::render(report, style, out),

@@ -5,7 +5,6 @@ use hprof::{Content, FieldValue, Kind, ObjectIndex, Value};
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;
-use crate::evidence::phrases::changed;
 use crate::names;
 use crate::trie::StepId;
 
@@ -24,11 +23,14 @@ pub(super) fn direct(context: &SuspectContext<'_>) -> Option<Finding> {
     if last.bytes <= first.bytes || (named.is_none() && last.bytes - first.bytes < 1 << 20) {
         return None;
     }
+    let before = match context.is_alone() {
+        true => String::new(),
+        false => format!(", up from {}", Size(first.bytes)),
+    };
     let sentence = format!(
-        "direct byte buffers: {} outside of the heap, up from {}, in {}",
+        "direct byte buffers: {} outside of the heap{before}, in {}",
         Size(last.bytes),
-        Size(first.bytes),
-        changed(first.buffers, last.buffers, "buffers")
+        context.changed(first.buffers, last.buffers, "buffers")
     );
     Some(Finding::new("direct-buffer", sentence))
 }

@@ -2,7 +2,6 @@
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;
-use crate::evidence::phrases::changed;
 use crate::growth;
 use crate::names::Label;
 use crate::trie::StepId;
@@ -12,21 +11,21 @@ const SEVERAL: u64 = 3;
 
 pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let trie = context.trie();
-    let [before, .., after] = context.summaries else {
-        return None;
+    let after = context.summaries.last()?;
+    // Of one dump alone: more than the one loader that a class has to have.
+    let then = |class: &str| match context.summaries {
+        [before, _, ..] => before.stats.loaders_of(class),
+        _ => 1,
     };
-    let more = |class: &str| {
-        let (then, now) = (
-            before.stats.loaders_of(class),
-            after.stats.loaders_of(class),
-        );
-        now.saturating_sub(then)
-    };
+    let more = |class: &str| after.stats.loaders_of(class).saturating_sub(then(class));
     let below = below(context);
     let steps = || context.steps.iter().chain(&below).copied();
     let grows = |step| {
         let (first, last) = context.ends(step);
-        last > first
+        match context.is_alone() {
+            true => last > SEVERAL,
+            false => last > first,
+        }
     };
     // The step of the loaders themselves, or of instances of a class that many loaders define.
     let loader = steps().find(|&s| grows(s) && context.is_kind(s, "java.lang.ClassLoader"));
@@ -34,11 +33,16 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let step = loader.or_else(instance)?;
     let (first, last) = context.ends(step);
     let class = context.class(step);
+    let is_told = |grown: u64| grown >= if context.is_alone() { SEVERAL } else { 1 };
+    let what = match context.is_alone() {
+        true => "class loaders of former deployments may be kept",
+        false => "class loader leak",
+    };
     let duplicates = after.stats.defined_by.iter();
     let most = match loader {
         Some(_) => duplicates
             .map(|(name, &now)| (more(name), &**name, now))
-            .filter(|d| d.0 > 0)
+            .filter(|d| is_told(d.0))
             .max_by_key(|&(grown, name, _)| (grown, std::cmp::Reverse(name))),
         None => Some((more(class), class, after.stats.loaders_of(class))),
     };
@@ -52,10 +56,11 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(match most {
         Some((grown, name, now)) => {
             let sentence = format!(
-                "class loader leak: {name} is defined by {}",
+                "{what}: {name} is defined by {}",
                 match loader {
-                    Some(_) => changed(now - grown, now, &format!("loaders of class {class}")),
-                    None => changed(now - grown, now, "loaders"),
+                    Some(_) =>
+                        context.changed(now - grown, now, &format!("loaders of class {class}")),
+                    None => context.changed(now - grown, now, "loaders"),
                 }
             );
             let finding = Finding::new("class-loader", sentence).and(pinned);
@@ -64,12 +69,13 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
                 false => finding,
             }
         }
+        None if context.is_alone() => return None,
         // One or two more may be those of a start.
         None if last - first < SEVERAL => return None,
         None => {
             let sentence = format!(
                 "more class loaders than before: {}",
-                changed(first, last, &format!("of class {class}"))
+                context.changed(first, last, &format!("of class {class}"))
             );
             Finding::new("class-loader", sentence).and(pinned)
         }

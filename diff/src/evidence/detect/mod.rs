@@ -66,10 +66,18 @@ const ALL: [Detector; 13] = [
     waiting::queue,
 ];
 
-/// A step's objects in the first dump and in the last, if there are more in the last: what piles up has to.
+/// So many objects are a pile where one dump alone is known.
+const PILE: u64 = 8;
+
+/// A step's objects in the first dump and in the last, if there are more in the last: what piles up has to. In one
+/// dump alone there have to be many.
 fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
     let (first, last) = context.ends(step);
-    (last > first).then_some((first, last))
+    let is_pile = match context.is_alone() {
+        true => last >= PILE,
+        false => last > first,
+    };
+    is_pile.then_some((first, last))
 }
 
 /// The first detector's finding; `None` where no detector knows the suspect.

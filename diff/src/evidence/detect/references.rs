@@ -4,7 +4,6 @@ use hprof::{StackFrame, Thread};
 
 use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
-use crate::evidence::phrases::changed;
 use crate::names;
 
 /// `File.deleteOnExit`: the JDK keeps the path of each file until the JVM ends.
@@ -14,7 +13,7 @@ pub(super) fn delete_on_exit(context: &SuspectContext<'_>) -> Option<Finding> {
     let sentence = format!(
         "File.deleteOnExit: the JVM keeps the path of each such file until it exits, even when the file is \
          gone ({})",
-        changed(first, last, "paths")
+        context.changed(first, last, "paths")
     );
     Some(Finding::new("delete-on-exit", sentence).certain())
 }
@@ -25,9 +24,13 @@ pub(super) fn finalizer(context: &SuspectContext<'_>) -> Option<Finding> {
         .of_class(|c| c == "java.lang.ref.Finalizer")
         .or_else(|| context.held_via(|v| v.starts_with("java.lang.ref.Finalizer.")))?;
     let (first, last) = more(context, step)?;
+    let what = match context.is_alone() {
+        true => "objects with a finalizer",
+        false => "objects wait for their finalizer",
+    };
     let sentence = format!(
-        "objects wait for their finalizer: java.lang.ref.Finalizer holds each until it has run ({})",
-        changed(first, last, "objects")
+        "{what}: java.lang.ref.Finalizer holds each until it has run ({})",
+        context.changed(first, last, "objects")
     );
     Some(
         Finding::new("finalizer", sentence)
@@ -52,10 +55,13 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
         })
         .or_else(|| context.held_via(|v| v.starts_with("jdk.internal.ref.Cleaner.")))?;
     let (first, last) = more(context, step)?;
+    let what = match context.is_alone() {
+        true => "cleaning actions that have not run",
+        false => "cleaning actions pile up",
+    };
     let sentence = format!(
-        "cleaning actions pile up: each stays until its object is unreachable and the cleaner's thread has \
-         run it ({})",
-        changed(first, last, "actions")
+        "{what}: each stays until its object is unreachable and the cleaner's thread has run it ({})",
+        context.changed(first, last, "actions")
     );
     Some(Finding::new("cleaner", sentence).and(stuck(context, |t| {
         let of_cleaner = |f: &StackFrame| f.frame.class == "jdk.internal.ref.CleanerImpl";

@@ -4,7 +4,6 @@ use heapdiff_units::grouped;
 
 use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
-use crate::evidence::phrases::changed;
 
 const LOOKED_AT: usize = 512;
 /// `java.util.TimerTask.state` and `java.util.concurrent.FutureTask.state` of a cancelled task.
@@ -29,10 +28,11 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         .copied()
         .unwrap_or(context.candidate.named);
     let (first, last) = more(context, task)?;
-    let sentence = format!(
-        "tasks pile up in a timer's queue ({})",
-        changed(first, last, "tasks")
-    );
+    let what = match context.is_alone() {
+        true => "tasks wait in a timer's queue",
+        false => "tasks pile up in a timer's queue",
+    };
+    let sentence = format!("{what} ({})", context.changed(first, last, "tasks"));
     let is_timer = context.is_kind(task, "java.util.TimerTask");
     let cancelled = if is_timer {
         CANCELLED_TIMER

@@ -8,7 +8,6 @@ use hprof::ObjectIndex;
 
 use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
-use crate::evidence::phrases::changed;
 use crate::trie::StepId;
 
 /// Threads that a sentence names.
@@ -98,7 +97,7 @@ pub(super) fn virtual_thread(context: &SuspectContext<'_>) -> Option<Finding> {
     let sentence = format!(
         "virtual threads that wait: a parked one keeps its stack in the heap, with all that its locals refer \
          to ({})",
-        changed(first, last, "threads or stacks")
+        context.changed(first, last, "threads or stacks")
     );
     Some(Finding::new("virtual-thread", sentence))
 }

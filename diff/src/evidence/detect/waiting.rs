@@ -3,7 +3,6 @@
 use super::{Finding, more};
 use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
-use crate::evidence::phrases::changed;
 use crate::names;
 use crate::trie::StepId;
 
@@ -34,9 +33,13 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
         return None;
     }
     let (first, last) = more(context, context.candidate.named)?;
+    let what = match context.is_alone() {
+        true => "listeners that wait to be called",
+        false => "listeners that are added and not removed",
+    };
     let sentence = format!(
-        "listeners that are added and not removed: {name} holds {}",
-        changed(first, last, &format!("of class {class}"))
+        "{what}: {name} holds {}",
+        context.changed(first, last, &format!("of class {class}"))
     );
     Some(Finding::new("listener", sentence))
 }
@@ -58,13 +61,15 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
         .or_else(|| near.find(|&s| is_queue(context, s)))
         .filter(|&queue| bounds::is_own(context, queue))?;
     let (first, last) = more(context, context.candidate.named)?;
-    let what = match work {
-        Some(_) => "tasks wait for a thread of the pool: more are submitted than are run",
-        None => "a queue: more elements enter than are taken out",
+    let what = match (work, context.is_alone()) {
+        (Some(_), false) => "tasks wait for a thread of the pool: more are submitted than are run",
+        (None, false) => "a queue: more elements enter than are taken out",
+        (Some(_), true) => "tasks wait for a thread of the pool",
+        (None, true) => "elements of a queue wait to be taken out",
     };
     let sentence = format!(
         "{what} ({})",
-        changed(first, last, &format!("in a {}", context.class(queue)))
+        context.changed(first, last, &format!("in a {}", context.class(queue)))
     );
     Some(Finding::new("queue", sentence))
 }

@@ -1,0 +1,58 @@
+//! `heapdiff DUMP`: what keeps most of one dump.
+
+use std::path::Path;
+
+use heapdiff_diff::{Filter, HeapOptions, OneDump, through};
+use heapdiff_report::HeapReport;
+
+use super::diff::{CLASSES, SUSPECTS, opened_last, without_sites};
+use crate::failure::{Failure, Result};
+use crate::fits::Classes;
+use crate::job::{Question, Setup};
+use crate::progress::Meter;
+
+/// The dump is reduced to its summary as for a comparison, and stays open until paths are looked up in it.
+pub(crate) fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<HeapReport> {
+    let (snapshot, summary) = opened_last(setup, None, dump)?;
+    let meter = Meter::new(setup.progress, dump);
+    let limit = setup.top.unwrap_or(SUSPECTS);
+    let classes = Classes::new(&question.classes);
+    let filter = Filter {
+        classes: &|names| classes.admits(names),
+        suspects: limit,
+    };
+    let format = setup.output.format;
+    let options = HeapOptions {
+        waste: !format.is_of_stacks(),
+    };
+    let one = OneDump::of(&summary, &snapshot, &filter, options, &meter);
+    let OneDump {
+        report: mut heap,
+        more_suspects,
+        allocated,
+    } = one.map_err(|e| Failure::input(dump, &e))?;
+    drop(meter);
+    if format.is_of_stacks() && allocated.is_none() {
+        return Err(without_sites(Some(&heap.snapshot)));
+    }
+    let loaded = snapshot.classes().iter().map(|(_, class)| &*class.name);
+    let loaded: Vec<&str> = loaded.collect();
+    heap.warnings.extend(classes.unused(&loaded));
+    if let Some(focus) = question.focus.as_ref().filter(|_| format.is_read_whole()) {
+        for suspect in &mut heap.suspects {
+            suspect.stacks = heapdiff_report::focused(&suspect.stacks, focus);
+            suspect.allocated_through = through(&suspect.stacks);
+        }
+    }
+    let rows = setup.rows(CLASSES);
+    let more_classes = heap.classes.len().saturating_sub(rows);
+    heap.classes.truncate(rows);
+    Ok(HeapReport {
+        heap,
+        more_suspects,
+        more_classes,
+        verbose: setup.progress.verbose,
+        allocated: allocated.filter(|_| format.shows_stacks()),
+        focus: question.focus.clone(),
+    })
+}

@@ -1,0 +1,104 @@
+//! What one dump's report says of all of the heap, in the same words in each format.
+
+use heapdiff_diff::{Died, HeapReport, HeapThread};
+use heapdiff_units::{Size, counted};
+
+/// That a report of one dump names no leak.
+pub(crate) const NO_LEAK: &str =
+    "large is not leaking: two dumps show what grows (heapdiff BEFORE AFTER)";
+
+/// A part of the reachable bytes, in per cent with one digit.
+pub(crate) fn part(bytes: u64, report: &HeapReport) -> String {
+    let all = u128::from(report.snapshot.reachable_bytes.max(1));
+    let permille = u128::from(bytes) * 1000 / all;
+    format!("{}.{} %", permille / 10, permille % 10)
+}
+
+/// How much of the heap the suspects keep, and from what size on something is one.
+pub(crate) fn sentence(report: &HeapReport) -> String {
+    let reachable = Size(report.snapshot.reachable_bytes);
+    let least = Size(report.least_bytes);
+    let count = report.suspects.len() as u64;
+    match count {
+        0 => format!(
+            "no place where much has accumulated: nothing that falls apart into many retains {least} or more"
+        ),
+        _ => format!(
+            "{} of {reachable} ({}) accumulated in {} of {least} or more",
+            Size(report.explained_bytes),
+            part(report.explained_bytes, report),
+            counted(count, "place"),
+        ),
+    }
+}
+
+/// What the JVM wrote the dump for.
+pub(crate) fn died(died: &Died) -> String {
+    let thread = died.thread.as_deref().unwrap_or("(unnamed)");
+    format!(
+        "the JVM wrote this dump for an OutOfMemoryError: an allocation failed in thread {thread}"
+    )
+}
+
+/// A thread's largest local variable.
+pub(crate) fn local(thread: &HeapThread) -> String {
+    match &thread.local {
+        Some(local) => format!(
+            "{} of {}, a local variable of {}",
+            Size(local.retained_bytes),
+            local.class,
+            local.frame
+        ),
+        None => "none of it by local variables".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::heap;
+    use heapdiff_diff::ThreadHold;
+
+    #[test]
+    fn how_much_is_kept_is_told() {
+        let mut report = heap(1);
+        let told = "2.0 MiB of 4.0 MiB (50.0 %) accumulated in 1 place of 81.9 KiB or more";
+        assert_eq!(sentence(&report), told);
+        report.suspects.clear();
+        let none = "no place where much has accumulated: nothing that falls apart into many retains 81.9 KiB or more";
+        assert_eq!(sentence(&report), none);
+        assert!(!none.contains("accumulated in") && !told.contains("no place where"));
+        report.snapshot.reachable_bytes = 0;
+        assert_eq!(part(0, &report), "0.0 %");
+    }
+
+    #[test]
+    fn the_thread_that_died_is_told_by_name() {
+        let mut dead = Died {
+            thread: Some("worker-3".to_owned()),
+            frames: Vec::new(),
+        };
+        let told = "the JVM wrote this dump for an OutOfMemoryError: an allocation failed in thread worker-3";
+        assert_eq!(died(&dead), told);
+        dead.thread = None;
+        assert!(died(&dead).ends_with("in thread (unnamed)"));
+    }
+
+    #[test]
+    fn what_a_local_variable_holds_is_told_where_one_does() {
+        let mut thread = HeapThread {
+            name: None,
+            retained_bytes: 4096,
+            local: None,
+        };
+        let none = "none of it by local variables";
+        assert_eq!(local(&thread), none);
+        thread.local = Some(ThreadHold {
+            frame: "a.B.run(B.java:7)".to_owned(),
+            class: "a.List".to_owned(),
+            retained_bytes: 2048,
+        });
+        let told = "2.0 KiB of a.List, a local variable of a.B.run(B.java:7)";
+        assert_eq!(local(&thread), told);
+    }
+}

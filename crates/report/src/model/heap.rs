@@ -1,0 +1,27 @@
+//! `heapdiff.heap/1`: what keeps most of one dump, with what a report leaves out.
+
+use regex::Regex;
+use serde::Serialize;
+
+/// One dump, with what its report leaves out.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct HeapReport {
+    /// The report, as JSON has it.
+    pub heap: heapdiff_diff::HeapReport,
+    /// Whether there are suspects that are not listed.
+    #[serde(skip)]
+    pub more_suspects: bool,
+    /// Classes that are not listed.
+    #[serde(skip)]
+    pub more_classes: usize,
+    /// Whether text shows every frame.
+    #[serde(skip)]
+    pub verbose: bool,
+    /// All stacks, where the format shows them and the dump names them.
+    #[serde(skip)]
+    pub allocated: Option<heapdiff_diff::Allocated>,
+    /// Where stacks begin.
+    #[serde(skip)]
+    pub focus: Option<Regex>,
+}

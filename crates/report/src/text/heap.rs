@@ -1,0 +1,271 @@
+//! One dump: what keeps most of its heap.
+
+use std::io::{self, Write};
+
+use heapdiff_diff::{Coverage, HeapClass, HeapSuspect, HeapThread, HeapWaste};
+use heapdiff_units::{Size, grouped};
+
+use super::WIDTH;
+use super::diff::{STACKS, Sampled, line, path, reasons, sampled, warnings, wrapped};
+use super::snapshot::heading;
+use super::table::{Align, Table, printable, shortened};
+use crate::kept;
+use crate::model::HeapReport;
+use crate::style::Style;
+
+/// Frames of the thread that died that are shown, unless all are asked for.
+const FRAMES: usize = 8;
+/// Threads, and kinds of waste, that are shown.
+const ROWS: usize = 5;
+
+pub(crate) fn render(report: &HeapReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let heap = &report.heap;
+    let info = &heap.snapshot;
+    let all = info.reachable_bytes.saturating_add(info.unreachable_bytes);
+    heading(&info.into(), all, style, out)?;
+    warnings(heap.warnings.iter().map(String::as_str), style, out)?;
+    if let Some(died) = &heap.died {
+        writeln!(out)?;
+        let said = kept::died(died);
+        for part in wrapped(&printable(&said), WIDTH) {
+            writeln!(out, "{}", style.red(part))?;
+        }
+        let limit = if report.verbose { usize::MAX } else { FRAMES };
+        for frame in died.frames.iter().take(limit) {
+            writeln!(out, "    at {}", shortened(&printable(frame), WIDTH - 7))?;
+        }
+        if let Some(more) = died.frames.len().checked_sub(limit).filter(|&n| n > 0) {
+            let more = format!("    … and {} more (-v shows all)", grouped(more as u64));
+            writeln!(out, "{}", style.dim(more))?;
+        }
+    }
+    writeln!(out)?;
+    writeln!(out, "{}", style.bold("What holds most"))?;
+    writeln!(out)?;
+    for part in wrapped(&kept::sentence(heap), WIDTH) {
+        writeln!(out, "{part}")?;
+    }
+    if !heap.suspects.is_empty() {
+        writeln!(out, "{}", kept::NO_LEAK)?;
+    }
+    for suspect in &heap.suspects {
+        writeln!(out)?;
+        self::suspect(suspect, report, style, out)?;
+    }
+    if report.more_suspects {
+        let rest = "and more that hold less (--top N shows more)";
+        writeln!(out, "\n{}", style.dim(rest))?;
+    }
+    threads(&heap.threads, report.verbose, style, out)?;
+    waste(&heap.waste, style, out)?;
+    classes(&heap.classes, report.more_classes, style, out)
+}
+
+fn suspect(
+    suspect: &HeapSuspect,
+    report: &HeapReport,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let bytes = Size(suspect.retained_bytes).to_string();
+    let figures = format!(
+        "{bytes}, {}",
+        kept::part(suspect.retained_bytes, &report.heap)
+    );
+    let holder = printable(&suspect.holder);
+    let room = WIDTH.saturating_sub(4 + figures.chars().count() + 2);
+    let holder = shortened(&holder, room);
+    writeln!(out, "{:>3} {}  {figures}", suspect.rank, style.bold(holder))?;
+    line("class", &suspect.class, style, out)?;
+    line("objects", &grouped(suspect.objects), style, out)?;
+    if suspect.off_heap_bytes > 0 {
+        let outside = Size(suspect.off_heap_bytes).to_string();
+        line("off heap", &outside, style, out)?;
+    }
+    line("root", &suspect.root, style, out)?;
+    path(&suspect.path, report.verbose, style, out)?;
+    reasons("about", &suspect.reasons, style, out)?;
+    if suspect.stacks.is_empty() {
+        return Ok(());
+    }
+    let of = &suspect.coverage;
+    let coverage = Coverage {
+        samples: of.samples,
+        sampled_bytes: of.sampled_bytes,
+        growth_bytes: suspect.retained_bytes,
+        unseen_bytes: of.unseen_bytes,
+        unsampled_bytes: of.unsampled_bytes,
+    };
+    let stacks = Sampled {
+        stacks: &suspect.stacks,
+        through: suspect.allocated_through.as_ref(),
+        coverage: &coverage,
+        of: bytes,
+    };
+    let limit = if report.verbose { usize::MAX } else { STACKS };
+    sampled(&stacks, (limit, report.verbose), style, out)
+}
+
+fn threads(
+    threads: &[HeapThread],
+    verbose: bool,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if threads.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}\n", style.bold("Threads that retain much"))?;
+    let mut table = Table::new(&[
+        ("retained", Align::Right),
+        ("thread", Align::Left),
+        ("of it", Align::Left),
+    ]);
+    let limit = if verbose { usize::MAX } else { ROWS };
+    for thread in threads.iter().take(limit) {
+        let name = thread.name.as_deref().unwrap_or("(unnamed)");
+        table.row(vec![
+            Size(thread.retained_bytes).to_string(),
+            shortened(&printable(name), 30).into_owned(),
+            kept::local(thread),
+        ]);
+    }
+    table.print(style, out)
+}
+
+fn waste(waste: &[HeapWaste], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if waste.is_empty() {
+        return Ok(());
+    }
+    let title = "Memory that it could do without";
+    writeln!(out, "\n{}\n", style.bold(title))?;
+    let mut table = Table::new(&[
+        ("to win", Align::Right),
+        ("objects", Align::Right),
+        ("kind", Align::Left),
+        ("most of it in", Align::Left),
+    ]);
+    for row in waste.iter().take(ROWS) {
+        table.row(vec![
+            Size(row.bytes_to_win).to_string(),
+            grouped(row.objects),
+            row.kind.replace('_', " "),
+            row.holder.clone().unwrap_or_default(),
+        ]);
+    }
+    table.print(style, out)
+}
+
+fn classes(
+    classes: &[HeapClass],
+    more: usize,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if classes.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}\n", style.bold("Classes, by their own size"))?;
+    let mut table = Table::new(&[
+        ("objects", Align::Right),
+        ("shallow bytes", Align::Right),
+        ("retained bytes", Align::Right),
+        ("class", Align::Left),
+    ]);
+    for class in classes {
+        table.row(vec![
+            grouped(class.objects),
+            grouped(class.shallow_bytes),
+            grouped(class.retained_bytes),
+            class.class.clone(),
+        ]);
+    }
+    table.print(style, out)?;
+    if more > 0 {
+        let rest = format!(
+            "and {} more classes (--top N shows more)",
+            grouped(more as u64)
+        );
+        writeln!(out, "{}", style.dim(rest))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic;
+
+    fn report(suspects: u32) -> HeapReport {
+        HeapReport {
+            heap: synthetic::heap(suspects),
+            more_suspects: false,
+            more_classes: 0,
+            verbose: false,
+            allocated: None,
+            focus: None,
+        }
+    }
+
+    fn told(report: &HeapReport) -> String {
+        let mut out = Vec::new();
+        render(report, Style::plain(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn lines_fit_whatever_names_there_are() {
+        let mut report = report(2);
+        let long = "deep.".repeat(60);
+        report.heap.suspects[0].class = long.clone();
+        report.heap.classes[0].class = long;
+        let text = told(&report);
+        let widest = text.lines().max_by_key(|l| l.chars().count()).unwrap();
+        assert!(widest.chars().count() <= WIDTH, "{widest}");
+        assert!(!text.contains('\u{202e}'), "{text}");
+    }
+
+    #[test]
+    fn large_is_not_called_leaking() {
+        let no_leak = "large is not leaking: two dumps show what grows (heapdiff BEFORE AFTER)";
+        assert!(told(&report(1)).contains(no_leak));
+        assert!(!told(&report(0)).contains("large is not leaking"));
+    }
+
+    #[test]
+    fn parts_are_there_where_the_dump_has_them() {
+        let parts = [
+            "Threads that retain much",
+            "Memory that it could do without",
+            "Classes, by their own size",
+            "an allocation failed in thread",
+            "… and 4 more (-v shows all)",
+        ];
+        let mut report = report(1);
+        let text = told(&report);
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+        report.verbose = true;
+        assert!(!told(&report).contains(parts[4]));
+        report.heap.threads.clear();
+        report.heap.waste.clear();
+        report.heap.classes.clear();
+        report.heap.died = None;
+        let text = told(&report);
+        assert!(!parts.iter().any(|part| text.contains(part)), "{text}");
+    }
+
+    #[test]
+    fn what_is_left_out_is_told() {
+        let mut report = report(1);
+        let all = told(&report);
+        report.more_suspects = true;
+        report.more_classes = 7;
+        let text = told(&report);
+        for part in [
+            "and more that hold less (--top N shows more)",
+            "and 7 more classes (--top N shows more)",
+        ] {
+            assert!(text.contains(part) && !all.contains(part), "{text}");
+        }
+    }
+}

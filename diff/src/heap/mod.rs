@@ -1,0 +1,160 @@
+//! One dump alone: what keeps most of its heap.
+//!
+//! Nothing is known to have grown, so nothing is called a leak. What is told is where much has accumulated, and who
+//! holds it: in the words, and by the names, of a comparison.
+
+mod classes;
+mod died;
+mod report;
+mod threads;
+
+use hprof::{Progress, Snapshot};
+
+use crate::allocated::{Allocated, Content};
+use crate::compare::{Filter, looked_through, told};
+use crate::evidence::bounds;
+use crate::evidence::context::SuspectContext;
+use crate::evidence::detect;
+use crate::growth::{Aligned, Candidate};
+use crate::report::Suspect;
+use crate::samples::AgentObjects;
+use crate::summary::Summary;
+use crate::suspect;
+use crate::through::through;
+use crate::waste::WasteSummary;
+
+pub use report::{
+    Died, HeapClass, HeapCoverage, HeapReport, HeapSuspect, HeapThread, HeapWaste, ThreadHold,
+};
+
+/// What retains less than this part of the reachable bytes is no suspect.
+const LEAST_PART: u64 = 50;
+/// Nor is what retains less than this, in a heap of any size.
+const LEAST: u64 = 16 << 10;
+
+/// What one dump has to be asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct HeapOptions {
+    /// Whether to look for memory that the program could do without, which reads the contents of all objects.
+    pub waste: bool,
+}
+
+/// A report of one dump, and what goes with it.
+#[derive(Debug)]
+pub struct OneDump {
+    /// The report.
+    pub report: HeapReport,
+    /// Whether there are more suspects than were asked for.
+    pub more_suspects: bool,
+    /// All stacks that samples name; `None` where the dump has no samples.
+    pub allocated: Option<Allocated>,
+}
+
+impl OneDump {
+    /// What keeps most of a dump that is open. `summary` is the dump's.
+    ///
+    /// Cost: a walk over the folded tree, which has some thousand steps; for each suspect up to some ten thousand
+    /// objects are read from the file. Waste costs what [`Snapshot::waste`] does.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn of(
+        summary: &Summary,
+        snapshot: &Snapshot,
+        filter: &Filter<'_>,
+        options: HeapOptions,
+        progress: &dyn Progress,
+    ) -> hprof::Result<Self> {
+        let least = (summary.info.reachable_bytes / LEAST_PART).max(LEAST);
+        let summaries = std::slice::from_ref(summary);
+        let found = suspects(summaries, snapshot, filter, least);
+        let own = AgentObjects::of(snapshot);
+        let threads = threads::of(snapshot, &own);
+        let waste = match options.waste {
+            true => report::waste(&WasteSummary::new(snapshot, &own, 1, progress)?),
+            false => Vec::new(),
+        };
+        let report = HeapReport {
+            schema: HeapReport::SCHEMA.into(),
+            snapshot: summary.info.clone(),
+            warnings: Vec::new(),
+            least_bytes: least,
+            explained_bytes: found.explained_bytes,
+            died: died::of(&threads),
+            suspects: found.suspects,
+            threads: threads::large(snapshot, &threads, least),
+            waste,
+            classes: classes::of(summary, filter),
+        };
+        Ok(Self {
+            report,
+            more_suspects: found.more,
+            allocated: Allocated::between(summaries, &found.contents),
+        })
+    }
+}
+
+/// Suspects, and what they hold.
+#[derive(Default)]
+struct Found {
+    suspects: Vec<HeapSuspect>,
+    contents: Vec<Content>,
+    /// How much of the reachable bytes they are.
+    explained_bytes: u64,
+    /// Whether there are more of them.
+    more: bool,
+}
+
+/// The suspects, as many as a filter lets through.
+fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, least: u64) -> Found {
+    let Some(mut aligned) = Aligned::new(summaries) else {
+        return Found::default();
+    };
+    // One more tells whether there are more.
+    let count = filter.suspects.saturating_add(1);
+    let candidates = looked_through(snapshot, &mut aligned, count, |aligned| {
+        aligned.largest(snapshot, least)
+    });
+    let mut told = told((snapshot, summaries), filter, &aligned, candidates, count);
+    let more = told.len() >= count;
+    told.truncate(filter.suspects);
+    let mut explaining: Vec<&Candidate> = Vec::new();
+    let mut contents: Vec<Content> = Vec::new();
+    let mut suspects: Vec<Suspect> = Vec::new();
+    for (candidate, suspect) in &told {
+        let context = SuspectContext::new(snapshot, summaries, &aligned, candidate);
+        let mut suspect = suspect.clone();
+        evidence(&context, &mut suspect);
+        let content = Content::of(candidate, &aligned, suspect.coverage.growth_bytes);
+        if let Some(allocated) = &summaries[0].allocated {
+            let bytes = content.growth_bytes;
+            (suspect.stacks, suspect.coverage) =
+                allocated.stacks(aligned.last(), &content.last, None, bytes);
+            suspect.allocated_through = through(&suspect.stacks);
+        }
+        suspects.push(suspect);
+        contents.push(content);
+        explaining.push(candidate);
+    }
+    suspects.sort_by_key(|s| std::cmp::Reverse(s.growth.retained_bytes));
+    suspect::fold_collections(&mut suspects, suspect::with_them);
+    let suspects = (1..).zip(suspects);
+    let suspects = suspects.map(|(rank, suspect)| HeapSuspect::of(suspect, rank));
+    Found {
+        suspects: suspects.collect(),
+        contents,
+        explained_bytes: aligned.explained(&explaining),
+        more,
+    }
+}
+
+/// Adds what is known of such a holder, and what bounds it.
+fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
+    let finding = detect::find(context);
+    suspect.detector = finding.as_ref().map(|f| f.detector.into());
+    let first: Vec<String> = finding.map(|f| f.sentences).unwrap_or_default();
+    suspect.reasons.splice(0..0, first);
+    suspect
+        .reasons
+        .extend(bounds::of(context).map(|b| b.sentence));
+}

@@ -1,0 +1,60 @@
+//! Threads that retain much, and by which local variable.
+
+use std::cmp::Reverse;
+
+use hprof::{Snapshot, Thread};
+
+use super::{HeapThread, ThreadHold};
+use crate::names;
+use crate::samples::AgentObjects;
+
+/// The most threads that are told.
+const THREADS: usize = 20;
+
+/// All threads but the agent's.
+pub(super) fn of(snapshot: &Snapshot, own: &AgentObjects) -> Vec<Thread> {
+    let mut threads = snapshot.threads();
+    threads.retain(|t| t.object.is_none_or(|o| !own.contains(o)));
+    threads
+}
+
+/// Those that retain at least so many bytes, the most first.
+pub(super) fn large(snapshot: &Snapshot, threads: &[Thread], least: u64) -> Vec<HeapThread> {
+    let retained = |t: &Thread| {
+        t.object
+            .and_then(|o| snapshot.retained_bytes(o))
+            .unwrap_or(0)
+    };
+    let mut large: Vec<(u64, &Thread)> = threads.iter().map(|t| (retained(t), t)).collect();
+    large.retain(|&(bytes, _)| bytes >= least);
+    large.sort_by_key(|&(bytes, _)| Reverse(bytes));
+    large.truncate(THREADS);
+    let row = |(bytes, thread): (u64, &Thread)| HeapThread {
+        name: thread.name.clone(),
+        retained_bytes: bytes,
+        local: local(snapshot, thread),
+    };
+    large.into_iter().map(row).collect()
+}
+
+/// The local variable that retains most, in the outermost frame that has it: that one handed it to the others.
+fn local(snapshot: &Snapshot, thread: &Thread) -> Option<ThreadHold> {
+    let own = |f: &hprof::Frame| names::is_own_class(&f.class);
+    let locals = thread.frames.iter().enumerate().flat_map(|(depth, frame)| {
+        let held = frame.locals.iter();
+        // What runs a thread holds the thread.
+        let held = held.filter(|local| Some(local.object) != thread.object);
+        held.map(move |local| (local.object, depth, &frame.frame))
+    });
+    let known = locals.filter_map(|(object, depth, frame)| {
+        let bytes = snapshot.retained_bytes(object)?;
+        Some((bytes, own(frame), depth, frame, object))
+    });
+    let (bytes, _, _, frame, object) =
+        known.max_by_key(|&(bytes, own, depth, ..)| (bytes, own, depth))?;
+    (bytes > 0).then(|| ThreadHold {
+        frame: frame.to_string(),
+        class: names::name_of(snapshot, object),
+        retained_bytes: bytes,
+    })
+}

@@ -1,0 +1,178 @@
+//! What is said of how one dump alone holds something: figures, and nothing of growth.
+
+use heapdiff_units::{Size, grouped};
+
+use super::{MANY, class_of_holders, mostly_one};
+use crate::evidence::context::SuspectContext;
+use crate::evidence::phrases::grown;
+use crate::growth;
+use crate::report::Suspect;
+use crate::trie::StepId;
+
+/// The sentences on what is held, and by how many objects.
+pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<String> {
+    let candidate = context.candidate;
+    let mut reasons: Vec<String> = Vec::new();
+    if let Some(&content) = candidate.content.first() {
+        let step = &context.trie()[content];
+        let largest = step.samples.first();
+        let largest = largest.and_then(|&o| context.snapshot.retained_bytes(o));
+        reasons.push(form(&Form {
+            class: context.class(content),
+            objects: step.objects,
+            shallow: step.shallow_bytes,
+            retained: step.retained_bytes,
+            largest: largest.unwrap_or(0),
+            in_place: candidate.in_place,
+        }));
+    }
+    reasons.extend(spread(context, holders));
+    reasons.extend(inside(context));
+    reasons
+}
+
+/// Steps below the content that are looked at.
+const BELOW: usize = 64;
+
+/// The sentence for a field of the program's in each of the objects, in which most of what they retain has
+/// accumulated again; `None` where there is none.
+fn inside(context: &SuspectContext<'_>) -> Option<String> {
+    let trie = context.trie();
+    let &content = context.candidate.content.first()?;
+    let of = &trie[content];
+    let heaviest = |s: &StepId| {
+        let child = trie[*s].children.first().copied();
+        child.filter(|&c| trie[c].retained_bytes >= of.retained_bytes / 2)
+    };
+    let below = std::iter::successors(heaviest(&content), heaviest).take(BELOW);
+    let mut field: Option<&str> = None;
+    for step in below {
+        if growth::is_application(context.aligned.kind(trie[step].via)) {
+            field = Some(context.via(step));
+        }
+        let this = &trie[step];
+        let many = of.objects > 1 && this.objects >= of.objects.saturating_mul(MANY);
+        if let Some(field) = field.filter(|_| many) {
+            return Some(format!(
+                "most of it is held by {field} in each of them: {} objects of class {} in all",
+                grouped(this.objects),
+                context.class(step)
+            ));
+        }
+    }
+    None
+}
+
+/// The figures of what is held in one way.
+struct Form<'a> {
+    class: &'a str,
+    objects: u64,
+    shallow: u64,
+    retained: u64,
+    /// What the largest retains.
+    largest: u64,
+    in_place: bool,
+}
+
+/// The sentence that says whether it is many objects or one.
+fn form(of: &Form<'_>) -> String {
+    let Form { class, objects, .. } = *of;
+    let mean = Size(of.retained.checked_div(objects).unwrap_or(0));
+    match (objects, of.in_place) {
+        (0 | 1, _) if of.shallow > of.retained / 2 => {
+            format!(
+                "one object is most of it: {class}, {} itself",
+                Size(of.shallow)
+            )
+        }
+        (0 | 1, _) => {
+            format!(
+                "it falls apart below one object of class {class} into parts that are small each"
+            )
+        }
+        (_, true) => format!(
+            "{} objects of class {class}, {mean} each on average, and no part below is large",
+            grouped(objects)
+        ),
+        // The first link of a chain retains all others.
+        (_, false) if of.largest > of.retained / 2 => format!(
+            "it falls apart into a chain of {} objects of class {class}, {mean} each on average",
+            grouped(objects)
+        ),
+        (_, false) => format!(
+            "it falls apart into {} objects of class {class}, {mean} each on average; the largest retains {}",
+            grouped(objects),
+            Size(of.largest)
+        ),
+    }
+}
+
+/// The sentence that says that many objects hold it; `None` for few.
+fn spread(context: &SuspectContext<'_>, at: StepId) -> Option<String> {
+    let count = context.trie()[at].objects;
+    if at == StepId::ROOT || count < MANY || context.candidate.in_place {
+        return None;
+    }
+    if let Some(one) = mostly_one(context, at) {
+        return Some(one);
+    }
+    let all = context.candidate.retained.last().copied().unwrap_or(0);
+    Some(format!(
+        "spread over {} holders of one kind ({}): {} in each on average",
+        grouped(count),
+        class_of_holders(context, at),
+        Size(all / count)
+    ))
+}
+
+/// The sentence for a collection that is only where another field holds the same objects.
+pub(crate) fn with_them(collection: &Suspect) -> String {
+    format!(
+        "the collection in {} holds them as well, and is {} itself",
+        collection.holder,
+        grown(collection.growth.retained_bytes)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suspect::tests::suspect;
+
+    #[test]
+    fn what_is_held_is_told_by_its_figures() {
+        let of = |objects: u64, shallow: u64, largest: u64, in_place: bool| {
+            form(&Form {
+                class: "a.B",
+                objects,
+                shallow,
+                retained: 10_240,
+                largest,
+                in_place,
+            })
+        };
+        let one = "one object is most of it: a.B, 8.0 KiB itself";
+        assert_eq!(of(1, 8192, 10_240, true), one);
+        let apart = "it falls apart below one object of class a.B into parts that are small each";
+        assert_eq!(of(1, 16, 10_240, true), apart);
+        let few = "10 objects of class a.B, 1.0 KiB each on average, and no part below is large";
+        assert_eq!(of(10, 160, 9000, true), few);
+        let chain =
+            "it falls apart into a chain of 10 objects of class a.B, 1.0 KiB each on average";
+        assert_eq!(of(10, 160, 10_240, false), chain);
+        let many = "it falls apart into 10 objects of class a.B, 1.0 KiB each on average; the largest retains 2.0 KiB";
+        assert_eq!(of(10, 160, 2048, false), many);
+    }
+
+    #[test]
+    fn a_collection_beside_its_content_is_told_without_growth() {
+        let one = suspect("B.all", "java.util.HashMap$Node", &[], (5000, 160_000));
+        let told = with_them(&one);
+        let grew = super::super::grew_with_them(&one);
+        assert!(!grew.contains("holds them as well, and is"), "{grew}");
+        assert_eq!(
+            told,
+            "the collection in B.all holds them as well, and is 156.3 KiB itself"
+        );
+    }
+}

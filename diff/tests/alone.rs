@@ -1,0 +1,417 @@
+//! One dump alone: what keeps most of it, told without a word of growth.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use common::app::App;
+use heapdiff_diff::{HeapReport, HeapSuspect};
+use hprof::Source;
+use testdata::writer::{FieldType, Frame, Obj};
+
+fn report(app: App) -> HeapReport {
+    let report = common::alone(Source::from_bytes(app.heap.build()));
+    // Nothing is known to have grown.
+    let words = ["grow", "more objects", "up from", "before", "leak"];
+    for reason in report.suspects.iter().flat_map(|s| &s.reasons) {
+        assert!(!words.iter().any(|w| reason.contains(w)), "{reason}");
+    }
+    assert!(report.explained_bytes <= report.snapshot.reachable_bytes);
+    let all: u64 = report.suspects.iter().map(|s| s.retained_bytes).sum();
+    assert!(
+        all <= report.snapshot.reachable_bytes,
+        "nothing is counted twice"
+    );
+    report
+}
+
+fn first(report: &HeapReport) -> &HeapSuspect {
+    report.suspects.first().unwrap()
+}
+
+fn says(suspect: &HeapSuspect, part: &str) -> bool {
+    suspect.reasons.iter().any(|r| r.contains(part))
+}
+
+/// A list with these elements in a static field of a class.
+fn list(app: &mut App, class: &str, field: &str, elements: Vec<Obj>) {
+    let holder = app.class(class, &[], &[field]);
+    let list = list_of(app, elements);
+    app.heap.set_static(holder, field, list);
+}
+
+fn list_of(app: &mut App, elements: Vec<Obj>) -> Obj {
+    let class = match app
+        .heap
+        .classes()
+        .find(|&c| app.heap.class_name(c) == "java.util.ArrayList")
+    {
+        Some(class) => class,
+        None => app.class("java.util.ArrayList", &["elementData"], &[]),
+    };
+    let data = app.array(elements);
+    app.heap.add_instance(class, &[data.into()])
+}
+
+#[test]
+fn many_in_one_field_are_one_suspect() {
+    let mut app = App::new();
+    let entry = app.class("com.acme.Entry", &["body"], &[]);
+    let entries = app.rows(entry, 2000, 100);
+    list(&mut app, "com.acme.Registry", "entries", entries);
+    let report = report(app);
+    let s = first(&report);
+    assert_eq!(
+        (&*s.holder, &*s.class, s.objects, s.holders),
+        ("com.acme.Registry.entries", "com.acme.Entry", 2000, 1)
+    );
+    assert_eq!(s.root, "static com.acme.Registry");
+    assert_eq!(s.path[0], "com.acme.Registry.entries");
+    assert!(
+        says(
+            s,
+            "it falls apart into 2,000 objects of class com.acme.Entry, 136 B each"
+        ),
+        "{s:?}"
+    );
+    assert!(!says(s, "holders of one kind") && !says(s, "one object"));
+    // Class, list and array are in its path, and no suspects of their own.
+    let of_it = report
+        .suspects
+        .iter()
+        .filter(|s| s.root == "static com.acme.Registry");
+    assert_eq!(of_it.count(), 1);
+    assert!(report.explained_bytes >= s.retained_bytes);
+    assert_eq!(report.died, None);
+}
+
+#[test]
+fn what_falls_apart_most_is_what_accumulates() {
+    // A few tenants with many events each: the events are many, not the tenants.
+    let told = |tenants: usize, events: usize| {
+        let mut app = App::new();
+        let event = app.class("com.acme.Event", &["body"], &[]);
+        let tenant = app.class("com.acme.Tenant", &["events"], &[]);
+        let all: Vec<Obj> = (0..tenants)
+            .map(|_| {
+                let events = app.rows(event, events, 60);
+                let events = list_of(&mut app, events);
+                app.heap.add_instance(tenant, &[events.into()])
+            })
+            .collect();
+        list(&mut app, "com.acme.Tenants", "all", all);
+        let report = report(app);
+        let s = first(&report);
+        let spread = says(s, "holders of one kind (java.util.ArrayList)");
+        let inside = says(
+            s,
+            "most of it is held by com.acme.Tenant.events in each of them",
+        );
+        assert_eq!(inside, events >= 8 && !spread, "{s:?}");
+        (
+            s.holder.clone(),
+            s.class.clone(),
+            s.objects,
+            s.holders,
+            spread,
+        )
+    };
+    let event = "com.acme.Event".to_owned();
+    let events = "com.acme.Tenant.events".to_owned();
+    assert_eq!(told(20, 500), (events, event, 10_000, 20, true));
+    let tenant = "com.acme.Tenant".to_owned();
+    let all = "com.acme.Tenants.all".to_owned();
+    assert_eq!(told(2000, 5), (all.clone(), tenant.clone(), 2000, 1, false));
+    assert_eq!(told(2000, 20), (all, tenant, 2000, 1, false));
+}
+
+#[test]
+fn one_of_many_that_holds_most_is_told() {
+    let mut app = App::new();
+    let event = app.class("com.acme.Event", &["body"], &[]);
+    let tenant = app.class("com.acme.Tenant", &["events"], &[]);
+    let all: Vec<Obj> = (0..20)
+        .map(|at| {
+            let events = app.rows(event, if at == 7 { 4000 } else { 10 }, 60);
+            let events = list_of(&mut app, events);
+            app.heap.add_instance(tenant, &[events.into()])
+        })
+        .collect();
+    list(&mut app, "com.acme.Tenants", "all", all);
+    let report = report(app);
+    let s = first(&report);
+    assert_eq!((&*s.holder, s.objects), ("com.acme.Tenant.events", 4190));
+    assert!(
+        says(
+            s,
+            "one of 20 objects of class java.util.ArrayList holds most of it"
+        ),
+        "{s:?}"
+    );
+}
+
+#[test]
+fn a_chain_is_as_many_as_it_has_links() {
+    let mut app = App::new();
+    let link = app.class("com.acme.Link", &["body", "next"], &[]);
+    let mut next: Option<Obj> = None;
+    for _ in 0..3000 {
+        let body = app.bytes(40);
+        let one = app.heap.add_instance(link, &[body.into()]);
+        if let Some(next) = next {
+            app.heap.set_field(one, "next", next);
+        }
+        next = Some(one);
+    }
+    let holder = app.class("com.acme.Chain", &[], &["head"]);
+    app.heap.set_static(holder, "head", next.unwrap());
+    let report = report(app);
+    let s = first(&report);
+    assert_eq!(
+        (&*s.holder, &*s.class, s.objects),
+        ("com.acme.Chain.head", "com.acme.Link", 3000)
+    );
+    assert!(
+        says(
+            s,
+            "it falls apart into a chain of 3,000 objects of class com.acme.Link"
+        ),
+        "{s:?}"
+    );
+    assert!(!says(s, "the largest retains"));
+}
+
+#[test]
+fn a_tree_is_held_by_the_field_with_its_root() {
+    // Nodes with arrays of pages, which hold further nodes or leaves.
+    let mut app = App::new();
+    let node = app.class("com.acme.Node", &["children"], &[]);
+    let leaf = app.class("com.acme.Leaf", &["body"], &[]);
+    let page = app.class("com.acme.Page", &["of"], &[]);
+    let mut level: Vec<Obj> = app.rows(leaf, 1024, 300);
+    while level.len() > 1 {
+        let nodes = level.chunks(4).map(|four| {
+            let pages = four
+                .iter()
+                .map(|&of| app.heap.add_instance(page, &[of.into()]));
+            let pages: Vec<Obj> = pages.collect();
+            let children = app.heap.add_object_array(page, pages);
+            app.heap.add_instance(node, &[children.into()])
+        });
+        level = nodes.collect();
+    }
+    let holder = app.class("com.acme.Store", &[], &["root"]);
+    app.heap.set_static(holder, "root", level[0]);
+    let report = report(app);
+    let s = first(&report);
+    assert_eq!(
+        (&*s.holder, &*s.class, s.objects),
+        ("com.acme.Store.root", "com.acme.Leaf", 1024),
+        "{s:#?}"
+    );
+    assert!(
+        s.retained_bytes <= report.snapshot.reachable_bytes,
+        "{s:#?}"
+    );
+    let of_it = report
+        .suspects
+        .iter()
+        .filter(|s| s.root == "static com.acme.Store");
+    assert_eq!(of_it.count(), 1);
+}
+
+#[test]
+fn one_large_array_is_told_as_one() {
+    let mut app = App::new();
+    let holder = app.class("com.acme.Image", &[], &["pixels"]);
+    let pixels = app.bytes(4 << 20);
+    app.heap.set_static(holder, "pixels", pixels);
+    let report = report(app);
+    let s = first(&report);
+    assert_eq!(
+        (&*s.holder, &*s.class, s.objects),
+        ("com.acme.Image.pixels", "byte[]", 1)
+    );
+    assert!(
+        says(s, "one object is most of it: byte[], 4.0 MiB itself"),
+        "{s:?}"
+    );
+    assert!(!says(s, "falls apart"));
+}
+
+#[test]
+fn an_object_of_many_small_parts_is_told_as_that() {
+    let mut app = App::new();
+    let names: Vec<String> = (0..200).map(|i| format!("part{i}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let context = app.class("com.acme.Context", &names, &[]);
+    let parts: Vec<_> = (0..200).map(|_| app.bytes(8000).into()).collect();
+    let one = app.heap.add_instance(context, &parts);
+    let holder = app.class("com.acme.App", &[], &["context"]);
+    app.heap.set_static(holder, "context", one);
+    let report = report(app);
+    let s = first(&report);
+    assert_eq!(&*s.holder, "com.acme.App.context");
+    assert!(
+        says(
+            s,
+            "it falls apart below one object of class com.acme.Context into parts that are small each"
+        ),
+        "{s:?}"
+    );
+}
+
+#[test]
+fn a_few_large_objects_are_told_as_few() {
+    let mut app = App::new();
+    let table = app.class("com.acme.Table", &["a", "b"], &[]);
+    let tables: Vec<Obj> = (0..2)
+        .map(|_| {
+            let [a, b] = [app.bytes(300_000), app.bytes(300_000)];
+            app.heap.add_instance(table, &[a.into(), b.into()])
+        })
+        .collect();
+    list(&mut app, "com.acme.Tables", "all", tables);
+    let report = report(app);
+    let s = first(&report);
+    assert_eq!((&*s.holder, s.objects), ("com.acme.Tables.all", 2), "{s:?}");
+}
+
+#[test]
+fn a_small_heap_has_no_large_holder() {
+    let report = report(App::new());
+    assert_eq!(report.suspects, []);
+    assert_eq!((report.least_bytes, report.explained_bytes), (16 << 10, 0));
+    assert!(!report.classes.is_empty());
+}
+
+/// A thread that holds a list in a method, with these methods above it.
+fn thread(app: &mut App, above: &[(&str, &str)]) {
+    let job = app.class("com.acme.Job", &[], &[]);
+    let mut frames: Vec<Frame> = Vec::new();
+    for (class, method) in above {
+        let known = app
+            .heap
+            .classes()
+            .find(|&c| app.heap.class_name(c) == *class);
+        let class = match known {
+            Some(class) => class,
+            None => app.class(class, &[], &[]),
+        };
+        frames.push(Frame::new(&app.heap, class, method, 7));
+    }
+    frames.push(Frame::new(&app.heap, job, "run", 42));
+    let thread = app.heap.add_thread("worker-3", &frames);
+    let row = app.class("com.acme.Row", &["body"], &[]);
+    let rows = app.rows(row, 3000, 60);
+    let rows = list_of(app, rows);
+    let depth = i32::try_from(above.len()).unwrap();
+    app.heap.add_local(thread, depth, rows);
+    // What runs a thread holds the thread.
+    app.heap.add_local(thread, depth, thread.object);
+    app.heap.add_thread("idle", &frames);
+}
+
+#[test]
+fn the_thread_whose_allocation_failed_is_named() {
+    const ERROR: &str = "java.lang.OutOfMemoryError";
+    let died = |above: &[(&str, &str)]| {
+        let mut app = App::new();
+        thread(&mut app, above);
+        report(app).died
+    };
+    let told = died(&[(ERROR, "<init>")]).unwrap();
+    assert_eq!(told.thread.as_deref(), Some("worker-3"));
+    assert_eq!(told.frames, ["com.acme.Job.run(Job.java:42)"]);
+    // A thread that makes such an error itself is deeper in it.
+    let made = [
+        ("java.lang.Throwable", "fillInStackTrace"),
+        ("java.lang.Throwable", "<init>"),
+        (ERROR, "<init>"),
+    ];
+    assert_eq!(died(&made), None);
+    assert_eq!(died(&[("com.acme.Job", "read")]), None);
+}
+
+#[test]
+fn what_a_thread_holds_is_told_by_its_method() {
+    let mut app = App::new();
+    thread(&mut app, &[("com.acme.Job", "read")]);
+    let report = report(app);
+    let s = first(&report);
+    assert_eq!(
+        (&*s.holder, &*s.class),
+        ("local variable of com.acme.Job.run", "com.acme.Row"),
+        "{s:?}"
+    );
+    let [thread] = &report.threads[..] else {
+        panic!("{:?}", report.threads);
+    };
+    assert_eq!(thread.name.as_deref(), Some("worker-3"));
+    let local = thread.local.as_ref().unwrap();
+    assert_eq!(local.frame, "com.acme.Job.run(Job.java:42)");
+    assert_eq!(s.root, "thread java.lang.Thread \"worker-3\"");
+    assert_eq!(local.class, "java.util.ArrayList");
+    assert!(local.retained_bytes <= thread.retained_bytes && local.retained_bytes > 200_000);
+}
+
+#[test]
+fn threads_of_a_pool_are_no_accumulation() {
+    // Each of a few threads holds one buffer in a local variable: the method is named, and not the threads.
+    let mut app = App::new();
+    let job = app.class("com.acme.Job", &[], &[]);
+    for at in 0..12 {
+        let frame = Frame::new(&app.heap, job, "run", 42);
+        let thread = app.heap.add_thread(&format!("worker-{at}"), &[frame]);
+        let buffer = app.bytes(50_000);
+        app.heap.add_local(thread, 0, buffer);
+    }
+    let report = report(app);
+    let s = first(&report);
+    assert_eq!(
+        (&*s.holder, &*s.class, s.objects),
+        ("local variable of com.acme.Job.run", "byte[]", 12)
+    );
+    assert_eq!((s.holders, report.threads.len()), (12, 12));
+}
+
+#[test]
+fn threads_that_the_program_makes_are_what_accumulates() {
+    let mut app = App::new();
+    let object = app.boot.thread;
+    let upload = app.heap.add_class(
+        "com.acme.Upload",
+        Some(object),
+        &[("block", FieldType::Object)],
+        &[],
+    );
+    app.heap.set_loader(upload, app.loader);
+    for at in 0..180 {
+        let thread = app.heap.add_thread_of(upload, &format!("upload-{at}"), &[]);
+        let block = app.bytes(5000);
+        app.heap.set_field(thread.object, "block", block);
+    }
+    let report = report(app);
+    let s = first(&report);
+    assert_eq!(
+        (&*s.holder, &*s.class, s.objects),
+        ("thread", "com.acme.Upload", 180),
+        "{s:?}"
+    );
+}
+
+#[test]
+fn waste_is_told_by_kind_and_holder() {
+    let mut app = App::new();
+    let entry = app.class("com.acme.Entry", &["body"], &[]);
+    let entries = app.rows(entry, 2000, 100);
+    list(&mut app, "com.acme.Registry", "entries", entries);
+    let report = report(app);
+    let waste = report.waste.first().unwrap();
+    assert_eq!(waste.kind, "duplicate_arrays");
+    assert_eq!(waste.holder.as_deref(), Some("com.acme.Entry.body"));
+    assert!(
+        waste.bytes_to_win > 200_000 && waste.objects == 2000,
+        "{waste:?}"
+    );
+}
