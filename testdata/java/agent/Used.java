@@ -123,7 +123,7 @@ public final class Used {
         }
     }
 
-    private static final int SIZE = FIRST + 4;
+    private static final int SIZE = FIRST + 8;
 
     /** What all maps have. Keys from 0 to {@code SIZE} are there. */
     private static void map(String name, Supplier<Map<Integer, Integer>> make) {
