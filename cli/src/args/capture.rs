@@ -355,7 +355,7 @@ impl HuntArgs {
 
 #[cfg(test)]
 mod tests {
-    use super::counting;
+    use super::{COUNT_ON, USAGE_ON, agent_options, with};
 
     #[test]
     fn a_hunt_counts_as_its_options_say() {
@@ -365,8 +365,10 @@ mod tests {
             ("interval=64k, count=jdk", "interval=64k, count=jdk"),
             ("service=a\\,count=b", "service=a\\,count=b,count=on"),
         ] {
-            assert_eq!(counting(given.to_owned()).ok().as_deref(), Some(expected));
+            assert_eq!(with(given.to_owned(), COUNT_ON), expected);
         }
-        assert!(counting("x".repeat(1020)).is_err());
+        assert_eq!(with("usage=off".to_owned(), USAGE_ON), "usage=off");
+        assert_eq!(with("count=on".to_owned(), USAGE_ON), "count=on,usage=on");
+        assert!(agent_options(&with("x".repeat(1020), COUNT_ON)).is_err());
     }
 }
