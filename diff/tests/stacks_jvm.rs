@@ -12,7 +12,7 @@ use crate::common::of_files;
 use heapdiff_diff::samples::{AgentObjects, Samples};
 use heapdiff_diff::{Report, Stack, by_site};
 use heapdiff_sites::Counter;
-use hprof::{Options, Silent, Snapshot};
+use hprof::{Options, Silent, Snapshot, Source};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection, Target};
 use testdata::programs;
 use testdata::scenarios::{self, Mode, Scenario};

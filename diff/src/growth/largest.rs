@@ -152,10 +152,8 @@ impl Aligned<'_> {
             let child = trie[*s].children.first().copied();
             child.filter(|&c| trie[c].retained_bytes >= half)
         };
-        let below = std::iter::successors(heaviest(&step), heaviest).take(BELOW);
-        below
-            .into_iter()
-            .all(|s| own.is_as_wide(self.fan(parts, s)))
+        let mut below = std::iter::successors(heaviest(&step), heaviest).take(BELOW);
+        below.all(|s| own.is_as_wide(self.fan(parts, s)))
     }
 
     /// How much more a step falls apart than the one above. The threads of a pool are no accumulation: what they hold
