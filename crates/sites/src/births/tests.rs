@@ -1,7 +1,7 @@
 //! Limits worked out by hand, and a simulation of places whose allocations die, are removed, or are not counted.
 
 use super::*;
-use crate::{Estimate, Follow, Known, Sampling, Strategy, Stratum, Totals};
+use crate::{Follow, Known, Sampling, Strategy, Stratum, Totals};
 
 /// The numbers that splitmix64 gives.
 struct Random(u64);
