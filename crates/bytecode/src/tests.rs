@@ -6,7 +6,7 @@ use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
 use crate::class::ClassFile;
-use crate::rewrite::Parts;
+use crate::longer::Parts;
 use crate::{
     Entry, Error, Fault, Hooks, Kind, Name, Push, Reason, Rewritten, Site, Sites, enter, rewrite,
 };
