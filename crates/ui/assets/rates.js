@@ -22,11 +22,11 @@ const rateRow = (row, differs) => {
 
 /** What is to be known of the figures. */
 const ratesAre = (counted, differs) => {
-  const said = ["Counted: executed allocations, also those that the compiler then removes; not what is made without bytecode."];
+  const said = ["Counted: executed allocations, also those that the compiler then removes; not what JNI and the JVM itself make."];
   if (differs) said.push("Sampled: objects a second by the samples, where these differ by more than chance.");
   said.push(
     counted.jdk
-      ? "In the JDK's classes figures are lower bounds: the compiler replaces some methods by code of its own."
+      ? "In the JDK's classes some figures are lower bounds: the compiler replaces methods by code of its own."
       : "Classes of the JDK's have no counters; count=jdk gives them some.",
   );
   if (counted.without_bytes > 0) said.push(`Bytes of ${grouped(counted.without_bytes)} lines are not known, and not in the sum.`);

@@ -113,7 +113,7 @@ mod tests {
     use crate::text::WIDTH;
     use crate::text::trace::tests::{growing, said, top_of};
 
-    const JDK: &str = "In the JDK's classes figures are lower bounds";
+    const JDK: &str = "In the JDK's classes some figures are lower bounds";
 
     fn sampled(objects: u64, beyond_chance: bool) -> SampledLineRow {
         SampledLineRow {
@@ -174,9 +174,9 @@ mod tests {
         let all = with(|_| ());
         let says = "\n\
 counted 200 objects a second, 7.8 KiB a second at 2 lines, from 1m to 1m59s of the run
-executed allocations, also those that the compiler then removes; not what is made without bytecode
-In the JDK's classes figures are lower bounds: the compiler replaces some methods by code of its own
-(Arrays.copyOf and copyOfRange, what joins texts), which raises no counter.
+executed allocations, also those that the compiler then removes; not what JNI and the JVM itself make
+In the JDK's classes some figures are lower bounds: the compiler replaces methods by code of its own
+(what joins texts by a StringBuilder), which raises no counter.
 
 objects/s  bytes/s  objects  class   allocated in
       200    8,000   12,000  byte[]  com.acme.Foo.bar:17
