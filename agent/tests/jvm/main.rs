@@ -7,6 +7,7 @@ mod births;
 mod count_on;
 mod counted;
 mod crowd;
+mod debugged;
 mod dumped;
 mod estimates;
 mod forked;

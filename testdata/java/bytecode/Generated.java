@@ -126,7 +126,7 @@ public class Generated {
         next += random.nextInt(4) == 0 ? 250 + random.nextInt(10) : random.nextInt(3);
         sum = local(LONG);
         insn(LCONST_0);
-        var(LSTORE, sum);
+        insn(LSTORE, sum);
         int kind = random.nextInt(40);
         statements(3);
         if (kind < 3) {
@@ -145,11 +145,11 @@ public class Generated {
         }
         if (constructor) {
             insn(ALOAD, 0);
-            var(LLOAD, sum);
+            insn(LLOAD, sum);
             mv.visitFieldInsn(PUTFIELD, NODE, "sum", "J");
             insn(RETURN);
         } else {
-            var(LLOAD, sum);
+            insn(LLOAD, sum);
             insn(LRETURN);
         }
         Label end = new Label();
@@ -188,10 +188,6 @@ public class Generated {
         mv.visitVarInsn(opcode, slot);
     }
 
-    void var(int opcode, int slot) {
-        insn(opcode, slot);
-    }
-
     void jump(int opcode, Label to) {
         fresh = false;
         // Instructions that are longer than they have to be.
@@ -219,6 +215,11 @@ public class Generated {
         for (int i = 0; i < count; i++) {
             stack.remove(stack.size() - 1);
         }
+    }
+
+    void discard() {
+        insn(POP);
+        pop(1);
     }
 
     /** Where jumps lead, with the types that there are. */
@@ -283,8 +284,6 @@ public class Generated {
             case 8:
                 object(depth - 1);
                 fresh = false;
-                Label label = new Label();
-                mv.visitLabel(label);
                 mv.visitTypeInsn(INSTANCEOF, NODE);
                 annotate(TypeReference.INSTANCEOF);
                 pop(1);
@@ -525,7 +524,7 @@ public class Generated {
     /** The sum is changed by some value. */
     void add(int depth) {
         mark(new Label());
-        var(LLOAD, sum);
+        insn(LLOAD, sum);
         push(LONG);
         number(31);
         insn(I2L);
@@ -534,7 +533,7 @@ public class Generated {
         insn(I2L);
         insn(LADD);
         pop(2);
-        var(LSTORE, sum);
+        insn(LSTORE, sum);
     }
 
     void statement(int depth) {
@@ -612,8 +611,7 @@ public class Generated {
         });
         if (random.nextBoolean()) {
             object(3);
-            pop(1);
-            insn(POP);
+            discard();
         }
     }
 
@@ -629,8 +627,7 @@ public class Generated {
         if (random.nextBoolean()) {
             // The very first instruction is an allocation.
             node(2);
-            pop(1);
-            insn(POP);
+            discard();
         }
         fresh = false;
         mv.visitIincInsn(counter, 1);
@@ -665,25 +662,17 @@ public class Generated {
         Label end = new Label();
         mark(start);
         node(3);
-        pop(1);
-        insn(POP);
+        discard();
         statements(depth - 1);
         mark(middle);
         node(2);
-        pop(1);
-        insn(POP);
+        discard();
         mark(stop);
         end(before);
         jump(GOTO, end);
-        push("java/lang/RuntimeException");
-        target(handler);
-        pop(1);
-        caught();
+        handler(handler, "java/lang/RuntimeException");
         jump(GOTO, end);
-        push("java/lang/Throwable");
-        target(any);
-        pop(1);
-        caught();
+        handler(any, "java/lang/Throwable");
         target(end);
         mv.visitTryCatchBlock(start, middle, handler, random.nextBoolean() ? "java/lang/RuntimeException" : "java/lang/IllegalStateException");
         if (random.nextInt(6) == 0) {
@@ -696,12 +685,15 @@ public class Generated {
     }
 
     /** What was caught is on the stack: where it was thrown is added. */
-    void caught() {
+    void handler(Label label, String caught) {
+        push(caught);
+        target(label);
+        pop(1);
         fresh = false;
         mv.visitMethodInsn(INVOKESTATIC, "Runs", "told", "(Ljava/lang/Throwable;)J", false);
-        var(LLOAD, sum);
+        insn(LLOAD, sum);
         insn(LADD);
-        var(LSTORE, sum);
+        insn(LSTORE, sum);
     }
 
     /** The handler is before what it handles. */
@@ -711,16 +703,12 @@ public class Generated {
         Label handler = new Label();
         Label end = new Label();
         jump(GOTO, body);
-        push("java/lang/Throwable");
-        target(handler);
-        pop(1);
-        caught();
+        handler(handler, "java/lang/Throwable");
         jump(GOTO, end);
         target(body);
         statements(depth - 1);
         node(3);
-        pop(1);
-        insn(POP);
+        discard();
         Label stop = new Label();
         mark(stop);
         end(before);
@@ -736,8 +724,7 @@ public class Generated {
         target(new Label());
         statements(depth - 1);
         node(2);
-        pop(1);
-        insn(POP);
+        discard();
         end(before);
         insn(ACONST_NULL);
         insn(ATHROW);
@@ -752,15 +739,13 @@ public class Generated {
         int address = next++;
         jump(JSR, routine);
         node(2);
-        pop(1);
-        insn(POP);
+        discard();
         jump(JSR, routine);
         jump(GOTO, end);
         mark(routine);
         insn(ASTORE, address);
         object(3);
-        pop(1);
-        insn(POP);
+        discard();
         insn(RET, address);
         target(end);
         end(before);
@@ -832,8 +817,7 @@ public class Generated {
             mark(start);
             if (random.nextInt(50) == 0) {
                 node(2);
-                pop(1);
-                insn(POP);
+                discard();
             } else {
                 insn(NOP);
             }
@@ -841,10 +825,7 @@ public class Generated {
             mv.visitTryCatchBlock(start, stop, handler, random.nextBoolean() ? null : "java/lang/IllegalStateException");
         }
         jump(GOTO, end);
-        push("java/lang/Throwable");
-        target(handler);
-        pop(1);
-        caught();
+        handler(handler, "java/lang/Throwable");
         target(end);
     }
 

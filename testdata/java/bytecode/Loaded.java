@@ -120,7 +120,7 @@ public class Loaded {
     }
 
     static String told(Throwable thrown) {
-        return thrown == null ? "linked" : thrown.toString().replace('\n', ' ');
+        return thrown == null ? "linked" : thrown.toString().replace("\n", " ").replaceAll("@0x[0-9a-f]+", "");
     }
 
     /** What goes wrong; the class is verified before its methods are told. */
