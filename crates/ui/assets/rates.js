@@ -22,7 +22,7 @@ const rateRow = (row, differs) => {
 
 /** What is to be known of the figures. */
 const ratesAre = (counted, differs) => {
-  const said = ["Counted: executed allocations, also those that the compiler then removes; not what JNI and the JVM itself make."];
+  const said = ["Counted: executed allocations, also those the compiler then removes; not what JNI and the JVM itself make."];
   if (differs) said.push("Sampled: objects a second by the samples, where these differ by more than chance.");
   said.push(
     counted.jdk

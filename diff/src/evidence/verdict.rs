@@ -290,6 +290,8 @@ mod tests {
         let two = evidence(&[100, 200]);
         assert_eq!(two.verdict(), Some(Verdict::Growth));
         assert!(two.reasons().iter().any(|r| r.starts_with("two dumps")));
+        // How collections were used is not known.
+        assert!(!says(evidence(&[100, 200]), "up to the last dump"));
         let three = evidence(&[100, 200, 300]);
         assert_eq!(three.verdict(), Some(Verdict::Leak));
         assert!(three.reasons().iter().all(|r| !r.starts_with("two dumps")));

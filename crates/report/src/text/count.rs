@@ -30,7 +30,7 @@ const AT_LEAST: [&str; 2] = [
 const NO_JDK: &str = "Classes of the JDK's have no counters; --jdk gives them some.";
 
 /// The same of counts in a dump.
-pub(super) const EXECUTED: &str = "executed allocations, also those that the compiler then removes; not what JNI and the JVM itself make";
+pub(super) const EXECUTED: &str = "executed allocations, also those the compiler then removes; not what JNI and the JVM itself make";
 /// What it means that samples and counts contradict each other.
 const LESS: [&str; 2] = [
     "Of the lines below samples say less than was counted: what the compiler removes is never sampled,",
@@ -344,7 +344,7 @@ In the JDK's classes some figures are lower bounds: the compiler replaces method
         let all = dumped(|_| ());
         let says =
             "counted 1,234 objects, 54.7 KiB at 1 site within 12s, up to 420ms before the dump
-executed allocations, also those that the compiler then removes; not what JNI and the JVM itself make
+executed allocations, also those the compiler then removes; not what JNI and the JVM itself make
 In the JDK's classes some figures are lower bounds: the compiler replaces methods by code of its own
 (what joins texts by a StringBuilder), which raises no counter.
 

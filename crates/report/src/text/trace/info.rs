@@ -74,7 +74,7 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
         )?;
         if let Some(counting) = &row.counting {
             let jdk = match counting.jdk {
-                true => " (the JDK's among them)",
+                true => " (and the JDK's)",
                 false => "",
             };
             let text = format!(
@@ -162,7 +162,7 @@ mod tests {
         };
         let exact =
             "    counts   exact from 120ms to 1m of the run, by line of code, in 1,234 classes";
-        let jdk = " (the JDK's among them)";
+        let jdk = " (and the JDK's)";
         let text = with(Some(of(false)));
         assert!(
             text.contains(&format!("{exact}\n")) && !text.contains(jdk),

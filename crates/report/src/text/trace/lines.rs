@@ -174,7 +174,7 @@ mod tests {
         let all = with(|_| ());
         let says = "\n\
 counted 200 objects a second, 7.8 KiB a second at 2 lines, from 1m to 1m59s of the run
-executed allocations, also those that the compiler then removes; not what JNI and the JVM itself make
+executed allocations, also those the compiler then removes; not what JNI and the JVM itself make
 In the JDK's classes some figures are lower bounds: the compiler replaces methods by code of its own
 (what joins texts by a StringBuilder), which raises no counter.
 
