@@ -60,6 +60,7 @@ mod classfile;
 mod collected;
 mod counters;
 mod counting;
+mod debugger;
 mod ground;
 mod heap;
 mod intern;

@@ -1,6 +1,6 @@
 //! What a redacted dump keeps of the agent's objects: figures, and names of classes, methods and files.
 
-use heapdiff_sites::{CLASS, names_only, statics};
+use heapdiff_sites::{CLASS, names_only, statics, usage};
 use hprof::redaction::{KeptTables, Rules};
 
 use crate::agent_objects::THREAD;
@@ -23,6 +23,7 @@ pub fn redaction_rules(numbers: bool) -> Rules<'static> {
                 statics::RECENT_DIED,
                 statics::RESERVOIR_DIED,
             ],
+            held: &[[statics::USAGE, usage::CLASS, usage::fields::COUNTS]],
             names: &[statics::BLOBS, statics::COUNTED_SITES],
             clean: &names_only,
             texts: &[THREAD],

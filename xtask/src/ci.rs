@@ -41,6 +41,9 @@ pub(crate) fn test() -> Result<()> {
     tools::ensure_readers()?;
     let mut tests = run::cargo();
     tests.args(["test", "--workspace", "--release", "--locked"]);
+    // Most tests wait for JVMs a good part of their time.
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    tests.env("RUST_TEST_THREADS", (cores + 1).to_string());
     run::run(tests.env("JAVA_HOME", home.home()))
 }
 

@@ -73,7 +73,9 @@ impl Lines {
         {
             return false;
         }
-        if !self.count(engine, engine.counters(env), uptime) {
+        // When the time since the run began was taken, about.
+        let read = Instant::now();
+        if !self.count(engine, engine.counters(env), (uptime, read)) {
             return false;
         }
         self.last = Some((Instant::now(), self.changed().count()));
@@ -82,7 +84,12 @@ impl Lines {
     }
 
     /// Takes the counters' figures.
-    fn count(&mut self, engine: &Engine, now: Vec<[u64; 2]>, uptime: Duration) -> bool {
+    fn count(
+        &mut self,
+        engine: &Engine,
+        now: Vec<[u64; 2]>,
+        (uptime, read): (Duration, Instant),
+    ) -> bool {
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         {
             let table = locked(&engine.table);
@@ -103,9 +110,12 @@ impl Lines {
         let Some(begun) = begun.as_ref() else {
             return false;
         };
-        let at = millis(uptime);
-        self.head.at_ms = at;
-        self.head.from_ms = at.saturating_sub(millis(begun.at.elapsed()));
+        self.head.at_ms = millis(uptime);
+        // Found once: it would be another one at each reading.
+        if self.last.is_none() {
+            let counted = read.saturating_duration_since(begun.at);
+            self.head.from_ms = millis(uptime.saturating_sub(counted));
+        }
         self.lines.iter_mut().for_each(|line| line.read = [0; 2]);
         for (number, (now, &line)) in now.iter().zip(&self.of_site).enumerate() {
             let before = begun.counters.get(number).copied().unwrap_or_default();

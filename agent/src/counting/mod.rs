@@ -34,6 +34,7 @@ use heapdiff_sites::types::{of_class, of_signature};
 use heapdiff_sites::{CountedSite, Counts, attach};
 use rustc_hash::FxHashMap;
 
+use crate::debugger;
 use crate::ground::thread;
 use crate::jvmti::calls::{Class, Env, JniError, Local};
 use crate::jvmti::counting::ClassFiles;
@@ -54,6 +55,8 @@ const TOLD: Duration = Duration::from_secs(2);
 /// When a count that nobody ended is ended, after its time.
 const GRACE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
+/// In a round's place: that its count is over.
+const OVER: usize = 0;
 /// Looks for classes that were being loaded while those before them were restored.
 const LATE: u32 = 3;
 
@@ -125,15 +128,17 @@ pub(crate) fn ask(environment: Environment, env: &Env<'_>, asked: &Asked<'_>) ->
                 STATE.store(next, Release);
                 begun.and_then(|()| watched(env))
             }
+            Ok(_) if debugger::is_attached() => debugged(),
             Ok(_) => return attach::COUNTS_ALREADY,
             Err(why) => Err((attach::BAD_OPTIONS, why)),
         },
         Asked::End(token) => match ENGINE.get() {
             Some(engine) if moves(state::COUNTING, state::CHANGING) => {
                 let shown = engine.shown(env, token);
-                engine.take_out(env);
-                STATE.store(state::IDLE, Release);
-                shown
+                match engine.leave(env) {
+                    true => shown,
+                    false => return shown.map_or_else(|(code, _)| code, |()| attach::DEBUGGED),
+                }
             }
             _ => return attach::COUNTS_NOT,
         },
@@ -161,6 +166,10 @@ fn in_heap(why: JniError) -> Failed {
     (code, why.to_string())
 }
 
+fn debugged() -> Result<(), Failed> {
+    Err((attach::DEBUGGED, debugger::ATTACHED.to_owned()))
+}
+
 fn begin(environment: Environment, env: &Env<'_>, plan: Plan) -> Result<(), Failed> {
     let engine = match ENGINE.get() {
         Some(engine) => engine,
@@ -179,12 +188,7 @@ fn watched(env: &Env<'_>) -> Result<(), Failed> {
         return Ok(());
     };
     let round = usize::try_from(ROUND.load(Acquire)).unwrap_or(0);
-    let started = thread(env, "heapdiff count")
-        .map_err(in_heap)
-        .and_then(|thread| {
-            let run = engine.jvmti.run_thread(thread.get(), Thread::Count, round);
-            run.map_err(failed)
-        });
+    let started = engine.run_watch(env, round);
     if started.is_err() && moves(state::COUNTING, state::CHANGING) {
         engine.take_out(env);
         STATE.store(state::IDLE, Release);
@@ -192,11 +196,14 @@ fn watched(env: &Env<'_>) -> Result<(), Failed> {
     started
 }
 
-/// Ends the count of this round when its time is long over.
+/// Ends the count of this round when its time is long over; of [`OVER`], when no debugger is attached any more.
 pub(crate) fn watch(env: &Env<'_>, round: usize) {
     let Some(engine) = ENGINE.get() else {
         return;
     };
+    if round == OVER {
+        return engine.leave_later(env);
+    }
     let is_on = || {
         let now = usize::try_from(ROUND.load(Acquire)).unwrap_or(0);
         STATE.load(Acquire) == state::COUNTING && now == round
@@ -210,8 +217,7 @@ pub(crate) fn watch(env: &Env<'_>, round: usize) {
     }
     if is_on() && moves(state::COUNTING, state::CHANGING) {
         say("the count is over and nobody asked for it: its counters are taken out again");
-        engine.take_out(env);
-        STATE.store(state::IDLE, Release);
+        engine.leave(env);
     }
 }
 
@@ -318,15 +324,19 @@ impl Engine {
         drop(locked(&self.result).take());
         locked(&self.table).begin();
         let plan = Arc::new(plan);
-        *locked(&self.plan) = Some(Arc::clone(&plan));
-        let rewritten = self.jvmti.hook_class_files(true).and_then(|()| {
+        let wanted = || {
             self.jvmti.changeable(env, |signature, is_boot| {
                 let name = signature
                     .strip_prefix('L')
                     .and_then(|s| s.strip_suffix(';'));
                 name.is_some_and(|name| plan.wants(name, is_boot))
             })
-        });
+        };
+        if debugger::is_attached() && !wanted().map_err(failed)?.is_empty() {
+            return debugged();
+        }
+        *locked(&self.plan) = Some(Arc::clone(&plan));
+        let rewritten = self.jvmti.hook_class_files(true).and_then(|()| wanted());
         match rewritten {
             Ok(classes) => self.hand_over(&classes, "counters are put into classes"),
             Err(why) => {
@@ -362,6 +372,47 @@ impl Engine {
                 say(format_args!("{what}: {done} of {}", classes.len()));
             }
         }
+    }
+
+    /// Ends the count: takes the hooks out or, where a debugger is attached, leaves that to a thread that waits until it has gone.
+    /// Whether they are out.
+    fn leave(&self, env: &Env<'_>) -> bool {
+        *locked(&self.plan) = None;
+        let is_bare = locked(&self.table).changed.is_empty();
+        if is_bare || !debugger::is_attached() {
+            self.take_out(env);
+            STATE.store(state::IDLE, Release);
+            return true;
+        }
+        let attached = debugger::ATTACHED;
+        let until = match self.run_watch(env, OVER) {
+            Ok(()) => "until it has gone",
+            Err(_) => {
+                STATE.store(state::IDLE, Release);
+                "until a count after this one has ended"
+            }
+        };
+        say(format_args!(
+            "{attached}: classes keep their counters {until}"
+        ));
+        false
+    }
+
+    /// Takes the hooks out as soon as no debugger is attached.
+    fn leave_later(&self, env: &Env<'_>) {
+        while debugger::is_attached() {
+            sleep(LOOK);
+        }
+        self.take_out(env);
+        STATE.store(state::IDLE, Release);
+        say("no debugger is attached any more: counters are taken out of classes");
+    }
+
+    /// Starts the thread that watches a round.
+    fn run_watch(&self, env: &Env<'_>, round: usize) -> Result<(), Failed> {
+        let thread = thread(env, "heapdiff count").map_err(in_heap)?;
+        let run = self.jvmti.run_thread(thread.get(), Thread::Count, round);
+        run.map_err(failed)
     }
 
     /// Takes the hooks out of all classes that have them.

@@ -88,8 +88,7 @@ pub(crate) fn fall(env: &Env<'_>) {
     if let Some(engine) = ENGINE.get()
         && moves(state::COUNTING, state::CHANGING)
     {
-        engine.take_out(env);
-        STATE.store(state::IDLE, Release);
+        engine.leave(env);
     }
 }
 

@@ -21,6 +21,7 @@ use heapdiff_units::Span;
 use rustc_hash::FxHashSet;
 
 use crate::agent;
+use crate::debugger;
 use crate::jvmti::calls::{Class, Env, Global, JniError, Local, Objects};
 use crate::jvmti::counting::ClassFiles;
 use crate::jvmti::java::Static;
@@ -186,6 +187,9 @@ impl Engine {
 
     /// Has the JVM ask for the collections' classes again.
     fn hand_over(&self, env: &Env<'_>) -> Result<(), String> {
+        if debugger::is_attached() {
+            return Err(debugger::ATTACHED.to_owned());
+        }
         let on = ON.load(Acquire);
         let text = |why: crate::jvmti::JvmtiError| why.to_string();
         self.jvmti.hook_class_files(true).map_err(text)?;

@@ -1,12 +1,13 @@
 //! Counting beside others that change or stop the same code: an agent that redefines classes, a debugger.
 
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use heapdiff_sites::Counts;
+use heapdiff_sites::{Counts, attach};
 use testdata::jvm::{Jdk, Launch, Target};
 use testdata::programs;
 
-use crate::counted::{USUAL, assert_exact, begin, end};
+use crate::counted::{USUAL, ask, assert_exact, begin, end, shown};
 use crate::jdks;
 
 /// What was counted of a class: line, what is allocated, objects; in the source's order.
@@ -118,13 +119,17 @@ fn a_class_that_others_transform() {
     }
 }
 
-/// A debugger of the JVM that says next where it listens, with a breakpoint in a line of the program's.
-fn debugger(jdk: &Jdk, target: &mut Target, line: u32) -> Target {
+/// Where the JVM listens for a debugger, as it says next.
+fn listens(target: &mut Target) -> String {
     let listening = target.wait_line("Listening for transport").unwrap();
-    let port = listening.rsplit([' ', ':']).next().unwrap().to_owned();
+    listening.rsplit([' ', ':']).next().unwrap().to_owned()
+}
+
+/// A debugger of the JVM, with a breakpoint in a line of the program's. It attaches where the JVM last said that it listens.
+fn debugger(jdk: &Jdk, port: &str, line: u32) -> Target {
     let classes = jdk.compile(&programs::agent("Debugger.java")).unwrap();
     let mut debugger = Launch::class(jdk, classes, "Debugger")
-        .arg(port)
+        .arg(port.to_owned())
         .arg("Counted")
         .arg(line.to_string())
         .timeout(Duration::from_secs(120))
@@ -134,8 +139,8 @@ fn debugger(jdk: &Jdk, target: &mut Target, line: u32) -> Target {
     debugger
 }
 
-/// Debuggers that stop before a count, while it goes on and afterwards meet each call, and step to the source's next line; the JVM forgets
-/// breakpoints in a class whose code is changed.
+/// Debuggers that are attached while a count goes on and afterwards meet each call, and step to the source's next line. No class is
+/// changed under one: it would keep the places of lines as they were.
 #[test]
 fn a_debugger() {
     for jdk in jdks() {
@@ -157,24 +162,54 @@ fn a_debugger() {
             .timeout(Duration::from_secs(120))
             .start()
             .unwrap();
-        let mut first = debugger(&jdk, &mut target, at);
+        let port = listens(&mut target);
+        let mut first = debugger(&jdk, &port, at);
         target.advance(2).unwrap();
         assert_eq!(told(&mut first, "").join(" "), every, "{which}: before");
-        begin(&target, "");
+        let refused = ask(&target, &format!("{}seconds=60", attach::COUNT));
+        assert_eq!(refused, attach::DEBUGGED, "{which}");
         target.advance(3).unwrap();
-        assert_exact(&end(&target), (1, n), USUAL, &which);
-        assert_eq!(told(&mut first, "").join(" "), "0 []", "{which}: forgotten");
+        assert_eq!(told(&mut first, "").join(" "), every, "{which}: refused");
         assert!(first.finish().unwrap(), "{which}");
-        begin(&target, "");
-        let mut second = debugger(&jdk, &mut target, at);
+        let port = listens(&mut target);
+        // It goes a moment after its program.
+        until(|| ask(&target, &format!("{}seconds=60", attach::COUNT)) == attach::DONE);
+        let mut second = debugger(&jdk, &port, at);
         target.advance(4).unwrap();
-        assert_exact(&end(&target), (1, n), USUAL, &which);
+        let ended = ask(&target, &format!("{}one", attach::COUNT_END));
+        assert_eq!(ended, attach::DEBUGGED, "{which}");
+        assert_exact(&shown(&target, "one"), (1, n), USUAL, &which);
         assert_eq!(told(&mut second, "").join(" "), every, "{which}: meanwhile");
-        assert!(second.finish().unwrap(), "{which}");
-        let mut third = debugger(&jdk, &mut target, at);
         target.advance(5).unwrap();
+        assert_eq!(told(&mut second, "").join(" "), every, "{which}: stays");
+        assert!(second.finish().unwrap(), "{which}");
+        let port = listens(&mut target);
+        // Its counters go when it has gone; then there is a count again.
+        until(|| ask(&target, &format!("{}seconds=60", attach::COUNT)) == attach::DONE);
+        target.advance(6).unwrap();
+        assert_exact(&end(&target), (1, n), USUAL, &which);
+        let mut third = debugger(&jdk, &port, at);
+        target.advance(7).unwrap();
         assert_eq!(told(&mut third, "").join(" "), every, "{which}: afterwards");
         assert!(third.finish().unwrap(), "{which}");
-        assert!(target.finish().unwrap(), "{which}");
+        listens(&mut target);
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well, "{which}: {errors}");
+        for says in [
+            "cannot count: a debugger is attached",
+            "classes keep their counters until it has gone",
+            "no debugger is attached any more: counters are taken out",
+        ] {
+            assert!(errors.contains(says), "{which}: {says}: {errors}");
+        }
+    }
+}
+
+/// Waits until something is so, a minute at most.
+fn until(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "in a minute");
+        sleep(Duration::from_millis(50));
     }
 }

@@ -92,7 +92,12 @@ pub(crate) fn begin(target: &Target, options: &str) {
 pub(crate) fn end(target: &Target) -> Counts {
     let options = format!("{}{TOKEN}", attach::COUNT_END);
     assert_eq!(ask(target, &options), attach::DONE, "{}", target.errors());
-    let sign = format!("/memfd:{}", attach::count_sign(TOKEN));
+    shown(target, TOKEN)
+}
+
+/// What a count showed that was ended.
+pub(crate) fn shown(target: &Target, token: &str) -> Counts {
+    let sign = format!("/memfd:{}", attach::count_sign(token));
     let pid = target.jvm_pid().unwrap_or_else(|| target.pid());
     let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let file = files.flatten().map(|file| file.path()).find(|file| {
@@ -392,18 +397,18 @@ fn phase(jdk: &Jdk, (t, n): (u64, u64), sizes: Sizes, flags: &[&str]) {
 #[test]
 fn every_allocation_is_counted() {
     for jdk in jdks() {
-        phase(&jdk, (1, 20_000), USUAL, &[]);
-        phase(&jdk, (8, 20_000), USUAL, &[]);
-        phase(&jdk, (200, 300), USUAL, &[]);
+        phase(&jdk, (1, 5000), USUAL, &[]);
+        phase(&jdk, (8, 3000), USUAL, &[]);
+        phase(&jdk, (200, 100), USUAL, &[]);
     }
 }
 
 #[test]
 fn with_each_compiler_and_none() {
     for jdk in jdks() {
-        phase(&jdk, (2, 2000), USUAL, &["-Xint"]);
-        phase(&jdk, (4, 20_000), USUAL, &["-XX:TieredStopAtLevel=1"]);
-        phase(&jdk, (4, 20_000), USUAL, &["-XX:-TieredCompilation"]);
+        phase(&jdk, (2, 500), USUAL, &["-Xint"]);
+        phase(&jdk, (4, 5000), USUAL, &["-XX:TieredStopAtLevel=1"]);
+        phase(&jdk, (4, 5000), USUAL, &["-XX:-TieredCompilation"]);
     }
 }
 
@@ -413,7 +418,7 @@ fn with_each_collector() {
         for flags in collectors(&jdk) {
             let is_z = flags.contains(&"-XX:+UseZGC");
             let sizes = if is_z { wide(&jdk) } else { USUAL };
-            phase(&jdk, (4, 5000), sizes, &flags);
+            phase(&jdk, (4, 1000), sizes, &flags);
         }
     }
 }
@@ -497,15 +502,15 @@ fn in_the_jdk() {
 fn with_checks_and_other_layouts() {
     for jdk in jdks() {
         let mut flags = vec!["-Xcheck:jni", "-Xverify:all"];
-        phase(&jdk, (2, 2000), USUAL, &flags);
+        phase(&jdk, (2, 500), USUAL, &flags);
         flags = vec!["-XX:ObjectAlignmentInBytes=16"];
         let sixteen = Sizes {
             alignment: 16,
             ..USUAL
         };
-        phase(&jdk, (2, 2000), sixteen, &flags);
+        phase(&jdk, (2, 500), sixteen, &flags);
         flags = vec!["-XX:-UseCompressedOops"];
-        phase(&jdk, (2, 2000), wide(&jdk), &flags);
+        phase(&jdk, (2, 500), wide(&jdk), &flags);
     }
 }
 
@@ -514,7 +519,7 @@ fn with_checks_and_other_layouts() {
 fn counters_are_taken_out_again() {
     for jdk in jdks() {
         let mut target = started(&jdk, (2, 500), &[]);
-        for round in 0..20 {
+        for round in 0..6 {
             begin(&target, "jdk=on,include=^(Counted|java\\.util\\.)");
             if round % 5 == 0 {
                 target.advance(round / 5 * 2 + 2).unwrap();

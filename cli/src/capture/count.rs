@@ -32,12 +32,23 @@ pub(crate) fn count(count: &Count, wanted: Wanted) -> Result<(String, Counts)> {
     let name = process.to_string();
     let meter = Meter::new(wanted, Path::new(&name));
     meter.phase_of_unknown_length("putting counters into classes");
-    ask(&jvm, &library, &options)?;
+    if ask(&jvm, &library, &options)? == attach::DEBUGGED {
+        let why = format!(
+            "{}: a debugger is attached, so nothing is counted",
+            jvm.process
+        );
+        return Err(refused(why)
+            .with_hint("detach it first: it keeps the places of lines in the code as it is"));
+    }
     wait(&jvm, count.time, &meter)?;
     meter.phase_of_unknown_length("taking counters out of classes");
     let token = token();
-    ask(&jvm, &library, &format!("{}{token}", attach::COUNT_END))?;
+    let code = ask(&jvm, &library, &format!("{}{token}", attach::COUNT_END))?;
     let counts = shown(&jvm, &attach::count_sign(&token))?;
+    if code == attach::DEBUGGED {
+        let stay = "a debugger is attached: classes keep their counters until it has gone";
+        meter.say(Some(stay.to_owned()));
+    }
     Ok((name, counts))
 }
 
@@ -75,13 +86,14 @@ fn options(count: &Count) -> Result<String> {
     }
 }
 
-/// Has the agent do what the options say.
-fn ask(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<()> {
+/// Has the agent do what the options say. Returns [`attach::DONE`] or [`attach::DEBUGGED`].
+fn ask(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<i32> {
     let library = visible(jvm, library)?;
     let alive = || jvm.process.check_alive();
     let code = asked(jvm, &library.path, options.as_bytes(), alive)?;
-    match reason(code.map_err(|why| not_loaded(jvm, &why))?) {
-        None => Ok(()),
+    let code = code.map_err(|why| not_loaded(jvm, &why))?;
+    match reason(code) {
+        None => Ok(code),
         Some((why, hint)) => Err(refused(format!("{}: {why}", jvm.process)).with_hint(hint)),
     }
 }
@@ -89,7 +101,7 @@ fn ask(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<()> {
 /// Why nothing was counted, by what the agent returned, and what helps.
 fn reason(code: i32) -> Option<(String, &'static str)> {
     let (why, hint) = match code {
-        attach::DONE => return None,
+        attach::DONE | attach::DEBUGGED => return None,
         attach::COUNTS_ALREADY => (
             "its allocations are being counted already",
             "wait until that is over",

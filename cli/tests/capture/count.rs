@@ -95,7 +95,7 @@ fn a_dump_has_what_was_counted() {
             "{text}"
         );
         assert!(
-            text.contains("also those that the compiler then removes"),
+            text.contains("also those the compiler then removes"),
             "{text}"
         );
         assert!(text.contains("count=jdk gives them some"), "{text}");

@@ -133,6 +133,17 @@ impl<'a> Finder<'a> {
                 _ => {}
             }
         }
+        for [name, _, field] in tables.held {
+            let table = self.static_value(tables.class, name);
+            let Some(Found::Objects(objects)) = table.and_then(|id| self.one(id)) else {
+                continue;
+            };
+            let objects = self.lookup(self.ids(objects));
+            let arrays = objects.values().filter_map(|&o| self.field(o, field));
+            let arrays = self.lookup(arrays).into_iter();
+            let figures = arrays.filter(|(_, found)| is_figures(*found));
+            kept.whole.extend(figures.map(|(id, _)| id));
+        }
         for name in tables.names {
             let table = self
                 .static_value(tables.class, name)

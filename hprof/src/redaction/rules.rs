@@ -16,6 +16,8 @@ pub struct KeptTables<'r> {
     pub class: &'r str,
     /// Static fields that lead to `int[]` or `long[]`, or to arrays of these.
     pub figures: &'r [&'r str],
+    /// Static fields that lead to arrays of objects; the class of these, whose fields are kept; its field that leads to an `int[]` or `long[]`.
+    pub held: &'r [[&'r str; 3]],
     /// Static fields that lead to arrays of `byte[]`, each the pieces of one table with names.
     pub names: &'r [&'r str],
     /// How such a table is left with names alone.
@@ -41,6 +43,13 @@ pub struct Rules<'r> {
     pub tables: Vec<KeptTables<'r>>,
 }
 
+impl KeptTables<'_> {
+    /// Whether the fields of this class are kept.
+    fn has(&self, class: &str) -> bool {
+        self.class == class || self.held.iter().any(|held| held[1] == class)
+    }
+}
+
 impl Rules<'_> {
     /// Whether a text is one that everybody knows.
     pub(super) fn is_known_text(&self, bytes: &[u8], wide: bool) -> bool {
@@ -63,8 +72,7 @@ impl Rules<'_> {
     pub(super) fn keeps_number(&self, class: &Class, field: &str, kind: Kind) -> bool {
         let is_boot = class.loader.is_null();
         let is_of_jvm = || {
-            JVM_CLASSES.contains(&&*class.name)
-                || self.tables.iter().any(|t| t.class == &*class.name)
+            JVM_CLASSES.contains(&&*class.name) || self.tables.iter().any(|t| t.has(&class.name))
         };
         !is_hash(class, field, kind)
             && (!self.numbers

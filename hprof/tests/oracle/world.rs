@@ -23,12 +23,12 @@ pub(crate) struct Plan {
     pub(crate) shared: bool,
 }
 
-/// How many random heaps to try: fewer where nothing is optimised.
-pub(crate) const fn rounds(release: u64) -> u64 {
-    if cfg!(debug_assertions) {
-        release / 20
-    } else {
-        release
+/// How many random heaps to try of those that `HEAPDIFF_ROUNDS=all` has tried: a quarter, and fewer where nothing is optimised.
+pub(crate) fn rounds(all: u64) -> u64 {
+    match std::env::var("HEAPDIFF_ROUNDS") {
+        Ok(rounds) if rounds == "all" => all,
+        _ if cfg!(debug_assertions) => all / 20,
+        _ => all / 4,
     }
 }
 

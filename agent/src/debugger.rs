@@ -1,0 +1,45 @@
+//! Whether a debugger is attached to this JVM.
+//!
+//! The JVM's part of the debugger (libjdwp) keeps the places of lines in a method's code as they were when it first asked. In a class
+//! whose code is changed meanwhile it sets breakpoints inside of instructions, and JDK 17 then ends. So no class is changed while one is
+//! attached. Classes that are changed as they are loaded are no danger: what is kept of them is asked for later.
+
+use std::fs;
+
+/// The thread that libjdwp has while a debugger is connected, named so by Linux, which keeps 15 bytes of `JDWP Command Reader`.
+const READER: &str = "JDWP Command Re";
+/// Why nothing is changed.
+pub(crate) const ATTACHED: &str =
+    "a debugger is attached, and keeps the places of lines in the code as it is";
+
+/// Whether one is connected.
+pub(crate) fn is_attached() -> bool {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
+    tasks.flatten().any(|task| {
+        let name = fs::read(task.path().join("comm"));
+        name.is_ok_and(|name| name.trim_ascii_end() == READER.as_bytes())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::is_attached;
+
+    #[test]
+    fn it_is_known_by_its_reader() {
+        assert!(!is_attached());
+        let ((up, is_up), (end, ends)) = (mpsc::channel(), mpsc::channel::<()>());
+        let reader = std::thread::Builder::new().name("JDWP Command Reader".to_owned());
+        let reader = reader.spawn(move || {
+            up.send(()).unwrap();
+            let _ = ends.recv();
+        });
+        is_up.recv().unwrap();
+        assert!(is_attached());
+        drop(end);
+        reader.unwrap().join().unwrap();
+        assert!(!is_attached());
+    }
+}
