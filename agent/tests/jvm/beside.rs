@@ -8,6 +8,7 @@ use testdata::jvm::{Jdk, Launch, Target};
 use testdata::programs;
 
 use crate::counted::{USUAL, ask, assert_exact, begin, end, shown};
+use crate::debugged::wait_for_its_end;
 use crate::jdks;
 
 /// What was counted of a class: line, what is allocated, objects; in the source's order.
@@ -172,8 +173,8 @@ fn a_debugger() {
         assert_eq!(told(&mut first, "").join(" "), every, "{which}: refused");
         assert!(first.finish().unwrap(), "{which}");
         let port = listens(&mut target);
-        // It goes a moment after its program.
-        until(|| ask(&target, &format!("{}seconds=60", attach::COUNT)) == attach::DONE);
+        wait_for_its_end(&target);
+        begin(&target, "");
         let mut second = debugger(&jdk, &port, at);
         target.advance(4).unwrap();
         let ended = ask(&target, &format!("{}one", attach::COUNT_END));
@@ -184,7 +185,7 @@ fn a_debugger() {
         assert_eq!(told(&mut second, "").join(" "), every, "{which}: stays");
         assert!(second.finish().unwrap(), "{which}");
         let port = listens(&mut target);
-        // Its counters go when it has gone; then there is a count again.
+        // Counters go when it has gone; then there is a count again.
         until(|| ask(&target, &format!("{}seconds=60", attach::COUNT)) == attach::DONE);
         target.advance(6).unwrap();
         assert_exact(&end(&target), (1, n), USUAL, &which);

@@ -1,7 +1,9 @@
 //! What a debugger and stack traces say of a program whose allocations are counted: the same as without.
 
+use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use testdata::jvm::{Jdk, Launch, Target};
 use testdata::programs;
@@ -71,7 +73,22 @@ impl Debugged {
         let stops = debugger.lines_until_ready().unwrap();
         assert!(debugger.finish().unwrap());
         self.port = listens(&mut self.program);
+        wait_for_its_end(&self.program);
         Seen { printed, stops }
+    }
+}
+
+/// Waits until the JVM's thread has ended that read a debugger's commands: a moment after it listens for the next one.
+pub(crate) fn wait_for_its_end(program: &Target) {
+    let reads = |task: fs::DirEntry| {
+        let name = fs::read_to_string(task.path().join("comm"));
+        name.is_ok_and(|name| name.starts_with("JDWP Command"))
+    };
+    let threads = format!("/proc/{}/task", program.pid());
+    let start = Instant::now();
+    while fs::read_dir(&threads).unwrap().flatten().any(reads) {
+        assert!(start.elapsed() < PATIENCE);
+        sleep(Duration::from_millis(20));
     }
 }
 

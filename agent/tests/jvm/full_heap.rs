@@ -198,7 +198,7 @@ fn attached_while_the_heap_fills_up() {
         target.advance(2).unwrap();
         let sampling = format!("{}interval=64k,trace={}", attach::CHANGE, trace.display());
         let mut codes = Vec::new();
-        for round in 0..12 {
+        for round in 0..6 {
             let options = if round % 3 == 2 {
                 attach::DETACH
             } else {

@@ -58,20 +58,26 @@ fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// The flags of every collector that the JDK can start with.
+/// The flags of every collector that the newest JDK can start with; of others, unless `HEAPDIFF_ROUNDS` is `all`, those that differ most.
 fn collectors(jdk: &Jdk) -> Vec<&'static str> {
     let all = [
-        "-XX:+UseSerialGC",
-        "-XX:+UseParallelGC",
         "-XX:+UseG1GC",
         "-XX:+UseZGC",
+        "-XX:+UseSerialGC",
+        "-XX:+UseParallelGC",
         "-XX:+UseShenandoahGC",
     ];
+    let newest = jdks().iter().map(Jdk::major).max();
+    let all = match std::env::var("HEAPDIFF_ROUNDS") {
+        Ok(rounds) if rounds == "all" => &all[..],
+        _ if Some(jdk.major()) == newest => &all[..],
+        _ => &all[..2],
+    };
     let starts = |flag: &&str| {
         let run = Command::new(jdk.java()).args([flag, "-version"]).output();
         run.unwrap().status.success()
     };
-    all.into_iter().filter(starts).collect()
+    all.iter().copied().filter(starts).collect()
 }
 
 /// Compiles C with the JDK's headers.

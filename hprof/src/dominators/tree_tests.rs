@@ -260,9 +260,9 @@ fn witnesses_give_the_dominators_of_the_whole_graph() {
         wanting += usize::from(case.needs_more(FEW));
         sinks += case.sinks();
     }
-    assert!(sinks > 5_000, "{sinks} sinks in all");
+    assert!(sinks > 1_250, "{sinks} sinks in all");
     // This test is about the cases that need more.
-    assert!(wanting > 100, "{wanting} of 4000 cases needed more");
+    assert!(wanting > 25, "{wanting} of 1000 cases needed more");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn weaker_references_count_where_no_stronger_one_leads() {
         }
     }
     assert!(
-        reached.iter().all(|&of_level| of_level > 2000),
+        reached.iter().all(|&of_level| of_level > 500),
         "{reached:?}"
     );
 }
@@ -369,8 +369,8 @@ fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
             None => cautious += 1,
         }
     }
-    assert!(let_through > 300, "{let_through} let through");
-    assert!(right > 100, "{right} are wrong without these references");
+    assert!(let_through > 75, "{let_through} let through");
+    assert!(right > 25, "{right} are wrong without these references");
     assert_eq!(cautious, 0, "as the check is exact");
 }
 
