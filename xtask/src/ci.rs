@@ -43,7 +43,7 @@ pub(crate) fn test() -> Result<()> {
     tests.args(["test", "--workspace", "--release", "--locked"]);
     // Most tests wait for JVMs a good part of their time.
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    tests.env("RUST_TEST_THREADS", (cores + 1).to_string());
+    tests.env("RUST_TEST_THREADS", (2 * cores).to_string());
     run::run(tests.env("JAVA_HOME", home.home()))
 }
 

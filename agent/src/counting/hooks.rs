@@ -5,11 +5,6 @@
 //! public final class HeapdiffCounts {
 //!     static final Unsafe UNSAFE = Unsafe.getUnsafe();
 //!     static final long TID = UNSAFE.objectFieldOffset(Thread.class, "tid");
-//!     static long own() {                          // of a JVM's first threads: where their own counters begin
-//!         long number = UNSAFE.getLong(Thread.currentThread(), TID) - 1;
-//!         return number >>> OWN_BITS == 0 ? number * STRIPE_BYTES + OWN_START : 0;
-//!     }
-//!     static void plus(long cell, long n) { UNSAFE.putLong(null, cell, UNSAFE.getLong(null, cell) + n); }
 //!     static long cell(int site) {
 //!         long stripe = UNSAFE.getLong(Thread.currentThread(), TID) & STRIPES - 1;
 //!         return START + stripe * STRIPE_BYTES + (site & -16);
@@ -17,19 +12,9 @@
 //!     static long size(int length, int site) {
 //!         return ((long) length << (site & 3)) + (site & 12) + SMALLEST + ALIGNMENT - 1 & -ALIGNMENT;
 //!     }
-//!     public static void object(int site) {
-//!         long own = own();
-//!         if (own != 0) plus(own + (site & -16), 1);
-//!         else UNSAFE.getAndAddLong(null, cell(site), 1);
-//!     }
+//!     public static void object(int site) { UNSAFE.getAndAddLong(null, cell(site), 1); }
 //!     public static void array(int length, int site) {
 //!         if (length < 0) return;
-//!         long own = own();
-//!         if (own != 0) {
-//!             plus(own + (site & -16), 1);
-//!             plus(own + (site & -16) + 8, size(length, site));
-//!             return;
-//!         }
 //!         long cell = cell(site);
 //!         UNSAFE.getAndAddLong(null, cell, 1);
 //!         UNSAFE.getAndAddLong(null, cell + 8, size(length, site));
@@ -85,13 +70,12 @@
 //! ```
 //!
 //! where names in capitals without a declaration are constants in the code. It allocates nothing, calls nothing that is rewritten,
-//! and no method that a program may override (`Thread.getId`). A thread has no number yet, 0, while its object is made. Methods that are called for each object have
-//! at most 35 bytes, which the JVM's first compiler still puts in their callers' code. `getClass` is the JVM's own. An array that cannot be, of a negative length, is not
+//! and no method that a program may override (`Thread.getId`). `getClass` is the JVM's own. An array that cannot be, of a negative length, is not
 //! counted.
 
 use heapdiff_bytecode::Hooks;
 
-use super::cells::{CELL, Cells, OWN_BITS, STRIPE_BYTES, STRIPES};
+use super::cells::{CELL, Cells, STRIPE_BYTES, STRIPES};
 use super::layout::{Layout, SMALLEST_BASE};
 use super::returned::{self, BITS, ENTRY_BITS, PROBES, SITE_BITS};
 use crate::classfile::{ClassFile, Code, FINAL, PUBLIC, STATIC};
@@ -111,8 +95,6 @@ pub(crate) const LEVELS: &str = "levels";
 pub(crate) const OBJECT_TYPE: &str = "(I)V";
 const RETURNED_TYPE: &str = "(Ljava/lang/Object;I)V";
 pub(crate) const UNSAFE: &str = "jdk/internal/misc/Unsafe";
-
-const GET: &str = "(Ljava/lang/Object;J)J";
 
 const OBJECT: &str = "java/lang/Object";
 const OBJECTS: &str = "[Ljava/lang/Object;";
@@ -140,9 +122,7 @@ mod op {
     pub(super) const LSTORE: u8 = 0x37;
     pub(super) const POP2: u8 = 0x58;
     pub(super) const DUP: u8 = 0x59;
-    pub(super) const DUP2: u8 = 0x5c;
     pub(super) const LADD: u8 = 0x61;
-    pub(super) const LSUB: u8 = 0x65;
     pub(super) const LMUL: u8 = 0x69;
     pub(super) const LSHL: u8 = 0x79;
     pub(super) const IAND: u8 = 0x7e;
@@ -233,18 +213,13 @@ impl Hook<'_> {
         self.call(op::INVOKEVIRTUAL, (UNSAFE, name, descriptor))
     }
 
-    /// The number of this thread.
-    fn thread(&mut self) -> &mut Self {
+    /// The address of this thread's stripe.
+    fn stripe(&mut self, start: i64, bytes: i64) -> &mut Self {
         let current = (THREAD, "currentThread", "()Ljava/lang/Thread;");
         self.field(op::GETSTATIC, ("UNSAFE", UNSAFE_TYPE))
             .call(op::INVOKESTATIC, current)
             .field(op::GETSTATIC, ("TID", "J"))
-            .unsafely("getLong", GET)
-    }
-
-    /// The address of the stripe that this thread shares.
-    fn stripe(&mut self, start: i64, bytes: i64) -> &mut Self {
-        self.thread()
+            .unsafely("getLong", "(Ljava/lang/Object;J)J")
             .long(STRIPES - 1)
             .op(&[op::LAND])
             .long(bytes)
@@ -306,47 +281,8 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
             .long(-layout.alignment)
             .op(&[op::LAND, op::LRETURN]);
     });
-    let own = ("own", "()J");
-    method(0, own, (6, 0), &|hook| {
-        let shared = hook.code.label();
-        hook.thread()
-            .op(&[op::LCONST_1, op::LSUB, op::DUP2])
-            .op(&[op::BIPUSH, OWN_BITS, op::LUSHR, op::LCONST_0, op::LCMP])
-            .code
-            .jump(op::IFNE, shared);
-        hook.long(STRIPE_BYTES)
-            .op(&[op::LMUL])
-            .long(cells.own_start())
-            .op(&[op::LADD, op::LRETURN]);
-        hook.code
-            .place(shared)
-            .op(&[op::POP2, op::LCONST_0, op::LRETURN]);
-    });
-    let plus = ("plus", "(JJ)V");
-    method(0, plus, (8, 4), &|hook| {
-        hook.add()
-            .op(&[op::LLOAD_0])
-            .add()
-            .op(&[op::LLOAD_0])
-            .unsafely("getLong", GET)
-            .op(&[op::LLOAD_2, op::LADD])
-            .unsafely("putLong", "(Ljava/lang/Object;JJ)V")
-            .op(&[op::RETURN]);
-    });
     method(PUBLIC, (HOOKS.object, OBJECT_TYPE), (6, 1), &|hook| {
-        let shared = hook.code.label();
-        hook.own(own.0, own.1)
-            .op(&[op::DUP2, op::LCONST_0, op::LCMP])
-            .code
-            .jump(op::IFEQ, shared);
-        hook.op(&[op::ILOAD_0, op::BIPUSH, 0xf0, op::IAND])
-            .op(&[op::I2L, op::LADD, op::LCONST_1])
-            .own(plus.0, plus.1)
-            .op(&[op::RETURN])
-            .code
-            .place(shared);
-        hook.op(&[op::POP2])
-            .add()
+        hook.add()
             .op(&[op::ILOAD_0])
             .own(cell.0, cell.1)
             .op(&[op::LCONST_1])
@@ -354,32 +290,16 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
             .op(&[op::RETURN]);
     });
     method(PUBLIC, (HOOKS.array, "(II)V"), (8, 4), &|hook| {
-        let (end, shared) = (hook.code.label(), hook.code.label());
+        let end = hook.code.label();
         hook.op(&[op::ILOAD_0]).code.jump(op::IFLT, end);
-        hook.own(own.0, own.1)
-            .op(&[op::DUP2, op::LCONST_0, op::LCMP])
-            .code
-            .jump(op::IFEQ, shared);
-        hook.op(&[op::ILOAD_1, op::BIPUSH, 0xf0, op::IAND])
-            .op(&[op::I2L, op::LADD, op::LSTORE_2])
-            .op(&[op::LLOAD_2, op::LCONST_1])
-            .own(plus.0, plus.1)
-            .op(&[op::LLOAD_2])
-            .long(CELL)
-            .op(&[op::LADD, op::ILOAD_0, op::ILOAD_1])
-            .own(size.0, size.1)
-            .own(plus.0, plus.1)
-            .op(&[op::RETURN])
-            .code
-            .place(shared);
-        hook.op(&[op::POP2, op::ILOAD_1])
+        hook.op(&[op::ILOAD_1])
             .own(cell.0, cell.1)
-            .op(&[op::LSTORE_2])
+            .op(&[op::LSTORE, 2])
             .add()
-            .op(&[op::LLOAD_2, op::LCONST_1])
+            .op(&[op::LLOAD, 2, op::LCONST_1])
             .added()
             .add()
-            .op(&[op::LLOAD_2])
+            .op(&[op::LLOAD, 2])
             .long(CELL)
             .op(&[op::LADD, op::ILOAD_0, op::ILOAD_1])
             .own(size.0, size.1)
@@ -416,7 +336,7 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
         hook.field(op::GETSTATIC, ("UNSAFE", UNSAFE_TYPE))
             .op(&[op::ALOAD_0])
             .field(op::GETSTATIC, KLASS)
-            .unsafely("getLong", GET)
+            .unsafely("getLong", "(Ljava/lang/Object;J)J")
             .op(&[op::ICONST_3, op::LUSHR, op::LRETURN]);
     });
     let entry = ("entry", "(IJ)J");
@@ -430,6 +350,7 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
     const KNOWN: u8 = 12;
     method(0, entry, (8, 14), &|hook| {
         let (again, known, next) = (hook.code.label(), hook.code.label(), hook.code.label());
+        let get = "(Ljava/lang/Object;J)J";
         let mixed = 64_u32.saturating_sub(BITS).to_be_bytes()[3];
         hook.op(&[op::LLOAD_1, op::BIPUSH, SITE_BITS, op::LSHL])
             .op(&[op::ILOAD_0, op::ICONST_4, op::ISHR, op::I2L, op::LOR])
@@ -444,7 +365,7 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
             .op(&[op::LSHL, op::LADD, op::LSTORE, PLACE])
             .add()
             .op(&[op::LLOAD, PLACE])
-            .unsafely("getLong", GET)
+            .unsafely("getLong", get)
             .op(&[op::LSTORE, KNOWN, op::LLOAD, KNOWN, op::LCONST_0, op::LCMP])
             .code
             .jump(op::IFNE, known);
@@ -454,7 +375,7 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
             .op(&[op::POP])
             .add()
             .op(&[op::LLOAD, PLACE])
-            .unsafely("getLongVolatile", GET)
+            .unsafely("getLongVolatile", get)
             .op(&[op::LSTORE, KNOWN]);
         hook.code.place(known);
         hook.op(&[op::LLOAD, KNOWN, op::LLOAD, KEY, op::LCMP])
