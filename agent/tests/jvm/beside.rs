@@ -130,7 +130,7 @@ fn listens(target: &mut Target) -> String {
 fn debugger(jdk: &Jdk, port: &str, line: u32) -> Target {
     let classes = jdk.compile(&programs::agent("Debugger.java")).unwrap();
     let mut debugger = Launch::class(jdk, classes, "Debugger")
-        .arg(port.to_owned())
+        .arg(port)
         .arg("Counted")
         .arg(line.to_string())
         .timeout(Duration::from_secs(120))
