@@ -3,6 +3,8 @@
 //! Major version 49 (Java 5): every JVM reads it, and its verifier infers types, so that no stack
 //! maps are needed.
 
+pub(crate) mod op;
+
 use std::collections::HashMap;
 
 const MAJOR: u16 = 49;
@@ -216,6 +218,23 @@ impl ClassFile {
         self.method_count += 1;
     }
 
+    /// Adds a method whose code `write` puts together.
+    pub(crate) fn write(
+        &mut self,
+        access: u16,
+        named: (&str, &str),
+        sizes: (u16, u16),
+        write: &dyn Fn(&mut Body<'_>),
+    ) {
+        let mut body = Body {
+            class: self,
+            code: Code::default(),
+        };
+        write(&mut body);
+        let code = body.code;
+        self.method(access, named, sizes, code);
+    }
+
     pub(crate) fn finish(mut self) -> Vec<u8> {
         let this = self.pool.class(&self.name);
         let superclass = self.pool.class(&self.superclass);
@@ -234,5 +253,71 @@ impl ClassFile {
         bytes.extend(&self.methods);
         put(&mut bytes, 0);
         bytes
+    }
+}
+
+/// A method of a class that is being put together.
+pub(crate) struct Body<'c> {
+    pub(crate) class: &'c mut ClassFile,
+    pub(crate) code: Code,
+}
+
+impl Body<'_> {
+    pub(crate) fn op(&mut self, bytes: &[u8]) -> &mut Self {
+        self.code.op(bytes);
+        self
+    }
+
+    /// A constant onto the stack.
+    pub(crate) fn long(&mut self, value: i64) -> &mut Self {
+        let constant = self.class.pool.long(value);
+        self.code.with(op::LDC2_W, constant);
+        self
+    }
+
+    /// A field of the class itself.
+    pub(crate) fn field(&mut self, opcode: u8, (name, descriptor): (&str, &str)) -> &mut Self {
+        let ClassFile {
+            pool, name: this, ..
+        } = &mut *self.class;
+        let field = pool.field(this, name, descriptor);
+        self.code.with(opcode, field);
+        self
+    }
+
+    pub(crate) fn call(
+        &mut self,
+        opcode: u8,
+        (class, name, descriptor): (&str, &str, &str),
+    ) -> &mut Self {
+        let method = self.class.pool.method(class, name, descriptor);
+        self.code.with(opcode, method);
+        self
+    }
+
+    /// Calls a method of the class itself.
+    pub(crate) fn own(&mut self, opcode: u8, (name, descriptor): (&str, &str)) -> &mut Self {
+        let ClassFile {
+            pool, name: this, ..
+        } = &mut *self.class;
+        let method = pool.method(this, name, descriptor);
+        self.code.with(opcode, method);
+        self
+    }
+
+    pub(crate) fn with_class(&mut self, opcode: u8, class: &str) -> &mut Self {
+        let class = self.class.pool.class(class);
+        self.code.with(opcode, class);
+        self
+    }
+
+    pub(crate) fn jump(&mut self, opcode: u8, label: usize) -> &mut Self {
+        self.code.jump(opcode, label);
+        self
+    }
+
+    pub(crate) fn place(&mut self, label: usize) -> &mut Self {
+        self.code.place(label);
+        self
     }
 }

@@ -6,7 +6,7 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::common::of_files;
@@ -15,14 +15,7 @@ use heapdiff_diff::{SampledBytes, Stack, by_site};
 use hprof::{Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Target};
 use testdata::programs;
-
-/// The agent's library, next to this test's program.
-fn library() -> PathBuf {
-    let here = std::env::current_exe().unwrap();
-    let library = here.with_file_name("libheapdiff_agent.so");
-    assert!(library.is_file(), "{} is missing", library.display());
-    library
-}
+use testdata::programs::agent_library as library;
 
 fn launch(jdk: &Jdk, program: &str, options: &str) -> Launch {
     let classes = jdk

@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::common::of_files;
@@ -15,15 +15,8 @@ use heapdiff_sites::Counter;
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection, Target};
 use testdata::programs;
+use testdata::programs::agent_library as library;
 use testdata::scenarios::{self, Mode, Scenario};
-
-/// The agent's library, next to this test's program.
-fn library() -> PathBuf {
-    let here = std::env::current_exe().unwrap();
-    let library = here.with_file_name("libheapdiff_agent.so");
-    assert!(library.is_file(), "{} is missing", library.display());
-    library
-}
 
 fn jdks() -> Vec<Jdk> {
     let jdks = Jdk::all_for_scenarios();

@@ -4,21 +4,12 @@
 
 mod common;
 
-use std::path::PathBuf;
-
 use heapdiff_diff::{Report, Suspect, Verdict};
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 use testdata::programs;
+use testdata::programs::agent_library as library;
 
 use crate::common::of_files;
-
-/// The agent's library, next to this test's program.
-fn library() -> PathBuf {
-    let here = std::env::current_exe().unwrap();
-    let library = here.with_file_name("libheapdiff_agent.so");
-    assert!(library.is_file(), "{} is missing", library.display());
-    library
-}
 
 /// Two dumps of the program, some work apart.
 fn diff(jdk: &Jdk, options: &str) -> Report {

@@ -4,6 +4,18 @@
 
 use std::path::{Path, PathBuf};
 
+/// The agent's library, which lies next to a test's program.
+///
+/// # Panics
+/// It is not there: the agent was not built.
+#[must_use]
+pub fn agent_library() -> PathBuf {
+    let here = std::env::current_exe().expect("this program");
+    let library = here.with_file_name("libheapdiff_agent.so");
+    assert!(library.is_file(), "{} is missing", library.display());
+    library
+}
+
 /// `LayoutZoo.java`: object layouts of every kind, still at three `READY`s. Main class `LayoutZoo`.
 pub fn layout_zoo() -> PathBuf {
     java("LayoutZoo.java")

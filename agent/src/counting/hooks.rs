@@ -78,7 +78,7 @@ use heapdiff_bytecode::Hooks;
 use super::cells::{CELL, Cells, STRIPE_BYTES, STRIPES};
 use super::layout::{Layout, SMALLEST_BASE};
 use super::returned::{self, BITS, ENTRY_BITS, PROBES, SITE_BITS};
-use crate::classfile::{ClassFile, Code, FINAL, PUBLIC, STATIC};
+use crate::classfile::{Body, ClassFile, FINAL, PUBLIC, STATIC, op};
 
 pub(crate) const THIS: &str = "java/lang/HeapdiffCounts";
 /// Methods that the rewriting has called, and one that tells whether the class is there.
@@ -105,108 +105,11 @@ const KLASS: (&str, &str) = ("klass", "J");
 const MIXER: i64 = 0x9e37_79b9_7f4a_7c15_u64.cast_signed();
 const UNSAFE_TYPE: &str = "Ljdk/internal/misc/Unsafe;";
 
-mod op {
-    pub(super) const ACONST_NULL: u8 = 0x01;
-    pub(super) const ICONST_3: u8 = 0x06;
-    pub(super) const LCONST_0: u8 = 0x09;
-    pub(super) const LCONST_1: u8 = 0x0a;
-    pub(super) const BIPUSH: u8 = 0x10;
-    pub(super) const LDC_W: u8 = 0x13;
-    pub(super) const LDC2_W: u8 = 0x14;
-    pub(super) const ILOAD_0: u8 = 0x1a;
-    pub(super) const ILOAD_1: u8 = 0x1b;
-    pub(super) const ILOAD_2: u8 = 0x1c;
-    pub(super) const ILOAD_3: u8 = 0x1d;
-    pub(super) const LLOAD: u8 = 0x16;
-    pub(super) const LLOAD_0: u8 = 0x1e;
-    pub(super) const LSTORE: u8 = 0x37;
-    pub(super) const POP2: u8 = 0x58;
-    pub(super) const DUP: u8 = 0x59;
-    pub(super) const LADD: u8 = 0x61;
-    pub(super) const LMUL: u8 = 0x69;
-    pub(super) const LSHL: u8 = 0x79;
-    pub(super) const IAND: u8 = 0x7e;
-    pub(super) const LAND: u8 = 0x7f;
-    pub(super) const I2L: u8 = 0x85;
-    pub(super) const IFLT: u8 = 0x9b;
-    pub(super) const LRETURN: u8 = 0xad;
-    pub(super) const RETURN: u8 = 0xb1;
-    pub(super) const ICONST_0: u8 = 0x03;
-    pub(super) const ICONST_4: u8 = 0x07;
-    pub(super) const ILOAD: u8 = 0x15;
-    pub(super) const ALOAD: u8 = 0x19;
-    pub(super) const ALOAD_0: u8 = 0x2a;
-    pub(super) const LLOAD_1: u8 = 0x1f;
-    pub(super) const LLOAD_2: u8 = 0x20;
-    pub(super) const AALOAD: u8 = 0x32;
-    pub(super) const ISTORE: u8 = 0x36;
-    pub(super) const LSTORE_2: u8 = 0x41;
-    pub(super) const ASTORE: u8 = 0x3a;
-    pub(super) const ASTORE_0: u8 = 0x4b;
-    pub(super) const POP: u8 = 0x57;
-    pub(super) const ISHR: u8 = 0x7a;
-    pub(super) const LUSHR: u8 = 0x7d;
-    pub(super) const LOR: u8 = 0x81;
-    pub(super) const IINC: u8 = 0x84;
-    pub(super) const LCMP: u8 = 0x94;
-    pub(super) const IFEQ: u8 = 0x99;
-    pub(super) const IFNE: u8 = 0x9a;
-    pub(super) const GOTO: u8 = 0xa7;
-    pub(super) const ARRAYLENGTH: u8 = 0xbe;
-    pub(super) const CHECKCAST: u8 = 0xc0;
-    pub(super) const INSTANCEOF: u8 = 0xc1;
-    pub(super) const IFNULL: u8 = 0xc6;
-    pub(super) const GETSTATIC: u8 = 0xb2;
-    pub(super) const PUTSTATIC: u8 = 0xb3;
-    pub(super) const INVOKEVIRTUAL: u8 = 0xb6;
-    pub(super) const INVOKESTATIC: u8 = 0xb8;
-}
-
-/// Code of the class that is put together.
-struct Hook<'c> {
-    class: &'c mut ClassFile,
-    code: Code,
-}
-
-impl Hook<'_> {
-    fn op(&mut self, bytes: &[u8]) -> &mut Self {
-        self.code.op(bytes);
-        self
-    }
-
-    fn long(&mut self, value: i64) -> &mut Self {
-        let constant = self.class.pool.long(value);
-        self.code.with(op::LDC2_W, constant);
-        self
-    }
-
-    fn field(&mut self, opcode: u8, (name, descriptor): (&str, &str)) -> &mut Self {
-        let field = self.class.pool.field(THIS, name, descriptor);
-        self.code.with(opcode, field);
-        self
-    }
-
-    fn call(&mut self, opcode: u8, (class, name, descriptor): (&str, &str, &str)) -> &mut Self {
-        let method = self.class.pool.method(class, name, descriptor);
-        self.code.with(opcode, method);
-        self
-    }
-
-    /// Calls a method of this class.
-    fn own(&mut self, name: &str, descriptor: &str) -> &mut Self {
-        self.call(op::INVOKESTATIC, (THIS, name, descriptor))
-    }
-
+impl Body<'_> {
     /// Before an address and what is added there.
     fn add(&mut self) -> &mut Self {
         self.field(op::GETSTATIC, ("UNSAFE", UNSAFE_TYPE))
             .op(&[op::ACONST_NULL])
-    }
-
-    fn class(&mut self, opcode: u8, class: &str) -> &mut Self {
-        let class = self.class.pool.class(class);
-        self.code.with(opcode, class);
-        self
     }
 
     fn unsafely(&mut self, name: &str, descriptor: &str) -> &mut Self {
@@ -240,14 +143,8 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
     class.field(STATIC | FINAL, "UNSAFE", UNSAFE_TYPE);
     class.field(STATIC | FINAL, "TID", "J");
     class.field(STATIC, KLASS.0, KLASS.1);
-    let mut method = |access: u16, named, sizes, write: &dyn Fn(&mut Hook<'_>)| {
-        let mut hook = Hook {
-            class: &mut class,
-            code: Code::default(),
-        };
-        write(&mut hook);
-        let code = hook.code;
-        class.method(STATIC | access, named, sizes, code);
+    let mut method = |access: u16, named, sizes, write: &dyn Fn(&mut Body<'_>)| {
+        class.write(STATIC | access, named, sizes, write);
     };
     method(0, ("<clinit>", "()V"), (4, 0), &|hook| {
         let (thread, tid) = (hook.class.pool.class(THREAD), hook.class.pool.string("tid"));
@@ -284,7 +181,7 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
     method(PUBLIC, (HOOKS.object, OBJECT_TYPE), (6, 1), &|hook| {
         hook.add()
             .op(&[op::ILOAD_0])
-            .own(cell.0, cell.1)
+            .own(op::INVOKESTATIC, cell)
             .op(&[op::LCONST_1])
             .added()
             .op(&[op::RETURN]);
@@ -293,7 +190,7 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
         let end = hook.code.label();
         hook.op(&[op::ILOAD_0]).code.jump(op::IFLT, end);
         hook.op(&[op::ILOAD_1])
-            .own(cell.0, cell.1)
+            .own(op::INVOKESTATIC, cell)
             .op(&[op::LSTORE, 2])
             .add()
             .op(&[op::LLOAD, 2, op::LCONST_1])
@@ -302,7 +199,7 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
             .op(&[op::LLOAD, 2])
             .long(CELL)
             .op(&[op::LADD, op::ILOAD_0, op::ILOAD_1])
-            .own(size.0, size.1)
+            .own(op::INVOKESTATIC, size)
             .added();
         hook.code.place(end).op(&[op::RETURN]);
     });
@@ -310,7 +207,7 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
         let none = hook.code.label();
         hook.op(&[op::ILOAD_2]).code.jump(op::IFLT, none);
         hook.op(&[op::ILOAD_3])
-            .own(cell.0, cell.1)
+            .own(op::INVOKESTATIC, cell)
             .op(&[op::LSTORE, 4])
             .add()
             .op(&[op::LLOAD, 4, op::LLOAD_0])
@@ -319,7 +216,7 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
             .op(&[op::LLOAD, 4])
             .long(CELL)
             .op(&[op::LADD, op::LLOAD_0, op::ILOAD_2, op::ILOAD_3])
-            .own(size.0, size.1)
+            .own(op::INVOKESTATIC, size)
             .op(&[op::LMUL])
             .added()
             .op(&[op::LLOAD_0, op::ILOAD_2, op::I2L, op::LMUL, op::LRETURN]);
@@ -411,13 +308,13 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
             };
             let next = hook.code.label();
             hook.op(&[op::ALOAD_0])
-                .class(op::INSTANCEOF, class)
+                .with_class(op::INSTANCEOF, class)
                 .code
                 .jump(op::IFEQ, next);
             hook.op(&[op::ALOAD_0])
-                .class(op::CHECKCAST, class)
+                .with_class(op::CHECKCAST, class)
                 .op(&[op::ARRAYLENGTH, op::BIPUSH, elements])
-                .own("size", "(II)J")
+                .own(op::INVOKESTATIC, ("size", "(II)J"))
                 .op(&[op::LRETURN]);
             hook.code.place(next);
         }
@@ -429,14 +326,14 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
         let class_of = (OBJECT, "getClass", "()Ljava/lang/Class;");
         hook.op(&[op::ILOAD_3, op::ALOAD_0])
             .call(op::INVOKEVIRTUAL, class_of)
-            .own(number.0, number.1)
-            .own(entry.0, entry.1)
+            .own(op::INVOKESTATIC, number)
+            .own(op::INVOKESTATIC, entry)
             .op(&[op::LSTORE, 4])
             .add()
             .op(&[op::LLOAD, 4, op::LLOAD_1])
             .added()
             .op(&[op::ALOAD_0])
-            .own(size_of.0, size_of.1)
+            .own(op::INVOKESTATIC, size_of)
             .op(&[op::LSTORE, 6, op::LLOAD, 6, op::LCONST_0, op::LCMP])
             .code
             .jump(op::IFEQ, end);
@@ -451,7 +348,7 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
         let end = hook.code.label();
         hook.op(&[op::ALOAD_0]).code.jump(op::IFNULL, end);
         hook.op(&[op::ALOAD_0, op::LCONST_1, op::ILOAD_1])
-            .own(add.0, add.1);
+            .own(op::INVOKESTATIC, add);
         hook.code.place(end).op(&[op::RETURN]);
     });
     method(PUBLIC, (LEVELS, RETURNED_TYPE), (4, 5), &|hook| {
@@ -459,13 +356,13 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
         hook.op(&[op::LCONST_1, op::LSTORE_2]).code.place(again);
         hook.op(&[op::ALOAD_0]).code.jump(op::IFNULL, end);
         hook.op(&[op::ALOAD_0, op::LLOAD_2, op::ILOAD_1])
-            .own(add.0, add.1)
+            .own(op::INVOKESTATIC, add)
             .op(&[op::ALOAD_0])
-            .class(op::INSTANCEOF, OBJECTS)
+            .with_class(op::INSTANCEOF, OBJECTS)
             .code
             .jump(op::IFEQ, end);
         hook.op(&[op::ALOAD_0])
-            .class(op::CHECKCAST, OBJECTS)
+            .with_class(op::CHECKCAST, OBJECTS)
             .op(&[op::ASTORE, 4, op::ALOAD, 4, op::ARRAYLENGTH])
             .code
             .jump(op::IFEQ, end);
@@ -480,4 +377,4 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
 
 /// Writes a method: its access, its name and type, the depth of its stack and the number of its locals, its code.
 type Method<'m> =
-    dyn FnMut(u16, (&'static str, &'static str), (u16, u16), &dyn Fn(&mut Hook<'_>)) + 'm;
+    dyn FnMut(u16, (&'static str, &'static str), (u16, u16), &dyn Fn(&mut Body<'_>)) + 'm;

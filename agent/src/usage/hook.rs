@@ -83,7 +83,7 @@
 
 use heapdiff_sites::usage::{self, Kind, fields};
 
-use crate::classfile::{ClassFile, Code, FINAL, PUBLIC, STATIC};
+use crate::classfile::{Body, ClassFile, FINAL, PUBLIC, STATIC, op};
 
 pub(crate) const THIS: &str = "java/lang/HeapdiffUsage";
 /// Called with the collection, how often it was changed, its size, how many elements, and what is done to them.
@@ -140,139 +140,26 @@ pub(crate) struct Jvm {
     pub(crate) exchange: &'static str,
 }
 
-mod op {
-    pub(super) const ACONST_NULL: u8 = 0x01;
-    pub(super) const ICONST_M1: u8 = 0x02;
-    pub(super) const ICONST_2: u8 = 0x05;
-    pub(super) const LCONST_0: u8 = 0x09;
-    pub(super) const BIPUSH: u8 = 0x10;
-    pub(super) const LDC_W: u8 = 0x13;
-    pub(super) const LDC2_W: u8 = 0x14;
-    pub(super) const ILOAD: u8 = 0x15;
-    pub(super) const LLOAD: u8 = 0x16;
-    pub(super) const ALOAD: u8 = 0x19;
-    pub(super) const IALOAD: u8 = 0x2e;
-    pub(super) const LALOAD: u8 = 0x2f;
-    pub(super) const AALOAD: u8 = 0x32;
-    pub(super) const ISTORE: u8 = 0x36;
-    pub(super) const LSTORE: u8 = 0x37;
-    pub(super) const ASTORE: u8 = 0x3a;
-    pub(super) const IASTORE: u8 = 0x4f;
-    pub(super) const LASTORE: u8 = 0x50;
-    pub(super) const POP: u8 = 0x57;
-    pub(super) const DUP: u8 = 0x59;
-    pub(super) const IADD: u8 = 0x60;
-    pub(super) const LADD: u8 = 0x61;
-    pub(super) const ISUB: u8 = 0x64;
-    pub(super) const LSUB: u8 = 0x65;
-    pub(super) const IMUL: u8 = 0x68;
-    pub(super) const LMUL: u8 = 0x69;
-    pub(super) const INEG: u8 = 0x74;
-    pub(super) const LNEG: u8 = 0x75;
-    pub(super) const IUSHR: u8 = 0x7c;
-    pub(super) const LUSHR: u8 = 0x7d;
-    pub(super) const IAND: u8 = 0x7e;
-    pub(super) const IOR: u8 = 0x80;
-    pub(super) const IXOR: u8 = 0x82;
-    pub(super) const IINC: u8 = 0x84;
-    pub(super) const I2L: u8 = 0x85;
-    pub(super) const L2I: u8 = 0x88;
-    pub(super) const LCMP: u8 = 0x94;
-    pub(super) const IFEQ: u8 = 0x99;
-    pub(super) const IFNE: u8 = 0x9a;
-    pub(super) const IFLT: u8 = 0x9b;
-    pub(super) const IF_ICMPLT: u8 = 0xa1;
-    pub(super) const IF_ACMPNE: u8 = 0xa6;
-    pub(super) const RETURN: u8 = 0xb1;
-    pub(super) const GETSTATIC: u8 = 0xb2;
-    pub(super) const PUTSTATIC: u8 = 0xb3;
-    pub(super) const GETFIELD: u8 = 0xb4;
-    pub(super) const PUTFIELD: u8 = 0xb5;
-    pub(super) const INVOKEVIRTUAL: u8 = 0xb6;
-    pub(super) const INVOKESPECIAL: u8 = 0xb7;
-    pub(super) const INVOKESTATIC: u8 = 0xb8;
-    pub(super) const NEW: u8 = 0xbb;
-    pub(super) const NEWARRAY: u8 = 0xbc;
-    pub(super) const ANEWARRAY: u8 = 0xbd;
-    pub(super) const ARRAYLENGTH: u8 = 0xbe;
-    pub(super) const IFNULL: u8 = 0xc6;
-    pub(super) const IFNONNULL: u8 = 0xc7;
-}
-
 const INTS: u8 = 10;
 const LONGS: u8 = 11;
 
-/// A method that is put together.
-struct Body<'c> {
-    class: &'c mut ClassFile,
-    code: Code,
-    jvm: Jvm,
-}
-
 impl Body<'_> {
-    fn op(&mut self, bytes: &[u8]) -> &mut Self {
-        self.code.op(bytes);
-        self
-    }
-
-    fn long(&mut self, value: i64) -> &mut Self {
-        let constant = self.class.pool.long(value);
-        self.code.with(op::LDC2_W, constant);
-        self
-    }
-
     /// An `int` from a `long` constant.
     fn int(&mut self, value: i64) -> &mut Self {
         self.long(value).op(&[op::L2I])
     }
 
-    fn get(&mut self, (name, descriptor): (&str, &str)) -> &mut Self {
-        let field = self.class.pool.field(THIS, name, descriptor);
-        self.code.with(op::GETSTATIC, field);
-        self
+    fn get(&mut self, field: (&str, &str)) -> &mut Self {
+        self.field(op::GETSTATIC, field)
     }
 
-    fn set(&mut self, (name, descriptor): (&str, &str)) -> &mut Self {
-        let field = self.class.pool.field(THIS, name, descriptor);
-        self.code.with(op::PUTSTATIC, field);
-        self
-    }
-
-    fn with_class(&mut self, opcode: u8, class: &str) -> &mut Self {
-        let class = self.class.pool.class(class);
-        self.code.with(opcode, class);
-        self
-    }
-
-    fn of_this(&mut self, opcode: u8, (name, descriptor): (&str, &str)) -> &mut Self {
-        let field = self.class.pool.field(THIS, name, descriptor);
-        self.code.with(opcode, field);
-        self
-    }
-
-    fn call(&mut self, opcode: u8, (class, name, descriptor): (&str, &str, &str)) -> &mut Self {
-        let method = self.class.pool.method(class, name, descriptor);
-        self.code.with(opcode, method);
-        self
-    }
-
-    fn own(&mut self, opcode: u8, (name, descriptor): (&str, &str)) -> &mut Self {
-        self.call(opcode, (THIS, name, descriptor))
-    }
-
-    fn jump(&mut self, opcode: u8, label: usize) -> &mut Self {
-        self.code.jump(opcode, label);
-        self
-    }
-
-    fn place(&mut self, label: usize) -> &mut Self {
-        self.code.place(label);
-        self
+    fn set(&mut self, field: (&str, &str)) -> &mut Self {
+        self.field(op::PUTSTATIC, field)
     }
 
     /// Goes to `label` unless the reference on the stack refers to what `object` loads.
-    fn unless_refers(&mut self, object: &[u8], label: usize) -> &mut Self {
-        match self.jvm.refers_to {
+    fn unless_refers(&mut self, jvm: Jvm, object: &[u8], label: usize) -> &mut Self {
+        match jvm.refers_to {
             true => {
                 let named = (REFERENCE, "refersTo", "(Ljava/lang/Object;)Z");
                 self.op(object).call(op::INVOKEVIRTUAL, named);
@@ -313,14 +200,7 @@ pub(crate) fn bytes(jvm: Jvm) -> Vec<u8> {
         class.field(FINAL, name, descriptor);
     }
     let mut method = |access: u16, named, sizes, write: &dyn Fn(&mut Body<'_>)| {
-        let mut body = Body {
-            class: &mut class,
-            code: Code::default(),
-            jvm,
-        };
-        write(&mut body);
-        let code = body.code;
-        class.method(access, named, sizes, code);
+        class.write(access, named, sizes, write);
     };
     method(STATIC, ("<clinit>", "()V"), (4, 0), &|body| {
         let (thread, tid) = (body.class.pool.class(THREAD), body.class.pool.string("tid"));
@@ -347,12 +227,12 @@ pub(crate) fn bytes(jvm: Jvm) -> Vec<u8> {
             .op(&[op::ALOAD, 0])
             .int(STRIPES * usage::STRIPE as i64)
             .op(&[op::NEWARRAY, LONGS])
-            .of_this(op::PUTFIELD, COUNTS)
+            .field(op::PUTFIELD, COUNTS)
             .op(&[op::ALOAD, 0])
             .call(op::INVOKESTATIC, NOW)
-            .of_this(op::PUTFIELD, SINCE)
+            .field(op::PUTFIELD, SINCE)
             .op(&[op::ALOAD, 0, op::ILOAD, 2])
-            .of_this(op::PUTFIELD, SIZE)
+            .field(op::PUTFIELD, SIZE)
             .op(&[op::RETURN]);
     });
     let hook = |[_, name, descriptor]: [&'static str; 3]| (name, descriptor);
@@ -438,7 +318,7 @@ pub(crate) fn bytes(jvm: Jvm) -> Vec<u8> {
             .op(&[op::ILOAD, 5, op::AALOAD, op::DUP, op::ASTORE, 7])
             .jump(op::IFNULL, unknown)
             .op(&[op::ALOAD, 7])
-            .unless_refers(&[op::ALOAD, 0], next)
+            .unless_refers(jvm, &[op::ALOAD, 0], next)
             .op(&[op::ALOAD, 7, op::ILOAD, 2, op::ILOAD, 3])
             .own(op::INVOKEVIRTUAL, COUNT)
             .op(&[op::RETURN])
@@ -478,7 +358,7 @@ pub(crate) fn bytes(jvm: Jvm) -> Vec<u8> {
             .op(&[op::IMUL, op::ISTORE, 3])
             .get(UNSAFE_FIELD)
             .op(&[op::ALOAD, 0])
-            .of_this(op::GETFIELD, COUNTS)
+            .field(op::GETFIELD, COUNTS)
             .op(&[op::ILOAD, 3, op::ILOAD, 2, op::IADD, op::I2L])
             .long(8)
             .op(&[op::LMUL])
@@ -512,16 +392,16 @@ pub(crate) fn bytes(jvm: Jvm) -> Vec<u8> {
         };
         body.call(op::INVOKESTATIC, NOW)
             .op(&[op::LSTORE, 4, op::ALOAD, 0])
-            .of_this(op::GETFIELD, COUNTS)
+            .field(op::GETFIELD, COUNTS)
             .op(&[op::ASTORE, 6])
             .op(&at(usage::LAST))
             .op(&[op::LLOAD, 4, op::LASTORE])
             .op(&[op::LLOAD, 4, op::ALOAD, 0])
-            .of_this(op::GETFIELD, SINCE)
+            .field(op::GETFIELD, SINCE)
             .op(&[op::LSUB])
             .op(&at(usage::MARK))
             .op(&[op::LALOAD, op::ALOAD, 0])
-            .of_this(op::GETFIELD, SINCE)
+            .field(op::GETFIELD, SINCE)
             .op(&[op::LSUB])
             .long(2)
             .op(&[op::LMUL, op::LCMP])
@@ -585,7 +465,7 @@ pub(crate) fn bytes(jvm: Jvm) -> Vec<u8> {
             .op(&[op::ILOAD, 7, op::AALOAD, op::DUP, op::ASTORE, 10])
             .jump(op::IFNULL, free)
             .op(&[op::ALOAD, 10])
-            .unless_refers(&[op::ACONST_NULL], taken)
+            .unless_refers(jvm, &[op::ACONST_NULL], taken)
             .place(free)
             .op(&[op::ALOAD, 9])
             .jump(op::IFNONNULL, made)
@@ -614,7 +494,7 @@ pub(crate) fn bytes(jvm: Jvm) -> Vec<u8> {
             .op(&[op::ILOAD, 7, op::AALOAD, op::ASTORE, 10])
             .place(taken)
             .op(&[op::ALOAD, 10])
-            .unless_refers(&[op::ALOAD, 0], next)
+            .unless_refers(jvm, &[op::ALOAD, 0], next)
             .op(&[op::ALOAD, 10, op::ILOAD, 2])
             .int(put)
             .own(op::INVOKEVIRTUAL, COUNT)

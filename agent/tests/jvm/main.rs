@@ -26,22 +26,15 @@ mod traced_files;
 mod traced_samples;
 mod used;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
+use testdata::programs::agent_library as library;
 
 /// Has the JVM check each JNI call, and say on standard error, where tests look, which ones JNI forbids.
 const CHECKED: [&str; 2] = ["-Xcheck:jni", "-XX:+DisplayVMOutputToStderr"];
-
-/// The agent's library, next to this test's program.
-fn library() -> PathBuf {
-    let here = std::env::current_exe().unwrap();
-    let library = here.with_file_name("libheapdiff_agent.so");
-    assert!(library.is_file(), "{} is missing", library.display());
-    library
-}
 
 /// A compiled program of `testdata/java/agent` with the agent.
 fn launch(jdk: &Jdk, program: &str, options: &str) -> Launch {

@@ -2,21 +2,14 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use testdata::jvm::Jdk;
+pub(crate) use testdata::programs::agent_library as library;
 
 use crate::support::{ended, files, folder, jdks, run, start, until};
-
-/// The agent's library, next to this test's program.
-pub(crate) fn library() -> PathBuf {
-    let here = std::env::current_exe().expect("this program");
-    let library = here.with_file_name("libheapdiff_agent.so");
-    assert!(library.is_file(), "{} is missing", library.display());
-    library
-}
 
 /// `Late` with more flags, its output as it comes.
 fn late(jdk: &Jdk, flags: &[&str], args: [&str; 2]) -> Child {
