@@ -32,6 +32,7 @@ pub(crate) const LSTORE_2: u8 = 0x41;
 pub(crate) const ASTORE_0: u8 = 0x4b;
 pub(crate) const IASTORE: u8 = 0x4f;
 pub(crate) const LASTORE: u8 = 0x50;
+pub(crate) const AASTORE: u8 = 0x53;
 pub(crate) const POP: u8 = 0x57;
 pub(crate) const POP2: u8 = 0x58;
 pub(crate) const DUP: u8 = 0x59;

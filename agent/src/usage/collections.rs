@@ -5,8 +5,9 @@
 
 use heapdiff_sites::usage::Kind;
 
+use super::concurrent;
 use super::points::{
-    Collection, Gate, Many, Point, Size, Watched, cleared, point, put, read, removed,
+    Collection, Gate, Many, Point, Size, Steps, Watched, cleared, point, put, read, removed,
 };
 
 const MAP: &str = "java/util/HashMap";
@@ -23,10 +24,11 @@ const fn of_map(class: &'static str, points: &'static [Point]) -> Watched {
         gate: MAP_GATE,
         size: MAP_SIZE,
         points,
+        steps: &[],
     }
 }
 
-const fn of_its(
+pub(super) const fn of_its(
     outer: Watched,
     class: &'static str,
     collection: Collection,
@@ -36,6 +38,7 @@ const fn of_its(
         class,
         collection,
         points,
+        steps: &[],
         ..outer
     }
 }
@@ -85,6 +88,7 @@ const fn view(class: &'static str, outside: &'static str, points: &'static [Poin
         gate: MAP_GATE,
         size: MAP_SIZE,
         points,
+        steps: &[],
     }
 }
 
@@ -138,6 +142,7 @@ const CONCURRENT_MAP: Watched = Watched {
             "reduceEntriesToInt",
         ]),
     ],
+    steps: &[],
 };
 const CONCURRENT_VIEW: Collection = Collection::Field(
     "java/util/concurrent/ConcurrentHashMap$CollectionView",
@@ -174,6 +179,7 @@ const TREE_MAP: Watched = Watched {
             "getLowerEntry",
         ]),
     ],
+    steps: &[],
 };
 
 const LIST: &str = "java/util/ArrayList";
@@ -206,6 +212,7 @@ const ARRAY_LIST: Watched = Watched {
             "writeObject",
         ]),
     ],
+    steps: &[],
 };
 
 const LINKED_LIST: Watched = Watched {
@@ -236,6 +243,7 @@ const LINKED_LIST: Watched = Watched {
             "writeObject",
         ]),
     ],
+    steps: &[],
 };
 
 const ARRAY_DEQUE: Watched = Watched {
@@ -265,6 +273,7 @@ const ARRAY_DEQUE: Watched = Watched {
             "writeObject",
         ]),
     ],
+    steps: &[],
 };
 
 const PRIORITY_QUEUE: Watched = Watched {
@@ -288,6 +297,7 @@ const PRIORITY_QUEUE: Watched = Watched {
             "writeObject",
         ]),
     ],
+    steps: &[],
 };
 
 const PRIORITY_BLOCKING: &str = "java/util/concurrent/PriorityBlockingQueue";
@@ -305,6 +315,7 @@ const PRIORITY_BLOCKING_QUEUE: Watched = Watched {
         // Iterators, spliterators and others have it copied.
         read(&["peek", "contains", "forEach", "toArray"]),
     ],
+    steps: &[],
 };
 
 const VECTOR: Watched = Watched {
@@ -337,68 +348,99 @@ const VECTOR: Watched = Watched {
             "writeObject",
         ]),
     ],
+    steps: &[],
 };
 
-const LINKED_BLOCKING: &str = "java/util/concurrent/LinkedBlockingQueue";
-const LINKED_BLOCKING_QUEUE: Watched = Watched {
-    class: LINKED_BLOCKING,
-    of: LINKED_BLOCKING,
+const TABLE: &str = "java/util/Hashtable";
+/// It is synchronised, and each of its methods changes the number of elements by itself.
+const HASHTABLE: Watched = Watched {
+    class: TABLE,
+    of: TABLE,
     collection: Collection::This,
-    // There are few of them, and their size falls.
-    gate: Gate::Open,
-    size: Size::Atomic("count"),
-    points: &[
-        put(&["enqueue"]),
-        removed(&["dequeue", "unlink"]),
-        point(
-            Kind::Removed,
-            Many::AtMost(2),
-            &["drainTo(Ljava/util/Collection;I"],
-        ),
-        cleared(&["clear"]),
-        read(&[
-            "peek",
-            "contains",
-            "iterator",
-            "spliterator",
-            "forEach",
-            "toArray",
-            "writeObject",
-        ]),
-    ],
+    gate: Gate::Changes("modCount"),
+    size: Size::Field("count"),
+    points: &[read(&[
+        "get",
+        "contains",
+        "containsKey",
+        "computeIfAbsent",
+        "computeIfPresent",
+        "compute",
+        "merge",
+        "replace",
+        "replaceAll",
+        "forEach",
+        "hashCode",
+        "getEnumeration",
+        "getIterator",
+        "clone",
+        "writeHashtable",
+    ])],
+    steps: &[Steps::Size("count")],
 };
 
-const COPIED: &str = "java/util/concurrent/CopyOnWriteArrayList";
-const COPIED_LIST: Watched = Watched {
-    class: COPIED,
-    of: COPIED,
+const WEAK: &str = "java/util/WeakHashMap";
+const WEAK_OUTSIDE: &str = "Ljava/util/WeakHashMap;";
+/// What is expunged is removed.
+const WEAK_MAP: Watched = Watched {
+    class: WEAK,
+    of: WEAK,
     collection: Collection::This,
-    gate: Gate::Array("array", "[Ljava/lang/Object;"),
-    size: Size::Length("array"),
-    points: &[
-        point(Kind::Put, Many::Longer(1, "array"), &["setArray"]),
-        read(&[
-            "get(I",
-            "getFirst",
-            "getLast",
-            "indexOf",
-            "lastIndexOf",
-            "containsAll",
-            "iterator",
-            "listIterator",
-            "spliterator",
-            "forEach",
-            "toArray",
-            "equals",
-            "hashCode",
-            "toString",
-            "clone",
-            "writeObject",
-        ]),
-    ],
+    gate: Gate::Changes("modCount"),
+    size: Size::Field("size"),
+    points: &[read(&[
+        "get",
+        "containsKey",
+        "containsValue",
+        "forEach",
+        "replaceAll",
+    ])],
+    steps: &[Steps::Size("size")],
 };
+
+const IDENTITY: &str = "java/util/IdentityHashMap";
+const IDENTITY_OUTSIDE: &str = "Ljava/util/IdentityHashMap;";
+const IDENTITY_MAP: Watched = Watched {
+    class: IDENTITY,
+    of: IDENTITY,
+    collection: Collection::This,
+    gate: Gate::Changes("modCount"),
+    size: Size::Field("size"),
+    points: &[read(&[
+        "get",
+        "containsKey",
+        "containsValue",
+        "containsMapping",
+        "replace",
+        "replaceAll",
+        "forEach",
+        "hashCode",
+        "clone",
+        "writeObject",
+    ])],
+    steps: &[Steps::Size("size")],
+};
+/// `toArray` without an argument calls the other one.
+const IDENTITY_PASSES: &[Point] = &[read(&["toArray([", "spliterator"])];
+
+/// A view of a map that has it in the field of its outer object.
+const fn view_of(
+    map: Watched,
+    class: &'static str,
+    outside: &'static str,
+    points: &'static [Point],
+) -> Watched {
+    let outer = Collection::Field(class, "this$0", outside);
+    of_its(map, class, outer, points)
+}
+
+/// A part of a map that changes its size by itself.
+const fn with_steps(part: Watched, steps: &'static [Steps]) -> Watched {
+    Watched { steps, ..part }
+}
 
 const PASSES: &[Point] = &[read(&["forEach", "spliterator"])];
+const SPLIT: &[Point] = &[read(&["spliterator"])];
 const EACH: &[Point] = &[read(&["forEach"])];
 
 /// Classes that are loaded before others are changed: JDK 25 has an archive in which their calls are resolved already, and goes on
@@ -420,6 +462,29 @@ pub(super) const CALLERS: &[&str] = &[
     "java/util/TreeMap$NavigableSubMap",
     "java/util/TreeMap$AscendingSubMap",
     "java/util/TreeMap$DescendingSubMap",
+    "java/util/WeakHashMap$KeyIterator",
+    "java/util/WeakHashMap$ValueIterator",
+    "java/util/WeakHashMap$EntryIterator",
+    "java/util/IdentityHashMap$KeyIterator",
+    "java/util/IdentityHashMap$ValueIterator",
+    "java/util/IdentityHashMap$EntryIterator",
+    "java/util/Hashtable$KeySet",
+    "java/util/Hashtable$ValueCollection",
+    "java/util/concurrent/ConcurrentSkipListSet",
+    "java/util/concurrent/ConcurrentSkipListMap$KeySet",
+    "java/util/concurrent/ConcurrentSkipListMap$Values",
+    "java/util/concurrent/ConcurrentSkipListMap$EntrySet",
+    "java/util/concurrent/ConcurrentSkipListMap$KeyIterator",
+    "java/util/concurrent/ConcurrentSkipListMap$ValueIterator",
+    "java/util/concurrent/ConcurrentSkipListMap$EntryIterator",
+    "java/util/concurrent/ConcurrentSkipListMap$SubMap$SubMapKeyIterator",
+    "java/util/concurrent/ConcurrentSkipListMap$SubMap$SubMapValueIterator",
+    "java/util/concurrent/ConcurrentSkipListMap$SubMap$SubMapEntryIterator",
+    "java/util/concurrent/ConcurrentLinkedDeque$Itr",
+    "java/util/concurrent/ConcurrentLinkedDeque$DescendingItr",
+    "java/util/concurrent/LinkedBlockingDeque$Itr",
+    "java/util/concurrent/LinkedBlockingDeque$DescendingItr",
+    "java/util/concurrent/ArrayBlockingQueue$Itr",
 ];
 
 /// All of them.
@@ -504,6 +569,87 @@ pub(crate) const ALL: &[Watched] = &[
     PRIORITY_QUEUE,
     PRIORITY_BLOCKING_QUEUE,
     VECTOR,
-    LINKED_BLOCKING_QUEUE,
-    COPIED_LIST,
+    HASHTABLE,
+    with_steps(
+        view_of(
+            HASHTABLE,
+            "java/util/Hashtable$EntrySet",
+            "Ljava/util/Hashtable;",
+            &[read(&["contains"])],
+        ),
+        HASHTABLE.steps,
+    ),
+    with_steps(
+        of_its(
+            HASHTABLE,
+            "java/util/Hashtable$Enumerator",
+            Collection::This,
+            &[],
+        ),
+        HASHTABLE.steps,
+    ),
+    WEAK_MAP,
+    of_its(
+        WEAK_MAP,
+        "java/util/WeakHashMap$HashIterator",
+        Collection::Argument(1),
+        &[read(&["<init>"])],
+    ),
+    view_of(
+        WEAK_MAP,
+        "java/util/WeakHashMap$KeySet",
+        WEAK_OUTSIDE,
+        SPLIT,
+    ),
+    view_of(
+        WEAK_MAP,
+        "java/util/WeakHashMap$Values",
+        WEAK_OUTSIDE,
+        SPLIT,
+    ),
+    view_of(
+        WEAK_MAP,
+        "java/util/WeakHashMap$EntrySet",
+        WEAK_OUTSIDE,
+        &[read(&["contains", "spliterator"])],
+    ),
+    IDENTITY_MAP,
+    with_steps(
+        of_its(
+            IDENTITY_MAP,
+            "java/util/IdentityHashMap$IdentityHashMapIterator",
+            Collection::Argument(1),
+            &[read(&["<init>"])],
+        ),
+        IDENTITY_MAP.steps,
+    ),
+    view_of(
+        IDENTITY_MAP,
+        "java/util/IdentityHashMap$KeySet",
+        IDENTITY_OUTSIDE,
+        IDENTITY_PASSES,
+    ),
+    view_of(
+        IDENTITY_MAP,
+        "java/util/IdentityHashMap$Values",
+        IDENTITY_OUTSIDE,
+        IDENTITY_PASSES,
+    ),
+    view_of(
+        IDENTITY_MAP,
+        "java/util/IdentityHashMap$EntrySet",
+        IDENTITY_OUTSIDE,
+        IDENTITY_PASSES,
+    ),
+    concurrent::LINKED_BLOCKING_QUEUE,
+    concurrent::LINKED_BLOCKING_DEQUE,
+    concurrent::ARRAY_BLOCKING_QUEUE,
+    concurrent::LINKED_QUEUE,
+    concurrent::LINKED_QUEUE_ITERATOR,
+    concurrent::LINKED_DEQUE,
+    concurrent::SKIP_LIST_MAP,
+    concurrent::SKIP_LIST_ITERATOR,
+    concurrent::SUB_MAP,
+    concurrent::SUB_MAP_ITERATOR,
+    concurrent::COPIED_LIST,
 ];

@@ -5,16 +5,18 @@
 //! to be copied. Which of them belong to what grew is for the reader to see.
 
 mod collections;
+mod concurrent;
 pub(crate) mod hook;
 mod points;
 
+use std::borrow::Cow;
 use std::sync::atomic::{
     AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Release,
 };
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use heapdiff_bytecode::{Name, enter};
+use heapdiff_bytecode::{Entered, Error, Name, enter, within};
 use heapdiff_sites::statics;
 use heapdiff_sites::types::of_class;
 use heapdiff_units::Span;
@@ -65,35 +67,82 @@ impl ClassFiles for Collections {
         if !engine.fit.contains(watched.class) {
             return None;
         }
-        let named = |name: Name<'_>, descriptor: Name<'_>| {
-            let [name, descriptor] = [name, descriptor].map(|n| modified_utf8(n.as_bytes()));
-            (name, descriptor)
+        let told = |why: &dyn std::fmt::Display| {
+            refused().push(format!("{}: {why}", of_class(watched.class)));
         };
-        let mut all = Vec::new();
-        let listed = enter(file, |name, descriptor| {
-            all.push(named(name, descriptor));
-            None
-        });
-        let entered = listed.and_then(|_| {
-            enter(file, |name, descriptor| {
-                watched.entry(&named(name, descriptor), &all)
-            })
-        });
-        match entered {
+        let file = match stepped(watched, file) {
+            Ok(Some(new)) => Cow::Owned(new),
+            Ok(None) => Cow::Borrowed(file),
+            Err(why) => {
+                told(&why);
+                return None;
+            }
+        };
+        match entered(watched, &file) {
             Ok(entered) => {
-                for left in entered.left_alone {
-                    let method = modified_utf8(left.method.as_bytes());
-                    let class = of_class(watched.class);
-                    refused().push(format!("{class}.{method}: {}", left.reason));
-                }
-                CHANGED.fetch_add(u64::from(entered.bytes.is_some()), AcqRel);
-                entered.bytes
+                note(watched, &entered);
+                let new = entered.bytes.or(match file {
+                    Cow::Owned(new) => Some(new),
+                    Cow::Borrowed(_) => None,
+                });
+                CHANGED.fetch_add(u64::from(new.is_some()), AcqRel);
+                new
             }
             Err(why) => {
-                refused().push(format!("{}: {why}", of_class(watched.class)));
+                told(&why);
                 None
             }
         }
+    }
+}
+
+/// A class with calls within its methods; nothing where none is wanted.
+fn stepped(watched: &Watched, file: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    if watched.steps.is_empty() {
+        return Ok(None);
+    }
+    let mut found = vec![false; watched.steps.len()];
+    let stepped = within(file, |step| {
+        let (at, entry) = watched.step(step)?;
+        if let Some(found) = found.get_mut(at) {
+            *found = true;
+        }
+        Some(entry)
+    });
+    let stepped = stepped.map_err(|why| why.to_string())?;
+    if let Some(missing) = found.iter().position(|found| !found) {
+        return Err(format!("it has no {:?}", watched.steps[missing]));
+    }
+    // Counts of some methods and not of others would be told as those of all.
+    if let Some(left) = stepped.left_alone.first() {
+        let method = modified_utf8(left.method.as_bytes());
+        return Err(format!("{method}: {}", left.reason));
+    }
+    Ok(stepped.bytes)
+}
+
+/// A class with calls where its methods are entered.
+fn entered<'a>(watched: &Watched, file: &'a [u8]) -> Result<Entered<'a>, Error> {
+    let named = |name: Name<'_>, descriptor: Name<'_>| {
+        let [name, descriptor] = [name, descriptor].map(|n| modified_utf8(n.as_bytes()));
+        (name, descriptor)
+    };
+    let mut all = Vec::new();
+    enter(file, |name, descriptor| {
+        all.push(named(name, descriptor));
+        None
+    })?;
+    enter(file, |name, descriptor| {
+        watched.entry(&named(name, descriptor), &all)
+    })
+}
+
+/// What stays as it is.
+fn note(watched: &Watched, entered: &Entered<'_>) {
+    for left in &entered.left_alone {
+        let method = modified_utf8(left.method.as_bytes());
+        let class = of_class(watched.class);
+        refused().push(format!("{class}.{method}: {}", left.reason));
     }
 }
 
@@ -149,7 +198,7 @@ pub(crate) fn fall(env: &Env<'_>) {
             "usage: classes keep what was put into them: {why}"
         ));
     }
-    for place in 0..hook::PLACES {
+    for place in 0..=hook::PLACES {
         // Methods that run on may put something there again, which keeps nothing alive.
         let _ = engine.table.get().put(env, place, None);
     }

@@ -1,11 +1,12 @@
 //! Where the JDK's collections are used: methods that are entered once for each element that is put or removed, and once for each
-//! reading. What calls another of them is not among them, so nothing is counted twice.
+//! reading. What calls another of them is not among them, so nothing is counted twice. Where no method is entered once for each element,
+//! steps within methods tell: the field with the number of elements is set, or a method has returned.
 
-use heapdiff_bytecode::{Entry, Push};
+use heapdiff_bytecode::{Does, Entry, Name, Push, Step};
 use heapdiff_sites::usage::Kind;
 
 use super::collections;
-use super::hook::{BY_ARRAY, BY_ARRAYS, BY_CHANGES, BY_DIFFERENCE};
+use super::hook::{BY_ARRAY, BY_ARRAYS, BY_CHANGES, BY_DIFFERENCE, BY_LONG, BY_NUMBER, BY_SIZES};
 
 /// Where the collection is.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,8 @@ pub(super) enum Collection {
     Argument(u8),
     /// A field of `this`: its class, its name, its type.
     Field(&'static str, &'static str, &'static str),
+    /// A field of an argument: its class, its name, its type.
+    ArgumentField(u8, &'static str, &'static str, &'static str),
 }
 
 /// A number that tells that a collection is large, or was. It never falls, so that one that is watched always is.
@@ -29,6 +32,9 @@ pub(super) enum Gate {
     Open,
     /// The length of an array in a field of this type, which may be null. Its size is not known then.
     Array(&'static str, &'static str),
+    /// There is none, nor is the size known without going through all: it is always looked for, and is large when that many more
+    /// elements came than went.
+    Grown,
 }
 
 /// How many elements there are.
@@ -43,6 +49,8 @@ pub(super) enum Size {
     Asked,
     /// The length of an array in a field that is never null.
     Length(&'static str),
+    /// Not known; the gate is [`Gate::Grown`].
+    Unknown,
 }
 
 /// How many elements a call concerns.
@@ -74,6 +82,29 @@ pub(super) struct Point {
     methods: &'static [&'static str],
 }
 
+/// Steps within methods that tell what came or went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Steps {
+    /// A field of the collection with the number of its elements is set, in whatever method.
+    Size(&'static str),
+    /// A method has returned to one of these, or to any if there are none.
+    After {
+        within: &'static [&'static str],
+        class: &'static str,
+        name: &'static str,
+        kind: Kind,
+        many: Returned,
+    },
+}
+
+/// How many elements a call concerns that has returned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Returned {
+    One,
+    /// One if it returned true, else none.
+    IfTrue,
+}
+
 /// A class with methods that are entered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
@@ -84,6 +115,7 @@ pub(crate) struct Watched {
     pub(super) gate: Gate,
     pub(super) size: Size,
     pub(super) points: &'static [Point],
+    pub(crate) steps: &'static [Steps],
 }
 
 pub(super) const fn put(methods: &'static [&'static str]) -> Point {
@@ -143,6 +175,74 @@ impl Watched {
         Some(self.call(point))
     }
 
+    /// What is called at a step, if that counts; and which of its steps this is.
+    pub(crate) fn step(&self, step: &Step<'_>) -> Option<(usize, Entry<'static>)> {
+        let named = |meant: [&str; 2]| {
+            [step.owner, step.name] == meant.map(|name| Name::new(name.as_bytes()))
+        };
+        let is_it = |steps: &Steps| match *steps {
+            Steps::Size(name) => {
+                step.does == Does::Sets
+                    && named([self.of, name])
+                    && step.descriptor.as_bytes() == b"I"
+            }
+            Steps::After {
+                within,
+                class,
+                name,
+                ..
+            } => {
+                let method = step.method.0.as_bytes();
+                step.does == Does::Calls
+                    && named([class, name])
+                    && (within.is_empty() || within.iter().any(|w| w.as_bytes() == method))
+            }
+        };
+        let at = self.steps.iter().position(is_it)?;
+        Some((at, self.call_at(&self.steps[at])))
+    }
+
+    fn call_at(&self, steps: &Steps) -> Entry<'static> {
+        match *steps {
+            Steps::Size(name) => {
+                // The collection and its new size become these, the collection, its size so far, and the gate.
+                let size = Push::Field(self.of, name, "I");
+                let mut pushes = vec![Push::PairAgain, Push::Swap, Push::Again];
+                match self.gate {
+                    Gate::Changes(changes) => {
+                        let changes = Push::Field(self.of, changes, "I");
+                        pushes.extend([Push::Again, size, Push::Swap, changes]);
+                    }
+                    Gate::Length(name) => {
+                        let array = Push::Field(self.of, name, ELEMENTS);
+                        pushes.extend([Push::Again, size, Push::Swap, array, Push::Length]);
+                    }
+                    _ => pushes.extend([size, Push::Constant(-1)]),
+                }
+                Entry {
+                    pushes,
+                    hook: BY_SIZES,
+                }
+            }
+            Steps::After { kind, many, .. } => {
+                let mut pushes = Vec::new();
+                if let Returned::IfTrue = many {
+                    pushes.push(Push::Again);
+                }
+                pushes.extend(self.collection());
+                pushes.push(match many {
+                    Returned::One => Push::Constant(1),
+                    Returned::IfTrue => Push::Swap,
+                });
+                pushes.push(Push::Constant(kind.code()));
+                Entry {
+                    pushes,
+                    hook: BY_NUMBER,
+                }
+            }
+        }
+    }
+
     fn call(&self, point: &Point) -> Entry<'static> {
         let collection = self.collection();
         let field = |name, kind| {
@@ -165,6 +265,7 @@ impl Watched {
             }
             Size::Asked => [&collection[..], &[Push::Own(self.of, "size", "()I")]].concat(),
             Size::Length(name) => length(name),
+            Size::Unknown => vec![Push::Constant(-1)],
         };
         let mut pushes = collection.clone();
         let gate = match self.gate {
@@ -172,6 +273,7 @@ impl Watched {
             Gate::Length(name) => [length(name), size()].concat(),
             Gate::Open => [vec![Push::Constant(-1)], size()].concat(),
             Gate::Array(name, kind) => field(name, kind),
+            Gate::Grown => Vec::new(),
         };
         pushes.extend(gate);
         let least = Push::Combined("java/lang/Math", "min");
@@ -184,10 +286,11 @@ impl Watched {
             Many::Range(from, to) => vec![Push::Number(to), Push::Number(from), Push::Less],
             Many::Difference(slot) => {
                 pushes.push(Push::Long(slot));
-                return Entry {
-                    pushes,
-                    hook: BY_DIFFERENCE,
+                let hook = match self.gate {
+                    Gate::Grown => BY_LONG,
+                    _ => BY_DIFFERENCE,
                 };
+                return Entry { pushes, hook };
             }
             Many::Longer(slot, name) => {
                 let mut pushes = [collection.clone(), field(name, ELEMENTS)].concat();
@@ -201,6 +304,7 @@ impl Watched {
         pushes.push(Push::Constant(point.kind.code()));
         let hook = match self.gate {
             Gate::Array(..) => BY_ARRAY,
+            Gate::Grown => BY_NUMBER,
             _ => BY_CHANGES,
         };
         Entry { pushes, hook }
@@ -213,13 +317,18 @@ impl Watched {
             Collection::Field(class, name, descriptor) => {
                 vec![Push::Reference(0), Push::Field(class, name, descriptor)]
             }
+            Collection::ArgumentField(slot, class, name, descriptor) => {
+                vec![Push::Reference(slot), Push::Field(class, name, descriptor)]
+            }
         }
     }
 
     /// What its calls name besides the hook.
     pub(crate) fn needed(&self) -> Vec<Needed> {
         let mut needed = Vec::new();
-        for push in self.points.iter().flat_map(|point| self.call(point).pushes) {
+        let entered = self.points.iter().map(|point| self.call(point));
+        let within = self.steps.iter().map(|steps| self.call_at(steps));
+        for push in entered.chain(within).flat_map(|entry| entry.pushes) {
             let one = match push {
                 Push::Field(class, name, descriptor) => Needed::Field([class, name, descriptor]),
                 Push::Call(class, name, descriptor) | Push::Own(class, name, descriptor) => {

@@ -72,3 +72,17 @@ fn attached_it_counts_from_then_on_and_detached_no_more() {
         );
     }
 }
+
+/// Eight threads at once: no call is lost, and none counted twice.
+#[test]
+fn what_eight_threads_do_to_one_collection_is_counted_to_the_last() {
+    for jdk in jdks() {
+        let launch = program(&jdk, 20_000).arg("together");
+        let mut target = launch.agent(&library(), "usage=on").start().unwrap();
+        target.wait_ready(1).unwrap();
+        target.proceed().unwrap();
+        assert_exact(&told(&mut target), &format!("JDK {}", jdk.version()));
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well && !errors.contains("not watched"), "{errors}");
+    }
+}

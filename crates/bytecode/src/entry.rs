@@ -4,7 +4,7 @@
 //! a branch back to what was the first instruction goes past the call. Exceptions of the call are not handled by the
 //! method.
 
-use crate::class::ClassFile;
+use crate::class::{ClassFile, Method};
 use crate::code::{Instructions, NEW};
 use crate::error::{Error, Reason};
 use crate::insert::Pushed;
@@ -16,6 +16,9 @@ use crate::site::Name;
 const ALOAD: u8 = 0x19;
 const ILOAD: u8 = 0x15;
 const LLOAD: u8 = 0x16;
+const DUP: u8 = 0x59;
+const DUP2: u8 = 0x5c;
+const SWAP: u8 = 0x5f;
 const ISUB: u8 = 0x64;
 const GETFIELD: u8 = 0xb4;
 const INVOKEVIRTUAL: u8 = 0xb6;
@@ -46,9 +49,15 @@ pub enum Push<'p> {
     Less,
     /// In place of two numbers, what a static method makes of them: class, name.
     Combined(&'p str, &'p str),
+    /// What is on top of the stack, once more.
+    Again,
+    /// The two on top of the stack, once more. Each takes one place.
+    PairAgain,
+    /// The two on top of the stack, in the other order. Each takes one place.
+    Swap,
 }
 
-/// What is called on entry.
+/// What is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'p> {
     /// What is pushed for it.
@@ -76,6 +85,20 @@ pub fn enter<'a, 'p>(
     class: &'a [u8],
     mut entries: impl FnMut(Name<'a>, Name<'a>) -> Option<Entry<'p>>,
 ) -> Result<Entered<'a>, Error> {
+    each_method(class, |file, method, added| {
+        let Some(entry) = entries(method.name, method.descriptor) else {
+            return Ok(None);
+        };
+        let parts = Parts::read(method.code, &file.pool)?;
+        code(&parts, &entry, added).map(Some)
+    })
+}
+
+/// Gives methods other code, where there is other code.
+pub(crate) fn each_method<'a>(
+    class: &'a [u8],
+    mut code: impl FnMut(&ClassFile<'a>, &Method<'a>, &mut Additions) -> Result<Option<Vec<u8>>, Reason>,
+) -> Result<Entered<'a>, Error> {
     let file = ClassFile::read(class)?;
     let mut added = Additions::after(&file.pool);
     let mut entered = Entered {
@@ -86,18 +109,13 @@ pub fn enter<'a, 'p>(
     let mut changes = Vec::new();
     for method in &file.methods {
         let (name, descriptor) = (method.name, method.descriptor);
-        let Some(entry) = entries(name, descriptor) else {
-            continue;
-        };
         let before = added.mark();
-        let code = Parts::read(method.code, &file.pool)
-            .map_err(Reason::from)
-            .and_then(|parts| code(&parts, &entry, &mut added));
-        match code {
-            Ok(code) => {
+        match code(&file, method, &mut added) {
+            Ok(Some(code)) => {
                 changes.push((method, code));
                 entered.methods.push((name, descriptor));
             }
+            Ok(None) => added.back_to(before),
             Err(reason) => {
                 added.back_to(before);
                 entered.left_alone.push(LeftAlone {
@@ -142,7 +160,7 @@ fn code(parts: &Parts<'_>, entry: &Entry<'_>, added: &mut Additions) -> Result<V
 }
 
 /// The call, and how deep the stack gets for it.
-fn call(entry: &Entry<'_>, added: &mut Additions) -> Result<(Vec<u8>, u16), Full> {
+pub(crate) fn call(entry: &Entry<'_>, added: &mut Additions) -> Result<(Vec<u8>, u16), Full> {
     let mut code = Vec::new();
     let (mut depth, mut deepest) = (0_u16, 0_u16);
     for push in &entry.pushes {
@@ -175,11 +193,14 @@ fn call(entry: &Entry<'_>, added: &mut Additions) -> Result<(Vec<u8>, u16), Full
                 let class = added.class(class)?;
                 with(&mut code, INVOKESTATIC, added.method(class, name, "(II)I")?);
             }
+            Push::Again => code.push(DUP),
+            Push::PairAgain => code.push(DUP2),
+            Push::Swap => code.push(SWAP),
         }
         match push {
-            Push::Reference(_) | Push::Number(_) | Push::Constant(_) => depth += 1,
-            Push::Long(_) => depth += 2,
-            Push::Field(..) | Push::Call(..) | Push::Own(..) | Push::Length => {}
+            Push::Reference(_) | Push::Number(_) | Push::Constant(_) | Push::Again => depth += 1,
+            Push::Long(_) | Push::PairAgain => depth += 2,
+            Push::Field(..) | Push::Call(..) | Push::Own(..) | Push::Length | Push::Swap => {}
             Push::Less | Push::Combined(..) => depth = depth.saturating_sub(1),
         }
         deepest = deepest.max(depth);

@@ -25,6 +25,9 @@
 //! class that cannot be initialised) is counted too, and lengths may be negative. An exception that a hook throws is
 //! thrown on the line of the site, into the handlers that are there.
 //!
+//! [`enter()`] inserts calls where methods are entered, and [`within()`] before they set fields and after they have called others: what is
+//! pushed for these is told by their caller.
+//!
 //! # What is left alone
 //!
 //! A class that cannot be read to its end is an [`Error`], and stays as it is. A method is left as it is, to the byte, and is
@@ -68,12 +71,14 @@ mod site;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod within;
 
 pub use calls::{Call, Invoke, Told};
 pub use entry::{Entered, Entry, Push, enter};
 pub use error::{Damage, Error, Fault, Reason};
 pub use rewrite::{Counted, Dropped, Hooks, LeftAlone, Rewritten, Sites, rewrite};
 pub use site::{ClassName, Kind, Name, Site};
+pub use within::{Does, Step, within};
 
 /// Fuzzing: a class file with these bytes. What comes out is a class file again, in which as many sites are found.
 #[cfg(feature = "fuzzing")]

@@ -26,7 +26,7 @@ enum Constant<'a> {
     Utf8(&'a [u8]),
     Class(u16),
     String(u16),
-    /// A method: its class, its name and type.
+    /// A field or a method: its class, its name and type.
     Member(u16, u16),
     NameAndType(u16, u16),
     /// A method that a call links is told by its number, and the call's name and type.
@@ -35,7 +35,7 @@ enum Constant<'a> {
     Other,
 }
 
-/// A method that is called.
+/// A field, or a method that is called.
 pub(crate) struct Member<'a> {
     /// The constant of its class.
     pub(crate) class: u16,
@@ -61,7 +61,7 @@ impl<'a> Pool<'a> {
                 }
                 CLASS => (Constant::Class(cursor.u16(WHAT)?), 0, 1),
                 STRING => (Constant::String(cursor.u16(WHAT)?), 0, 1),
-                tag @ (METHOD | INTERFACE_METHOD | NAME_AND_TYPE | DYNAMIC) => {
+                tag @ (FIELD | METHOD | INTERFACE_METHOD | NAME_AND_TYPE | DYNAMIC) => {
                     let (a, b) = (cursor.u16(WHAT)?, cursor.u16(WHAT)?);
                     let constant = match tag {
                         NAME_AND_TYPE => Constant::NameAndType(a, b),
@@ -74,7 +74,7 @@ impl<'a> Pool<'a> {
                     cursor.take(1, WHAT)?;
                     (Constant::Handle(cursor.u16(WHAT)?), 0, 1)
                 }
-                3 | 4 | 9 | 17 => (Constant::Other, 4, 1),
+                3 | 4 | 17 => (Constant::Other, 4, 1),
                 5 | 6 => (Constant::Other, 8, 2),
                 16 | 19 | 20 => (Constant::Other, 2, 1),
                 tag => return Err(Fault::Tag(tag).at(offset)),
@@ -116,7 +116,7 @@ impl<'a> Pool<'a> {
         constant.copied().unwrap_or(Constant::Other)
     }
 
-    /// A method, if the pool has all of it.
+    /// A field or a method, if the pool has all of it.
     pub(crate) fn member(&self, index: u16) -> Option<Member<'a>> {
         let Constant::Member(class, named) = self.get(index) else {
             return None;

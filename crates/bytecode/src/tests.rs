@@ -8,7 +8,8 @@ use testdata::programs;
 use crate::class::ClassFile;
 use crate::longer::Parts;
 use crate::{
-    Entry, Error, Fault, Hooks, Kind, Name, Push, Reason, Rewritten, Site, Sites, enter, rewrite,
+    Does, Entry, Error, Fault, Hooks, Kind, Name, Push, Reason, Rewritten, Site, Sites, enter,
+    rewrite, within,
 };
 
 const HOOKS: Hooks<'static> = Hooks {
@@ -740,4 +741,47 @@ fn a_call_on_entry_is_made_once() {
     // None is wanted, so nothing changes; and what is no class file is refused.
     assert_eq!(enter(&bytes, |_, _| None).unwrap().bytes, None);
     assert!(enter(b"no class", |_, _| None).is_err());
+}
+
+/// A field is set where a jump leads, and a method is called where another does.
+#[test]
+fn calls_within_a_method_are_before_fields_and_after_calls() {
+    let class = Assembled::new(&[
+        &[0xa7, 0, 3],       // 0: goto 3
+        &[0xb5, 0, 11],      // 3: putfield
+        &[0xb7, 0, 11],      // 6: invokespecial
+        &[0xa7, 0xff, 0xfd], // 9: goto 6
+    ]);
+    let bytes = class.with(FRAMES, vec![0, 2, 3, 2]).bytes();
+    let mut steps = Vec::new();
+    let new = within(&bytes, |step| {
+        assert_eq!(step.method.0.to_string(), "main");
+        steps.push((
+            step.does,
+            format!("{}.{}{}", step.owner, step.name, step.descriptor),
+        ));
+        let pushes = match step.does {
+            Does::Sets => vec![Push::PairAgain, Push::Swap, Push::Again],
+            Does::Calls => vec![Push::Again],
+        };
+        Some(Entry {
+            pushes,
+            hook: ["a/Hook", "at", "()V"],
+        })
+    });
+    let of = || "java/lang/Object.<init>()V".to_owned();
+    let new = new.unwrap().bytes.unwrap();
+    assert_eq!(steps, [(Does::Sets, of()), (Does::Calls, of())]);
+    let file = ClassFile::read(&new).unwrap();
+    let parts = Parts::read(file.methods[0].code, &file.pool).unwrap();
+    let mut code = parts.code;
+    let code = code.take(parts.length, "the code").unwrap();
+    assert_eq!(code[..7], [0xa7, 0, 3, 0x5c, 0x5f, 0x59, 0xb8]);
+    assert_eq!(code[9..17], [0xb5, 0, 11, 0xb7, 0, 11, 0x59, 0xb8]);
+    assert_eq!(code[19..], [0xa7, 0xff, 0xf9]);
+    assert_eq!(parts.max_stack, 13);
+    let mut frames = parts.attributes[0].content;
+    assert_eq!(frames.take(4, "frames").unwrap(), [0, 2, 3, 8]);
+    assert_eq!(within(&bytes, |_| None).unwrap().bytes, None);
+    assert!(within(b"no class", |_| None).is_err());
 }

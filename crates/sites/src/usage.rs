@@ -1,7 +1,8 @@
 //! How collections were used, as the agent leaves it in the heap with `usage=on`.
 //!
 //! Each collection that is watched has an object of the class [`CLASS`], a weak reference to it, of whose fields [`fields`] are the
-//! names. A collection may have several: all count.
+//! names. A collection may have several: all count. One more object, which refers to nothing and has the size [`CROWDED`], tells of
+//! collections that were not watched for want of room.
 
 /// The class of these objects, of the boot loader.
 pub const CLASS: &str = "java.lang.HeapdiffUsage";
@@ -27,6 +28,13 @@ pub const MARK: usize = 4;
 
 /// Where a stripe has what was at [`MARK`] before: half of the time or more lies behind it.
 pub const BEFORE: usize = 6;
+
+/// The size in the object that tells of collections without room. Each bit of its `counts` that is set is at least one of them: bit
+/// `hash % 64` of the number at `hash / 64`, by as many low bits of its identity hash as there are.
+pub const CROWDED: i32 = -2;
+
+/// Numbers in `counts` of that object; a power of two. Collections of which one bit tells are told as one: 10,000 as some 9,950.
+pub const CROWDED_LONGS: u16 = 1 << 14;
 
 /// What is done to elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

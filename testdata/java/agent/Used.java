@@ -3,8 +3,11 @@ import java.lang.reflect.Field;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Hashtable;
+import java.util.IdentityHashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -18,11 +21,22 @@ import java.util.Stack;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.Vector;
+import java.util.WeakHashMap;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedDeque;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ConcurrentNavigableMap;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.ConcurrentSkipListSet;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CopyOnWriteArraySet;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.LinkedBlockingDeque;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.PriorityBlockingQueue;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -31,7 +45,7 @@ import java.util.function.Supplier;
  * Collections of each kind, and for each of their methods what the agent has to count when it is called: elements put, elements removed,
  * readings. Prints what differs and how many were compared, then how
  * many are watched still. Argument: how often each is
- * called.
+ * called. With a second argument eight threads use one collection of each kind at once, and the sums are compared.
  *
  * <p>Needs {@code --add-opens java.base/java.lang=ALL-UNNAMED}, and the same for {@code java.util}: it reads what the agent counted where that is.
  */
@@ -66,6 +80,21 @@ public final class Used {
             }
         }
 
+        /** One element more; those whose size nobody knows at once grow by as many as count for large, and shrink again. */
+        void pass(int i) {
+            fill(i, i + 1);
+            if (GROWN.contains(collection.getClass())) {
+                fill(PASSING, PASSING + LARGE + 4);
+                for (int passing = PASSING; passing < PASSING + LARGE + 4; passing++) {
+                    if (collection instanceof Map) {
+                        ((Map<?, ?>) collection).remove(passing);
+                    } else {
+                        ((Collection<?>) collection).remove(passing);
+                    }
+                }
+            }
+        }
+
         /** Calls it, and tells what was counted meanwhile. */
         long[] run() throws Exception {
             long[] before = counted(collection);
@@ -80,6 +109,9 @@ public final class Used {
             for (int kind = 0; kind < 3; kind++) {
                 after[kind] -= before[kind];
             }
+            if (isExact()) {
+                return after;
+            }
             // Some of what comes or goes at once is known by the size alone, as the reader of a dump knows it.
             long grown = size() - size;
             if (grown > after[0] - after[1]) {
@@ -90,12 +122,30 @@ public final class Used {
             return after;
         }
 
+        /** Nothing is known by the size alone, or no size is known. */
+        private boolean isExact() {
+            return EXACT.contains(collection.getClass());
+        }
+
         private int size() {
             return collection instanceof Map ? ((Map<?, ?>) collection).size() : ((Collection<?>) collection).size();
         }
     }
 
+    private static final Set<Class<?>> EXACT = Set.of(
+        Hashtable.class, WeakHashMap.class, IdentityHashMap.class, ConcurrentSkipListMap.class, ConcurrentSkipListSet.class,
+        ConcurrentLinkedQueue.class, ConcurrentLinkedDeque.class, LinkedBlockingDeque.class, ArrayBlockingQueue.class);
+    private static final Set<Class<?>> GROWN = Set.of(
+        ConcurrentSkipListMap.class, ConcurrentSkipListSet.class, ConcurrentLinkedQueue.class, ConcurrentLinkedDeque.class);
+    private static final int PASSING = 150_000;
     private static final List<Case<?>> CASES = new ArrayList<>();
+    /** Some maps compare keys by identity, or let go of those that nothing else holds. */
+    private static final Integer[] KEYS = new Integer[200_000];
+
+    private static Integer key(int i) {
+        return KEYS[i];
+    }
+
     private static int n;
 
     /** Cases of one class. */
@@ -129,29 +179,35 @@ public final class Used {
     private static void map(String name, Supplier<Map<Integer, Integer>> make) {
         Map<Integer, Integer> more = new HashMap<>();
         // Before JDK 15 that asks, and then puts.
-        int asks = make.get() instanceof TreeMap && Runtime.version().feature() < 15 ? 1 : 0;
+        int version = Runtime.version().feature();
+        boolean weak = make.get() instanceof WeakHashMap;
+        boolean tree = make.get() instanceof TreeMap;
+        boolean identity = make.get() instanceof IdentityHashMap;
+        // So does what a map has from its interface.
+        int asks = tree && version < 15 || weak || identity ? 1 : 0;
+        int asksForPair = tree || weak || identity && version < 20 ? 1 : 0;
         for (int i = 0; i < 100; i++) {
-            more.put(100_000 + i, i);
+            more.put(key(100_000 + i), i);
         }
-        new Of<>(name, make, (m, i) -> m.put(i, i))
-            .each("put", 1, 0, 0, (m, i) -> m.put(SIZE + i, i))
+        new Of<>(name, make, (m, i) -> m.put(key(i), i))
+            .each("put", 1, 0, 0, (m, i) -> m.put(key(SIZE + i), i))
             .each("put of what is there", 0, 0, 0, (m, i) -> m.put(7, i))
-            .each("putIfAbsent", 1, 0, asks, (m, i) -> m.putIfAbsent(SIZE + i, i))
+            .each("putIfAbsent", 1, 0, asks, (m, i) -> m.putIfAbsent(key(SIZE + i), i))
             .each("putIfAbsent of what is there", 0, 0, asks, (m, i) -> m.putIfAbsent(7, i))
             .once("putAll", 100, 0, 0, m -> m.putAll(more))
-            .each("get", 0, 0, 1, (m, i) -> m.get(i))
+            .each("get", 0, 0, 1, (m, i) -> m.get(key(i)))
             .each("getOrDefault", 0, 0, 1, (m, i) -> m.getOrDefault(7, 3))
-            .each("containsKey", 0, 0, 1, (m, i) -> m.containsKey(i))
+            .each("containsKey", 0, 0, 1, (m, i) -> m.containsKey(key(i)))
             .once("containsValue", 0, 0, 1, m -> m.containsValue(7))
-            .each("keySet().contains", 0, 0, 1, (m, i) -> m.keySet().contains(i))
+            .each("keySet().contains", 0, 0, 1, (m, i) -> m.keySet().contains(key(i)))
             .once("remove", 0, 1, 0, m -> m.remove(5))
             .each("remove of what is not there", 0, 0, 0, (m, i) -> m.remove(-1 - i))
             .each("put and remove", 1, 1, 0, (m, i) -> {
-                m.put(SIZE + i, i);
-                m.remove(SIZE + i);
+                m.put(key(SIZE + i), i);
+                m.remove(key(SIZE + i));
             })
-            .once("remove of a pair", 0, 1, make.get() instanceof TreeMap ? 1 : 0, m -> m.remove(5, 5))
-            .once("keySet().remove", 0, 1, 0, m -> m.keySet().remove(5))
+            .once("remove of a pair", 0, 1, asksForPair, m -> m.remove(5, 5))
+            .once("keySet().remove", 0, 1, weak ? 1 : 0, m -> m.keySet().remove(5))
             .once("clear", 0, SIZE, 0, Map::clear)
             .once("keySet().clear", 0, SIZE, 0, m -> m.keySet().clear())
             .once("an iterator", 0, 0, 1, m -> {
@@ -186,13 +242,13 @@ public final class Used {
             .once("entrySet().stream()", 0, 0, 1, m -> sum += m.entrySet().stream().mapToInt(Map.Entry::getKey).sum())
             .once("keySet().toArray", 0, 0, 1, m -> sum += m.keySet().toArray().length)
             .once("values().toArray", 0, 0, 1, m -> sum += m.values().toArray(new Integer[0]).length)
-            .each("computeIfAbsent", 1, 0, 1, (m, i) -> m.computeIfAbsent(SIZE + i, k -> k))
+            .each("computeIfAbsent", 1, 0, 1, (m, i) -> m.computeIfAbsent(key(SIZE + i), k -> k))
             .each("computeIfAbsent of what is there", 0, 0, 1, (m, i) -> m.computeIfAbsent(7, k -> k))
             .each("computeIfPresent", 0, 0, 1, (m, i) -> m.computeIfPresent(7, (k, v) -> v + 1))
             .once("computeIfPresent that removes", 0, 1, 1, m -> m.computeIfPresent(7, (k, v) -> null))
-            .each("compute", 1, 0, 1, (m, i) -> m.compute(SIZE + i, (k, v) -> k))
+            .each("compute", 1, 0, 1, (m, i) -> m.compute(key(SIZE + i), (k, v) -> k))
             .once("compute that removes", 0, 1, 1, m -> m.compute(7, (k, v) -> null))
-            .each("merge", 1, 0, 1, (m, i) -> m.merge(SIZE + i, i, Integer::sum))
+            .each("merge", 1, 0, 1, (m, i) -> m.merge(key(SIZE + i), i, Integer::sum))
             .each("merge with what is there", 0, 0, 1, (m, i) -> m.merge(7, i, Integer::sum))
             .once("merge that removes", 0, 1, 1, m -> m.merge(7, 1, (a, b) -> null))
             .once("replaceAll", 0, 0, 1, m -> m.replaceAll((k, v) -> v + 1))
@@ -326,6 +382,252 @@ public final class Used {
             .once("toArray into another", 0, 0, 1, q -> sum += q.toArray(new Integer[0]).length);
     }
 
+    /** What else is asked of the maps that no queue is. */
+    private static void furtherMaps() {
+        new Of<>("Hashtable", () -> new Hashtable<Integer, Integer>(), (t, i) -> t.put(i, i))
+            .each("replace", 0, 0, 1, (t, i) -> t.replace(7, i))
+            .once("contains", 0, 0, 1, t -> t.contains(7))
+            .once("keys", 0, 0, 1, t -> sum += t.keys().nextElement())
+            .once("elements", 0, 0, 1, t -> sum += t.elements().nextElement())
+            .once("entrySet().contains", 0, 0, 1, t -> t.entrySet().contains(Map.entry(7, 7)))
+            .once("entrySet().remove", 0, 1, 0, t -> t.entrySet().remove(Map.entry(7, 7)))
+            .once("hashCode", 0, 0, 1, t -> sum += t.hashCode())
+            .once("toString", 0, 0, 1, t -> sum += t.toString().length())
+            .once("clone", 0, 0, 1, t -> sum += ((Map<?, ?>) t.clone()).size());
+        new Of<>("IdentityHashMap", () -> new IdentityHashMap<Integer, Integer>(), (m, i) -> m.put(key(i), i))
+            .each("replace", 0, 0, 1, (m, i) -> m.replace(key(7), i))
+            .once("entrySet().contains of what an iterator has", 0, 0, 2, m -> m.entrySet().contains(m.entrySet().iterator().next()));
+        new Of<>("WeakHashMap", () -> new WeakHashMap<Integer, Integer>(), (m, i) -> m.put(key(i), i))
+            .once("entrySet().contains", 0, 0, 1, m -> m.entrySet().contains(Map.entry(7, 7)))
+            .once("keys that die", 100, 100, 0, Used::die);
+        new Of<>("ConcurrentSkipListMap", () -> new ConcurrentSkipListMap<Integer, Integer>(), (m, i) -> m.put(i, i))
+            .each("replace", 0, 0, 1, (m, i) -> m.replace(7, i))
+            .each("firstKey", 0, 0, 1, (m, i) -> sum += m.firstKey())
+            .each("lastEntry", 0, 0, 1, (m, i) -> sum += m.lastEntry().getKey())
+            .each("lowerKey", 0, 0, 1, (m, i) -> sum += m.lowerKey(7))
+            .each("floorEntry", 0, 0, 1, (m, i) -> sum += m.floorEntry(7).getKey())
+            .each("ceilingKey", 0, 0, 1, (m, i) -> sum += m.ceilingKey(7))
+            .each("higherEntry", 0, 0, 1, (m, i) -> sum += m.higherEntry(7).getKey())
+            .once("pollFirstEntry", 0, 1, 0, m -> m.pollFirstEntry())
+            .once("pollLastEntry", 0, 1, 0, m -> m.pollLastEntry())
+            .once("entrySet().removeIf", 0, 100, 1, m -> m.entrySet().removeIf(e -> e.getKey() < 100))
+            .once("descendingMap().forEach", 0, 0, 1, m -> m.descendingMap().forEach((k, v) -> sum += v))
+            .each("subMap().get", 0, 0, 1, (m, i) -> sum += m.subMap(5, 10).get(7))
+            .each("subMap().put", 1, 0, 0, (m, i) -> m.tailMap(5).put(SIZE + i, i))
+            .once("subMap().remove", 0, 1, 0, m -> m.subMap(5, 10).remove(7))
+            .once("subMap().clear", 0, 5, 0, m -> m.subMap(5, 10).clear())
+            .once("subMap().firstKey", 0, 0, 1, m -> sum += m.subMap(5, 10).firstKey())
+            .once("subMap().lowerKey", 0, 0, 1, m -> sum += m.subMap(5, 10).lowerKey(9))
+            .once("subMap().higherEntry", 0, 0, 1, m -> sum += m.subMap(5, 10).higherEntry(7).getKey())
+            .once("subMap().values() passed", 0, 0, 1, m -> {
+                for (Integer value : m.headMap(10).values()) {
+                    sum += value;
+                }
+            })
+            .once("subMap().pollFirstEntry", 0, 1, 0, m -> m.tailMap(5).pollFirstEntry());
+        new Of<>("ConcurrentSkipListSet", () -> new ConcurrentSkipListSet<Integer>(), Set::add)
+            .once("first", 0, 0, 1, set -> sum += set.first())
+            .once("pollFirst", 0, 1, 0, ConcurrentSkipListSet::pollFirst)
+            .once("descendingIterator", 0, 0, 1, set -> sum += set.descendingIterator().next())
+            .once("headSet().contains", 0, 0, 1, set -> set.headSet(9).contains(7));
+    }
+
+    /** Puts what nothing else holds, and waits until it is gone. */
+    private static void die(Map<Integer, Integer> map) {
+        int size = map.size();
+        List<Integer> held = new ArrayList<>();
+        for (int i = 0; i < 100; i++) {
+            held.add(Integer.valueOf(300_000 + i));
+            map.put(held.get(i), i);
+        }
+        Reference.reachabilityFence(held);
+        held = null;
+        long end = System.nanoTime() + 60_000_000_000L;
+        while (map.size() > size && System.nanoTime() < end) {
+            System.gc();
+        }
+    }
+
+    /** What all deques have. */
+    private static void deque(String name, Supplier<Deque<Integer>> make) {
+        new Of<>(name, make, Deque::add)
+            .each("addFirst", 1, 0, 0, Deque::addFirst)
+            .each("addLast", 1, 0, 0, Deque::addLast)
+            .each("offerFirst", 1, 0, 0, Deque::offerFirst)
+            .each("offerLast", 1, 0, 0, Deque::offerLast)
+            .each("push and pop", 1, 1, 0, (d, i) -> {
+                d.push(i);
+                sum += d.pop();
+            })
+            .once("removeFirst", 0, 1, 0, Deque::removeFirst)
+            .once("removeLast", 0, 1, 0, Deque::removeLast)
+            .once("pollLast until it is empty and on", 0, SIZE, 0, d -> {
+                for (int i = 0; i < SIZE + 10; i++) {
+                    d.pollLast();
+                }
+            })
+            .each("getFirst", 0, 0, 1, (d, i) -> sum += d.getFirst())
+            .each("peekLast", 0, 0, 1, (d, i) -> sum += d.peekLast())
+            .once("removeFirstOccurrence", 0, 1, 0, d -> d.removeFirstOccurrence(5))
+            .once("removeLastOccurrence", 0, 1, 0, d -> d.removeLastOccurrence(5))
+            .once("descendingIterator", 0, 5, 1, d -> {
+                Iterator<Integer> elements = d.descendingIterator();
+                for (int i = 0; i < 5; i++) {
+                    elements.next();
+                    elements.remove();
+                }
+            });
+    }
+
+    /** What queues have that others remove from at once. */
+    private static void bulk(String name, Supplier<Queue<Integer>> make) {
+        List<Integer> some = List.of(1, 2, 3, 4, 5);
+        new Of<>(name, make, Queue::add)
+            .once("removeIf", 0, 100, 0, q -> q.removeIf(e -> e < 100))
+            .once("removeAll", 0, 5, 0, q -> q.removeAll(some))
+            .once("retainAll", 0, SIZE - 5, 0, q -> q.retainAll(some))
+            .once("toString", 0, 0, 1, q -> sum += q.toString().length());
+    }
+
+    /** What queues have that wait. */
+    private static void blocking(String name, Supplier<BlockingQueue<Integer>> make) {
+        new Of<>(name, make, BlockingQueue::add)
+            .each("put and take", 1, 1, 0, (q, i) -> {
+                try {
+                    q.put(i);
+                    sum += q.take();
+                } catch (InterruptedException e) {
+                    throw new IllegalStateException(e);
+                }
+            })
+            .each("offer and poll with a limit", 1, 1, 0, (q, i) -> {
+                try {
+                    q.offer(i, 1, TimeUnit.SECONDS);
+                    sum += q.poll(1, TimeUnit.SECONDS);
+                } catch (InterruptedException e) {
+                    throw new IllegalStateException(e);
+                }
+            })
+            .once("drainTo", 0, SIZE, 0, q -> q.drainTo(new ArrayList<>()))
+            .once("drainTo with a limit", 0, 7, 0, q -> q.drainTo(new ArrayList<>(), 7));
+    }
+
+    /** A collection that eight threads use. */
+    private static final class Shared {
+        final String name;
+        final Object collection;
+        final Consumer<Integer> put;
+        final Runnable read;
+        /** Removes one, or tells that there is none. */
+        final Supplier<Object> take;
+
+        <C> Shared(String name, C collection, BiConsumer<C, Integer> put, Consumer<C> read, java.util.function.Function<C, Object> take) {
+            this.name = name;
+            this.collection = collection;
+            this.put = i -> put.accept(collection, i);
+            this.read = () -> read.accept(collection);
+            this.take = () -> take.apply(collection);
+        }
+    }
+
+    private static final int THREADS = 8;
+
+    private static <C extends Queue<Integer>> Shared sharedQueue(String name, C queue) {
+        return new Shared(name, queue, Queue::add, Queue::peek, Queue::poll);
+    }
+
+    /** Takes any element out of a map. */
+    private static Object takeAny(Map<Integer, Integer> map) {
+        // Elements are numbered from 0 to what the map was given at most, and each is asked for once.
+        int next;
+        synchronized (NEXT) {
+            next = NEXT.merge(map.getClass(), 1, Integer::sum);
+        }
+        return next > FIRST + 3 + THREADS * n ? null : Boolean.valueOf(map.remove(next - 1) != null);
+    }
+
+    private static final Map<Class<?>, Integer> NEXT = new HashMap<>();
+
+    /** Threads whose counts come to lie in one place, if any do. */
+    private static List<Thread> threads(Runnable work) {
+        List<Thread> threads = new ArrayList<>();
+        long first = -1;
+        while (threads.size() < THREADS) {
+            Thread thread = new Thread(work);
+            first = first < 0 ? thread.getId() % 8 : first;
+            if (thread.getId() % 8 == first) {
+                threads.add(thread);
+            }
+        }
+        return threads;
+    }
+
+    private static void together() throws Exception {
+        List<Shared> all = List.of(
+            new Shared("ConcurrentHashMap", new ConcurrentHashMap<Integer, Integer>(), (m, i) -> m.put(i, i), m -> m.get(7), Used::takeAny),
+            new Shared("ConcurrentSkipListMap", new ConcurrentSkipListMap<Integer, Integer>(), (m, i) -> m.put(i, i), m -> m.get(7),
+                ConcurrentNavigableMap::pollFirstEntry),
+            new Shared("Hashtable", new Hashtable<Integer, Integer>(), (m, i) -> m.put(i, i), m -> m.get(7), Used::takeAny),
+            sharedQueue("ConcurrentLinkedQueue", new ConcurrentLinkedQueue<>()),
+            sharedQueue("ConcurrentLinkedDeque", new ConcurrentLinkedDeque<>()),
+            sharedQueue("LinkedBlockingQueue", new LinkedBlockingQueue<>()),
+            sharedQueue("LinkedBlockingDeque", new LinkedBlockingDeque<>()),
+            sharedQueue("ArrayBlockingQueue", new ArrayBlockingQueue<>(FIRST + 3 + THREADS * n)),
+            sharedQueue("PriorityBlockingQueue", new PriorityBlockingQueue<>()));
+        for (int i = 0; i < FIRST + 3; i++) {
+            if (i >= FIRST) {
+                Thread.sleep(1100);
+            }
+            for (Shared one : all) {
+                one.put.accept(i);
+            }
+        }
+        int wrong = 0;
+        for (Shared one : all) {
+            long[] before = counted(one.collection);
+            long total = THREADS * (long) n;
+            CyclicBarrier barrier = new CyclicBarrier(THREADS);
+            java.util.concurrent.atomic.AtomicInteger number = new java.util.concurrent.atomic.AtomicInteger();
+            java.util.concurrent.atomic.AtomicLong taken = new java.util.concurrent.atomic.AtomicLong();
+            List<Thread> threads = threads(() -> {
+                int from = FIRST + 3 + number.getAndIncrement() * n;
+                try {
+                    barrier.await();
+                    for (int i = 0; i < n; i++) {
+                        one.put.accept(from + i);
+                        one.read.run();
+                    }
+                    barrier.await();
+                    long mine = 0;
+                    for (Object took; (took = one.take.get()) != null; ) {
+                        mine += took == Boolean.FALSE ? 0 : 1;
+                    }
+                    taken.addAndGet(mine);
+                } catch (Exception e) {
+                    throw new IllegalStateException(e);
+                }
+            });
+            for (Thread thread : threads) {
+                thread.start();
+            }
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            long[] counts = counted(one.collection);
+            long[] expected = {total, total + FIRST + 3, total};
+            for (int kind = 0; before != null && kind < 3; kind++) {
+                counts[kind] -= before[kind];
+            }
+            String told = before == null ? "not watched" : java.util.Arrays.toString(counts);
+            if (!told.equals(java.util.Arrays.toString(expected)) || taken.get() != expected[1]) {
+                System.out.println("DIFFERS " + one.name + ": " + told + ", not " + java.util.Arrays.toString(expected) + ", taken " + taken);
+                wrong++;
+            }
+        }
+        System.out.println("compared " + all.size() + ", wrong " + wrong);
+        ready(2);
+    }
+
     static long sum;
 
     private static Object within(Class<?> of, String name, Object outer) throws Exception {
@@ -341,6 +643,8 @@ public final class Used {
             collection = within(HashSet.class, "map", used);
         } else if (used instanceof TreeSet) {
             collection = within(TreeSet.class, "m", used);
+        } else if (used instanceof ConcurrentSkipListSet) {
+            collection = within(ConcurrentSkipListSet.class, "m", used);
         } else if (used instanceof CopyOnWriteArraySet) {
             collection = within(CopyOnWriteArraySet.class, "al", used);
         } else if (used instanceof ConcurrentHashMap.KeySetView) {
@@ -373,7 +677,14 @@ public final class Used {
 
     public static void main(String[] arguments) throws Exception {
         n = Integer.parseInt(arguments[0]);
+        for (int i = 0; i < KEYS.length; i++) {
+            KEYS[i] = i;
+        }
         ready(1);
+        if (arguments.length > 1) {
+            together();
+            return;
+        }
         map("HashMap", HashMap::new);
         map("LinkedHashMap", LinkedHashMap::new);
         map("LinkedHashMap by access", () -> new LinkedHashMap<>(16, 0.75f, true));
@@ -381,6 +692,12 @@ public final class Used {
         set("LinkedHashSet", LinkedHashSet::new);
         map("ConcurrentHashMap", ConcurrentHashMap::new);
         map("TreeMap", TreeMap::new);
+        map("Hashtable", Hashtable::new);
+        map("WeakHashMap", WeakHashMap::new);
+        map("IdentityHashMap", IdentityHashMap::new);
+        map("ConcurrentSkipListMap", ConcurrentSkipListMap::new);
+        furtherMaps();
+        set("ConcurrentSkipListSet", ConcurrentSkipListSet::new);
         set("ConcurrentHashMap.newKeySet()", ConcurrentHashMap::newKeySet);
         set("TreeSet", TreeSet::new);
         list("ArrayList", ArrayList::new);
@@ -393,6 +710,19 @@ public final class Used {
         queue("PriorityQueue", PriorityQueue::new);
         queue("LinkedBlockingQueue", LinkedBlockingQueue::new);
         queue("PriorityBlockingQueue", PriorityBlockingQueue::new);
+        queue("ConcurrentLinkedQueue", ConcurrentLinkedQueue::new);
+        queue("ConcurrentLinkedDeque", ConcurrentLinkedDeque::new);
+        queue("LinkedBlockingDeque", LinkedBlockingDeque::new);
+        queue("ArrayBlockingQueue", () -> new ArrayBlockingQueue<>(SIZE + n + 100));
+        deque("ConcurrentLinkedDeque", ConcurrentLinkedDeque::new);
+        deque("LinkedBlockingDeque", LinkedBlockingDeque::new);
+        bulk("ConcurrentLinkedQueue", ConcurrentLinkedQueue::new);
+        bulk("ConcurrentLinkedDeque", ConcurrentLinkedDeque::new);
+        bulk("LinkedBlockingDeque", LinkedBlockingDeque::new);
+        bulk("ArrayBlockingQueue", () -> new ArrayBlockingQueue<>(2 * SIZE));
+        blocking("LinkedBlockingQueue", LinkedBlockingQueue::new);
+        blocking("LinkedBlockingDeque", LinkedBlockingDeque::new);
+        blocking("ArrayBlockingQueue", () -> new ArrayBlockingQueue<>(2 * SIZE));
         for (Case<?> one : CASES) {
             one.fill(0, FIRST);
         }
@@ -400,7 +730,7 @@ public final class Used {
         for (int i = FIRST; i < SIZE; i++) {
             Thread.sleep(1100);
             for (Case<?> one : CASES) {
-                one.fill(i, i + 1);
+                one.pass(i);
             }
         }
         int wrong = 0;

@@ -1,0 +1,263 @@
+//! The queues, and other collections for many threads, that are watched besides `ConcurrentHashMap`. As in `collections`.
+
+use heapdiff_sites::usage::Kind;
+
+use super::collections::of_its;
+use super::points::{
+    Collection, Gate, Many, Returned, Size, Steps, Watched, cleared, point, put, read, removed,
+};
+
+const LINKED_BLOCKING: &str = "java/util/concurrent/LinkedBlockingQueue";
+pub(super) const LINKED_BLOCKING_QUEUE: Watched = Watched {
+    class: LINKED_BLOCKING,
+    of: LINKED_BLOCKING,
+    collection: Collection::This,
+    // There are few of them, and their size falls.
+    gate: Gate::Open,
+    size: Size::Atomic("count"),
+    points: &[
+        put(&["enqueue"]),
+        removed(&["dequeue", "unlink"]),
+        point(
+            Kind::Removed,
+            Many::AtMost(2),
+            &["drainTo(Ljava/util/Collection;I"],
+        ),
+        cleared(&["clear"]),
+        read(&[
+            "peek",
+            "contains",
+            "iterator",
+            "spliterator",
+            "forEach",
+            "toArray",
+            "writeObject",
+        ]),
+    ],
+    steps: &[],
+};
+
+const COPIED: &str = "java/util/concurrent/CopyOnWriteArrayList";
+pub(super) const COPIED_LIST: Watched = Watched {
+    class: COPIED,
+    of: COPIED,
+    collection: Collection::This,
+    gate: Gate::Array("array", "[Ljava/lang/Object;"),
+    size: Size::Length("array"),
+    points: &[
+        point(Kind::Put, Many::Longer(1, "array"), &["setArray"]),
+        read(&[
+            "get(I",
+            "getFirst",
+            "getLast",
+            "indexOf",
+            "lastIndexOf",
+            "containsAll",
+            "iterator",
+            "listIterator",
+            "spliterator",
+            "forEach",
+            "toArray",
+            "equals",
+            "hashCode",
+            "toString",
+            "clone",
+            "writeObject",
+        ]),
+    ],
+    steps: &[],
+};
+
+const BLOCKING_DEQUE: &str = "java/util/concurrent/LinkedBlockingDeque";
+/// All that changes its size has its lock.
+pub(super) const LINKED_BLOCKING_DEQUE: Watched = Watched {
+    class: BLOCKING_DEQUE,
+    of: BLOCKING_DEQUE,
+    collection: Collection::This,
+    gate: Gate::Open,
+    size: Size::Field("count"),
+    points: &[read(&[
+        "peekFirst",
+        "peekLast",
+        "contains",
+        "iterator",
+        "descendingIterator",
+        "spliterator",
+        "forEach",
+        "toArray",
+        "writeObject",
+    ])],
+    steps: &[Steps::Size("count")],
+};
+
+const ARRAY_BLOCKING: &str = "java/util/concurrent/ArrayBlockingQueue";
+/// As above. Its spliterator asks for an iterator.
+pub(super) const ARRAY_BLOCKING_QUEUE: Watched = Watched {
+    class: ARRAY_BLOCKING,
+    of: ARRAY_BLOCKING,
+    collection: Collection::This,
+    gate: Gate::Length("items"),
+    size: Size::Field("count"),
+    points: &[read(&[
+        "peek",
+        "contains",
+        "iterator",
+        "forEach",
+        "toArray",
+        "writeObject",
+    ])],
+    steps: &[Steps::Size("count")],
+};
+
+const QUEUE: &str = "java/util/concurrent/ConcurrentLinkedQueue";
+const QUEUE_NODE: &str = "java/util/concurrent/ConcurrentLinkedQueue$Node";
+/// Each element has a node of its own, and is taken from it by the one that finds it there.
+pub(super) const LINKED_QUEUE: Watched = Watched {
+    class: QUEUE,
+    of: QUEUE,
+    collection: Collection::This,
+    gate: Gate::Grown,
+    size: Size::Unknown,
+    points: &[read(&[
+        "peek",
+        "contains",
+        "iterator",
+        "spliterator",
+        "forEach",
+        "toArrayInternal",
+        "toString",
+        "writeObject",
+    ])],
+    steps: &[
+        Steps::After {
+            within: &["offer", "addAll"],
+            class: QUEUE_NODE,
+            name: "<init>",
+            kind: Kind::Put,
+            many: Returned::One,
+        },
+        Steps::After {
+            within: &[],
+            class: QUEUE_NODE,
+            name: "casItem",
+            kind: Kind::Removed,
+            many: Returned::IfTrue,
+        },
+    ],
+};
+/// Its `remove` takes the element from the node without a look.
+pub(super) const LINKED_QUEUE_ITERATOR: Watched = of_its(
+    LINKED_QUEUE,
+    "java/util/concurrent/ConcurrentLinkedQueue$Itr",
+    Collection::Field(
+        "java/util/concurrent/ConcurrentLinkedQueue$Itr",
+        "this$0",
+        "Ljava/util/concurrent/ConcurrentLinkedQueue;",
+    ),
+    &[removed(&["remove"])],
+);
+
+const DEQUE: &str = "java/util/concurrent/ConcurrentLinkedDeque";
+/// Who has taken an element unlinks its node, once. `isEmpty` peeks.
+pub(super) const LINKED_DEQUE: Watched = Watched {
+    class: DEQUE,
+    of: DEQUE,
+    collection: Collection::This,
+    gate: Gate::Grown,
+    size: Size::Unknown,
+    points: &[
+        removed(&["unlink"]),
+        read(&[
+            "peekFirst",
+            "peekLast",
+            "contains",
+            "iterator",
+            "descendingIterator",
+            "spliterator",
+            "forEach",
+            "toArrayInternal",
+            "toString",
+            "writeObject",
+        ]),
+    ],
+    steps: &[Steps::After {
+        within: &["linkFirst", "linkLast", "addAll"],
+        class: DEQUE,
+        name: "newNode",
+        kind: Kind::Put,
+        many: Returned::One,
+    }],
+};
+
+const SKIP_LIST: &str = "java/util/concurrent/ConcurrentSkipListMap";
+const SUB: &str = "java/util/concurrent/ConcurrentSkipListMap$SubMap";
+const SKIP_LIST_TYPE: &str = "Ljava/util/concurrent/ConcurrentSkipListMap;";
+/// What is put is counted in one place, and what is removed. Methods that look for a node try again when another thread was first, so
+/// those are listed that are called from outside.
+pub(super) const SKIP_LIST_MAP: Watched = Watched {
+    class: SKIP_LIST,
+    of: SKIP_LIST,
+    collection: Collection::This,
+    gate: Gate::Grown,
+    size: Size::Unknown,
+    points: &[
+        point(Kind::Put, Many::Difference(1), &["addCount"]),
+        read(&[
+            "doGet",
+            "containsValue",
+            "computeIfPresent",
+            "compute",
+            "merge",
+            "replace",
+            "replaceAll",
+            "removeEntryIf",
+            "removeValueIf",
+            "forEach",
+            "equals",
+            "firstKey",
+            "lastKey",
+            "firstEntry",
+            "lastEntry",
+            "lowerKey",
+            "lowerEntry",
+            "floorKey",
+            "floorEntry",
+            "ceilingKey",
+            "ceilingEntry",
+            "higherKey",
+            "higherEntry",
+            "keySpliterator",
+            "valueSpliterator",
+            "entrySpliterator",
+            "writeObject",
+        ]),
+    ],
+    steps: &[],
+};
+pub(super) const SKIP_LIST_ITERATOR: Watched = of_its(
+    SKIP_LIST_MAP,
+    "java/util/concurrent/ConcurrentSkipListMap$Iter",
+    Collection::Argument(1),
+    &[read(&["<init>"])],
+);
+/// What it puts, removes and gets goes through the map.
+pub(super) const SUB_MAP: Watched = of_its(
+    SKIP_LIST_MAP,
+    SUB,
+    Collection::Field(SUB, "m", SKIP_LIST_TYPE),
+    &[read(&[
+        "containsValue",
+        "firstKey",
+        "lastKey",
+        "firstEntry",
+        "lastEntry",
+        "getNearKey",
+        "getNearEntry",
+    ])],
+);
+pub(super) const SUB_MAP_ITERATOR: Watched = of_its(
+    SKIP_LIST_MAP,
+    "java/util/concurrent/ConcurrentSkipListMap$SubMap$SubMapIter",
+    Collection::ArgumentField(1, SUB, "m", SKIP_LIST_TYPE),
+    &[read(&["<init>"])],
+);
