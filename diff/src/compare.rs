@@ -116,12 +116,14 @@ impl Comparison {
         let figures =
             |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
         let doubts = comparable::doubts(&self.summaries);
-        let (suspects, contents, explained_bytes) = self.suspects(last, filter);
+        let usages = Usages::of(last);
+        let (suspects, contents, explained_bytes) = self.suspects(last, filter, &usages);
+        let warnings = doubts.iter().map(ToString::to_string);
         let report = Report {
             schema: "heapdiff.diff/1".into(),
             snapshots: self.summaries.iter().map(|s| s.info.clone()).collect(),
             comparable: doubts.is_empty(),
-            warnings: doubts.iter().map(ToString::to_string).collect(),
+            warnings: warnings.chain(usages.warning()).collect(),
             delta: match self.summaries.len() {
                 0 | 1 => Delta::default(),
                 _ => Delta {
@@ -167,7 +169,12 @@ impl Comparison {
     }
 
     /// The suspects, what they hold, and how much of the growth of reachable bytes they are.
-    fn suspects(&self, last: &Snapshot, filter: &Filter<'_>) -> (Vec<Suspect>, Vec<Content>, u64) {
+    fn suspects(
+        &self,
+        last: &Snapshot,
+        filter: &Filter<'_>,
+        usages: &Usages,
+    ) -> (Vec<Suspect>, Vec<Content>, u64) {
         let Some(mut aligned) = Aligned::new(&self.summaries).filter(|_| self.summaries.len() > 1)
         else {
             return (Vec::new(), Vec::new(), 0);
@@ -182,7 +189,6 @@ impl Comparison {
             candidates,
             looked_into,
         );
-        let usages = Usages::of(last);
         let mut explaining: Vec<&Candidate> = Vec::new();
         let mut suspects: Vec<(Suspect, Content, (bool, u8, i64))> = told
             .iter()
@@ -191,7 +197,7 @@ impl Comparison {
                 let mut suspect = suspect.clone();
                 let content = Content::of(candidate, &aligned, suspect.coverage.growth_bytes);
                 let survival = self.attribute(&mut suspect, &content);
-                let is_told = suspect::judge(&context, &mut suspect, survival, &usages);
+                let is_told = suspect::judge(&context, &mut suspect, survival, usages);
                 is_told.then_some((suspect, content, candidate))
             })
             .map(|(suspect, content, candidate)| {

@@ -16,7 +16,7 @@ pub struct Report {
     /// or JVM than the others, the same as another, or was named out of order.
     #[serde(default = "comparable")]
     pub comparable: bool,
-    /// Why not, and what was asked for that fits nothing.
+    /// Why not, what was asked for that fits nothing, and how much the agent did not watch.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// Reachable objects and bytes, last dump less first.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use heapdiff_sites::statics;
-use heapdiff_sites::usage::{BEFORE, Kind, LAST, STRIPE, fields};
+use heapdiff_sites::usage::{BEFORE, CROWDED, CROWDED_LONGS, Kind, LAST, STRIPE, fields};
 use heapdiff_units::{Span, grouped};
 use hprof::{Content, ObjectIndex, Snapshot, Value};
 
@@ -39,9 +39,13 @@ struct Counted {
     last_ms: u64,
 }
 
-/// What the agent watches in a dump, by collection.
+/// What the agent watches in a dump.
 #[derive(Debug, Default)]
-pub(crate) struct Usages(BTreeMap<ObjectIndex, Counted>);
+pub(crate) struct Usages {
+    by_collection: BTreeMap<ObjectIndex, Counted>,
+    /// Large collections for which there was no room; there may be more.
+    without_room: u64,
+}
 
 impl Usages {
     /// Reads it; nothing where the agent was not asked for it. The dump is not trusted.
@@ -60,6 +64,14 @@ impl Usages {
         let all: Vec<ObjectIndex> = places.filter_map(Value::object).collect();
         let names = ["referent", fields::COUNTS, fields::SINCE, fields::SIZE];
         let values = snapshot.field_values(&all, names);
+        let mut crowded = values.iter().flatten().filter_map(|values| {
+            let [referent, counts, _, size] = *values;
+            let is_it = referent?.object().is_none() && size?.integer()? == i64::from(CROWDED);
+            counts?.object().filter(|_| is_it)
+        });
+        let without_room = crowded
+            .next_back()
+            .map_or(0, |counts| bits(snapshot, counts));
         let found: Vec<(ObjectIndex, ObjectIndex, Counted)> = values
             .into_iter()
             .filter_map(|values| {
@@ -86,8 +98,34 @@ impl Usages {
                 .and_modify(|known| known.join(&counted))
                 .or_insert(counted);
         }
-        Some(Self(all))
+        Some(Self {
+            by_collection: all,
+            without_room,
+        })
     }
+
+    /// That collections are not watched, where some were not.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let collections = match self.without_room {
+            0 => return None,
+            1 => "1 large collection".to_owned(),
+            n => format!("{} large collections", grouped(n)),
+        };
+        Some(format!(
+            "the agent had no room to watch at least {collections} more: nothing is said of their use"
+        ))
+    }
+}
+
+/// How many bits are set in an array of numbers.
+fn bits(snapshot: &Snapshot, array: ObjectIndex) -> u64 {
+    let record = snapshot.read_all(&[array]).pop().flatten();
+    let Some(Content::Array(array)) = record.map(|record| record.content) else {
+        return 0;
+    };
+    let numbers = array.elements(0..array.len.min(CROWDED_LONGS.into()));
+    let numbers = numbers.filter_map(Value::integer);
+    numbers.map(|number| u64::from(number.count_ones())).sum()
 }
 
 impl Counted {
@@ -152,7 +190,7 @@ pub(crate) struct Usage {
 
 /// How the collections in which a suspect's objects accumulate are used, as far as that was watched.
 pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage> {
-    if usages.0.is_empty() {
+    if usages.by_collection.is_empty() {
         return None;
     }
     let trie = context.trie();
@@ -166,7 +204,7 @@ pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage>
         let members = context.members(step, MEMBERS);
         let watched: Vec<(ObjectIndex, Counted)> = members
             .into_iter()
-            .filter_map(|o| Some((o, *usages.0.get(&o)?)))
+            .filter_map(|o| Some((o, *usages.by_collection.get(&o)?)))
             .collect();
         let (first, last) = context.ends(*context.candidate.content.first()?);
         let mut all = watched
@@ -323,6 +361,24 @@ pub(crate) mod tests {
             collections: 1,
             grown: put.saturating_sub(removed),
         }
+    }
+
+    #[test]
+    fn collections_without_room_are_told_only_if_there_are_any() {
+        let with = |without_room| Usages {
+            without_room,
+            ..Usages::default()
+        };
+        assert_eq!(with(0).warning(), None);
+        let says = |n, part| with(n).warning().is_some_and(|told| told.contains(part));
+        assert!(says(
+            1,
+            "had no room to watch at least 1 large collection more"
+        ));
+        assert!(says(
+            5904,
+            "had no room to watch at least 5,904 large collections more"
+        ));
     }
 
     #[test]

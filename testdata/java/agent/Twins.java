@@ -1,15 +1,25 @@
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.Hashtable;
+import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * Two maps that grow alike: one is never asked for what it holds, the other is. And one of which is removed what came before. Each phase but
- * the first takes nine seconds.
+ * Two maps that grow alike: one is never asked for what it holds, the other is. And one of which is removed what came before; others of
+ * other kinds. Each phase but the first takes nine seconds. Argument: how many large lists there are besides.
  */
 public final class Twins {
     static final Map<Integer, byte[]> forgotten = new HashMap<>();
     static final Map<Integer, byte[]> remembered = new HashMap<>();
     static final Map<Integer, byte[]> passing = new HashMap<>();
+    static final Queue<byte[]> queued = new ConcurrentLinkedQueue<>();
+    static final Map<Integer, byte[]> tabled = new Hashtable<>();
+    static final Map<Integer, byte[]> sorted = new ConcurrentSkipListMap<>();
+    private static final List<List<Integer>> crowd = new ArrayList<>();
     static volatile Object sink;
     private static int next;
 
@@ -19,6 +29,10 @@ public final class Twins {
             forgotten.put(key, new byte[200]);
             remembered.put(key, new byte[200]);
             passing.put(key, new byte[200]);
+            queued.add(new byte[200]);
+            tabled.put(key, new byte[200]);
+            sorted.put(key, new byte[200]);
+            sink = sorted.get(key);
             if (key > 1000 && key % 8 != 0) {
                 passing.remove(key - 1000);
             }
@@ -29,6 +43,13 @@ public final class Twins {
     }
 
     public static void main(String[] arguments) throws Exception {
+        for (int i = Integer.parseInt(arguments.length == 0 ? "0" : arguments[0]); i > 0; i--) {
+            List<Integer> list = new ArrayList<>();
+            for (int element = 0; element < 300; element++) {
+                list.add(element);
+            }
+            crowd.add(list);
+        }
         for (int i = 0; i < 500; i++) {
             step();
         }
@@ -38,7 +59,12 @@ public final class Twins {
                 return;
             }
             long end = System.nanoTime() + 9_000_000_000L;
+            long next = System.nanoTime();
             while (System.nanoTime() < end) {
+                if (System.nanoTime() > next) {
+                    crowd.forEach(list -> list.add(7));
+                    next = System.nanoTime() + 1_100_000_000L;
+                }
                 step();
                 Thread.sleep(2);
             }
