@@ -135,6 +135,16 @@ pub(crate) const BY_SIZES: [&str; 3] = [THIS, "used", "(ILjava/lang/Object;II)V"
 pub(crate) const BY_NUMBER: [&str; 3] = [THIS, "used", "(Ljava/lang/Object;II)V"];
 /// Called with a collection whose size is not known, and how many elements come; where they go it is negative.
 pub(crate) const BY_LONG: [&str; 3] = [THIS, "used", "(Ljava/lang/Object;J)V"];
+/// All of these.
+pub(crate) const ALL: [[&str; 3]; 7] = [
+    BY_CHANGES,
+    BY_ARRAY,
+    BY_DIFFERENCE,
+    BY_ARRAYS,
+    BY_SIZES,
+    BY_NUMBER,
+    BY_LONG,
+];
 /// The static field with what is watched.
 pub(crate) const TABLE: (&str, &str) = ("TABLE", "[Ljava/lang/HeapdiffUsage;");
 
