@@ -5,23 +5,42 @@
 //! public final class HeapdiffCounts {
 //!     static final Unsafe UNSAFE = Unsafe.getUnsafe();
 //!     static final long TID = UNSAFE.objectFieldOffset(Thread.class, "tid");
-//!     static long cell(int site) {
-//!         long stripe = UNSAFE.getLong(Thread.currentThread(), TID) & STRIPES - 1;
-//!         return START + stripe * STRIPE_BYTES + (site & -16);
+//!     static long thread() { return UNSAFE.getLong(Thread.currentCarrierThread(), TID); }
+//!     static long own(long thread) {               // where the counters of this thread alone begin, or 0
+//!         return thread >>> THREAD_BITS == 0 ? UNSAFE.getLong(null, PLACES + (thread << 3)) : 0;
+//!     }
+//!     static void plus(long cell, long n) { UNSAFE.putLong(null, cell, UNSAFE.getLong(null, cell) + n); }
+//!     static long cell(int site, long thread) {    // one that others raise, too
+//!         return START + (thread & STRIPES - 1) * STRIPE_BYTES + (site & -16);
 //!     }
 //!     static long size(int length, int site) {
 //!         return ((long) length << (site & 3)) + (site & 12) + SMALLEST + ALIGNMENT - 1 & -ALIGNMENT;
 //!     }
-//!     public static void object(int site) { UNSAFE.getAndAddLong(null, cell(site), 1); }
+//!     public static void object(int site) {
+//!         long thread = thread(), own = own(thread);
+//!         if (own != 0) plus(own + (site & -16), 1);
+//!         else shared(site, thread);
+//!     }
+//!     static void shared(int site, long thread) { UNSAFE.getAndAddLong(null, cell(site, thread), 1); }
 //!     public static void array(int length, int site) {
+//!         long thread = thread(), own = own(thread);
+//!         if (own != 0) array(own + (site & -16), length, site);
+//!         else shared(length, site, thread);
+//!     }
+//!     static void array(long cell, int length, int site) {
 //!         if (length < 0) return;
-//!         long cell = cell(site);
+//!         plus(cell, 1);
+//!         plus(cell + 8, size(length, site));
+//!     }
+//!     static void shared(int length, int site, long thread) {
+//!         if (length < 0) return;
+//!         long cell = cell(site, thread);
 //!         UNSAFE.getAndAddLong(null, cell, 1);
 //!         UNSAFE.getAndAddLong(null, cell + 8, size(length, site));
 //!     }
 //!     public static long level(long count, int length, int site) {
 //!         if (length < 0) return 0;
-//!         long cell = cell(site);
+//!         long cell = cell(site, thread());
 //!         UNSAFE.getAndAddLong(null, cell, count);
 //!         UNSAFE.getAndAddLong(null, cell + 8, count * size(length, site));
 //!         return count * length;
@@ -70,12 +89,13 @@
 //! ```
 //!
 //! where names in capitals without a declaration are constants in the code. It allocates nothing, calls nothing that is rewritten,
-//! and no method that a program may override (`Thread.getId`). `getClass` is the JVM's own. An array that cannot be, of a negative length, is not
+//! and no method that a program may override (`Thread.getId`). A thread has no number yet, 0, while its object is made; before JDK 19
+//! `currentThread` tells the one that runs. `getClass` is the JVM's own. An array that cannot be, of a negative length, is not
 //! counted.
 
 use heapdiff_bytecode::Hooks;
 
-use super::cells::{CELL, Cells, STRIPE_BYTES, STRIPES};
+use super::cells::{CELL, Cells, STRIPE_BYTES, STRIPES, THREAD_BITS};
 use super::layout::{Layout, SMALLEST_BASE};
 use super::returned::{self, BITS, ENTRY_BITS, PROBES, SITE_BITS};
 use crate::classfile::{Body, ClassFile, FINAL, PUBLIC, STATIC, op};
@@ -116,19 +136,31 @@ impl Body<'_> {
         self.call(op::INVOKEVIRTUAL, (UNSAFE, name, descriptor))
     }
 
-    /// The address of this thread's stripe.
+    /// The address of the stripe that the thread whose number is on the stack shares with others.
     fn stripe(&mut self, start: i64, bytes: i64) -> &mut Self {
-        let current = (THREAD, "currentThread", "()Ljava/lang/Thread;");
-        self.field(op::GETSTATIC, ("UNSAFE", UNSAFE_TYPE))
-            .call(op::INVOKESTATIC, current)
-            .field(op::GETSTATIC, ("TID", "J"))
-            .unsafely("getLong", "(Ljava/lang/Object;J)J")
-            .long(STRIPES - 1)
+        self.long(STRIPES - 1)
             .op(&[op::LAND])
             .long(bytes)
             .op(&[op::LMUL])
             .long(start)
             .op(&[op::LADD])
+    }
+
+    /// Adds where a site's counters are to the address of its stripe; the site's number is in an `int` variable.
+    fn site(&mut self, load: u8) -> &mut Self {
+        self.op(&[load, op::BIPUSH, 0xf0, op::IAND, op::I2L, op::LADD])
+    }
+
+    /// The own stripe of the thread that runs, whose number goes into a variable.
+    fn own_stripe(&mut self, number: u8) -> &mut Self {
+        self.own(op::INVOKESTATIC, NUMBER)
+            .op(&[op::DUP2])
+            .op(match number {
+                1 => &[op::LSTORE_1],
+                2 => &[op::LSTORE_2],
+                _ => &[op::POP2],
+            })
+            .own(op::INVOKESTATIC, OWN)
     }
 
     fn added(&mut self) -> &mut Self {
@@ -137,8 +169,16 @@ impl Body<'_> {
     }
 }
 
-/// The class file, for counters and arrays that are so.
-pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
+const GET: &str = "(Ljava/lang/Object;J)J";
+/// The number of the thread that runs.
+const NUMBER: (&str, &str) = ("thread", "()J");
+/// The own stripe of a thread, or 0.
+const OWN: (&str, &str) = ("own", "(J)J");
+/// Adds to a counter that only one thread adds to.
+const PLUS: (&str, &str) = ("plus", "(JJ)V");
+
+/// The class file, for counters and arrays that are so. `carriers` says whether the JVM tells threads that carry virtual ones.
+pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64, carriers: bool) -> Vec<u8> {
     let mut class = ClassFile::new(PUBLIC, THIS, OBJECT);
     class.field(STATIC | FINAL, "UNSAFE", UNSAFE_TYPE);
     class.field(STATIC | FINAL, "TID", "J");
@@ -162,11 +202,13 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
             .field(op::PUTSTATIC, KLASS)
             .op(&[op::RETURN]);
     });
-    let cell = ("cell", "(I)J");
-    method(0, cell, (6, 1), &|hook| {
-        hook.stripe(cells.start(), STRIPE_BYTES)
-            .op(&[op::ILOAD_0, op::BIPUSH, 0xf0, op::IAND])
-            .op(&[op::I2L, op::LADD, op::LRETURN]);
+    of_threads(cells, carriers, &mut method);
+    let cell = ("cell", "(IJ)J");
+    method(0, cell, (6, 3), &|hook| {
+        hook.op(&[op::LLOAD_1])
+            .stripe(cells.start(), STRIPE_BYTES)
+            .site(op::ILOAD_0)
+            .op(&[op::LRETURN]);
     });
     let size = ("size", "(II)J");
     method(0, size, (5, 2), &|hook| {
@@ -178,35 +220,82 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
             .long(-layout.alignment)
             .op(&[op::LAND, op::LRETURN]);
     });
-    method(PUBLIC, (HOOKS.object, OBJECT_TYPE), (6, 1), &|hook| {
+    let shared = ("shared", "(IJ)V");
+    method(0, shared, (8, 3), &|hook| {
         hook.add()
-            .op(&[op::ILOAD_0])
+            .op(&[op::ILOAD_0, op::LLOAD_1])
             .own(op::INVOKESTATIC, cell)
             .op(&[op::LCONST_1])
             .added()
             .op(&[op::RETURN]);
     });
-    method(PUBLIC, (HOOKS.array, "(II)V"), (8, 4), &|hook| {
+    method(PUBLIC, (HOOKS.object, OBJECT_TYPE), (6, 3), &|hook| {
+        let others = hook.code.label();
+        hook.own_stripe(1)
+            .op(&[op::DUP2, op::LCONST_0, op::LCMP])
+            .jump(op::IFEQ, others)
+            .site(op::ILOAD_0)
+            .op(&[op::LCONST_1])
+            .own(op::INVOKESTATIC, PLUS)
+            .op(&[op::RETURN])
+            .place(others)
+            .op(&[op::POP2, op::ILOAD_0, op::LLOAD_1])
+            .own(op::INVOKESTATIC, shared)
+            .op(&[op::RETURN]);
+    });
+    let (here, shared) = (("array", "(JII)V"), ("shared", "(IIJ)V"));
+    method(0, here, (7, 4), &|hook| {
         let end = hook.code.label();
-        hook.op(&[op::ILOAD_0]).code.jump(op::IFLT, end);
-        hook.op(&[op::ILOAD_1])
+        hook.op(&[op::ILOAD_2])
+            .jump(op::IFLT, end)
+            .op(&[op::LLOAD_0, op::LCONST_1])
+            .own(op::INVOKESTATIC, PLUS)
+            .op(&[op::LLOAD_0])
+            .long(CELL)
+            .op(&[op::LADD, op::ILOAD_2, op::ILOAD_3])
+            .own(op::INVOKESTATIC, size)
+            .own(op::INVOKESTATIC, PLUS)
+            .place(end)
+            .op(&[op::RETURN]);
+    });
+    method(0, shared, (8, 6), &|hook| {
+        let end = hook.code.label();
+        hook.op(&[op::ILOAD_0])
+            .jump(op::IFLT, end)
+            .op(&[op::ILOAD_1, op::LLOAD_2])
             .own(op::INVOKESTATIC, cell)
-            .op(&[op::LSTORE, 2])
+            .op(&[op::LSTORE, 4])
             .add()
-            .op(&[op::LLOAD, 2, op::LCONST_1])
+            .op(&[op::LLOAD, 4, op::LCONST_1])
             .added()
             .add()
-            .op(&[op::LLOAD, 2])
+            .op(&[op::LLOAD, 4])
             .long(CELL)
             .op(&[op::LADD, op::ILOAD_0, op::ILOAD_1])
             .own(op::INVOKESTATIC, size)
-            .added();
-        hook.code.place(end).op(&[op::RETURN]);
+            .added()
+            .place(end)
+            .op(&[op::RETURN]);
+    });
+    method(PUBLIC, (HOOKS.array, "(II)V"), (6, 4), &|hook| {
+        let others = hook.code.label();
+        hook.own_stripe(2)
+            .op(&[op::DUP2, op::LCONST_0, op::LCMP])
+            .jump(op::IFEQ, others)
+            .site(op::ILOAD_1)
+            .op(&[op::ILOAD_0, op::ILOAD_1])
+            .own(op::INVOKESTATIC, here)
+            .op(&[op::RETURN])
+            .place(others)
+            .op(&[op::POP2, op::ILOAD_0, op::ILOAD_1, op::LLOAD_2])
+            .own(op::INVOKESTATIC, shared)
+            .op(&[op::RETURN]);
     });
     method(PUBLIC, (HOOKS.level, "(JII)J"), (8, 6), &|hook| {
         let none = hook.code.label();
         hook.op(&[op::ILOAD_2]).code.jump(op::IFLT, none);
         hook.op(&[op::ILOAD_3])
+            .own(op::INVOKESTATIC, NUMBER)
             .own(op::INVOKESTATIC, cell)
             .op(&[op::LSTORE, 4])
             .add()
@@ -226,6 +315,53 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
     class.finish()
 }
 
+/// The methods that tell threads apart. Those that are called for each object have at most 35 bytes, which the JVM's first compiler
+/// still puts in their callers' code. What a thread without a stripe of its own does is a call: the second compiler leaves it out
+/// where there is none, and would otherwise keep a loop's variables in memory.
+fn of_threads(cells: &Cells, carriers: bool, method: &mut Method<'_>) {
+    let at = ("at", "(J)J");
+    method(0, NUMBER, (4, 0), &|hook| {
+        let current = match carriers {
+            true => "currentCarrierThread",
+            false => "currentThread",
+        };
+        hook.field(op::GETSTATIC, ("UNSAFE", UNSAFE_TYPE))
+            .call(op::INVOKESTATIC, (THREAD, current, "()Ljava/lang/Thread;"))
+            .field(op::GETSTATIC, ("TID", "J"))
+            .unsafely("getLong", GET)
+            .op(&[op::LRETURN]);
+    });
+    method(0, at, (4, 2), &|hook| {
+        hook.add()
+            .op(&[op::LLOAD_0])
+            .unsafely("getLong", GET)
+            .op(&[op::LRETURN]);
+    });
+    method(0, OWN, (4, 2), &|hook| {
+        let none = hook.code.label();
+        hook.op(&[op::LLOAD_0, op::BIPUSH, THREAD_BITS, op::LUSHR])
+            .op(&[op::LCONST_0, op::LCMP])
+            .jump(op::IFNE, none)
+            .op(&[op::LLOAD_0, op::ICONST_3, op::LSHL])
+            .long(cells.places())
+            .op(&[op::LADD])
+            .own(op::INVOKESTATIC, at)
+            .op(&[op::LRETURN])
+            .place(none)
+            .op(&[op::LCONST_0, op::LRETURN]);
+    });
+    method(0, PLUS, (8, 4), &|hook| {
+        hook.add()
+            .op(&[op::LLOAD_0])
+            .add()
+            .op(&[op::LLOAD_0])
+            .unsafely("getLong", GET)
+            .op(&[op::LLOAD_2, op::LADD])
+            .unsafely("putLong", "(Ljava/lang/Object;JJ)V")
+            .op(&[op::RETURN]);
+    });
+}
+
 /// The methods for what calls return.
 fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
     let number = ("number", "(Ljava/lang/Class;)J");
@@ -233,7 +369,7 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
         hook.field(op::GETSTATIC, ("UNSAFE", UNSAFE_TYPE))
             .op(&[op::ALOAD_0])
             .field(op::GETSTATIC, KLASS)
-            .unsafely("getLong", "(Ljava/lang/Object;J)J")
+            .unsafely("getLong", GET)
             .op(&[op::ICONST_3, op::LUSHR, op::LRETURN]);
     });
     let entry = ("entry", "(IJ)J");
@@ -247,11 +383,11 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
     const KNOWN: u8 = 12;
     method(0, entry, (8, 14), &|hook| {
         let (again, known, next) = (hook.code.label(), hook.code.label(), hook.code.label());
-        let get = "(Ljava/lang/Object;J)J";
         let mixed = 64_u32.saturating_sub(BITS).to_be_bytes()[3];
         hook.op(&[op::LLOAD_1, op::BIPUSH, SITE_BITS, op::LSHL])
             .op(&[op::ILOAD_0, op::ICONST_4, op::ISHR, op::I2L, op::LOR])
             .op(&[op::LSTORE, KEY])
+            .own(op::INVOKESTATIC, NUMBER)
             .stripe(tables, returned::STRIPE_BYTES)
             .op(&[op::LSTORE, TABLE, op::LLOAD, KEY])
             .long(MIXER)
@@ -262,7 +398,7 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
             .op(&[op::LSHL, op::LADD, op::LSTORE, PLACE])
             .add()
             .op(&[op::LLOAD, PLACE])
-            .unsafely("getLong", get)
+            .unsafely("getLong", GET)
             .op(&[op::LSTORE, KNOWN, op::LLOAD, KNOWN, op::LCONST_0, op::LCMP])
             .code
             .jump(op::IFNE, known);
@@ -272,7 +408,7 @@ fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
             .op(&[op::POP])
             .add()
             .op(&[op::LLOAD, PLACE])
-            .unsafely("getLongVolatile", get)
+            .unsafely("getLongVolatile", GET)
             .op(&[op::LSTORE, KNOWN]);
         hook.code.place(known);
         hook.op(&[op::LLOAD, KNOWN, op::LLOAD, KEY, op::LCMP])

@@ -232,6 +232,18 @@ impl ClassFiles for Counted {
     fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> {
         rewritten(name, is_boot, file)
     }
+
+    fn thread_starts(number: i64) {
+        if let Some(cells) = CELLS.get() {
+            cells.give(number);
+        }
+    }
+
+    fn thread_ended(number: i64) {
+        if let Some(cells) = CELLS.get() {
+            cells.take_back(|thread| thread == number);
+        }
+    }
 }
 
 /// A class file that the JVM is about to parse, rewritten if it is to be counted. Calls nothing of the JVM's.
@@ -305,7 +317,8 @@ impl Engine {
                 "count: the JVM does not tell its classes apart: what reflection and clone make is not counted",
             );
         }
-        env.define_hooks(&hooks::bytes(&layout, cells, klass.unwrap_or(0)))
+        let carriers = env.knows_carriers();
+        env.define_hooks(&hooks::bytes(&layout, cells, klass.unwrap_or(0), carriers))
             .map_err(in_heap)?;
         Ok(Self {
             jvmti: environment.for_class_files::<Counted>().map_err(failed)?,
@@ -336,6 +349,8 @@ impl Engine {
             return debugged();
         }
         *locked(&self.plan) = Some(Arc::clone(&plan));
+        // Threads without counters of their own share some: it costs more.
+        let _ = self.give_stripes(env);
         let rewritten = self.jvmti.hook_class_files(true).and_then(|()| wanted());
         match rewritten {
             Ok(classes) => self.hand_over(&classes, "counters are put into classes"),
@@ -349,6 +364,18 @@ impl Engine {
             at: Instant::now(),
             counters,
         });
+        Ok(())
+    }
+
+    /// Gives the threads that live, and those that start from now on, counters of their own.
+    fn give_stripes(&self, env: &Env<'_>) -> crate::jvmti::Result<()> {
+        let known = self.cells.threads();
+        self.jvmti.hook_threads(true)?;
+        let live = self.jvmti.live_threads(env)?;
+        // Some ended between two counts, when nobody looked.
+        let over = |thread: i64| known.contains(&thread) && !live.contains(&thread);
+        self.cells.take_back(over);
+        live.into_iter().for_each(|thread| self.cells.give(thread));
         Ok(())
     }
 
@@ -439,6 +466,8 @@ impl Engine {
             self.hand_over(&found, "counters are taken out of classes");
             restored = counts;
         }
+        // An event that cannot be turned off was not on.
+        let _ = self.jvmti.hook_threads(false);
         if self.jvmti.hook_class_files(false).is_err() {
             say("the JVM goes on to hand over class files, which stay as they are");
         }

@@ -6,12 +6,15 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uchar};
 use std::mem::transmute;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use jni_sys::{JNIEnv, jclass, jint, jobject, jvalue};
-use jvmti_sys::{jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassFileLoadHook};
+use jvmti_sys::{
+    jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassFileLoadHook, jvmtiEventThreadEnd,
+    jvmtiEventThreadStart,
+};
 
-use super::calls::{Class, Env, JniError, Local, Ref, jni};
+use super::calls::{Any, Class, Env, JniError, Kind, Local, Ref, jni};
 use super::sys::{Callbacks, capability, event};
 use super::{Environment, Jvmti, Result, modified_utf8};
 use crate::{agent, counting};
@@ -52,13 +55,21 @@ impl Shared {
         i64::try_from(self.start.as_ptr().expose_provenance()).unwrap_or(0)
     }
 
+    fn at(&self, at: usize) -> Option<&AtomicU64> {
+        // SAFETY: there are as many as `len` says; they were zero bytes at first, and are never given back.
+        (at < self.len).then(|| unsafe { self.start.add(at).as_ref() })
+    }
+
     /// A counter; 0 for one that is not there.
     pub(crate) fn get(&self, at: usize) -> u64 {
-        if at >= self.len {
-            return 0;
+        self.at(at).map_or(0, |counter| counter.load(Relaxed))
+    }
+
+    /// Sets a counter, if it is there.
+    pub(crate) fn set(&self, at: usize, to: u64) {
+        if let Some(counter) = self.at(at) {
+            counter.store(to, Release);
         }
-        // SAFETY: there are as many as `len` says; they were zero bytes at first, and are never given back.
-        unsafe { self.start.add(at).as_ref() }.load(Relaxed)
     }
 }
 
@@ -68,6 +79,10 @@ pub(crate) trait ClassFiles {
     fn jvmti() -> Option<Jvmti>;
     /// A class file that the JVM is about to parse, if it is to be another. Calls nothing of the JVM's.
     fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>>;
+    /// A thread of this number begins to run.
+    fn thread_starts(_: i64) {}
+    /// A thread of this number has run all its Java code.
+    fn thread_ended(_: i64) {}
 }
 
 /// A class file that is about to be parsed.
@@ -128,6 +143,55 @@ unsafe extern "C" fn class_file<F: ClassFiles>(
     }
 }
 
+/// A thread that is about to run.
+///
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: what is unsafe in it says so where it stands.
+unsafe extern "C" fn thread_start<F: ClassFiles>(
+    _: *mut jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+) {
+    // SAFETY: the JVM gave both for this call.
+    unsafe { with_number::<F>(env, thread, F::thread_starts) };
+}
+
+/// A thread that has run all its Java code.
+///
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: what is unsafe in it says so where it stands.
+unsafe extern "C" fn thread_end<F: ClassFiles>(
+    _: *mut jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+) {
+    // SAFETY: the JVM gave both for this call.
+    unsafe { with_number::<F>(env, thread, F::thread_ended) };
+}
+
+/// # Safety
+/// The JVM gave the environment and the reference to a thread for the call that this is within.
+// SAFETY: what is unsafe in it says so where it stands.
+unsafe fn with_number<F: ClassFiles>(env: *mut JNIEnv, thread: jobject, work: fn(i64)) {
+    let all = || {
+        // SAFETY: a local reference that the JVM takes back after the event.
+        let thread = unsafe { Ref::<Any>::new(thread) }?;
+        let (raw, jvmti) = (NonNull::new(env)?, F::jvmti()?);
+        // SAFETY: the environment is the current thread's, and used here alone.
+        let env = unsafe { Env::new(raw, jvmti) };
+        work(env.thread_number(thread).ok()?);
+        Some(())
+    };
+    if catch_unwind(AssertUnwindSafe(all)).is_err() {
+        agent::fault();
+    }
+}
+
+// SAFETY: the type of a function; only the JVM calls those that have it.
+type ThreadEvent = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject);
+
 // SAFETY: the type of a function; only the JVM calls those that have it.
 type ClassFileHook = unsafe extern "C" fn(
     *mut jvmtiEnv,
@@ -154,6 +218,14 @@ impl Environment {
                         class_file::<F>,
                     ))
                 },
+                // SAFETY: as above.
+                ThreadStart: unsafe {
+                    transmute::<Option<ThreadEvent>, jvmtiEventThreadStart>(Some(thread_start::<F>))
+                },
+                // SAFETY: as above.
+                ThreadEnd: unsafe {
+                    transmute::<Option<ThreadEvent>, jvmtiEventThreadEnd>(Some(thread_end::<F>))
+                },
                 ..jvmtiEventCallbacks::default()
             },
             reserved: None,
@@ -172,6 +244,28 @@ impl Jvmti {
     /// Turns class files on or off.
     pub(crate) fn hook_class_files(&self, on: bool) -> Result<()> {
         self.set_event(event::CLASS_FILE_LOAD_HOOK, on)
+    }
+
+    /// Turns threads that begin and end on or off.
+    pub(crate) fn hook_threads(&self, on: bool) -> Result<()> {
+        self.set_event(event::THREAD_END, on)?;
+        self.set_event(event::THREAD_START, on)
+    }
+
+    /// The numbers of all threads that live, virtual ones left out.
+    pub(crate) fn live_threads(&self, env: &Env<'_>) -> Result<Vec<i64>> {
+        let (mut count, mut list) = (0, null_mut());
+        // SAFETY: the pointers are to an int and a pointer.
+        unsafe { call!(self, GetAllThreads, &raw mut count, &raw mut list)? };
+        if list.is_null() {
+            return Ok(Vec::new());
+        }
+        // SAFETY: the JVM gave a list of so many local references, ours from now on.
+        let threads = unsafe { self.owned::<Any>(env, count, list) };
+        let numbers = threads
+            .iter()
+            .filter_map(|t| env.thread_number(t.get()).ok());
+        Ok(numbers.collect())
     }
 
     /// Classes that are loaded, can be changed and are `wanted` by their signature and whether the boot loader
@@ -261,9 +355,24 @@ impl Jvmti {
         if list.is_null() {
             return Ok(Vec::new());
         }
+        // SAFETY: the JVM gave a list of so many local references, ours from now on.
+        Ok(unsafe { self.owned(env, count, list) })
+    }
+
+    /// What is in a list that the JVM allocated, which is given back.
+    ///
+    /// # Safety
+    /// The list is the JVM's, of so many local references that nobody else owns.
+    // SAFETY: what is unsafe in it says so where it stands.
+    unsafe fn owned<'local, K: Kind>(
+        &self,
+        env: &Env<'local>,
+        count: jint,
+        list: *mut jobject,
+    ) -> Vec<Local<'local, K>> {
         let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: the JVM gave a list of so many references, ours until it is given back below.
-        let classes = unsafe { std::slice::from_raw_parts(list, count) }.to_vec();
+        // SAFETY: by the caller's promise, until it is given back below.
+        let objects = unsafe { std::slice::from_raw_parts(list, count) }.to_vec();
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { self.deallocate(list.cast()) };
         // What JVMTI gave is not told to JNI, whose checks warn of it.
@@ -274,11 +383,11 @@ impl Jvmti {
         unsafe { jni!(env.raw(), v1_2.EnsureLocalCapacity, locals) };
         // Without room for more the JVM makes some all the same.
         let _ = env.check();
-        let owned = classes.into_iter().filter_map(|class| {
+        let owned = objects.into_iter().filter_map(|object| {
             // SAFETY: a local reference, fresh from the JVM and owned by nobody else.
-            unsafe { Local::<Class>::new(env, class) }
+            unsafe { Local::<K>::new(env, object) }
         });
-        Ok(owned.collect())
+        owned.collect()
     }
 
     /// Has the JVM hand over the files of these classes again, and take what comes back.
@@ -345,6 +454,25 @@ impl Env<'_> {
                 i32::try_from(long).map_err(|_| unfit())
             }
         }
+    }
+
+    /// The number of a thread, by which hooks know it. `Thread.getId` would be the program's to override.
+    fn thread_number(&self, thread: Ref<'_>) -> super::calls::Result<i64> {
+        let class = self.class(c"java/lang/Thread")?;
+        let (name, kind) = (c"tid".as_ptr(), c"J".as_ptr());
+        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        let field = unsafe { jni!(self.raw(), v1_1.GetFieldID, class.raw(), name, kind) };
+        self.check()?;
+        let field = NonNull::new(field).ok_or_else(|| JniError::Unfit("Thread.tid".to_owned()))?;
+        // SAFETY: the reference is to a thread, whose class has the field, a long.
+        Ok(unsafe { jni!(self.raw(), v1_1.GetLongField, thread.raw(), field.as_ptr()) })
+    }
+
+    /// Whether threads that carry virtual ones can be told from these.
+    pub(crate) fn knows_carriers(&self) -> bool {
+        let method = (c"currentCarrierThread", c"()Ljava/lang/Thread;");
+        let class = self.class(c"java/lang/Thread");
+        class.is_ok_and(|class| self.static_method(class.get(), method).is_ok())
     }
 
     /// What tells the numbers that hooks know classes by; 0 for none.

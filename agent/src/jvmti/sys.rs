@@ -81,6 +81,8 @@ pub(crate) mod as_int {
     pub(crate) type Deallocate = unsafe extern "C" fn(*mut jvmtiEnv, *mut u8) -> c_int;
     pub(crate) type GetLoadedClasses =
         unsafe extern "C" fn(*mut jvmtiEnv, *mut jint, *mut *mut jclass) -> c_int;
+    pub(crate) type GetAllThreads =
+        unsafe extern "C" fn(*mut jvmtiEnv, *mut jint, *mut *mut jobject) -> c_int;
     pub(crate) type GetClassStatus =
         unsafe extern "C" fn(*mut jvmtiEnv, jclass, *mut jint) -> c_int;
     pub(crate) type GetImplementedInterfaces =
@@ -143,6 +145,8 @@ pub(crate) mod event {
 
     pub(crate) const VM_INIT: c_int = 50;
     pub(crate) const VM_DEATH: c_int = 51;
+    pub(crate) const THREAD_START: c_int = 52;
+    pub(crate) const THREAD_END: c_int = 53;
     pub(crate) const CLASS_FILE_LOAD_HOOK: c_int = 54;
     pub(crate) const CLASS_LOAD: c_int = 55;
     pub(crate) const GARBAGE_COLLECTION_START: c_int = 81;

@@ -19,7 +19,7 @@ use jni_sys::{JNIEnv, JavaVM, jfieldID, jobject};
 use super::Jvmti;
 pub(crate) use methods::Value;
 pub(crate) use refs::{
-    Any, Buffer, Bytes, Class, Global, Ints, Local, Longs, Objects, Ref, Text, Texts,
+    Any, Buffer, Bytes, Class, Global, Ints, Kind, Local, Longs, Objects, Ref, Text, Texts,
 };
 
 /// So much of an exception's message is read.
