@@ -44,6 +44,8 @@ pub(crate) fn test() -> Result<()> {
     // Most tests wait for JVMs a good part of their time.
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     tests.env("RUST_TEST_THREADS", (2 * cores).to_string());
+    // `cargo xtask fuzz` has longer runs.
+    tests.env("FUZZ_SECONDS", "1");
     run::run(tests.env("JAVA_HOME", home.home()))
 }
 
