@@ -153,8 +153,18 @@ fn is_trace(path: &Path) -> bool {
 /// A hint for a missing file whose name could be a command's.
 fn unknown_word(path: &Path) -> Option<String> {
     let word = path.to_str()?;
-    (!word.contains(['.', '/', '\\']))
-        .then(|| format!("`{word}` is not a command either; `heapdiff --help` lists them"))
+    (!word.contains(['.', '/', '\\'])).then(|| match meant(word) {
+        Some(command) => format!("if a command is meant: `heapdiff {command}`"),
+        None => format!("`{word}` is not a command either; `heapdiff --help` lists them"),
+    })
+}
+
+/// The command that is spelt most like a word, if any is much like it.
+fn meant(word: &str) -> Option<String> {
+    let likeness = |command: &String| strsim::jaro_winkler(word, command);
+    let commands = crate::args::commands().into_iter();
+    let most = commands.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(&most) > 0.85).then_some(most)
 }
 
 /// The system's words for an error, without Rust's "(os error 2)".

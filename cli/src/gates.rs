@@ -33,7 +33,7 @@ impl GrowthLimit {
 impl FromStr for GrowthLimit {
     type Err = String;
 
-    /// `10MB`, or `10%` with two places at most.
+    /// `10MiB`, or `10%` with two places at most.
     fn from_str(text: &str) -> Result<Self, String> {
         let Some(number) = text.strip_suffix('%') else {
             let size = text.parse::<Size>().map_err(|e| e.to_string())?;

@@ -47,7 +47,13 @@ pub(crate) struct Job {
 impl Job {
     /// Refuses formats that the command has no report in.
     pub(crate) fn checked(self) -> Result<Self> {
-        let format = self.setup.output.format;
+        self.setup
+            .outputs()
+            .try_for_each(|output| self.takes(output.format))?;
+        Ok(self)
+    }
+
+    fn takes(&self, format: Format) -> Result<()> {
         match &self.task {
             Task::Sites { job, .. } if job.reverse && !format.is_flame() => {
                 let message = "--reverse is for flame graphs and collapsed stacks";
@@ -63,7 +69,7 @@ impl Job {
                 ..
             } => {
                 if format.is_flame() {
-                    return Ok(self);
+                    return Ok(());
                 }
                 let message = "a flame graph is a web page, an SVG or collapsed stacks";
                 let hint = "-o flame.html, -o flame.svg or -o flame.collapsed makes one";
@@ -72,7 +78,7 @@ impl Job {
             _ => {}
         }
         if self.task.is_written_as(format) {
-            return Ok(self);
+            return Ok(());
         }
         let name = format.name();
         let message = format!("this command cannot write its report as {name}");
@@ -107,6 +113,11 @@ pub(crate) enum Task {
         dumps: Vec<PathBuf>,
         /// What the JVM's agent recorded.
         trace: Option<PathBuf>,
+        question: Question,
+    },
+    /// A report that was written as JSON, again.
+    Again {
+        report: PathBuf,
         question: Question,
     },
     /// What keeps most of one dump.
@@ -174,12 +185,50 @@ pub(crate) enum Task {
 impl Task {
     /// Whether its report can be written so.
     const fn is_written_as(&self, format: Format) -> bool {
+        let formats = match self {
+            Self::Diff { .. } | Self::Hunt { .. } => Formats::Growth,
+            Self::Heap { .. } => Formats::Heap,
+            Self::Again { .. } => Formats::Again,
+            Self::Sites { .. } => Formats::Sites,
+            Self::Query { .. } => Formats::Rows,
+            Self::Trace {
+                job: TraceJob::Flame { .. },
+                ..
+            } => Formats::Flame,
+            _ => Formats::Plain,
+        };
+        formats.have(format)
+    }
+}
+
+/// Which formats a command's report has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Formats {
+    /// Of what grew.
+    Growth,
+    /// Of what one dump holds.
+    Heap,
+    /// Of a report in JSON, which has no stacks but those of suspects.
+    Again,
+    Sites,
+    Rows,
+    /// Of tables as files.
+    Tables,
+    Flame,
+    Plain,
+}
+
+impl Formats {
+    pub(crate) const fn have(self, format: Format) -> bool {
         let is_special = match self {
-            Self::Diff { .. } | Self::Hunt { .. } => !format.is_of_rows(),
-            Self::Heap { .. } => !format.is_of_rows() && !matches!(format, Format::Junit),
-            Self::Sites { .. } => format.shows_stacks(),
-            Self::Query { .. } => format.is_of_rows(),
-            _ => false,
+            Self::Growth => !format.is_of_rows(),
+            Self::Heap => !format.is_of_rows() && !matches!(format, Format::Junit),
+            Self::Again => !format.is_of_rows() && !format.is_of_stacks(),
+            Self::Sites => format.shows_stacks(),
+            Self::Rows => format.is_of_rows(),
+            Self::Tables => return format.is_of_rows(),
+            Self::Flame => return format.is_flame(),
+            Self::Plain => false,
         };
         is_special || matches!(format, Format::Text | Format::Json)
     }
@@ -214,6 +263,8 @@ pub(crate) struct ClassFilter {
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) output: Output,
+    /// Where the same report goes besides, each time in its own format.
+    pub(crate) more: Vec<Output>,
     /// Rows of each list, where the user says.
     pub(crate) top: Option<usize>,
     pub(crate) progress: Wanted,
@@ -225,6 +276,25 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
+    /// Where the report goes.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = &Output> {
+        std::iter::once(&self.output).chain(&self.more)
+    }
+
+    /// Whether any format is such.
+    pub(crate) fn is_any(&self, such: impl Fn(Format) -> bool) -> bool {
+        self.outputs().any(|output| such(output.format))
+    }
+
+    /// The same for one of the outputs alone.
+    pub(crate) fn alone(&self, output: &Output) -> Self {
+        Self {
+            output: output.clone(),
+            more: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// How many rows a list has: as many as the user says, else `text` where people read the whole report,
     /// and all elsewhere.
     pub(crate) fn rows(&self, text: usize) -> usize {

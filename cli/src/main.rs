@@ -65,12 +65,18 @@ fn main() -> ExitCode {
 fn run(job: &Job) -> Result<Exit> {
     interrupt::handle();
     use_threads(job.setup.threads)?;
-    let report = command::run(job)?;
-    messages::conditions(&report, &job.setup)?;
-    if job.is_shown() {
-        write::report(&job.setup.output, &report)?;
+    let reports = command::run(job)?;
+    if let Some(report) = reports.first() {
+        messages::conditions(report, &job.setup)?;
     }
-    Ok(end(job, &report))
+    if job.is_shown() {
+        for (output, report) in job.setup.outputs().zip(&reports) {
+            write::report(output, report)?;
+        }
+    }
+    Ok(reports
+        .first()
+        .map_or(Exit::Done, |report| end(job, report)))
 }
 
 /// Prints which gates tripped, or why they do not decide, and returns how the run ends.

@@ -83,6 +83,10 @@ fn put(
                 return Err(Failure::usage(message).with_hint("write it with -o FILE.pb.gz"));
             }
             let style = output.color.style(&stdout);
+            let style = match stdout.is_terminal() {
+                true => style.within(columns(&stdout)),
+                false => style,
+            };
             let mut out = io::BufWriter::new(stdout.lock());
             let done = render(style, &mut out).and_then(|()| out.flush());
             match done {
@@ -101,6 +105,15 @@ fn put(
         }
     }
 }
+
+/// The columns of the terminal that standard output is.
+fn columns(stdout: &io::Stdout) -> usize {
+    let size = terminal_size::terminal_size_of(stdout);
+    size.map_or(USUAL_COLUMNS, |(width, _)| width.0.into())
+}
+
+/// Where a terminal does not tell.
+const USUAL_COLUMNS: usize = 100;
 
 pub(crate) fn failed(what: &str, error: &io::Error) -> Failure {
     Failure {

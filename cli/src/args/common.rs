@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use heapdiff_report::Format;
 use heapdiff_units::Size;
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::job::{Output, Setup};
 use crate::progress::Wanted;
 use crate::style::When;
@@ -16,6 +16,14 @@ use crate::style::When;
 fn formats() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name))
         .map(|name| Format::by_name(&name).unwrap_or_default())
+}
+
+/// What is read of an argument that names a dump: `-` is standard input.
+pub(super) fn input() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| match path.as_os_str() == "-" && cfg!(unix) {
+        true => PathBuf::from("/dev/stdin"),
+        false => path,
+    })
 }
 
 #[derive(Debug, Args)]
@@ -85,6 +93,48 @@ impl CommonArgs {
     }
 }
 
+/// As [`CommonArgs`], where one analysis can be written several times.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct OutputsArgs {
+    /// Write to a file, replacing it once the report is complete; may be repeated: each file's extension says its format
+    #[arg(short, long, value_name = "FILE")]
+    output: Vec<PathBuf>,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+impl OutputsArgs {
+    pub(super) fn setup(self, dumps: &[PathBuf]) -> Result<Setup> {
+        let mut files = self.output.into_iter();
+        let first = files.next();
+        let more: Vec<PathBuf> = files.collect();
+        if let (Some(format), [another, ..]) = (self.report.format, &more[..]) {
+            let message = format!(
+                "--format {} is for one file, and -o {} is another",
+                format.name(),
+                another.display()
+            );
+            return Err(Failure::usage(message)
+                .with_hint("leave it out: each file's extension says its format"));
+        }
+        let mut named: Vec<&PathBuf> = first.iter().chain(&more).collect();
+        named.sort();
+        if let Some([twice, _]) = named.array_windows().find(|[a, b]| a == b) {
+            let message = format!("-o {} is given twice", twice.display());
+            return Err(Failure::usage(message));
+        }
+        let color = self.report.color;
+        let setup = self.report.setup(first, dumps)?;
+        let more = more.into_iter();
+        let more = more.map(|file| Output::new(None, Some(file), color, dumps));
+        Ok(Setup {
+            more: more.collect::<Result<_>>()?,
+            ..setup
+        })
+    }
+}
+
 impl ReportArgs {
     /// The format that was asked for, if one was.
     pub(super) const fn format(&self) -> Option<Format> {
@@ -106,6 +156,7 @@ impl AnalysisArgs {
     pub(super) fn setup(self, output: Output, progress: Wanted) -> Setup {
         Setup {
             output,
+            more: Vec::new(),
             top: None,
             progress,
             analysis: hprof::Options {
@@ -148,6 +199,7 @@ impl ViewArgs {
         let inputs = [input.to_path_buf()];
         Ok(Setup {
             output: Output::new(self.format, self.output, self.color, &inputs)?,
+            more: Vec::new(),
             top: None,
             progress: self.progress.wanted(),
             analysis: hprof::Options::default(),

@@ -7,7 +7,8 @@ use heapdiff_diff::{Gates, pattern};
 use heapdiff_report::collapsed::Columns;
 use regex::Regex;
 
-use super::common::CommonArgs;
+use super::common::{OutputsArgs, input};
+use crate::command::again::is_json;
 use crate::failure::{Failure, Result};
 use crate::gates::GrowthLimit;
 use crate::ignore::IgnoreFile;
@@ -16,10 +17,13 @@ use crate::job::{ClassFilter, Job, Question, Task};
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
     /// The first heap dump (HPROF, gzipped or not), or the only one
+    #[arg(value_parser = input())]
     before: Option<PathBuf>,
     /// A dump of the same program, taken later
+    #[arg(value_parser = input())]
     after: Option<PathBuf>,
     /// More dumps, oldest first: what grows at every step stands out
+    #[arg(value_parser = input())]
     later: Vec<PathBuf>,
     /// What the agent recorded of the JVM over time: tells of each suspect when its growth began, and how fast
     /// it grows
@@ -28,7 +32,7 @@ pub(super) struct DiffArgs {
     #[command(flatten)]
     growth: GrowthArgs,
     #[command(flatten)]
-    common: CommonArgs,
+    common: OutputsArgs,
 }
 
 impl DiffArgs {
@@ -52,12 +56,38 @@ impl DiffArgs {
         })
     }
 
+    /// A report that there is already.
+    fn again(self) -> Result<Job> {
+        let Some(report) = self.before else {
+            return Err(too_few("there is no report".to_owned()));
+        };
+        let unfit = [
+            (self.trace.is_some(), "--trace"),
+            (!self.growth.include.is_empty(), "--include"),
+            (!self.growth.exclude.is_empty(), "--exclude"),
+            (matches!(self.growth.columns, ColumnsArg::Both), "--columns"),
+        ];
+        if let Some((_, option)) = unfit.into_iter().find(|(is_given, _)| *is_given) {
+            let message = format!(
+                "{option} is for dumps, and {} is a report",
+                report.display()
+            );
+            return Err(Failure::usage(message));
+        }
+        let question = self.growth.checked()?;
+        Ok(Job {
+            setup: self.common.setup(std::slice::from_ref(&report))?,
+            task: Task::Again { report, question },
+        })
+    }
+
     pub(super) fn job(self) -> Result<Job> {
         let named = [&self.before, &self.after];
         let named = named.into_iter().flatten().chain(&self.later);
         let dumps: Vec<PathBuf> = named.cloned().collect();
         match &dumps[..] {
             [] => return Err(too_few("a diff needs two dumps".to_owned())),
+            [one] if is_json(one) => return self.again(),
             [one] if self.is_of_growth() => {
                 let one = one.display();
                 let message = format!("this needs two dumps, and {one} is only one");
@@ -90,7 +120,7 @@ pub(super) struct GrowthArgs {
     /// that a field of theirs holds (may be repeated)
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
     exclude: Vec<Regex>,
-    /// Exit with 1 when the heap, or what one suspect retains, grew by this much or more: by 10MB, or by 10% of the
+    /// Exit with 1 when the heap, or what one suspect retains, grew by this much or more: by 10MiB, or by 10% of the
     /// heap as it was in the first dump
     #[arg(long, value_name = "SIZE|PERCENT", help_heading = "Diff")]
     fail_on_growth: Option<GrowthLimit>,

@@ -5,6 +5,7 @@ mod capture;
 mod common;
 mod diff;
 mod fleet;
+mod help;
 mod implicit_diff;
 mod index;
 mod query;
@@ -18,7 +19,7 @@ mod waste;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use heapdiff_diff::pattern;
 use hprof::Selector;
@@ -28,7 +29,7 @@ use crate::failure::Result;
 use crate::job::{Action, Job, SitesJob, Task};
 use agent::AgentArgs;
 use capture::{AttachArgs, CountArgs, DetachArgs, DumpJvmArgs, HuntArgs};
-use common::CommonArgs;
+use common::{CommonArgs, input};
 use diff::DiffArgs;
 use fleet::FleetArgs;
 use index::{IndexArgs, IndexCommand};
@@ -45,8 +46,8 @@ const USAGE: &str = "heapdiff [OPTIONS] BEFORE AFTER [LATER]...
        heapdiff COMMAND [OPTIONS] ...";
 
 const AFTER_HELP: &str = "\
-Sizes are written 10MB, 1.5GiB, or 512m as in -Xmx. A dump that is named like a command is written
-./histo. `heapdiff help COMMAND` tells more.
+Sizes are written 10MiB, 1.5GiB, or 512m as in -Xmx. A dump that is named - is read from standard
+input; one that is named like a command is written ./histo. `heapdiff help COMMAND` tells more.
 
 Exit codes: 0 done, 1 a gate (--fail-on-...) tripped, 2 wrong usage, 3 an input could not be read
 or a JVM could not be reached.";
@@ -151,6 +152,7 @@ enum Command {
 #[derive(Debug, Args)]
 struct HistoArgs {
     /// A heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
     dump: PathBuf,
     /// Also what each class retains as a set, and sort by it (takes longer: links all objects)
     #[arg(long)]
@@ -163,6 +165,7 @@ struct HistoArgs {
 #[command(after_help = SELECTOR_HELP)]
 struct TopArgs {
     /// A heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
     dump: PathBuf,
     /// Only what these objects dominate directly: one level of the dominator tree
     #[arg(long, value_name = "SELECTOR")]
@@ -175,6 +178,7 @@ struct TopArgs {
 #[command(after_help = SITES_HELP)]
 struct SitesArgs {
     /// A heap dump (HPROF) or a flight recording (JFR), gzipped or not
+    #[arg(value_parser = input())]
     dump: PathBuf,
     /// What was allocated, dead or alive, in place of what is alive
     #[arg(long)]
@@ -204,6 +208,7 @@ enum SitesBy {
 #[derive(Debug, Args)]
 struct DumpArgs {
     /// A heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
     dump: PathBuf,
     #[command(flatten)]
     common: CommonArgs,
@@ -213,6 +218,7 @@ struct DumpArgs {
 #[command(after_help = SELECTOR_HELP)]
 struct SelectArgs {
     /// A heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
     dump: PathBuf,
     /// Which objects
     selector: Selector,
@@ -232,7 +238,11 @@ struct ShowArgs {
 /// Parses the arguments. Ends the process for `--help`, `--version` and what clap refuses.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> {
     let args = implicit_diff::command_first(args.into_iter().collect());
-    let cli = Cli::try_parse_from(args).unwrap_or_else(|e| e.exit());
+    let mut command_line = command_line();
+    let cli = command_line
+        .try_get_matches_from_mut(args)
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .unwrap_or_else(|e| e.format(&mut command_line).exit());
     let (setup, task) = match cli.command {
         None => return Ok(Action::Job(Box::new(cli.diff.job()?.checked()?))),
         Some(Command::Diff(diff)) => return Ok(Action::Job(Box::new(diff.job()?.checked()?))),
@@ -327,5 +337,14 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
 
 /// The whole command line, for completion scripts and the manual.
 pub(crate) fn command_line() -> clap::Command {
-    Cli::command()
+    help::with_own_formats(Cli::command())
+}
+
+/// The names of all commands that are shown.
+pub(crate) fn commands() -> Vec<String> {
+    let all = Cli::command();
+    let shown = all
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    shown.map(|command| command.get_name().to_owned()).collect()
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use heapdiff_query::{Limits, Table};
 use heapdiff_report::Format;
 
-use super::common::{CommonArgs, ReportArgs};
+use super::common::{CommonArgs, ReportArgs, input};
 use crate::failure::{Failure, Result};
 use crate::job::{ExportJob, Setup, Task};
 
@@ -25,6 +25,7 @@ docs/query.md has their columns, functions and examples. Ids are written 0x7f001
 #[command(after_help = QUERY_HELP)]
 pub(super) struct QueryArgs {
     /// A heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
     dump: PathBuf,
     /// One SELECT, in SQLite's SQL
     sql: String,
@@ -73,6 +74,7 @@ dump's path, its time and JVM, and the labels.";
 #[command(after_help = EXPORT_HELP)]
 pub(super) struct ExportArgs {
     /// A heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
     dump: PathBuf,
     /// The folder to write to; made if it does not exist
     #[arg(short, long, value_name = "DIR")]

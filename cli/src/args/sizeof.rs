@@ -8,7 +8,7 @@ use hprof::{DeepOptions, Selector};
 use regex::Regex;
 
 use super::SELECTOR_HELP;
-use super::common::CommonArgs;
+use super::common::{CommonArgs, input};
 use crate::failure::Result;
 use crate::job::{Setup, SizeofJob, Task};
 
@@ -16,6 +16,7 @@ use crate::job::{Setup, SizeofJob, Task};
 #[command(after_help = SELECTOR_HELP)]
 pub(super) struct SizeofArgs {
     /// A heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
     dump: PathBuf,
     /// Which objects; what several selectors name is one set
     #[arg(required = true)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::common::{AnalysisArgs, ProgressArgs};
+use super::common::{AnalysisArgs, ProgressArgs, input};
 use crate::failure::Result;
 use crate::job::{Output, Place, Summarize};
 
@@ -17,6 +17,7 @@ stacks. The last dump of a comparison is looked into, so a summary cannot stand 
 pub(super) struct SummarizeArgs {
     /// A heap dump (HPROF), gzipped or not
     #[arg(value_name = "IN")]
+    #[arg(value_parser = input())]
     dump: PathBuf,
     /// Where the summary goes, such as before.heap
     #[arg(short, long, value_name = "OUT.heap")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::common::CommonArgs;
+use super::common::{CommonArgs, input};
 use crate::failure::Result;
 use crate::job::{Setup, Task};
 
@@ -19,6 +19,7 @@ go.";
 pub(super) struct WasteArgs {
     /// A heap dump (HPROF), gzipped or not; with several of one program, oldest first, what waste grew
     #[arg(required = true, value_name = "DUMP")]
+    #[arg(value_parser = input())]
     dumps: Vec<PathBuf>,
     #[command(flatten)]
     common: CommonArgs,

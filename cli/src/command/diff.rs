@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use heapdiff_diff::samples::SITES_LEFT_OUT;
-use heapdiff_diff::{ClassGrowth, Comparison, Filter, Gates, SnapshotInfo, Summary, through};
+use heapdiff_diff::{
+    Allocated, ClassGrowth, Comparison, Filter, Gates, Report, SnapshotInfo, Summary, through,
+};
 
 use heapdiff_report::{DiffReport, Format, growth};
 use heapdiff_trace::Trace;
@@ -16,7 +18,7 @@ use crate::fits::{self, Classes};
 use crate::gates;
 use crate::ignore::Ignored;
 use crate::index::summary;
-use crate::job::{Question, Setup};
+use crate::job::{Output, Question, Setup};
 use crate::progress::Meter;
 
 pub(super) const SUSPECTS: usize = 10;
@@ -29,7 +31,7 @@ pub(crate) fn run(
     dumps: &[PathBuf],
     trace: Option<&Path>,
     question: &Question,
-) -> Result<DiffReport> {
+) -> Result<Vec<DiffReport>> {
     // A trace that cannot be read is reported before the dumps are.
     let trace = trace.map(super::trace::open).transpose()?;
     report(setup, Compared::of(setup, dumps)?, trace, question)
@@ -58,16 +60,26 @@ pub(crate) fn with_earlier(
         last,
         sorted: false,
     };
-    report(setup, compared, None, question)
+    let mut reports = report(setup, compared, None, question)?;
+    reports
+        .pop()
+        .ok_or_else(|| Failure::usage("there is no output"))
 }
 
-/// The report of a comparison.
+/// What a comparison found.
+pub(super) struct Found {
+    pub(super) report: Report,
+    /// All stacks, where an output shows them and the last dump names them.
+    pub(super) allocated: Option<Allocated>,
+}
+
+/// The report of a comparison for each output.
 fn report(
     setup: &Setup,
     compared: Compared,
     trace: Option<Trace>,
     question: &Question,
-) -> Result<DiffReport> {
+) -> Result<Vec<DiffReport>> {
     let limit = setup.top.unwrap_or(SUSPECTS);
     let classes = Classes::new(&question.classes);
     let filter = Filter {
@@ -83,9 +95,7 @@ fn report(
         last,
         sorted,
     } = compared;
-    let format = setup.output.format;
-    let with_stacks = format.is_of_stacks() || format == Format::Html;
-    let (mut report, allocated) = match with_stacks {
+    let (mut report, allocated) = match setup.is_any(shows_all_stacks) {
         true => comparison.report_with_stacks(&last, &filter),
         false => comparison
             .report(&last, &filter)
@@ -99,18 +109,30 @@ fn report(
             "the dumps were named out of order, and are compared in the order in which they were taken: {order}"
         ));
     }
-    if format.is_of_stacks() && allocated.is_none() {
+    if setup.is_any(Format::is_of_stacks) && allocated.is_none() {
         return Err(without_sites(report.snapshots.last()));
     }
     let loaded = last.classes().iter().map(|(_, class)| &*class.name);
     let loaded: Vec<&str> = loaded.collect();
     report.warnings.extend(classes.unused(&loaded));
-    if format.is_read_whole() {
-        // People see classes by their shallow growth: by retained growth, the classes
-        // that hold the suspects would come first.
-        let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
-        report.classes.sort_by_key(|class| Reverse(key(class)));
-    }
+    shaped(setup, Found { report, allocated }, trace, question)
+}
+
+fn shows_all_stacks(format: Format) -> bool {
+    format.is_of_stacks() || format == Format::Html
+}
+
+/// What was found, as each output has it.
+pub(super) fn shaped(
+    setup: &Setup,
+    found: Found,
+    trace: Option<Trace>,
+    question: &Question,
+) -> Result<Vec<DiffReport>> {
+    let Found {
+        mut report,
+        allocated,
+    } = found;
     if let Some(focus) = &question.focus {
         let unused = fits::focus(focus, &report.suspects, allocated.as_ref());
         report.warnings.extend(unused);
@@ -125,40 +147,51 @@ fn report(
     };
     report.warnings.extend(ignored.unused_rules);
     report.suspects = ignored.new;
+    let limit = setup.top.unwrap_or(SUSPECTS);
     let more_suspects = report.suspects.split_off(limit.min(report.suspects.len()));
     if let Some(trace) = &trace {
         let strange = history::tell(trace, &mut report)?;
         report.warnings.extend(strange);
-    }
-    if let Some(focus) = question.focus.as_ref().filter(|_| format.is_read_whole()) {
-        for suspect in &mut report.suspects {
-            suspect.stacks = heapdiff_report::focused(&suspect.stacks, focus);
-            suspect.allocated_through = through(&suspect.stacks);
-        }
     }
     let before = report.snapshots.first().map_or(0, |s| s.reachable_bytes);
     let gates = Gates {
         growth: question.growth.map(|limit| limit.bytes(before)),
         ..question.gates
     };
-    let rows = setup.rows(CLASSES);
-    let more_classes = report.classes.len().saturating_sub(rows);
-    report.classes.truncate(rows);
-    let mut report = DiffReport {
-        diff: report,
-        more_suspects,
-        more_classes,
-        verbose: setup.progress.verbose,
-        known: ignored.known,
-        allocated,
-        focus: question.focus.clone(),
-        columns: question.columns,
-        gates,
-        outcomes: Vec::new(),
-        allow_partial: question.allow_partial,
+    let shape = |output: &Output| {
+        let (mut diff, format) = (report.clone(), output.format);
+        if format.is_read_whole() {
+            // People see classes by their shallow growth: by retained growth, the classes
+            // that hold the suspects would come first.
+            let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
+            diff.classes.sort_by_key(|class| Reverse(key(class)));
+        }
+        if let Some(focus) = question.focus.as_ref().filter(|_| format.is_read_whole()) {
+            for suspect in &mut diff.suspects {
+                suspect.stacks = heapdiff_report::focused(&suspect.stacks, focus);
+                suspect.allocated_through = through(&suspect.stacks);
+            }
+        }
+        let rows = setup.alone(output).rows(CLASSES);
+        let more_classes = diff.classes.len().saturating_sub(rows);
+        diff.classes.truncate(rows);
+        let mut report = DiffReport {
+            diff,
+            more_suspects: more_suspects.clone(),
+            more_classes,
+            verbose: setup.progress.verbose,
+            known: ignored.known.clone(),
+            allocated: allocated.clone().filter(|_| shows_all_stacks(format)),
+            focus: question.focus.clone(),
+            columns: question.columns,
+            gates,
+            outcomes: Vec::new(),
+            allow_partial: question.allow_partial,
+        };
+        report.outcomes = gates::outcomes(&report);
+        report
     };
-    report.outcomes = gates::outcomes(&report);
-    Ok(report)
+    Ok(setup.outputs().map(shape).collect())
 }
 
 /// Why the last dump gives no stacks: what is wrong with the agent's samples, or that there was no agent.

@@ -2,28 +2,26 @@
 
 use std::path::Path;
 
-use heapdiff_diff::{Filter, HeapOptions, OneDump, through};
-use heapdiff_report::HeapReport;
+use heapdiff_diff::{Allocated, Filter, HeapOptions, OneDump, through};
+use heapdiff_report::{Format, HeapReport};
 
 use super::diff::{CLASSES, SUSPECTS, opened_last, without_sites};
 use crate::failure::{Failure, Result};
 use crate::fits::Classes;
-use crate::job::{Question, Setup};
+use crate::job::{Output, Question, Setup};
 use crate::progress::Meter;
 
 /// The dump is reduced to its summary as for a comparison, and stays open until paths are looked up in it.
-pub(crate) fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<HeapReport> {
+pub(crate) fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<HeapReport>> {
     let (snapshot, summary) = opened_last(setup, None, dump)?;
     let meter = Meter::new(setup.progress, dump);
-    let limit = setup.top.unwrap_or(SUSPECTS);
     let classes = Classes::new(&question.classes);
     let filter = Filter {
         classes: &|names| classes.admits(names),
-        suspects: limit,
+        suspects: setup.top.unwrap_or(SUSPECTS),
     };
-    let format = setup.output.format;
     let options = HeapOptions {
-        waste: !format.is_of_stacks(),
+        waste: setup.is_any(|format| !format.is_of_stacks()),
     };
     let one = OneDump::of(&summary, &snapshot, &filter, options, &meter);
     let OneDump {
@@ -32,27 +30,44 @@ pub(crate) fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Hea
         allocated,
     } = one.map_err(|e| Failure::input(dump, &e))?;
     drop(meter);
-    if format.is_of_stacks() && allocated.is_none() {
+    if setup.is_any(Format::is_of_stacks) && allocated.is_none() {
         return Err(without_sites(Some(&heap.snapshot)));
     }
     let loaded = snapshot.classes().iter().map(|(_, class)| &*class.name);
     let loaded: Vec<&str> = loaded.collect();
     heap.warnings.extend(classes.unused(&loaded));
-    if let Some(focus) = question.focus.as_ref().filter(|_| format.is_read_whole()) {
-        for suspect in &mut heap.suspects {
-            suspect.stacks = heapdiff_report::focused(&suspect.stacks, focus);
-            suspect.allocated_through = through(&suspect.stacks);
+    Ok(shaped(setup, heap, (more_suspects, allocated), question))
+}
+
+/// What one dump holds, as each output has it.
+pub(super) fn shaped(
+    setup: &Setup,
+    heap: heapdiff_diff::HeapReport,
+    (more_suspects, allocated): (bool, Option<Allocated>),
+    question: &Question,
+) -> Vec<HeapReport> {
+    let shape = |output: &Output| {
+        let (mut heap, format) = (heap.clone(), output.format);
+        if let Some(focus) = question.focus.as_ref().filter(|_| format.is_read_whole()) {
+            for suspect in &mut heap.suspects {
+                suspect.stacks = heapdiff_report::focused(&suspect.stacks, focus);
+                suspect.allocated_through = through(&suspect.stacks);
+            }
         }
-    }
-    let rows = setup.rows(CLASSES);
-    let more_classes = heap.classes.len().saturating_sub(rows);
-    heap.classes.truncate(rows);
-    Ok(HeapReport {
-        heap,
-        more_suspects,
-        more_classes,
-        verbose: setup.progress.verbose,
-        allocated: allocated.filter(|_| format.shows_stacks()),
-        focus: question.focus.clone(),
-    })
+        let limit = setup.top.unwrap_or(SUSPECTS).min(heap.suspects.len());
+        let more_suspects = more_suspects || limit < heap.suspects.len();
+        heap.suspects.truncate(limit);
+        let rows = setup.alone(output).rows(CLASSES);
+        let more_classes = heap.classes.len().saturating_sub(rows);
+        heap.classes.truncate(rows);
+        HeapReport {
+            heap,
+            more_suspects,
+            more_classes,
+            verbose: setup.progress.verbose,
+            allocated: allocated.clone().filter(|_| format.shows_stacks()),
+            focus: question.focus.clone(),
+        }
+    };
+    setup.outputs().map(shape).collect()
 }

@@ -4,7 +4,7 @@ use heapdiff_report::{DiffReport, Report};
 
 use super::diff;
 use crate::capture;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::job::{Hunt, Output, Question, Setup};
 use crate::style::When;
 use crate::write;
@@ -17,7 +17,10 @@ pub(crate) fn run(setup: &Setup, hunt: &Hunt, question: &Question) -> Result<Rep
     let kept = format!("report.{}", setup.output.format.extension());
     let hunted = capture::hunt(hunt, &[&kept], setup.progress)?;
     let trace = hunted.trace.as_deref();
-    let report: DiffReport = diff::run(setup, &hunted.dumps, trace, question)?;
+    let mut reports: Vec<DiffReport> = diff::run(setup, &hunted.dumps, trace, question)?;
+    let report = reports
+        .pop()
+        .ok_or_else(|| Failure::usage("there is no output"))?;
     let report = Report::Diff(Box::new(report));
     let file = Output {
         format: setup.output.format,

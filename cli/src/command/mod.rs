@@ -1,5 +1,6 @@
 //! Commands, a file for each: from a checked job to its report, or to what it does instead.
 
+pub(crate) mod again;
 mod count;
 mod describe;
 pub(crate) mod diff;
@@ -40,8 +41,8 @@ use crate::jfr;
 use crate::job::{Job, Setup, Task};
 use crate::progress::Meter;
 
-/// Reads the dumps and answers.
-pub(crate) fn run(job: &Job) -> Result<Report> {
+/// Reads the dumps and answers, once for each output.
+pub(crate) fn run(job: &Job) -> Result<Vec<Report>> {
     let setup = &job.setup;
     match &job.task {
         Task::Diff {
@@ -49,11 +50,24 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
             trace,
             question,
         } => {
-            let report = diff::run(setup, dumps, trace.as_deref(), question)?;
-            Ok(Report::Diff(Box::new(report)))
+            let reports = diff::run(setup, dumps, trace.as_deref(), question)?.into_iter();
+            Ok(reports.map(|r| Report::Diff(Box::new(r))).collect())
         }
         Task::Heap { dump, question } => {
-            heap::run(setup, dump, question).map(|r| Report::Heap(Box::new(r)))
+            let reports = heap::run(setup, dump, question)?.into_iter();
+            Ok(reports.map(|r| Report::Heap(Box::new(r))).collect())
+        }
+        Task::Again { report, question } => again::run(setup, report, question),
+        _ => one(job).map(|report| vec![report]),
+    }
+}
+
+/// The report of a command that has one output.
+fn one(job: &Job) -> Result<Report> {
+    let setup = &job.setup;
+    match &job.task {
+        Task::Diff { .. } | Task::Heap { .. } | Task::Again { .. } => {
+            Err(Failure::usage("this command has a report for each output"))
         }
         Task::Hunt { hunt, question } => hunt::run(setup, hunt, question),
         Task::Count(job) => count::run(setup, job).map(Report::Count),

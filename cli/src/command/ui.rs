@@ -1,21 +1,18 @@
 //! `heapdiff ui`: a page until the user ends it.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use heapdiff_diff::Report;
 use heapdiff_report::html;
 use heapdiff_ui::{Server, Subject, UiError};
 
+use super::again::{self, is_json};
 use super::trace::readable;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
 use crate::job::UiJob;
 
-/// The most bytes of a report; this program writes none as large.
-const MOST_REPORT: u64 = 1 << 30;
 /// How long the file that leads the browser to the page is kept.
 const OPENING: Duration = Duration::from_secs(20);
 
@@ -64,27 +61,13 @@ fn subject(files: &[PathBuf]) -> Result<Subject> {
     }
 }
 
-/// Whether a file begins as JSON does. A file that cannot be read does not.
-fn is_json(path: &Path) -> bool {
-    let mut head = Vec::new();
-    let read = File::open(path).and_then(|f| f.take(64).read_to_end(&mut head));
-    read.is_ok() && head.trim_ascii_start().first() == Some(&b'{')
-}
-
 fn page(path: &Path) -> Result<Vec<u8>> {
     let wrong = |why: String| Failure {
         exit: Exit::Input,
         message: format!("{}: {why}", path.display()),
         hint: None,
     };
-    let mut text = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MOST_REPORT).read_to_end(&mut text))
-        .map_err(|e| wrong(plain(&e)))?;
-    let report: Report = serde_json::from_slice(&text).map_err(|e| {
-        wrong(format!("not a heapdiff.diff/1 report: {e}"))
-            .with_hint("`heapdiff BEFORE AFTER -o report.json` writes one")
-    })?;
+    let report = again::growth(path, &again::text(path)?)?;
     let mut page = Vec::new();
     html::render(&report, &html::Context::default(), &mut page).map_err(|e| wrong(plain(&e)))?;
     Ok(page)

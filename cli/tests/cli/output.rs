@@ -51,6 +51,107 @@ fn the_extension_names_the_format() {
     assert_eq!(files(folder.path()), expected, "nothing else is left");
 }
 
+/// One analysis, several reports: each is what a run of its own writes.
+#[test]
+fn a_report_goes_to_several_files() {
+    let folder = folder();
+    let dumps = ["testdata/sampled-before.hprof.gz", SAMPLED];
+    let names = ["all.json", "all.html", "all.md", "all.collapsed", "all.xml"];
+    let mut args = dumps.to_vec();
+    names.iter().for_each(|name| args.extend(["-o", name]));
+    args.extend(["--fail-on-suspect"]);
+    let done = run(folder.path(), &args);
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    for name in names {
+        let alone = name.replace("all", "one");
+        let done = run(
+            folder.path(),
+            &[&dumps[..], &["-o", &alone, "--fail-on-suspect"]].concat(),
+        );
+        assert_eq!(done.status.code(), Some(1));
+        let [all, one] = [name, &alone].map(|name| fs::read(folder.path().join(name)).unwrap());
+        assert!(all == one, "{name}");
+    }
+    // Of one dump, too.
+    let done = run(
+        folder.path(),
+        &[SAMPLED, "-o", "heap.json", "-o", "heap.html"],
+    );
+    assert!(done.status.success(), "{done:?}");
+    for (args, why) in [
+        (&["-o", "a.json", "-o", "a.json"][..], "given twice"),
+        (
+            &["-o", "a.json", "-o", "b.html", "--format", "md"],
+            "is for one file",
+        ),
+        (
+            &["-o", "a.json", "-o", "b.parquet"],
+            "cannot write its report as parquet",
+        ),
+    ] {
+        let done = run(folder.path(), &[&dumps[..], args].concat());
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(
+            done.status.code() == Some(2) && said.contains(why),
+            "{said}"
+        );
+    }
+    assert!(!folder.path().join("a.json").exists());
+}
+
+/// A report in JSON is shown again as the dumps would be, but for what it does not hold.
+#[test]
+fn a_report_is_read_again() {
+    let folder = folder();
+    let dumps = ["testdata/sampled-before.hprof.gz", SAMPLED];
+    for (inputs, gates) in [
+        (&dumps[..], &["--fail-on-growth", "1KiB"][..]),
+        (&dumps[1..], &[]),
+    ] {
+        let done = run(folder.path(), &[inputs, &["-o", "report.json"]].concat());
+        assert!(done.status.success());
+        for format in ["text", "md", "json"] {
+            let options = [&["--format", format][..], gates].concat();
+            let again = run(folder.path(), &[&["report.json"], &options[..]].concat());
+            let fresh = run(folder.path(), &[inputs, &options[..]].concat());
+            assert_eq!(again.status.code(), fresh.status.code());
+            let [again, fresh] = [again, fresh].map(|d| String::from_utf8(d.stdout).unwrap());
+            assert_eq!(again, fresh, "{format}");
+        }
+        let done = run(folder.path(), &["report.json", "-o", "report.html"]);
+        assert!(done.status.success(), "{done:?}");
+    }
+    for (args, why) in [
+        (
+            &["report.json", "--fail-on-suspect"][..],
+            "are about growth",
+        ),
+        (
+            &["report.json", "-o", "a.svg"],
+            "cannot write its report as svg",
+        ),
+        (
+            &["report.json", "--include", "Orders"],
+            "--include is for dumps",
+        ),
+        (&["report.json", SAMPLED], "not a heap dump"),
+    ] {
+        let done = run(folder.path(), args);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(
+            !done.status.success() && said.contains(why),
+            "{args:?}: {said}"
+        );
+    }
+    fs::write(folder.path().join("other.json"), "{\"schema\": \"x\"}").unwrap();
+    let done = run(folder.path(), &["other.json"]);
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(
+        done.status.code() == Some(3) && said.contains("not a heapdiff.diff/1 report"),
+        "{said}"
+    );
+}
+
 #[test]
 fn what_cannot_be_meant_is_refused() {
     let folder = folder();
@@ -256,6 +357,63 @@ fn colours_are_asked_for() {
     assert!(!stdout(&["--color", "always", "--format", "json"]).contains('\x1b'));
 }
 
+/// What is shown on a terminal of so many columns.
+#[cfg(target_os = "linux")]
+fn on_terminal(folder: &Path, args: &[&str], columns: u16) -> String {
+    use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+    use rustix::termios::{Winsize, tcsetwinsize};
+
+    let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    unlockpt(&shown).expect("a terminal");
+    let name = ptsname(&shown, Vec::new()).expect("a name");
+    let name = name.to_str().expect("a path");
+    let terminal = fs::OpenOptions::new().read(true).write(true).open(name);
+    let terminal = terminal.expect("a terminal");
+    let size = Winsize {
+        ws_row: 50,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&terminal, size).expect("a size");
+    let mut program = crate::support::heapdiff(folder, args)
+        .args(["--color", "never"])
+        .stdout(terminal)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a run");
+    let reader = std::thread::spawn(move || {
+        let (mut text, mut part) = (Vec::new(), [0; 4096]);
+        // When nobody writes any more the terminal gives an error.
+        while let Ok(read @ 1..) = rustix::io::read(&shown, &mut part) {
+            text.extend_from_slice(&part[..read]);
+        }
+        text
+    });
+    assert!(program.wait().expect("a run").success());
+    let text = String::from_utf8(reader.join().expect("text")).expect("text");
+    text.replace('\r', "")
+}
+
+/// Where output is no terminal, names are whole, to be pasted.
+#[cfg(target_os = "linux")]
+#[test]
+fn names_are_cut_for_a_terminal_alone() {
+    let folder = folder();
+    let args = ["top", DUMP, "--top", "20"];
+    let name = "jdk.internal.loader.ClassLoaders$AppClassLoader";
+    let done = run(folder.path(), &args);
+    assert!(String::from_utf8_lossy(&done.stdout).contains(name));
+    assert!(on_terminal(folder.path(), &args, 160).contains(name));
+    let narrow = on_terminal(folder.path(), &args, 90);
+    assert!(!narrow.contains(name) && narrow.contains("ClassLoaders$AppClassLoader"));
+    assert!(
+        narrow.lines().all(|line| line.chars().count() <= 90),
+        "{narrow}"
+    );
+}
+
+#[cfg(target_os = "linux")]
 #[test]
 fn text_fits_a_hundred_columns() {
     let folder = folder();
@@ -283,9 +441,7 @@ fn text_fits_a_hundred_columns() {
         ],
         &[DUMP, "testdata/after.hprof.gz", "--top", "1000"],
     ] {
-        let done = run(folder.path(), args);
-        let text = String::from_utf8(done.stdout).expect("text");
-        assert!(done.status.success());
+        let text = on_terminal(folder.path(), args, 100);
         let widest = text.lines().max_by_key(|line| line.chars().count());
         let widest = widest.expect("a line");
         assert!(widest.chars().count() <= 100, "{args:?}: {widest}");

@@ -18,7 +18,7 @@ use crate::verdict;
 /// A gate that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
-    /// As on the command line: `--fail-on-growth 10MB`.
+    /// As on the command line: `--fail-on-growth 10MiB`.
     pub name: String,
     /// Why it tripped, if it did.
     pub tripped: Option<String>,

@@ -1,24 +1,58 @@
-//! Colours in text.
+//! Colours and columns of text.
 
+use std::borrow::Cow;
 use std::fmt;
 
-/// Colours words, or leaves them as they are.
+use crate::printable::shortened;
+
+/// The columns that lines are laid out for.
+pub(crate) const WIDTH: usize = 100;
+
+/// What is left of a name on a narrow terminal.
+const LEAST: usize = 20;
+
+/// Colours words, or leaves them as they are; cuts names to the columns of a terminal, or leaves them whole.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     on: bool,
+    columns: Option<usize>,
 }
 
 impl Style {
     /// Colours for a terminal.
     #[must_use]
     pub const fn coloured() -> Self {
-        Self { on: true }
+        Self {
+            on: true,
+            columns: None,
+        }
     }
 
     /// No colours, as in a file.
     #[must_use]
     pub const fn plain() -> Self {
-        Self { on: false }
+        Self {
+            on: false,
+            columns: None,
+        }
+    }
+
+    /// The same for a terminal with so many columns. Without it names are whole, however long, so that they can be
+    /// pasted.
+    #[must_use]
+    pub const fn within(self, columns: usize) -> Self {
+        Self {
+            columns: Some(columns),
+            ..self
+        }
+    }
+
+    /// A text that has `room` on a line of [`WIDTH`] columns: its middle is cut where it does not fit the terminal.
+    pub(crate) fn fitted(self, text: &str, room: usize) -> Cow<'_, str> {
+        match self.columns {
+            Some(columns) => shortened(text, (room + columns).saturating_sub(WIDTH).max(LEAST)),
+            None => text.into(),
+        }
     }
 
     /// Headings and what a line is about.
@@ -70,5 +104,20 @@ impl<T: fmt::Display> fmt::Display for Painted<T> {
             }
             None => self.text.fmt(f),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_only_for_a_terminal_that_is_too_narrow() {
+        let name = "com.acme.shop.registry.SessionRegistryWithALongName";
+        let fitted = |style: Style| style.fitted(name, 40).into_owned();
+        assert_eq!(fitted(Style::plain()), name);
+        assert_eq!(fitted(Style::coloured().within(WIDTH + 12)), name);
+        assert_eq!(fitted(Style::plain().within(WIDTH)).chars().count(), 40);
+        assert_eq!(fitted(Style::plain().within(70)).chars().count(), LEAST);
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A number of bytes. Parses `10MB`, `1.5GiB`, `512k`; prints `9.5 MiB`.
+/// A number of bytes. Parses `10MiB`, `1.5GiB`, `512k`; prints `9.5 MiB`.
 ///
 /// `kB`, `MB`, ... are powers of 1000 and `KiB`, `MiB`, ... powers of 1024. `k`, `m`, `g` alone are powers of
 /// 1024 too, which is how the JVM reads them in `-Xmx512m`. Capitals and small letters mean the same.
@@ -22,7 +22,7 @@ pub struct Size(pub u64);
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SizeError {
     /// Not a number with one of the units.
-    #[error("`{0}` is not a size such as 512, 10MB or 1.5GiB")]
+    #[error("`{0}` is not a size such as 512, 10MiB or 1.5GiB")]
     NotASize(String),
     /// Too many bytes for 64 bits.
     #[error("`{0}` is more than 2^64 bytes")]

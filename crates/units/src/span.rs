@@ -89,16 +89,18 @@ impl fmt::Display for Span {
     }
 }
 
-/// A time after the first dump: `+12.3 s`, `+5 min`, `-3 h`.
+/// A time after the first dump: `+12.3 s`, `+5m04s`, `-3h20m`.
 #[must_use]
 pub fn later(ms: i64) -> String {
     let sign = if ms < 0 { '-' } else { '+' };
     let ms = ms.unsigned_abs();
     match ms {
         0..60_000 => format!("{sign}{}.{} s", ms / 1000, ms % 1000 / 100),
-        60_000..7_200_000 => format!("{sign}{} min", ms / 60_000),
-        7_200_000..172_800_000 => format!("{sign}{} h", ms / 3_600_000),
-        _ => format!("{sign}{} d", ms / 86_400_000),
+        60_000..3_600_000 => format!("{sign}{}m{:02}s", ms / 60_000, ms / 1000 % 60),
+        3_600_000..86_400_000 => {
+            format!("{sign}{}h{:02}m", ms / 3_600_000, ms / 60_000 % 60)
+        }
+        _ => format!("{sign}{}d{:02}h", ms / 86_400_000, ms / 3_600_000 % 24),
     }
 }
 
@@ -144,7 +146,8 @@ mod tests {
     #[test]
     fn times_are_short() {
         assert_eq!(later(12_345), "+12.3 s");
-        assert_eq!(later(-61_000), "-1 min");
-        assert_eq!(later(86_400_000 * 3), "+3 d");
+        assert_eq!(later(-61_000), "-1m01s");
+        assert_eq!(later(3_600_000 * 5 / 2), "+2h30m");
+        assert_eq!(later(86_400_000 * 3), "+3d00h");
     }
 }

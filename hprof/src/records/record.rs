@@ -241,6 +241,9 @@ fn not_a_dump(input: &[u8]) -> Error {
         [b'P', b'K', ..] => " (a zip archive: unpack it first)",
         [0x28, 0xb5, 0x2f, 0xfd, ..] => " (zstd: decompress it first)",
         [0xfd, b'7', b'z', b'X', b'Z', ..] => " (xz: decompress it first)",
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => " (bzip2: decompress it first)",
+        [0x04, 0x22, 0x4d, 0x18, ..] => " (lz4: decompress it first)",
+        [b'7', b'z', 0xbc, 0xaf, ..] => " (a 7-Zip archive: unpack it first)",
         [b'F', b'L', b'R', 0, ..] => " (a JFR recording)",
         [0x7f, b'E', b'L', b'F', ..] => {
             " (a program or a core: `jhsdb jmap --binaryheap` makes a heap dump of a JVM's core)"

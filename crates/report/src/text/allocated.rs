@@ -36,7 +36,7 @@ pub(crate) fn render(
         amount(totals.bytes, totals.ci95),
         span(report.span_ms),
     );
-    writeln!(out, "{}", table::shortened(&line, WIDTH))?;
+    writeln!(out, "{}", style.fitted(&line, WIDTH))?;
     if report.by == "class" {
         return by_class(report, style, out);
     }
@@ -45,7 +45,7 @@ pub(crate) fn render(
             "where objects are large ({}) there may have been up to half more: JVMs before 25 sample too few",
             Size(totals.undersampled_bytes)
         );
-        writeln!(out, "{}", style.yellow(table::shortened(&line, WIDTH)))?;
+        writeln!(out, "{}", style.yellow(style.fitted(&line, WIDTH)))?;
     }
     for (number, row) in (1..).zip(&report.stacks) {
         write!(out, "\n{number:>3}  ")?;

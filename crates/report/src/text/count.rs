@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use heapdiff_units::{Size, Span, counted, grouped};
 
-use super::table::{Align, Table, printable, shortened};
+use super::table::{Align, Table, printable};
 use super::{WIDTH, stacks};
 use crate::model::{
     CountMissed, CountReport, CountSite, CountTotals, CountedInDump, LineDisagreement,
@@ -45,7 +45,11 @@ pub(super) const WITHOUT_JDK: &str =
 pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let time = Span(Duration::from_millis(report.millis));
     let head = format!("{}: {time}", report.process);
-    writeln!(out, "{}", style.bold(shortened(&printable(&head), WIDTH)))?;
+    writeln!(
+        out,
+        "{}",
+        style.bold(style.fitted(&printable(&head), WIDTH))
+    )?;
     let totals = &report.totals;
     writeln!(
         out,
@@ -56,7 +60,7 @@ pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) ->
         Size(totals.bytes)
     )?;
     unknown(totals, out)?;
-    not_counted(&report.missed, out)?;
+    not_counted(&report.missed, style, out)?;
     sites(&report.sites, totals.sites, style, out)?;
     writeln!(out)?;
     for line in WHAT {
@@ -91,7 +95,7 @@ fn sites(listed: &[CountSite], all: u64, style: Style, out: &mut dyn Write) -> i
             table.row(vec![
                 grouped(site.objects),
                 site.bytes.map_or_else(|| "?".to_owned(), grouped),
-                shortened(&printable(&site.allocated), NAME).into_owned(),
+                style.fitted(&printable(&site.allocated), NAME).into_owned(),
                 place(site),
             ]);
         }
@@ -131,7 +135,7 @@ pub(super) fn in_dump(report: &CountedInDump, style: Style, out: &mut dyn Write)
         Span(Duration::from_millis(report.before_dump_ms)),
     )?;
     unknown(totals, out)?;
-    not_counted(&report.missed.into(), out)?;
+    not_counted(&report.missed.into(), style, out)?;
     writeln!(out, "{}", style.dim(EXECUTED.to_owned()))?;
     jdk(report.jdk, WITHOUT_JDK, style, out)?;
     sites(&report.sites, totals.sites, style, out)?;
@@ -157,7 +161,7 @@ fn disagreements(report: &CountedInDump, style: Style, out: &mut dyn Write) -> i
                 stacks::interval(d.estimated_bytes, d.ci99)
             );
             let room = WIDTH.saturating_sub(figures.chars().count() + 4);
-            let place = shortened(&printable(&place), room).into_owned();
+            let place = style.fitted(&printable(&place), room).into_owned();
             writeln!(out, "  {place}  {figures}")?;
         }
     }
@@ -185,7 +189,11 @@ fn classes(count: u64) -> String {
 }
 
 /// What was not counted.
-pub(super) fn not_counted(missed: &CountMissed, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn not_counted(
+    missed: &CountMissed,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if missed.sites > 0 {
         let sites = counted(missed.sites, "site");
         writeln!(out, "not counted, for want of counters: {sites}")?;
@@ -207,7 +215,7 @@ pub(super) fn not_counted(missed: &CountMissed, out: &mut dyn Write) -> io::Resu
         }
         for name in names {
             let line = format!("  {name}");
-            writeln!(out, "{}", shortened(&printable(&line), WIDTH))?;
+            writeln!(out, "{}", style.fitted(&printable(&line), WIDTH))?;
         }
     }
     Ok(())

@@ -7,11 +7,12 @@ use heapdiff_units::{Size, counted, grouped, later, signed, signed_size};
 
 use super::WIDTH;
 use super::stacks::is_noted;
-use super::table::{Align, Table, printable, shortened};
+use super::table::{Align, Table, printable};
 use super::trace::{hourly, since, sparkline};
 use crate::model::DiffReport;
 use crate::model::growth;
 use crate::style::Style;
+use crate::times::utc;
 
 const WARNING: &str = "warning:";
 
@@ -103,10 +104,9 @@ fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::R
             grouped(snapshot.objects),
             Size(snapshot.reachable_bytes).to_string(),
             Size(snapshot.unreachable_bytes).to_string(),
-            if i == 0 {
-                String::new()
-            } else {
-                later(snapshot.taken_ms.wrapping_sub(first) as i64)
+            match i {
+                0 => utc(first),
+                _ => later(snapshot.taken_ms.wrapping_sub(first) as i64),
             },
             snapshot.path.clone(),
         ]);
@@ -133,7 +133,7 @@ fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) 
     let grown = signed_size(suspect.growth.retained_bytes);
     let holder = printable(&suspect.holder);
     let room = WIDTH.saturating_sub(4 + 8 + grown.len() + 2);
-    let holder = shortened(&holder, room);
+    let holder = style.fitted(&holder, room);
     writeln!(
         out,
         "{:>3} {verdict:<7} {}  {grown}",
@@ -293,6 +293,11 @@ pub(super) fn sampled(
             Size(coverage.unseen_bytes)
         );
     }
+    let more = coverage.sampled_bytes.saturating_sub(coverage.growth_bytes);
+    if is_noted(more, coverage.growth_bytes) {
+        text +=
+            "; more than grew, as samples estimate, and new objects count where others went, too";
+    }
     if is_noted(coverage.unsampled_bytes, coverage.growth_bytes) {
         text += &format!("; no sample speaks for {}", Size(coverage.unsampled_bytes));
     }
@@ -345,7 +350,7 @@ const INDENT: usize = 13;
 
 pub(super) fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let text = printable(text);
-    let text = shortened(&text, WIDTH - INDENT);
+    let text = style.fitted(&text, WIDTH - INDENT);
     writeln!(out, "    {:<8} {text}", style.dim(label))
 }
 
@@ -438,7 +443,7 @@ mod tests {
         one.stacks = vec![stack(&format!("{long}.call(Order.java:7)"), 9000, 80)];
         for verbose in [false, true] {
             let mut out = Vec::new();
-            super::suspect(&one, verbose, Style::plain(), &mut out).unwrap();
+            super::suspect(&one, verbose, Style::plain().within(WIDTH), &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
             let widest = text.lines().max_by_key(|l| l.chars().count()).unwrap();
             assert!(widest.chars().count() <= WIDTH, "{widest}");
@@ -483,6 +488,14 @@ mod tests {
         assert!(told(&some, false).ends_with(&format!("{sampled}; {}", all[0])));
         some.coverage.unsampled_bytes = 900;
         assert!(!told(&some, false).contains("no sample speaks for"));
+        let mut more = plain();
+        more.coverage.sampled_bytes = 500_000;
+        assert!(
+            told(&more, false)
+                .contains("488.3 KiB of 97.7 KiB growth, in 10 samples; more than grew, as")
+        );
+        more.coverage.sampled_bytes = 100_900;
+        assert!(!told(&more, false).contains("more than grew"));
         let mut lost = plain();
         lost.coverage.unseen_bytes = 5000;
         assert!(told(&lost, false).ends_with(&format!("{sampled}; {}", all[1])));

@@ -8,7 +8,7 @@ use heapdiff_units::{Size, grouped};
 use super::WIDTH;
 use super::diff::{STACKS, Sampled, line, path, reasons, sampled, warnings, wrapped};
 use super::snapshot::heading;
-use super::table::{Align, Table, printable, shortened};
+use super::table::{Align, Table, printable};
 use crate::kept;
 use crate::model::HeapReport;
 use crate::style::Style;
@@ -32,7 +32,7 @@ pub(crate) fn render(report: &HeapReport, style: Style, out: &mut dyn Write) -> 
         }
         let limit = if report.verbose { usize::MAX } else { FRAMES };
         for frame in died.frames.iter().take(limit) {
-            writeln!(out, "    at {}", shortened(&printable(frame), WIDTH - 7))?;
+            writeln!(out, "    at {}", style.fitted(&printable(frame), WIDTH - 7))?;
         }
         if let Some(more) = died.frames.len().checked_sub(limit).filter(|&n| n > 0) {
             let more = format!("    … and {} more (-v shows all)", grouped(more as u64));
@@ -74,7 +74,7 @@ fn suspect(
     );
     let holder = printable(&suspect.holder);
     let room = WIDTH.saturating_sub(4 + figures.chars().count() + 2);
-    let holder = shortened(&holder, room);
+    let holder = style.fitted(&holder, room);
     writeln!(out, "{:>3} {}  {figures}", suspect.rank, style.bold(holder))?;
     line("class", &suspect.class, style, out)?;
     line("objects", &grouped(suspect.objects), style, out)?;
@@ -126,7 +126,7 @@ fn threads(
         let name = thread.name.as_deref().unwrap_or("(unnamed)");
         table.row(vec![
             Size(thread.retained_bytes).to_string(),
-            shortened(&printable(name), 30).into_owned(),
+            style.fitted(&printable(name), 30).into_owned(),
             kept::local(thread),
         ]);
     }

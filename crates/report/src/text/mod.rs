@@ -1,4 +1,4 @@
-//! Text for people: what matters first, at most 100 columns.
+//! Text for people: what matters first, laid out for 100 columns.
 
 mod allocated;
 mod count;
@@ -25,9 +25,7 @@ use std::io::{self, Write};
 pub(crate) use self::stacks::is_noted;
 use crate::model::Report;
 use crate::style::Style;
-
-/// The most columns of a line.
-pub(crate) const WIDTH: usize = 100;
+pub(crate) use crate::style::WIDTH;
 
 pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     match report {
@@ -65,7 +63,7 @@ pub(crate) mod tests {
     /// What is written of a report, without colours.
     pub(super) fn text(report: &Report) -> String {
         let mut out = Vec::new();
-        render(report, Style::plain(), &mut out).unwrap();
+        render(report, Style::plain().within(WIDTH), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -6,7 +6,7 @@ use heapdiff_units::{Size, counted, grouped};
 
 use super::WIDTH;
 use super::snapshot;
-use super::table::{printable, shortened};
+use super::table::printable;
 use crate::model::{Hidden, PathLine, PathsReport};
 use crate::style::Style;
 
@@ -97,7 +97,7 @@ fn line(line: &PathLine, level: usize, style: Style, out: &mut dyn Write) -> io:
     }
     let text = printable(&text);
     let indent = level.min(20) * 2;
-    let text = shortened(&text, WIDTH - NUMBER - GAP - indent);
+    let text = style.fitted(&text, WIDTH - NUMBER - GAP - indent);
     let number = grouped(line.selected);
     if line.selected_here > 0 {
         writeln!(out, "{number:>NUMBER$}  {:indent$}{}", "", style.bold(text))

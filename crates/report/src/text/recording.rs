@@ -27,11 +27,7 @@ pub(crate) fn render(
     );
     let room = WIDTH.saturating_sub(figures.chars().count() + 2).max(20);
     let path = table::printable(&info.path);
-    writeln!(
-        out,
-        "{}  {figures}",
-        style.bold(table::shortened(&path, room))
-    )?;
+    writeln!(out, "{}  {figures}", style.bold(style.fitted(&path, room)))?;
     let jvm = match (&info.jvm, info.pid) {
         (Some(jvm), Some(pid)) => format!("{}, process {pid}", table::printable(jvm)),
         (Some(jvm), None) => table::printable(jvm).into_owned(),
@@ -48,7 +44,7 @@ pub(crate) fn render(
         counted(info.collections, "collection")
     );
     for line in [&*jvm, &events, &meaning(report)] {
-        writeln!(out, "{}", style.dim(table::shortened(line, WIDTH)))?;
+        writeln!(out, "{}", style.dim(style.fitted(line, WIDTH)))?;
     }
     let totals = &report.totals;
     let what = match report.measure {
@@ -67,7 +63,7 @@ pub(crate) fn render(
             _ => counted(totals.stacks, "stack"),
         },
     );
-    writeln!(out, "\n{}", table::shortened(&line, WIDTH))?;
+    writeln!(out, "\n{}", style.fitted(&line, WIDTH))?;
     if report.by == "class" {
         return by_class(report, style, out);
     }

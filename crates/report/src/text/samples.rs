@@ -44,7 +44,7 @@ pub(crate) fn render(
     }
     let bytes = Size(totals.bytes);
     let text = format!("{samples}{only}: {bytes}");
-    writeln!(out, "{}", table::shortened(&text, WIDTH))?;
+    writeln!(out, "{}", style.fitted(&text, WIDTH))?;
     if report.samples.len() > 1 {
         writeln!(out, "{}", style.dim(order))?;
     }
@@ -76,7 +76,7 @@ fn sample(
     writeln!(
         out,
         "{number:>3} {}  {figures}",
-        style.bold(table::shortened(&class, room))
+        style.bold(style.fitted(&class, room))
     )?;
     line("uid", &sample.uid.to_string(), style, out)?;
     let at = |what, ms, uptime| format!("{what} {} UTC, {} into the run", utc(ms), span(uptime));

@@ -6,7 +6,7 @@ use heapdiff_units::{Size, counted, grouped};
 
 use super::WIDTH;
 use super::snapshot;
-use super::table::{printable, shortened};
+use super::table::printable;
 use crate::model::{ObjectRef, ShowReport, ShownObject, ShownValue};
 use crate::style::Style;
 
@@ -43,7 +43,7 @@ pub(crate) fn render(report: &ShowReport, style: Style, out: &mut dyn Write) -> 
 fn object(object: &ShownObject, unheld: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let name = format!("{} @ {}", object.class, object.id);
     let name = printable(&name);
-    writeln!(out, "{}", style.bold(shortened(&name, WIDTH)))?;
+    writeln!(out, "{}", style.bold(style.fitted(&name, WIDTH)))?;
     let mut sizes = format!("{} bytes", grouped(object.shallow_bytes));
     sizes += &match (object.retained_bytes, object.retained_objects) {
         (Some(bytes), Some(1)) if bytes == object.shallow_bytes => ", retains only itself".into(),
@@ -86,24 +86,25 @@ fn object(object: &ShownObject, unheld: &str, style: Style, out: &mut dyn Write)
             writeln!(
                 out,
                 "{}",
-                style.dim(shortened(&printable(&inherited), WIDTH))
+                style.dim(style.fitted(&printable(&inherited), WIDTH))
             )?;
         }
         let text = format!("    {:<width$}  {}", field.name, value(&field.value));
-        writeln!(out, "{}", shortened(&printable(&text), WIDTH))?;
+        writeln!(out, "{}", style.fitted(&printable(&text), WIDTH))?;
     }
-    array(object, out)?;
+    array(object, style, out)?;
     contents(object, style, out)?;
     referrers(object, style, out)
 }
 
-fn array(object: &ShownObject, out: &mut dyn Write) -> io::Result<()> {
+fn array(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let Some(array) = &object.array else {
         return Ok(());
     };
     elements(
         &array.elements.iter().collect::<Vec<_>>(),
         array.offset,
+        style,
         out,
     )?;
     let rest = u64::from(array.length).saturating_sub(array.offset);
@@ -115,7 +116,12 @@ fn array(object: &ShownObject, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Primitive values in rows, references one by one, nulls as a number.
-fn elements(elements: &[&ShownValue], offset: u64, out: &mut dyn Write) -> io::Result<()> {
+fn elements(
+    elements: &[&ShownValue],
+    offset: u64,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut row = String::from("   ");
     let mut nulls = 0;
     for (i, element) in (offset..).zip(elements) {
@@ -132,7 +138,7 @@ fn elements(elements: &[&ShownValue], offset: u64, out: &mut dyn Write) -> io::R
             row += literal;
         } else {
             let text = format!("    [{i}]  {}", value(element));
-            writeln!(out, "{}", shortened(&printable(&text), WIDTH))?;
+            writeln!(out, "{}", style.fitted(&printable(&text), WIDTH))?;
         }
     }
     if !row.trim().is_empty() {
@@ -203,11 +209,11 @@ fn contents(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Resu
         .filter_map(|e| Some((e.key.as_ref()?, &e.value)));
     for (key, held) in maps {
         let text = format!("    {} -> {}", short(key), value(held));
-        writeln!(out, "{}", shortened(&printable(&text), WIDTH))?;
+        writeln!(out, "{}", style.fitted(&printable(&text), WIDTH))?;
     }
     let values = contents.entries.iter().filter(|e| e.key.is_none());
     let values: Vec<&ShownValue> = values.map(|e| &e.value).collect();
-    elements(&values, contents.offset, out)?;
+    elements(&values, contents.offset, style, out)?;
     let shown = contents
         .offset
         .saturating_add(contents.entries.len() as u64);
@@ -255,7 +261,7 @@ fn referrers(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Res
         };
         // The class of a field's object says less than the field's own name, which comes first.
         let text = format!("    {}{weak}  {}", referrer.via, mention(&referrer.object));
-        writeln!(out, "{}", shortened(&printable(&text), WIDTH))?;
+        writeln!(out, "{}", style.fitted(&printable(&text), WIDTH))?;
     }
     let rest = object.referrer_count - object.referrers.len() as u64;
     if rest > 0 {
@@ -266,7 +272,7 @@ fn referrers(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Res
 
 fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let text = printable(text);
-    let text = shortened(&text, WIDTH - 11);
+    let text = style.fitted(&text, WIDTH - 11);
     writeln!(out, "  {:<7}  {text}", style.dim(label))
 }
 

@@ -34,14 +34,14 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
         stacks::interval(totals.estimated_bytes, totals.ci95),
         counted(totals.samples, "live sample"),
     );
-    writeln!(out, "{}", table::shortened(&line, WIDTH))?;
+    writeln!(out, "{}", style.fitted(&line, WIDTH))?;
     if is_noted(totals.unsampled_bytes, reachable) {
         let line = format!(
             "no sample speaks for {} of {} reachable",
             Size(totals.unsampled_bytes),
             Size(reachable)
         );
-        writeln!(out, "{}", style.dim(table::shortened(&line, WIDTH)))?;
+        writeln!(out, "{}", style.dim(style.fitted(&line, WIDTH)))?;
     }
     if let Some(line) = undersampled(totals.undersampled_bytes) {
         writeln!(out, "{}", style.yellow(line))?;
@@ -200,7 +200,7 @@ pub(super) fn origin(
         false => vec![format!("{rate}{thinned}"), collected, heap],
     };
     for line in said {
-        writeln!(out, "{}", style.dim(table::shortened(&line, WIDTH)))?;
+        writeln!(out, "{}", style.dim(style.fitted(&line, WIDTH)))?;
     }
     let lost = agent.counters.iter().filter(|c| c.is_loss && c.count > 0);
     let mut lost: Vec<String> = lost
@@ -211,7 +211,7 @@ pub(super) fn origin(
             lost.push(format!("up to {} have no sample", Size(unseen)));
         }
         let line = format!("lost: {}", lost.join(", "));
-        writeln!(out, "{}", style.yellow(table::shortened(&line, WIDTH)))?;
+        writeln!(out, "{}", style.yellow(style.fitted(&line, WIDTH)))?;
     }
     Ok(())
 }

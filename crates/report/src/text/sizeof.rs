@@ -6,7 +6,7 @@ use heapdiff_units::{Size, counted, grouped, percent};
 
 use super::WIDTH;
 use super::snapshot;
-use super::table::{Align, Table, printable, shortened};
+use super::table::{Align, Table, printable};
 use crate::model::{SizeofLine, SizeofReport, SizeofSet};
 use crate::style::Style;
 
@@ -18,7 +18,7 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
     let named = counted(set.objects, "object");
     let selectors = report.selectors.join(", ");
     let selectors = printable(&selectors);
-    let selectors = shortened(&selectors, WIDTH - named.len() - 8);
+    let selectors = style.fitted(&selectors, WIDTH - named.len() - 8);
     writeln!(out, "{selectors} names {named}")?;
     writeln!(out)?;
     sizes(set, snapshot::unheld(snapshot), style, out)?;
@@ -47,7 +47,7 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
             _ => writeln!(
                 out,
                 "final fields are not followed, but those of {}",
-                named_few(finals.unknown_classes, &finals.unknown)
+                named_few(finals.unknown_classes, &finals.unknown, style)
             )?,
         }
     }
@@ -67,10 +67,10 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
 }
 
 /// How many classes, and the first of them.
-fn named_few(count: u64, names: &[String]) -> String {
+fn named_few(count: u64, names: &[String], style: Style) -> String {
     let word = if count == 1 { "class" } else { "classes" };
     let first = printable(names.first().map_or("", |name| name));
-    let first = shortened(&first, 40);
+    let first = style.fitted(&first, 40);
     let more = if count > 1 { ", …" } else { "" };
     format!("{} {word} ({first}{more})", grouped(count))
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use heapdiff_units::{Size, grouped};
 
 use super::WIDTH;
-use super::table::{printable, shortened};
+use super::table::printable;
 use crate::model::SnapshotInfo;
 use crate::style::Style;
 
@@ -27,7 +27,7 @@ pub(crate) fn heading(
     }
     let room = WIDTH.saturating_sub(totals.chars().count() + 2).max(20);
     let path = printable(&snapshot.path);
-    let path = shortened(&path, room);
+    let path = style.fitted(&path, room);
     writeln!(out, "{}  {totals}", style.bold(path))?;
     let layout = &snapshot.layout;
     let line = layout_line(
@@ -57,11 +57,10 @@ pub(crate) fn layout_line(
         "addresses" => "sizes from addresses",
         _ => "sizes from a model",
     };
-    let line = format!(
+    format!(
         "{}{basis}: references {reference}, headers {header}, alignment {align} bytes",
         jvm.unwrap_or_default()
-    );
-    shortened(&line, WIDTH).into_owned()
+    )
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use heapdiff_diff::{Shown, Stack, folded};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::WIDTH;
-use super::table::{printable, shortened};
+use super::table::printable;
 use crate::style::Style;
 
 /// The most frames that are shown of one stack, unless all are asked for.
@@ -71,11 +71,11 @@ pub(crate) fn lines(
     let room = WIDTH.saturating_sub(indent);
     let class = printable(class);
     let left = room.saturating_sub(figures.chars().count() + 2).max(10);
-    let class = shortened(&class, left);
+    let class = style.fitted(&class, left);
     writeln!(out, "{}  {figures}", style.bold(class))?;
     let mut line = |text: &str| {
         let text = printable(text);
-        writeln!(out, "{:indent$}{}", "", shortened(&text, room))
+        writeln!(out, "{:indent$}{}", "", style.fitted(&text, room))
     };
     if frames.is_empty() {
         line("(the JVM told no stack)")?;
@@ -220,7 +220,13 @@ mod tests {
         };
         for verbose in [false, true] {
             let mut out = vec![b' '; 13];
-            super::stack(&stack, (13, verbose), Style::plain(), &mut out).unwrap();
+            super::stack(
+                &stack,
+                (13, verbose),
+                Style::plain().within(WIDTH),
+                &mut out,
+            )
+            .unwrap();
             let text = String::from_utf8(out).unwrap();
             assert!(text.lines().all(|l| l.chars().count() <= WIDTH), "{text}");
             assert_eq!(text.contains("-v shows all"), !verbose);

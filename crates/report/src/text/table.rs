@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-pub(crate) use crate::printable::{printable, shortened};
+pub(crate) use crate::printable::printable;
 
 use super::WIDTH;
 use crate::style::Style;
@@ -15,7 +15,7 @@ pub(crate) enum Align {
     Right,
 }
 
-/// Rows under headings. The last column is shortened where a line would be too long.
+/// Rows under headings. The last column is cut where a line would be too long for the terminal.
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<(Cow<'static, str>, Align)>,
@@ -62,21 +62,21 @@ impl Table {
         let used: usize = widths.iter().map(|w| w + GAP).sum::<usize>();
         let room = WIDTH.saturating_sub(used).max(20);
         let heading: Vec<String> = self.columns.iter().map(|c| c.0.to_string()).collect();
-        let heading = self.line(&heading, &widths, room);
+        let heading = self.line(&heading, &widths, room, style);
         writeln!(out, "{}", style.dim(heading))?;
         for row in &self.rows {
-            writeln!(out, "{}", self.line(row, &widths, room))?;
+            writeln!(out, "{}", self.line(row, &widths, room, style))?;
         }
         Ok(())
     }
 
-    fn line(&self, cells: &[String], widths: &[usize], room: usize) -> String {
+    fn line(&self, cells: &[String], widths: &[usize], room: usize, style: Style) -> String {
         let mut line = String::new();
         for (i, cell) in cells.iter().enumerate() {
             match (widths.get(i), self.columns[i].1) {
                 (Some(&width), Align::Right) => line += &format!("{cell:>width$}"),
                 (Some(&width), Align::Left) => line += &format!("{cell:<width$}"),
-                (None, _) => line += &shortened(&printable(cell), room),
+                (None, _) => line += &style.fitted(&printable(cell), room),
             }
             if i + 1 < cells.len() {
                 line += "  ";
@@ -96,7 +96,7 @@ mod tests {
         let mut table = Table::new(&[("n", Align::Right), ("class", Align::Left)]);
         table.row(vec!["1".into(), "x".repeat(300)]);
         let mut out = Vec::new();
-        table.print(Style::plain(), &mut out).unwrap();
+        table.print(Style::plain().within(WIDTH), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.lines().map(|l| l.chars().count()).max(), Some(WIDTH));
     }

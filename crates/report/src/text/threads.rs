@@ -7,7 +7,7 @@ use heapdiff_units::{Size, counted, grouped};
 use super::WIDTH;
 use super::show::mention;
 use super::snapshot;
-use super::table::{printable, shortened};
+use super::table::printable;
 use crate::model::{FrameRow, Locals, ThreadRow, ThreadsReport};
 use crate::style::Style;
 
@@ -58,7 +58,7 @@ fn thread(thread: &ThreadRow, style: Style, out: &mut dyn Write) -> io::Result<(
     };
     let room = WIDTH.saturating_sub(about.chars().count());
     let name = printable(&name);
-    writeln!(out, "{}{about}", style.bold(shortened(&name, room)))?;
+    writeln!(out, "{}{about}", style.bold(style.fitted(&name, room)))?;
     let least = thread.retained_bytes.unwrap_or(0) / 1000 * WORTH;
     let is_shown =
         |i: usize, frame: &FrameRow| i < FRAMES || !worth(&frame.locals, least).is_empty();
@@ -71,7 +71,7 @@ fn thread(thread: &ThreadRow, style: Style, out: &mut dyn Write) -> io::Result<(
         more_frames(hidden, style, out)?;
         hidden = 0;
         let line = format!("    at {}", frame.frame);
-        writeln!(out, "{}", shortened(&printable(&line), WIDTH))?;
+        writeln!(out, "{}", style.fitted(&printable(&line), WIDTH))?;
         locals(&frame.locals, least, style, out)?;
     }
     more_frames(hidden, style, out)?;
@@ -107,7 +107,7 @@ fn worth(locals: &Locals, least: u64) -> Vec<String> {
 fn locals(locals: &Locals, least: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
     for line in worth(locals, least) {
         let line = printable(&line);
-        writeln!(out, "{}", style.bold(shortened(&line, WIDTH)))?;
+        writeln!(out, "{}", style.bold(style.fitted(&line, WIDTH)))?;
     }
     Ok(())
 }

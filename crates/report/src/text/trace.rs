@@ -12,7 +12,7 @@ use heapdiff_units::{Size, counted, grouped, percent, signed, signed_size};
 pub(crate) use self::info::info;
 use super::WIDTH;
 use super::stacks::interval;
-use super::table::{printable, shortened};
+use super::table::printable;
 use crate::model::{CandidateRow, RunInfo, SlopeRow, TraceTopReport};
 use crate::style::Style;
 use crate::times::{span, utc};
@@ -54,7 +54,7 @@ fn grown(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Resu
     if report.basis != "survivors" {
         text += &format!(", {} collected", Size(totals.collected_bytes));
     }
-    writeln!(out, "{}", shortened(&text, WIDTH))?;
+    writeln!(out, "{}", style.fitted(&text, WIDTH))?;
     let all = report.collections.all;
     let text = match report.basis {
         "major" => format!(
@@ -93,11 +93,11 @@ fn grown(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Resu
         _ => None,
     };
     if let Some(text) = at {
-        writeln!(out, "{}", style.dim(shortened(&text, WIDTH)))?;
+        writeln!(out, "{}", style.dim(style.fitted(&text, WIDTH)))?;
     }
     if let Some(focus) = &report.focus {
         let text = format!("only stacks with a frame that matches {}", printable(focus));
-        writeln!(out, "{}", style.dim(shortened(&text, WIDTH)))?;
+        writeln!(out, "{}", style.dim(style.fitted(&text, WIDTH)))?;
     }
     if totals.lost_samples > 0 {
         let lost = counted(totals.lost_samples, "sample");
@@ -167,7 +167,7 @@ fn candidate(
         out,
         "{:>3} {verdict:<7} {}  {slope}",
         candidate.rank,
-        style.bold(shortened(&class, room))
+        style.bold(style.fitted(&class, room))
     )?;
     let alive = format!(
         "{} in {}, {}",
@@ -354,7 +354,7 @@ pub(super) fn heading(
 ) -> io::Result<()> {
     let room = WIDTH.saturating_sub(figures.chars().count() + 2).max(20);
     let path = printable(path);
-    writeln!(out, "{}  {figures}", style.bold(shortened(&path, room)))
+    writeln!(out, "{}  {figures}", style.bold(style.fitted(&path, room)))
 }
 
 pub(super) fn run(run: &RunInfo, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -372,12 +372,12 @@ pub(super) fn run(run: &RunInfo, style: Style, out: &mut dyn Write) -> io::Resul
         run.number, run.pid, run.jvm
     );
     let text = printable(&text);
-    writeln!(out, "{}", style.dim(shortened(&text, WIDTH)))
+    writeln!(out, "{}", style.dim(style.fitted(&text, WIDTH)))
 }
 
 pub(super) fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let text = printable(text);
-    let text = shortened(&text, WIDTH - INDENT);
+    let text = style.fitted(&text, WIDTH - INDENT);
     writeln!(out, "    {:<8} {text}", style.dim(label))
 }
 

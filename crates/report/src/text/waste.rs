@@ -6,8 +6,9 @@ use heapdiff_diff::{WasteExample, WasteRow};
 use heapdiff_units::{Size, counted, grouped, percent};
 
 use super::snapshot;
-use super::table::{Align, Table, printable, shortened};
+use super::table::{Align, Table, printable};
 use crate::model::WasteReport;
+use crate::printable::shortened;
 use crate::style::Style;
 
 /// The most columns of a string's text.

@@ -8,7 +8,7 @@ use crate::model::{CountedLineRow, CountedLines, SampledLineRow, TraceTopReport}
 use crate::style::Style;
 use crate::text::WIDTH;
 use crate::text::count::{EXECUTED, NAME, WITHOUT_JDK, jdk, not_counted, place, unknown};
-use crate::text::table::{Align, Table, printable, shortened};
+use crate::text::table::{Align, Table, printable};
 use crate::times::span;
 
 /// What stands beside counts.
@@ -29,13 +29,13 @@ pub(super) fn table(report: &TraceTopReport, style: Style, out: &mut dyn Write) 
         span(lines.from_uptime_ms),
         span(lines.to_uptime_ms),
     );
-    writeln!(out, "\n{}", shortened(&told, WIDTH))?;
+    writeln!(out, "\n{}", style.fitted(&told, WIDTH))?;
     if let Some(focus) = &report.focus {
         let text = format!("only lines of code that match {}", printable(focus));
-        writeln!(out, "{}", style.dim(shortened(&text, WIDTH)))?;
+        writeln!(out, "{}", style.dim(style.fitted(&text, WIDTH)))?;
     }
     unknown(totals, out)?;
-    not_counted(&lines.missed.into(), out)?;
+    not_counted(&lines.missed.into(), style, out)?;
     writeln!(out, "{}", style.dim(EXECUTED.to_owned()))?;
     jdk(lines.jdk, WITHOUT_JDK, style, out)?;
     rows(lines, style, out)
@@ -69,7 +69,7 @@ fn rows(lines: &CountedLines, style: Style, out: &mut dyn Write) -> io::Result<(
                 per_second(row.objects_per_second, site.objects),
                 bytes,
                 grouped(site.objects),
-                shortened(&printable(&site.allocated), NAME).into_owned(),
+                style.fitted(&printable(&site.allocated), NAME).into_owned(),
                 place(site),
             ];
             if differs {
