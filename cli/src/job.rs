@@ -163,7 +163,9 @@ pub(crate) enum Task {
     },
     /// One SELECT.
     Query {
-        dump: PathBuf,
+        dumps: Vec<PathBuf>,
+        /// A name for each dump; none where there is one dump that needs none.
+        names: Vec<String>,
         sql: String,
         limits: heapdiff_query::Limits,
     },

@@ -1,5 +1,8 @@
 //! What `heapdiff query` and `heapdiff export` are asked.
 
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -7,28 +10,39 @@ use heapdiff_query::{Limits, Table};
 use heapdiff_report::Format;
 
 use super::common::{CommonArgs, ReportArgs, input};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, plain};
 use crate::job::{ExportJob, Setup, Task};
 
 /// Rows that text and JSON show, where the user does not say.
 const ROWS: [u64; 2] = [100, 10_000];
+/// The most bytes of a query in a file.
+const LONGEST: usize = 1 << 20;
 
 const QUERY_HELP: &str = "\
 Tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated, counted_sites;
-docs/query.md has their columns, functions and examples. Ids are written 0x7f0012345678.
+.tables, .schema [TABLE] and describe TABLE tell of them, and docs/query.md has functions and examples.
+Ids are written 0x7f0012345678. Two dumps are named before and after, more are dump1, dump2, ...
 
   heapdiff query a.hprof \"select class, objects from classes order by objects desc limit 10\"
   heapdiff query a.hprof \"select id, length from objects where class = 'byte[]' and length > 1e6\"
-  heapdiff query a.hprof \"select * from refs where target_id = 0x7f0012345678\" -o refs.csv";
+  heapdiff query a.hprof \"select * from refs where target_id = 0x7f0012345678\" -o refs.csv
+  heapdiff query a.hprof b.hprof \"select class from after.classes except select class from before.classes\"";
 
 #[derive(Debug, Args)]
-#[command(after_help = QUERY_HELP)]
+#[command(
+    after_help = QUERY_HELP,
+    override_usage = "heapdiff query [OPTIONS] <DUMP>... <SQL>"
+)]
 pub(super) struct QueryArgs {
-    /// A heap dump (HPROF), gzipped or not
-    #[arg(value_parser = input())]
-    dump: PathBuf,
-    /// One SELECT, in SQLite's SQL
-    sql: String,
+    /// One heap dump (HPROF), gzipped or not, or several; then one SELECT, in SQLite's SQL, or - for standard input
+    #[arg(value_name = "DUMP... SQL", required_unless_present = "named")]
+    inputs: Vec<OsString>,
+    /// Read the SELECT from a file
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// A dump with the name that the SELECT has for it; may be repeated
+    #[arg(long = "as", value_name = "NAME=DUMP", value_parser = named)]
+    named: Vec<(String, PathBuf)>,
     /// Rows that are given [default: 100 in text, 10000 in JSON, all in CSV and Parquet]
     #[arg(long, value_name = "N")]
     max_rows: Option<u64>,
@@ -38,14 +52,17 @@ pub(super) struct QueryArgs {
 
 impl QueryArgs {
     pub(super) fn task(self) -> Result<(Setup, Task)> {
-        let setup = self.common.setup(std::slice::from_ref(&self.dump))?;
+        let (paths, source) = split(self.inputs, self.file, !self.named.is_empty())?;
+        let (dumps, names) = named_dumps(paths, self.named)?;
+        let setup = self.common.setup(&dumps)?;
         let format = setup.output.format;
         if format == Format::Parquet && setup.output.file.is_none() {
             let message = "Parquet is written to a file";
             return Err(Failure::usage(message).with_hint("name it with -o FILE.parquet"));
         }
+        let sql = source.read()?;
         // A mistake in the statement is told before the dump is read, which may take a while.
-        heapdiff_query::check(&self.sql).map_err(|e| Failure::query(&self.dump, e))?;
+        heapdiff_query::check_over(&names, &sql).map_err(|e| Failure::query(&dumps[0], e))?;
         let top = setup.top.map(|top| top as u64);
         let rows = self.max_rows.or(top).or(match format {
             Format::Text => Some(ROWS[0]),
@@ -57,11 +74,112 @@ impl QueryArgs {
             memory: setup.analysis.max_memory,
         };
         let task = Task::Query {
-            dump: self.dump,
-            sql: self.sql,
+            dumps,
+            names,
+            sql,
             limits,
         };
         Ok((setup, task))
+    }
+}
+
+/// Where a statement comes from.
+enum Source {
+    Argument(String),
+    File(PathBuf),
+    StandardInput,
+}
+
+impl Source {
+    fn read(self) -> Result<String> {
+        let (name, text) = match self {
+            Self::Argument(sql) => return Ok(sql),
+            Self::File(path) => {
+                let name = path.display().to_string();
+                (name, File::open(&path).and_then(bounded))
+            }
+            Self::StandardInput => ("standard input".to_owned(), bounded(io::stdin().lock())),
+        };
+        let text = text.map_err(|e| {
+            Failure::usage(format!("cannot read the query from {name}: {}", plain(&e)))
+        })?;
+        if text.len() > LONGEST {
+            let message = format!("the query from {name} has more than {LONGEST} bytes");
+            return Err(Failure::usage(message));
+        }
+        String::from_utf8(text)
+            .map_err(|_| Failure::usage(format!("the query from {name} is not UTF-8")))
+    }
+}
+
+/// Not more than is needed to see that it is too long.
+fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    from.take(LONGEST as u64 + 1).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The dumps among the arguments, and where the statement is: the last argument, unless it is in a file, or the last
+/// argument is a file itself and the statement comes from standard input.
+fn split(
+    inputs: Vec<OsString>,
+    file: Option<PathBuf>,
+    has_named: bool,
+) -> Result<(Vec<PathBuf>, Source)> {
+    let mut paths: Vec<PathBuf> = inputs.into_iter().map(PathBuf::from).collect();
+    if let Some(file) = file {
+        let source = match file.as_os_str() == "-" {
+            true => Source::StandardInput,
+            false => Source::File(file),
+        };
+        return Ok((paths, source));
+    }
+    let is_sql = |last: &PathBuf| (paths.len() > 1 || has_named) && !last.is_file();
+    if paths.last().is_some_and(|last| last.as_os_str() == "-") && (paths.len() > 1 || has_named) {
+        paths.pop();
+        return Ok((paths, Source::StandardInput));
+    }
+    if paths.last().is_some_and(is_sql)
+        && let Some(last) = paths.pop()
+    {
+        let sql = last.into_os_string().into_string();
+        let sql = sql.map_err(|_| Failure::usage("the query is not UTF-8"))?;
+        return Ok((paths, Source::Argument(sql)));
+    }
+    if io::stdin().is_terminal() {
+        let hint = "write it as the last argument, or name its file with -f FILE";
+        return Err(Failure::usage("there is no query").with_hint(hint));
+    }
+    Ok((paths, Source::StandardInput))
+}
+
+/// All dumps with their names; one alone has none unless it is given.
+fn named_dumps(
+    paths: Vec<PathBuf>,
+    named: Vec<(String, PathBuf)>,
+) -> Result<(Vec<PathBuf>, Vec<String>)> {
+    if paths.is_empty() && named.is_empty() {
+        return Err(Failure::usage("there is no dump to query"));
+    }
+    let mut names: Vec<String> = match (paths.len(), named.len()) {
+        (1, 0) => Vec::new(),
+        (2, 0) => ["before", "after"].map(str::to_owned).to_vec(),
+        (n, _) => (1..=n).map(|n| format!("dump{n}")).collect(),
+    };
+    let mut dumps = paths;
+    for (name, dump) in named {
+        names.push(name);
+        dumps.push(dump);
+    }
+    Ok((dumps, names))
+}
+
+fn named(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, dump)) if !name.is_empty() && !dump.is_empty() => {
+            Ok((name.to_owned(), PathBuf::from(dump)))
+        }
+        _ => Err(format!("`{text}` is not NAME=DUMP")),
     }
 }
 

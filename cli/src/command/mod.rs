@@ -90,8 +90,14 @@ fn one(job: &Job) -> Result<Report> {
         Task::Waste { dumps } => waste::run(setup, dumps).map(|r| Report::Waste(Box::new(r))),
         Task::Trace { trace, job } => trace::run(setup, trace, job),
         Task::Threads { dump } => threads::run(setup, dump).map(Report::Threads),
-        Task::Query { dump, sql, limits } => {
-            query::run(setup, dump, sql, *limits).map(|r| Report::Query(Box::new(r)))
+        Task::Query {
+            dumps,
+            names,
+            sql,
+            limits,
+        } => {
+            let report = query::run(setup, dumps, names, sql, *limits)?;
+            Ok(Report::Query(Box::new(report)))
         }
         Task::Export { dump, job } => export::run(setup, dump, job).map(Report::Export),
     }

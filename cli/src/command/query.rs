@@ -1,29 +1,29 @@
 //! `heapdiff query`: SQL over a dump.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use heapdiff_query::{Heap, Limits, Outcome, Sink};
-use heapdiff_report::QueryReport;
+use heapdiff_query::{Dumps, Heap, Limits, Outcome, Sink};
 use heapdiff_report::rows::{RowError, RowSource};
+use heapdiff_report::{QueriedDump, QueryReport};
 use hprof::Progress;
 
 use super::{dump_info, open};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::job::Setup;
 
 /// A query that runs when its rows are written.
 #[derive(Debug)]
 struct Query {
-    heap: Arc<Heap>,
+    dumps: Dumps,
     sql: String,
     limits: Limits,
 }
 
 impl RowSource for Query {
     fn write_to(&self, sink: &mut dyn Sink) -> Result<Outcome, RowError> {
-        Ok(heapdiff_query::run(
-            &self.heap,
+        Ok(heapdiff_query::run_over(
+            &self.dumps,
             &self.sql,
             self.limits,
             sink,
@@ -31,18 +31,47 @@ impl RowSource for Query {
     }
 }
 
-/// Reads the dump. The query runs when its rows are written, so that none has to be kept.
-pub(crate) fn run(setup: &Setup, dump: &Path, sql: &str, limits: Limits) -> Result<QueryReport> {
-    let (opened, meter) = open(setup, dump)?;
-    meter.phase("preparing the query", 0);
-    let heap = Heap::new(Arc::clone(&opened.snapshot));
+/// Reads the dumps. The query runs when its rows are written, so that none has to be kept.
+pub(crate) fn run(
+    setup: &Setup,
+    paths: &[PathBuf],
+    names: &[String],
+    sql: &str,
+    limits: Limits,
+) -> Result<QueryReport> {
+    // All dumps are at hand at once, and share what they may have.
+    let mut setup = setup.clone();
+    let parts = paths.len().max(1) as u64;
+    setup.analysis.max_memory = setup.analysis.max_memory.map(|memory| memory / parts);
+    let mut heaps = Vec::with_capacity(paths.len());
+    for path in paths {
+        let (opened, meter) = open(&setup, path)?;
+        meter.phase("preparing the query", 0);
+        heaps.push(Arc::new(Heap::new(Arc::clone(&opened.snapshot))));
+    }
+    let Some(first) = heaps.first().cloned() else {
+        return Err(Failure::usage("there is no dump to query"));
+    };
+    let info = |heap: &Heap| dump_info::of(heap.snapshot(), heap.own());
+    let queried = |(name, heap): (&String, &Arc<Heap>)| QueriedDump {
+        name: name.clone(),
+        snapshot: info(heap),
+    };
+    let dumps = names.iter().zip(&heaps).map(queried).collect();
+    let snapshot = info(&first);
+    let over = match names.is_empty() {
+        true => Dumps::one(first),
+        false => Dumps::named(names.iter().cloned().zip(heaps).collect())
+            .map_err(|e| Failure::query(&paths[0], e))?,
+    };
     Ok(QueryReport {
         schema: QueryReport::SCHEMA,
-        snapshot: dump_info::of(heap.snapshot(), heap.own()),
+        snapshot,
+        dumps,
         sql: sql.to_owned(),
         max_rows: limits.rows,
         rows: Box::new(Query {
-            heap: Arc::new(heap),
+            dumps: over,
             sql: sql.to_owned(),
             limits,
         }),

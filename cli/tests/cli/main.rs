@@ -11,6 +11,7 @@ mod links;
 #[cfg(target_os = "linux")]
 mod memory;
 mod output;
+mod queries;
 mod schema;
 mod support;
 mod tables;

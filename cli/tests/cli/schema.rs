@@ -67,6 +67,9 @@ fn query_holds() {
         "query",
         &["query", "cut.hprof", "select * from strings where 0"],
     );
+    let both = "select count(*) from after.objects, before.threads";
+    hold("query", &["query", BEFORE, "testdata/after.hprof.gz", both]);
+    hold("query", &["query", BEFORE, ".tables"]);
 }
 
 #[test]

@@ -22,6 +22,38 @@ pub enum Error {
     /// It would do something else than read.
     #[error("only SELECT is allowed: a dump is read, never written")]
     Denied,
+    /// It is a command that is none.
+    #[error(
+        "there is no command `{command}`; there are .tables, .schema [TABLE] and describe TABLE"
+    )]
+    Command {
+        /// What was written.
+        command: String,
+    },
+    /// A command names a table that there is not.
+    #[error("there is no table `{name}`; the tables are {tables}")]
+    Table {
+        /// What was written.
+        name: String,
+        /// Those that there are.
+        tables: String,
+    },
+    /// A dump cannot have this name.
+    #[error("a dump cannot be named `{name}`: {reason}")]
+    Name {
+        /// The name.
+        name: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// Too many dumps.
+    #[error("a query is over {most} dumps at most, and there are {dumps}")]
+    TooManyDumps {
+        /// How many there are.
+        dumps: usize,
+        /// How many there can be.
+        most: usize,
+    },
     /// Several statements, or none.
     #[error("a query is one statement, and there are {0}")]
     Count(&'static str),

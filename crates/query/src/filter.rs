@@ -12,6 +12,8 @@ use crate::value::Scalar;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Op {
     Eq,
+    /// Equal to one of several.
+    In,
     Gt,
     Ge,
     Lt,
@@ -23,8 +25,9 @@ pub(crate) enum Op {
 
 impl Op {
     /// Each with the character that stands for it between planning and running.
-    const ALL: [(Self, char); 8] = [
+    const ALL: [(Self, char); 9] = [
         (Self::Eq, '='),
+        (Self::In, 'i'),
         (Self::Gt, '>'),
         (Self::Ge, 'g'),
         (Self::Lt, '<'),
@@ -52,7 +55,15 @@ impl Op {
 
     /// Whether it compares names.
     pub(crate) const fn is_of_names(self) -> bool {
-        matches!(self, Self::Eq | Self::Like | Self::Glob | Self::Regexp)
+        matches!(
+            self,
+            Self::Eq | Self::In | Self::Like | Self::Glob | Self::Regexp
+        )
+    }
+
+    /// Whether it compares ids.
+    pub(crate) const fn is_of_ids(self) -> bool {
+        matches!(self, Self::Eq | Self::In)
     }
 }
 
@@ -108,8 +119,12 @@ pub(crate) struct ClassSet(Vec<bool>);
 impl ClassSet {
     /// The classes whose name is as a comparison says; `None` where that cannot be told.
     pub(crate) fn of_names(heap: &Heap, op: Op, value: &Scalar) -> Option<Self> {
-        let Scalar::Text(text) = value else {
-            return None;
+        let text = match value {
+            Scalar::Text(text) => text,
+            Scalar::List(list) => {
+                return Self::of_any(heap, list, |v| Self::of_names(heap, Op::Eq, v));
+            }
+            _ => return None,
         };
         let classes = heap.snapshot().classes();
         let matches: Box<dyn Fn(&str) -> bool> = match op {
@@ -126,12 +141,25 @@ impl ClassSet {
 
     /// The class with this id.
     pub(crate) fn of_id(heap: &Heap, value: &Scalar) -> Option<Self> {
-        let Scalar::Int(id) = *value else {
-            return None;
+        let id = match *value {
+            Scalar::Int(id) => id,
+            Scalar::List(ref list) => return Self::of_any(heap, list, |v| Self::of_id(heap, v)),
+            _ => return None,
         };
         let classes = heap.snapshot().classes();
         let id = id.cast_unsigned();
         Some(Self(classes.iter().map(|(_, c)| c.id.0 == id).collect()))
+    }
+
+    /// The classes that any of the values stands for; `None` where one may stand for all.
+    fn of_any(heap: &Heap, list: &[Scalar], set: impl Fn(&Scalar) -> Option<Self>) -> Option<Self> {
+        let mut any = Self(vec![false; heap.snapshot().classes().len()]);
+        for value in list.iter().filter(|v| **v != Scalar::Null) {
+            for (own, other) in any.0.iter_mut().zip(set(value)?.0) {
+                *own |= other;
+            }
+        }
+        Some(any)
     }
 
     pub(crate) fn intersect(into: &mut Option<Self>, other: Option<Self>) {

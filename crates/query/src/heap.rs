@@ -118,6 +118,14 @@ impl Heap {
         })
     }
 
+    /// The objects of each class and their bytes; perhaps nothing of what is reachable or retained.
+    pub(crate) fn sums(&self) -> &[ClassTotal] {
+        match self.own.is_empty() && self.totals.get().is_none() {
+            true => self.counts(),
+            false => self.totals(),
+        }
+    }
+
     /// About how many instances each class has; the agent's objects count, too.
     pub(crate) fn counts(&self) -> &[ClassTotal] {
         self.counts.get_or_init(|| self.snapshot.totals())

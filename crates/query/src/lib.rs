@@ -8,19 +8,24 @@
 //! SQLite sorts, which goes to temporary files.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod describe;
+mod dumps;
 mod error;
 mod export;
 mod filter;
+mod functions;
 mod heap;
 mod schema;
 mod sql;
+mod sums;
 mod table;
 mod value;
 mod vtab;
 
+pub use dumps::{Dumps, check_names};
 pub use error::{Error, Result};
 pub use export::{Export, rows_of};
 pub use heap::Heap;
 pub use heapdiff_tables::{Outcome, ResultColumn, Sink};
 pub use schema::Table;
-pub use sql::{Limits, check, run};
+pub use sql::{Limits, check, check_over, run, run_over};

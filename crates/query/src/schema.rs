@@ -29,112 +29,177 @@ pub enum Table {
 
 use Kind::{Bool, Id, Int, Text};
 
-type Columns = &'static [(&'static str, Kind)];
+/// Columns: name, type, and what is in it.
+pub(crate) type Columns = &'static [(&'static str, Kind, &'static str)];
 
 pub(crate) const OBJECTS: Columns = &[
-    ("id", Id),
-    ("class", Text),
-    ("class_id", Id),
-    ("shallow_bytes", Int),
-    ("retained_bytes", Int),
-    ("retained_objects", Int),
-    ("length", Int),
-    ("reachable", Bool),
-    ("root", Text),
-    ("dominator_id", Id),
+    ("id", Id, "the object's id in the dump"),
+    ("class", Text, "the name of its class"),
+    ("class_id", Id, "the id of the class object"),
+    ("shallow_bytes", Int, "its own size"),
+    (
+        "retained_bytes",
+        Int,
+        "what would be free if it were; null when it is unreachable",
+    ),
+    (
+        "retained_objects",
+        Int,
+        "how many objects would be free if it were",
+    ),
+    ("length", Int, "an array's length"),
+    ("reachable", Bool, "whether a GC root reaches it"),
+    ("root", Text, "the kind of GC root that holds it directly"),
+    (
+        "dominator_id",
+        Id,
+        "the object that dominates it immediately",
+    ),
 ];
 
 pub(crate) const CLASSES: Columns = &[
-    ("id", Id),
-    ("class", Text),
-    ("superclass", Text),
-    ("superclass_id", Id),
-    ("loader", Text),
-    ("loader_id", Id),
-    ("is_array", Bool),
-    ("objects", Int),
-    ("shallow_bytes", Int),
-    ("reachable_objects", Int),
-    ("reachable_bytes", Int),
-    ("retained_bytes", Int),
+    ("id", Id, "the class object's id"),
+    ("class", Text, "its name"),
+    ("superclass", Text, "what it extends"),
+    ("superclass_id", Id, "the id of what it extends"),
+    (
+        "loader",
+        Text,
+        "the class of its class loader; null for the boot loader",
+    ),
+    ("loader_id", Id, "the class loader's id"),
+    ("is_array", Bool, "whether it is a class of arrays"),
+    ("objects", Int, "its instances"),
+    ("shallow_bytes", Int, "the bytes of its instances"),
+    ("reachable_objects", Int, "its reachable instances"),
+    (
+        "reachable_bytes",
+        Int,
+        "the bytes of its reachable instances",
+    ),
+    (
+        "retained_bytes",
+        Int,
+        "what its instances retain, nothing counted twice",
+    ),
 ];
 
 pub(crate) const REFS: Columns = &[
-    ("source_id", Id),
-    ("source_class", Text),
-    ("kind", Text),
-    ("via", Text),
-    ("position", Int),
-    ("strength", Text),
-    ("target_id", Id),
-    ("target_class", Text),
+    ("source_id", Id, "the object that refers"),
+    ("source_class", Text, "its class"),
+    (
+        "kind",
+        Text,
+        "field, static, element, local, superclass, loader, loads or class part",
+    ),
+    ("via", Text, "the field with the class that declares it"),
+    (
+        "position",
+        Int,
+        "an element's index, or a local variable's frame",
+    ),
+    ("strength", Text, "strong, soft, weak, phantom or final"),
+    ("target_id", Id, "what is referred to"),
+    (
+        "target_class",
+        Text,
+        "its class; null where the dump has no such object",
+    ),
 ];
 
 pub(crate) const ROOTS: Columns = &[
-    ("id", Id),
-    ("class", Text),
-    ("kind", Text),
-    ("thread_serial", Int),
-    ("depth", Int),
-    ("retained_bytes", Int),
+    ("id", Id, "the object"),
+    ("class", Text, "its class"),
+    ("kind", Text, "the kind of GC root"),
+    ("thread_serial", Int, "the thread whose root it is"),
+    ("depth", Int, "the frame's place from the top"),
+    ("retained_bytes", Int, "what the object retains"),
 ];
 
 pub(crate) const STRINGS: Columns = &[
-    ("id", Id),
-    ("value", Text),
-    ("length", Int),
-    ("shallow_bytes", Int),
-    ("retained_bytes", Int),
+    ("id", Id, "the string's id"),
+    ("value", Text, "its text, of long ones the beginning"),
+    ("length", Int, "what length() gives"),
+    ("shallow_bytes", Int, "its own size"),
+    ("retained_bytes", Int, "what would be free if it were"),
 ];
 
 pub(crate) const THREADS: Columns = &[
-    ("id", Id),
-    ("name", Text),
-    ("class", Text),
-    ("thread_serial", Int),
-    ("is_daemon", Bool),
-    ("is_virtual", Bool),
-    ("frames", Int),
-    ("retained_bytes", Int),
+    ("id", Id, "the thread object"),
+    ("name", Text, "its name"),
+    ("class", Text, "its class"),
+    ("thread_serial", Int, "its number in the dump"),
+    ("is_daemon", Bool, "whether it is a daemon"),
+    ("is_virtual", Bool, "whether it is virtual"),
+    ("frames", Int, "how many frames it has"),
+    (
+        "retained_bytes",
+        Int,
+        "what it retains, with what its local variables hold",
+    ),
 ];
 
 pub(crate) const FRAMES: Columns = &[
-    ("thread_id", Id),
-    ("thread", Text),
-    ("thread_serial", Int),
-    ("depth", Int),
-    ("class", Text),
-    ("method", Text),
-    ("file", Text),
-    ("line", Int),
-    ("locals", Int),
+    ("thread_id", Id, "the thread object"),
+    ("thread", Text, "the thread's name"),
+    ("thread_serial", Int, "the thread's number in the dump"),
+    ("depth", Int, "the frame's place from the top, from 0"),
+    ("class", Text, "the class of the method"),
+    ("method", Text, "the method"),
+    ("file", Text, "the source file"),
+    ("line", Int, "the line"),
+    ("locals", Int, "how many objects its local variables hold"),
 ];
 
 pub(crate) const SAMPLES: Columns = &[
-    ("uid", Int),
-    ("id", Id),
-    ("class", Text),
-    ("bytes", Int),
-    ("thread", Text),
-    ("allocated_ms", Int),
-    ("collected_ms", Int),
-    ("recent", Bool),
-    ("chosen", Bool),
-    ("is_definition", Bool),
-    ("frame", Text),
-    ("stack", Text),
+    ("uid", Int, "the sample's number"),
+    ("id", Id, "the object; null where it was collected"),
+    ("class", Text, "what was allocated"),
+    ("bytes", Int, "the object's own size"),
+    ("thread", Text, "the thread that allocated it"),
+    ("allocated_ms", Int, "milliseconds since the agent's start"),
+    (
+        "collected_ms",
+        Int,
+        "when it was found to be collected; null while it is alive",
+    ),
+    (
+        "recent",
+        Bool,
+        "whether it is of the last that were collected",
+    ),
+    (
+        "chosen",
+        Bool,
+        "whether it is of the uniform choice of those collected",
+    ),
+    (
+        "is_definition",
+        Bool,
+        "whether it is a class that was defined",
+    ),
+    ("frame", Text, "the innermost frame"),
+    ("stack", Text, "all frames, the innermost first"),
 ];
 
-pub(crate) const ALLOCATED: Columns = &[("class", Text), ("objects", Int), ("bytes", Int)];
+pub(crate) const ALLOCATED: Columns = &[
+    ("class", Text, "what was allocated"),
+    ("objects", Int, "how many"),
+    ("bytes", Int, "their bytes"),
+];
 
 pub(crate) const COUNTED_SITES: Columns = &[
-    ("class", Text),
-    ("method", Text),
-    ("line", Int),
-    ("allocated", Text),
-    ("objects", Int),
-    ("bytes", Int),
-    ("counted_until_ms", Int),
+    ("class", Text, "the class of the code"),
+    ("method", Text, "the method"),
+    ("line", Int, "the line"),
+    ("allocated", Text, "the class of what is allocated"),
+    ("objects", Int, "executed allocations"),
+    ("bytes", Int, "their bytes"),
+    (
+        "counted_until_ms",
+        Int,
+        "milliseconds since 1970 until which all is counted",
+    ),
 ];
 
 impl Table {
@@ -176,7 +241,23 @@ impl Table {
         all.find(|table| table.name() == name)
     }
 
-    const fn definition(self) -> Columns {
+    /// What its rows are.
+    pub(crate) const fn description(self) -> &'static str {
+        match self {
+            Self::Objects => "every object",
+            Self::Classes => "every class with its histogram",
+            Self::Refs => "every reference from one object to another",
+            Self::Roots => "the GC roots",
+            Self::Strings => "every java.lang.String with its text",
+            Self::Threads => "the threads",
+            Self::Frames => "the frames of the threads' stacks",
+            Self::Samples => "what the agent sampled, one by one",
+            Self::Allocated => "what was allocated of each class, as the agent counts it",
+            Self::CountedSites => "what was allocated at each line of code, as the agent counts it",
+        }
+    }
+
+    pub(crate) const fn definition(self) -> Columns {
         match self {
             Self::Objects => OBJECTS,
             Self::Classes => CLASSES,
@@ -196,7 +277,7 @@ impl Table {
     pub fn columns(self) -> Vec<Column> {
         let columns = self.definition().iter();
         columns
-            .map(|&(name, kind)| Column::new(name, kind))
+            .map(|&(name, kind, _)| Column::new(name, kind))
             .collect()
     }
 
@@ -207,12 +288,17 @@ impl Table {
 
     /// The statement that declares the table to SQLite.
     pub(crate) fn declaration(self, name: &str) -> String {
+        format!("CREATE TABLE {name}({})", self.declared_columns())
+    }
+
+    /// Its columns as SQL declares them.
+    pub(crate) fn declared_columns(self) -> String {
         let columns: Vec<String> = self
             .definition()
             .iter()
-            .map(|(name, kind)| format!("{name} {}", declared(*kind)))
+            .map(|(name, kind, _)| format!("{name} {}", declared(*kind)))
             .collect();
-        format!("CREATE TABLE {name}({})", columns.join(", "))
+        columns.join(", ")
     }
 }
 

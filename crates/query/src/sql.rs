@@ -3,24 +3,22 @@
 use std::sync::Arc;
 
 use heapdiff_tables::{Cell, Kind, Outcome, ResultColumn, Sink};
-use hprof::{ObjectId, Value as FieldValue};
-use regex::Regex;
 use rusqlite::config::DbConfig;
-use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
-use rusqlite::types::{Value as SqlValue, ValueRef};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Statement};
 
+use crate::describe;
+use crate::dumps::{Dumps, MAIN, check_names};
 use crate::error::{Error, Result};
+use crate::functions;
 use crate::heap::Heap;
 use crate::schema::{Table, of_declared};
-use crate::vtab;
+use crate::{sums, vtab};
 
 /// The most bytes of a text or row that a query makes.
 const LENGTH: i32 = 64 << 20;
-/// The most characters of a string that `text()` gives.
-const CHARS: usize = 1 << 16;
 
 /// The limits of a query.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,13 +30,28 @@ pub struct Limits {
     pub memory: Option<u64>,
 }
 
-/// Looks at a statement without a dump, so that mistakes are told before one is read.
+/// Looks at a statement over one dump, before it is read, so that mistakes are told at once.
 ///
 /// # Errors
 /// When it is not a single SELECT over the known tables and columns.
 pub fn check(sql: &str) -> Result<Vec<ResultColumn>> {
-    let connection = connect(None, Limits::default())?;
-    Ok(columns_of(&prepare(&connection, sql, Limits::default())?))
+    check_over(&[], sql)
+}
+
+/// Looks at a statement over dumps with these names, before they are read.
+///
+/// # Errors
+/// As [`check`], and when a dump cannot have its name.
+pub fn check_over(names: &[String], sql: &str) -> Result<Vec<ResultColumn>> {
+    check_names(names)?;
+    let connection = connect(names, None, Limits::default())?;
+    let sql = describe::statement(sql, names)?;
+    Ok(columns_of(&prepare(
+        &connection,
+        &sql,
+        Limits::default(),
+        names,
+    )?))
 }
 
 /// Runs a statement over a dump. Rows come as they are found: with `ORDER BY` after all are.
@@ -46,10 +59,25 @@ pub fn check(sql: &str) -> Result<Vec<ResultColumn>> {
 /// # Errors
 /// As [`check`], and when it fails while it runs.
 pub fn run(heap: &Arc<Heap>, sql: &str, limits: Limits, sink: &mut dyn Sink) -> Result<Outcome> {
-    let connection = connect(Some(heap), limits)?;
+    run_over(&Dumps::one(heap.clone()), sql, limits, sink)
+}
+
+/// Runs a statement over dumps.
+///
+/// # Errors
+/// As [`check_over`], and when it fails while it runs.
+pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -> Result<Outcome> {
+    let connection = connect(dumps.names(), Some(dumps), limits)?;
+    let sql = &*describe::statement(sql, dumps.names())?;
     let failed = |e| of_sqlite(e, sql, limits);
-    let mut statement = prepare(&connection, sql, limits)?;
+    let mut statement = prepare(&connection, sql, limits, dumps.names())?;
     let columns = columns_of(&statement);
+    // The same rows, summed up faster.
+    if let Some(faster) = sums::from_classes(sql)
+        && dumps.all_have_class_objects()
+    {
+        statement = prepare(&connection, &faster, limits, dumps.names())?;
+    }
     sink.columns(&columns)?;
     let mut rows = statement.query([]).map_err(failed)?;
     let mut count = 0;
@@ -99,20 +127,31 @@ fn columns_of(statement: &Statement<'_>) -> Vec<ResultColumn> {
         .collect()
 }
 
-/// A connection to an empty database, with the tables and functions of a dump; without a dump the tables are empty.
-fn connect(heap: Option<&Arc<Heap>>, limits: Limits) -> Result<Connection> {
+/// A connection to empty databases, one for each dump, with the tables and functions of dumps; without dumps the
+/// tables are empty.
+fn connect(names: &[String], dumps: Option<&Dumps>, limits: Limits) -> Result<Connection> {
     let failed = |e| of_sqlite(e, "", limits);
     let mut connection = Connection::open_in_memory().map_err(failed)?;
-    match heap {
-        Some(heap) => vtab::register(&connection, heap).map_err(failed)?,
-        None => {
-            for table in Table::ALL {
-                let declaration = table.declaration(table.name());
-                connection.execute(&declaration, []).map_err(failed)?;
-            }
+    for name in names {
+        // A name is one word: `check_names`.
+        let attach = format!("ATTACH ':memory:' AS {name}");
+        connection.execute(&attach, []).map_err(failed)?;
+    }
+    let schemas = match names.is_empty() {
+        true => vec![MAIN],
+        false => names.iter().map(String::as_str).collect(),
+    };
+    for (at, schema) in schemas.into_iter().enumerate() {
+        if let Some(heap) = dumps.and_then(|dumps| dumps.heap(at)) {
+            vtab::create(&connection, schema, heap).map_err(failed)?;
+            continue;
+        }
+        for table in Table::ALL {
+            let declaration = table.declaration(&format!("{schema}.{}", table.name()));
+            connection.execute(&declaration, []).map_err(failed)?;
         }
     }
-    add_functions(&connection, heap).map_err(failed)?;
+    functions::add(&connection, dumps).map_err(failed)?;
     if let Some(memory) = limits.memory {
         let memory = i64::try_from(memory).unwrap_or(i64::MAX);
         let set = connection.query_row(&format!("PRAGMA hard_heap_limit={memory}"), [], |_| Ok(()));
@@ -147,10 +186,26 @@ fn protect(connection: &mut Connection) -> rusqlite::Result<()> {
     }))
 }
 
-fn prepare<'c>(connection: &'c Connection, sql: &str, limits: Limits) -> Result<Statement<'c>> {
-    let statement = connection
-        .prepare(sql)
-        .map_err(|e| of_sqlite(e, sql, limits))?;
+fn prepare<'c>(
+    connection: &'c Connection,
+    sql: &str,
+    limits: Limits,
+    names: &[String],
+) -> Result<Statement<'c>> {
+    let statement = connection.prepare(sql).map_err(|e| {
+        let mut error = of_sqlite(e, sql, limits);
+        if let Error::Sql {
+            message,
+            hint: Some(hint),
+            ..
+        } = &mut error
+            && message.starts_with("no such table")
+            && !names.is_empty()
+        {
+            hint.push_str(&format!("; dumps: {}", names.join(", ")));
+        }
+        error
+    })?;
     if statement.column_count() == 0 {
         return Err(Error::Count("none"));
     }
@@ -158,94 +213,6 @@ fn prepare<'c>(connection: &'c Connection, sql: &str, limits: Limits) -> Result<
         return Err(Error::Denied);
     }
     Ok(statement)
-}
-
-/// Registers `regexp`, which SQLite leaves to programs, and functions that look into objects.
-fn add_functions(connection: &Connection, heap: Option<&Arc<Heap>>) -> rusqlite::Result<()> {
-    let flags = FunctionFlags::SQLITE_UTF8
-        | FunctionFlags::SQLITE_DETERMINISTIC
-        | FunctionFlags::SQLITE_INNOCUOUS;
-    connection.create_scalar_function("regexp", 2, flags, |context| {
-        let compile = |value: ValueRef<'_>| -> Result<Regex, Failure> {
-            let pattern = value
-                .as_str()
-                .map_err(|_| "REGEXP wants a text".to_owned())?;
-            Ok(Regex::new(pattern).map_err(|e| e.to_string())?)
-        };
-        let regex = context.get_or_create_aux(0, compile)?;
-        Ok(match context.get_raw(1) {
-            ValueRef::Text(text) => {
-                Some(std::str::from_utf8(text).is_ok_and(|text| regex.is_match(text)))
-            }
-            _ => None,
-        })
-    })?;
-    connection.create_scalar_function("hex_id", 1, flags, |context| {
-        Ok(match context.get_raw(0) {
-            ValueRef::Integer(id) => Some(ObjectId(id.cast_unsigned()).to_string()),
-            _ => None,
-        })
-    })?;
-    let own = heap.cloned();
-    connection.create_scalar_function("field", 2, flags, move |context| {
-        Ok(own
-            .as_ref()
-            .map_or(SqlValue::Null, |heap| field(heap, context)))
-    })?;
-    let own = heap.cloned();
-    connection.create_scalar_function("text", 1, flags, move |context| {
-        let ValueRef::Integer(id) = context.get_raw(0) else {
-            return Ok(None);
-        };
-        Ok(own
-            .as_ref()
-            .and_then(|heap| text(heap, ObjectId(id.cast_unsigned()))))
-    })
-}
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-/// `field(id, 'name')`: the value of an object's field, the first of the name from its class upwards, or of a
-/// class object's static field.
-fn field(heap: &Heap, context: &Context<'_>) -> SqlValue {
-    let (ValueRef::Integer(id), ValueRef::Text(name)) = (context.get_raw(0), context.get_raw(1))
-    else {
-        return SqlValue::Null;
-    };
-    let (snapshot, id) = (heap.snapshot(), ObjectId(id.cast_unsigned()));
-    let Ok(name) = std::str::from_utf8(name) else {
-        return SqlValue::Null;
-    };
-    let Some(object) = snapshot.find(id) else {
-        return SqlValue::Null;
-    };
-    let value = match snapshot.represents(object) {
-        Some(class) => snapshot.static_value(class, name),
-        None => heap.place_of(object).and_then(|place| {
-            let record = snapshot.read_at(place)?;
-            let hprof::Content::Instance(fields) = record.content else {
-                return None;
-            };
-            fields.iter().find(|f| f.name == name)?.value
-        }),
-    };
-    match value {
-        None => SqlValue::Null,
-        Some(FieldValue::Object(id, _)) if id.is_null() => SqlValue::Null,
-        Some(FieldValue::Object(id, _)) => SqlValue::Integer(id.0.cast_signed()),
-        Some(FieldValue::Float(value)) => SqlValue::Real(value.into()),
-        Some(FieldValue::Double(value)) => SqlValue::Real(value),
-        Some(FieldValue::Char(unit)) => SqlValue::Text(String::from_utf16_lossy(&[unit])),
-        Some(FieldValue::Boolean(value)) => SqlValue::Integer(value.into()),
-        Some(other) => other.integer().map_or(SqlValue::Null, SqlValue::Integer),
-    }
-}
-
-/// `text(id)`: the text of a `java.lang.String`.
-fn text(heap: &Heap, id: ObjectId) -> Option<String> {
-    let snapshot = heap.snapshot();
-    let place = heap.place_of(snapshot.find(id)?)?;
-    snapshot.string_at(place, CHARS, &mut |array| heap.place_of(array))
 }
 
 /// SQLite's error in words for the person who wrote the statement.

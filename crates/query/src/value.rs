@@ -53,6 +53,8 @@ pub(crate) enum Scalar {
     Null,
     Int(i64),
     Text(String),
+    /// All that stands in an `IN`.
+    List(Vec<Scalar>),
     /// A fraction or bytes, with which no look-up is made.
     Other,
 }

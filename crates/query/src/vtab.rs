@@ -8,10 +8,11 @@ use std::ffi::{CStr, CString, c_int};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
 use rusqlite::vtab::{
-    Context, Filters, IndexConstraintOp, IndexInfo, Module, VTab, VTabConfig, VTabConnection,
-    VTabCursor, sqlite3_vtab, sqlite3_vtab_cursor,
+    Context, CreateVTab, Filters, IndexConstraintOp, IndexInfo, Module, VTab, VTabConfig,
+    VTabConnection, VTabCursor, VTabKind, sqlite3_vtab, sqlite3_vtab_cursor,
 };
 use rusqlite::{Connection, Error, Result};
 
@@ -24,24 +25,18 @@ use crate::value::{Scalar, Value};
 /// Set in the plan's number when rows come by class. The other bits say which columns are looked at.
 const BY_CLASS: c_int = 1 << 30;
 
-/// Makes a dump's tables known to a connection.
-pub(crate) fn register(connection: &Connection, heap: &Arc<Heap>) -> Result<()> {
-    const MODULE: &Module<'static, HeapTable> = &Module::eponymous_only_module();
+/// Makes a dump's tables in a schema of a connection.
+pub(crate) fn create(connection: &Connection, schema: &str, heap: &Arc<Heap>) -> Result<()> {
+    const MODULE: &Module<'static, HeapTable> = &Module::read_only_module();
+    let module = format!("dump_{schema}");
+    connection.create_module(&*module, MODULE, Some(heap.clone()))?;
     for table in Table::ALL {
-        let of = Of {
-            heap: heap.clone(),
-            table,
-        };
-        connection.create_module(table.name(), MODULE, Some(of))?;
+        let columns = table.declared_columns();
+        let name = table.name();
+        let create = format!("CREATE VIRTUAL TABLE {schema}.{name} USING {module}({columns})");
+        connection.execute(&create, [])?;
     }
     Ok(())
-}
-
-/// Which table of which dump.
-#[derive(Clone)]
-pub(crate) struct Of {
-    heap: Arc<Heap>,
-    table: Table,
 }
 
 /// A table of one connection.
@@ -49,34 +44,38 @@ pub(crate) struct Of {
 pub(crate) struct HeapTable {
     /// SQLite's own part, which it finds at the beginning.
     base: sqlite3_vtab,
-    of: Of,
+    heap: Arc<Heap>,
+    table: Table,
 }
 
 // SAFETY: the struct is `repr(C)` and its first field is `sqlite3_vtab`, which is all that is asked.
 unsafe impl<'vtab> VTab<'vtab> for HeapTable {
-    type Aux = Of;
+    type Aux = Arc<Heap>;
     type Cursor = HeapCursor<'vtab>;
 
     fn connect(
         db: &mut VTabConnection,
-        aux: Option<&Of>,
+        aux: Option<&Arc<Heap>>,
         _module: &[u8],
         _database: &[u8],
-        _table: &[u8],
+        table: &[u8],
         _args: &[&[u8]],
     ) -> Result<(Cow<'static, CStr>, Self)> {
-        let of = aux.ok_or_else(|| failed("a table without a dump"))?;
+        let heap = aux.ok_or_else(|| failed("a table without a dump"))?;
+        let name = std::str::from_utf8(table).unwrap_or_default();
+        let table = Table::by_name(name).ok_or_else(|| failed("an unknown table"))?;
         db.config(VTabConfig::Innocuous)?;
-        let declaration = CString::new(of.table.declaration("x")).map_err(failed)?;
+        let declaration = CString::new(table.declaration("x")).map_err(failed)?;
         let table = Self {
             base: sqlite3_vtab::default(),
-            of: of.clone(),
+            heap: heap.clone(),
+            table,
         };
         Ok((Cow::Owned(declaration), table))
     }
 
     fn best_index(&self, info: &mut IndexInfo) -> Result<bool> {
-        let Of { heap, table } = &self.of;
+        let (heap, table) = (&self.heap, &self.table);
         let class = table.column_names().position(|name| name == "class");
         let mut ask = Ask {
             used: info.col_used(),
@@ -86,7 +85,10 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
         let mut taken = Vec::new();
         let mut plan = String::new();
         for (at, constraint) in info.constraints().enumerate() {
-            let op = op_of(&constraint.operator());
+            let op = match op_of(&constraint.operator()) {
+                Some(Op::Eq) if info.is_in_constraint(at)? => Some(Op::In),
+                op => op,
+            };
             let column = usize::try_from(constraint.column()).ok();
             let (true, Some(op), Some(column)) = (constraint.is_usable(), op, column) else {
                 continue;
@@ -96,13 +98,20 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
             if !table::accepts(*table, column, op) || !exact {
                 continue;
             }
-            let value = info.rhs_value(at)?.map_or(Scalar::Other, scalar);
+            let value = match op {
+                Op::In => Scalar::Other,
+                _ => info.rhs_value(at)?.map_or(Scalar::Other, scalar),
+            };
             ask.constraints.push(Constraint { column, op, value });
-            taken.push(at);
+            taken.push((at, op == Op::In));
             plan.push_str(&format!("{column}{}", op.code()));
         }
-        for (argument, &at) in (1..).zip(&taken) {
+        for (argument, &(at, is_in)) in (1..).zip(&taken) {
             info.constraint_usage(at).set_argv_index(argument);
+            if is_in {
+                // All values at once, not a look for each.
+                info.set_in_constraint(at, true)?;
+            }
         }
         let (cost, rows) = table::cost(heap, *table, &ask);
         let mut number = (ask.used & 0x3fff_ffff) as c_int;
@@ -124,7 +133,8 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
     fn open(&'vtab mut self) -> Result<HeapCursor<'vtab>> {
         Ok(HeapCursor {
             base: sqlite3_vtab_cursor::default(),
-            of: self.of.clone(),
+            heap: self.heap.clone(),
+            table: self.table,
             cursor: None,
             row: 0,
             _table: PhantomData,
@@ -132,12 +142,17 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
     }
 }
 
+impl CreateVTab<'_> for HeapTable {
+    const KIND: VTabKind = VTabKind::Default;
+}
+
 /// A cursor over one of the tables.
 #[repr(C)]
 pub(crate) struct HeapCursor<'vtab> {
     /// SQLite's own part, which it finds at the beginning.
     base: sqlite3_vtab_cursor,
-    of: Of,
+    heap: Arc<Heap>,
+    table: Table,
     /// `None` before the first row is asked for and after the last.
     cursor: Option<Box<dyn Cursor>>,
     row: i64,
@@ -157,7 +172,13 @@ unsafe impl VTabCursor for HeapCursor<'_> {
             let Some(op) = Op::of_code(c) else {
                 return Err(failed("a plan that was not made here"));
             };
-            let value = args.get::<Compared>(constraints.len())?.0;
+            let value = match op {
+                Op::In => {
+                    let values = args.in_values(constraints.len())?;
+                    Scalar::List(values.map(|value| Ok(scalar(value))).collect()?)
+                }
+                _ => args.get::<Compared>(constraints.len())?.0,
+            };
             constraints.push(Constraint { column, op, value });
             column = 0;
         }
@@ -166,7 +187,7 @@ unsafe impl VTabCursor for HeapCursor<'_> {
             by_class: number & BY_CLASS != 0,
             constraints,
         };
-        let cursor = table::open(&self.of.heap, self.of.table, &ask).map_err(failed)?;
+        let cursor = table::open(&self.heap, self.table, &ask).map_err(failed)?;
         self.cursor = Some(cursor);
         self.row = 0;
         self.next()
@@ -199,7 +220,8 @@ unsafe impl VTabCursor for HeapCursor<'_> {
     }
 
     fn rowid(&self) -> Result<i64> {
-        Ok(self.row)
+        let known = self.cursor.as_ref().and_then(|cursor| cursor.rowid());
+        Ok(known.unwrap_or(self.row))
     }
 }
 

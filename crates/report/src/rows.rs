@@ -71,7 +71,9 @@ fn text(report: &QueryReport, style: Style, out: &mut dyn Write) -> Result<(), R
     impl Sink for TextRows {
         fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), TableError> {
             self.names = columns.iter().map(|c| c.name.clone()).collect();
-            self.texts = vec![false; columns.len()];
+            let is_text =
+                |c: &ResultColumn| matches!(c.kind, Some(Kind::Text | Kind::Id | Kind::Bool));
+            self.texts = columns.iter().map(is_text).collect();
             Ok(())
         }
         fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), TableError> {
@@ -355,6 +357,7 @@ mod tests {
             let report = QueryReport {
                 schema: QueryReport::SCHEMA,
                 snapshot: snapshot(),
+                dumps: Vec::new(),
                 sql: String::new(),
                 rows: Box::new(Rows { more }),
                 max_rows: Some(1),

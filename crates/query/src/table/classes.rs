@@ -26,7 +26,7 @@ const RETAINED: usize = place(CLASSES, "retained_bytes");
 
 pub(super) fn accepts(column: usize, op: Op) -> bool {
     match column {
-        ID => op == Op::Eq,
+        ID => op.is_of_ids(),
         CLASS => op.is_of_names(),
         _ => false,
     }
@@ -89,6 +89,7 @@ impl Cursor for Classes {
         let class = &classes[self.class];
         let superclass = class.superclass.map(|s| &classes[s]);
         let total = || &self.heap.totals()[self.class.index()];
+        let sum = || &self.heap.sums()[self.class.index()];
         match column {
             ID => Value::id(class.id.0),
             CLASS => Value::text(&class.name),
@@ -100,12 +101,16 @@ impl Cursor for Classes {
             }
             LOADER_ID => Value::id(class.loader.0),
             IS_ARRAY => Value::Bool(class.element.is_some()),
-            OBJECTS => Value::size(total().all.objects),
-            SHALLOW => Value::size(total().all.bytes),
+            OBJECTS => Value::size(sum().all.objects),
+            SHALLOW => Value::size(sum().all.bytes),
             REACHABLE_OBJECTS => Value::size(total().reachable.objects),
             REACHABLE_BYTES => Value::size(total().reachable.bytes),
             RETAINED => Value::size(total().retained_bytes),
             _ => Value::Null,
         }
+    }
+
+    fn rowid(&self) -> Option<i64> {
+        i64::try_from(self.class.index()).ok()
     }
 }

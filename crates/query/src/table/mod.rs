@@ -12,11 +12,16 @@ mod threads;
 
 use std::sync::Arc;
 
+use hprof::ObjectId;
+
 use crate::error::Result;
 use crate::filter::{Constraint, Op};
 use crate::heap::Heap;
-use crate::schema::Table;
+use crate::schema::{Columns, Table};
 use crate::value::{Scalar, Value};
+
+/// About how many values an `IN` has; how many there are is not known while it is planned.
+const LISTED: u64 = 25;
 
 /// What is asked of a table.
 #[derive(Clone, Debug)]
@@ -41,11 +46,22 @@ impl Ask {
         self.used >> column & 1 != 0
     }
 
-    /// What a column must be equal to.
-    pub(crate) fn equal(&self, column: usize) -> Option<&Scalar> {
+    /// The ids that a column must be one of; `None` where it can be others.
+    pub(crate) fn ids(&self, column: usize) -> Option<Vec<ObjectId>> {
+        let of_column = self.constraints.iter().filter(|c| c.column == column);
+        let mut lists = of_column.filter_map(|c| match (c.op, &c.value) {
+            (Op::Eq, &Scalar::Int(id)) => Some(vec![ObjectId(id.cast_unsigned())]),
+            (Op::In, Scalar::List(list)) => ids(list),
+            _ => None,
+        });
+        lists.next()
+    }
+
+    /// Whether a column's ids are looked up, as far as is known while it is planned.
+    pub(crate) fn looks_up(&self, column: usize) -> Option<Op> {
         let mut of_column = self.constraints.iter();
-        let found = of_column.find(|c| c.column == column && c.op == Op::Eq);
-        found.map(|c| &c.value)
+        let found = of_column.find(|c| c.column == column && c.op.is_of_ids());
+        found.map(|c| c.op)
     }
 
     /// Whether nothing can be equal: a column that never is null is compared with null.
@@ -54,12 +70,31 @@ impl Ask {
     }
 }
 
+/// The whole numbers of a list; `None` where something else in it may be equal to one.
+fn ids(list: &[Scalar]) -> Option<Vec<ObjectId>> {
+    let mut ids = Vec::with_capacity(list.len());
+    for value in list {
+        match *value {
+            Scalar::Int(id) => ids.push(ObjectId(id.cast_unsigned())),
+            // No id is null or a text.
+            Scalar::Null | Scalar::Text(_) => {}
+            Scalar::List(_) | Scalar::Other => return None,
+        }
+    }
+    Some(ids)
+}
+
 /// Rows, one after the other.
 pub(crate) trait Cursor {
     /// Goes to the next row, from before the first; `false` after the last.
     fn advance(&mut self) -> Result<bool>;
     /// A cell of the row.
     fn cell(&self, column: usize) -> Value<'_>;
+    /// The row's number, the same whatever is asked, where rows can be left out: SQLite tells by it that two terms
+    /// of an `OR` found one row. `None` where all rows come always and in one order.
+    fn rowid(&self) -> Option<i64> {
+        None
+    }
 }
 
 /// A table's rows.
@@ -117,7 +152,7 @@ fn small(rows: usize) -> (f64, u64) {
 }
 
 /// The place of a column whose name is known to be there.
-const fn place(columns: &[(&str, heapdiff_tables::Kind)], name: &str) -> usize {
+const fn place(columns: Columns, name: &str) -> usize {
     let mut at = 0;
     while at < columns.len() {
         if is_same(columns[at].0.as_bytes(), name.as_bytes()) {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use hprof::{ObjectId, ObjectIndex};
 use rayon::prelude::*;
 
-use super::{Ask, Cursor, place};
+use super::{Ask, Cursor, LISTED, place};
 use crate::error::Result;
 use crate::filter::{ClassSet, Op, Span};
 use crate::heap::Heap;
 use crate::schema::OBJECTS;
-use crate::value::{Scalar, Value};
+use crate::value::Value;
 
 const ID: usize = place(OBJECTS, "id");
 pub(super) const CLASS: usize = place(OBJECTS, "class");
@@ -34,7 +34,7 @@ pub(super) fn accepts(column: usize, op: Op) -> bool {
     match column {
         CLASS => op.is_of_names(),
         SHALLOW | RETAINED => op.is_of_sizes(),
-        ID | CLASS_ID | DOMINATOR => op == Op::Eq,
+        ID | CLASS_ID | DOMINATOR => op.is_of_ids(),
         _ => false,
     }
 }
@@ -42,11 +42,12 @@ pub(super) fn accepts(column: usize, op: Op) -> bool {
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     let all = heap.snapshot().object_count();
-    if ask.equal(ID).is_some() {
-        return (2.0, 1);
-    }
-    if ask.equal(DOMINATOR).is_some() {
-        return (100.0, 100);
+    match (ask.looks_up(ID), ask.looks_up(DOMINATOR)) {
+        (Some(Op::In), _) => return (2.0 * LISTED as f64, LISTED),
+        (Some(_), _) => return (2.0, 1),
+        (None, Some(Op::In)) => return (100.0 * LISTED as f64, 100 * LISTED),
+        (None, Some(_)) => return (100.0, 100),
+        (None, None) => {}
     }
     let mut rows = all;
     for c in &ask.constraints {
@@ -57,7 +58,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
             (CLASS_ID, value) => {
                 ClassSet::of_id(heap, value).map_or(all / 50, |s| s.instances(heap))
             }
-            (_, _) if c.op == Op::Eq => all / 50,
+            (_, _) if c.op.is_of_ids() => all / 50,
             (_, _) => all / 4,
         };
         rows = rows.min(left);
@@ -135,8 +136,8 @@ pub(super) struct Objects {
     heap: Arc<Heap>,
     wanted: WantedObjects,
     source: Source,
-    /// The id that the only object was found by.
-    known_id: Option<ObjectId>,
+    /// The ids that the objects were found by, in the order of the objects.
+    known: Option<Vec<(ObjectIndex, ObjectId)>>,
     with_id: bool,
     with_dominator: bool,
     step: usize,
@@ -147,21 +148,26 @@ pub(super) struct Objects {
 impl Objects {
     pub(super) fn new(heap: Arc<Heap>, ask: &Ask) -> Self {
         let snapshot = heap.snapshot();
-        let of_id = |value: &Scalar| match *value {
-            Scalar::Int(id) => Some(snapshot.find(ObjectId(id.cast_unsigned()))),
-            _ => None,
-        };
-        let known_id = match ask.equal(ID) {
-            Some(&Scalar::Int(id)) => Some(ObjectId(id.cast_unsigned())),
-            _ => None,
-        };
         let all = snapshot.object_count();
+        let mut known = None;
         let source = if ask.is_nothing() {
             Source::List(Vec::new())
-        } else if let Some(object) = ask.equal(ID).and_then(of_id) {
-            Source::List(object.into_iter().collect())
-        } else if let Some(holder) = ask.equal(DOMINATOR).and_then(of_id) {
-            Source::List(holder.map_or_else(Vec::new, |holder| below(&heap, holder)))
+        } else if let Some(ids) = ask.ids(ID) {
+            let found = ids
+                .into_iter()
+                .filter_map(|id| Some((snapshot.find(id)?, id)));
+            let mut found: Vec<_> = found.collect();
+            found.sort_unstable_by_key(|f| f.0);
+            found.dedup_by_key(|f| f.0);
+            let list = found.iter().map(|f| f.0).collect();
+            known = Some(found);
+            Source::List(sorted(&heap, list, ask.by_class))
+        } else if let Some(ids) = ask.ids(DOMINATOR) {
+            let mut holders: Vec<_> = ids.into_iter().filter_map(|id| snapshot.find(id)).collect();
+            holders.sort_unstable();
+            holders.dedup();
+            let held = holders.into_iter().flat_map(|holder| below(&heap, holder));
+            Source::List(sorted(&heap, held.collect(), ask.by_class))
         } else if ask.by_class {
             Source::ByClass(0..usize::try_from(all).unwrap_or(usize::MAX))
         } else {
@@ -173,7 +179,7 @@ impl Objects {
             with_dominator: ask.uses(DOMINATOR),
             heap,
             source,
-            known_id,
+            known,
             step: FIRST,
             batch: Vec::new(),
             at: 0,
@@ -225,8 +231,14 @@ impl Objects {
     fn rows(&self, objects: &[ObjectIndex]) -> Result<Vec<ObjectRow>> {
         let few = objects.len() <= FEW;
         let nulls = || vec![ObjectId::NULL; objects.len()];
-        let ids = match (self.with_id, self.known_id) {
-            (true, Some(id)) => vec![id; objects.len()],
+        let ids = match (self.with_id, &self.known) {
+            (true, Some(known)) => objects
+                .iter()
+                .map(|object| {
+                    let at = known.binary_search_by_key(object, |k| k.0);
+                    at.map_or(ObjectId::NULL, |at| known[at].1)
+                })
+                .collect(),
             (true, None) => self.heap.ids_of(objects, few)?,
             (false, _) => nulls(),
         };
@@ -256,6 +268,14 @@ impl Objects {
             })
             .collect())
     }
+}
+
+/// Objects by the names of their classes, if rows come so.
+fn sorted(heap: &Heap, mut objects: Vec<ObjectIndex>, by_class: bool) -> Vec<ObjectIndex> {
+    if by_class {
+        objects.sort_by_key(|&object| class_name(heap, object));
+    }
+    objects
 }
 
 /// What an object immediately dominates.
@@ -304,6 +324,10 @@ impl Cursor for Objects {
             DOMINATOR => Value::id(dominator.0),
             _ => Value::Null,
         }
+    }
+
+    fn rowid(&self) -> Option<i64> {
+        self.batch.get(self.at).map(|row| row.object.0.into())
     }
 }
 

@@ -2,18 +2,19 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use hprof::{Link, Links, ObjectId, ObjectIndex, Reference, Via};
 use rayon::prelude::*;
 
 use super::objects::class_name;
-use super::{Ask, Cursor, place};
+use super::{Ask, Cursor, LISTED, place};
 use crate::error::Result;
 use crate::filter::{ClassSet, Op};
 use crate::heap::Heap;
 use crate::schema::REFS;
-use crate::value::{Scalar, Value};
+use crate::value::Value;
 
 const SOURCE: usize = place(REFS, "source_id");
 const SOURCE_CLASS: usize = place(REFS, "source_class");
@@ -32,7 +33,7 @@ const MOST: usize = 16;
 
 pub(super) fn accepts(column: usize, op: Op) -> bool {
     match column {
-        SOURCE | TARGET => op == Op::Eq,
+        SOURCE | TARGET => op.is_of_ids(),
         SOURCE_CLASS | TARGET_CLASS => op.is_of_names(),
         _ => false,
     }
@@ -41,13 +42,17 @@ pub(super) fn accepts(column: usize, op: Op) -> bool {
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     let all = heap.snapshot().object_count();
-    if ask.equal(SOURCE).is_some() {
+    match ask.looks_up(SOURCE) {
         // A walk over the part that the object is in, unless it is at hand.
-        return (500.0, 4);
+        Some(Op::In) => return (500.0 * LISTED as f64, 4 * LISTED),
+        Some(_) => return (500.0, 4),
+        None => {}
     }
     let pass = all as f64 * 4.0;
-    if ask.equal(TARGET).is_some() {
-        return (pass, 4);
+    match ask.looks_up(TARGET) {
+        Some(Op::In) => return (pass, 4 * LISTED),
+        Some(_) => return (pass, 4),
+        None => {}
     }
     let mut rows = all * 3;
     for c in &ask.constraints {
@@ -61,7 +66,8 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
 struct WantedRefs {
     source: Option<ClassSet>,
     target: Option<ClassSet>,
-    target_id: Option<ObjectId>,
+    /// In ascending order.
+    target_ids: Option<Vec<ObjectId>>,
 }
 
 impl WantedRefs {
@@ -70,7 +76,9 @@ impl WantedRefs {
             set.as_ref()
                 .is_none_or(|set| object.is_some_and(|o| set.has_object(heap, o)))
         };
-        self.target_id.is_none_or(|id| link.id == id)
+        self.target_ids
+            .as_ref()
+            .is_none_or(|ids| ids.binary_search(&link.id).is_ok())
             && is(&self.source, Some(link.from))
             && is(&self.target, link.to)
             && heap.shows(link)
@@ -81,6 +89,8 @@ impl WantedRefs {
 pub(super) struct Refs {
     heap: Arc<Heap>,
     wanted: WantedRefs,
+    /// Objects whose references are looked up.
+    sources: VecDeque<ObjectIndex>,
     /// Parts to read, and from which of their references on.
     todo: VecDeque<(u32, u64)>,
     step: usize,
@@ -93,14 +103,14 @@ pub(super) struct Refs {
 
 impl Refs {
     pub(super) fn new(heap: Arc<Heap>, ask: &Ask) -> Self {
-        let int = |column| match ask.equal(column) {
-            Some(&Scalar::Int(id)) => Some(ObjectId(id.cast_unsigned())),
-            _ => None,
-        };
+        let mut target_ids = ask.ids(TARGET);
+        if let Some(ids) = &mut target_ids {
+            ids.sort_unstable();
+        }
         let mut wanted = WantedRefs {
             source: None,
             target: None,
-            target_id: int(TARGET),
+            target_ids,
         };
         for c in &ask.constraints {
             match c.column {
@@ -115,13 +125,18 @@ impl Refs {
                 _ => {}
             }
         }
-        let (mut todo, mut batch) = (VecDeque::new(), Vec::new());
+        let (mut todo, mut batch, mut sources) = (VecDeque::new(), Vec::new(), VecDeque::new());
         if ask.is_nothing() {
             // No reference is of or to null.
-        } else if let Some(id) = int(SOURCE) {
-            let source = heap.snapshot().find(id);
-            batch = source.map_or_else(Vec::new, |source| heap.links_of(source));
-            batch.retain(|link| wanted.has(&heap, link));
+        } else if let Some(ids) = ask.ids(SOURCE) {
+            let mut found: Vec<_> = ids
+                .into_iter()
+                .filter_map(|id| heap.snapshot().find(id))
+                .collect();
+            // Those of one part of the file come together, so that it is read once.
+            found.sort_unstable();
+            found.dedup();
+            sources.extend(found);
         } else {
             todo.extend((0..heap.snapshot().part_count()).map(|part| (part, 0)));
             let unwritten = heap.unwritten().iter();
@@ -130,6 +145,7 @@ impl Refs {
         Self {
             heap,
             wanted,
+            sources,
             todo,
             step: FIRST,
             batch,
@@ -167,10 +183,15 @@ impl Cursor for Refs {
     fn advance(&mut self) -> Result<bool> {
         self.at = self.at.wrapping_add(1);
         while self.at >= self.batch.len() {
-            if self.todo.is_empty() {
+            if let Some(source) = self.sources.pop_front() {
+                let (heap, wanted) = (&self.heap, &self.wanted);
+                self.batch = heap.links_of(source);
+                self.batch.retain(|link| wanted.has(heap, link));
+            } else if self.todo.is_empty() {
                 return Ok(false);
+            } else {
+                self.read();
             }
-            self.read();
             self.at = 0;
         }
         if self.with_via {
@@ -213,6 +234,17 @@ impl Cursor for Refs {
             TARGET_CLASS => Value::or_null(link.to, |to| Value::text(class_name(&self.heap, to))),
             _ => Value::Null,
         }
+    }
+
+    /// References have no numbers of their own, so this is one of who refers to whom, and how.
+    fn rowid(&self) -> Option<i64> {
+        let link = self.batch.get(self.at)?;
+        let (via, _) = self
+            .via
+            .unwrap_or_else(|| self.heap.snapshot().via_of(link));
+        let mut hasher = DefaultHasher::new();
+        (link.from.0, link.id.0, via).hash(&mut hasher);
+        Some(hasher.finish().cast_signed())
     }
 }
 

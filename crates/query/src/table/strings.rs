@@ -5,12 +5,12 @@ use std::sync::Arc;
 use hprof::{Class, ClassIndex, Kind, ObjectId, ObjectIndex, Value as FieldValue};
 use rayon::prelude::*;
 
-use super::{Ask, Cursor, place};
+use super::{Ask, Cursor, LISTED, place};
 use crate::error::Result;
 use crate::filter::{Op, Span};
 use crate::heap::Heap;
 use crate::schema::STRINGS;
-use crate::value::{Scalar, Value};
+use crate::value::Value;
 
 const ID: usize = place(STRINGS, "id");
 const VALUE: usize = place(STRINGS, "value");
@@ -27,7 +27,7 @@ const MOST: usize = 1 << 14;
 
 pub(super) fn accepts(column: usize, op: Op) -> bool {
     match column {
-        ID => op == Op::Eq,
+        ID => op.is_of_ids(),
         SHALLOW | RETAINED => op.is_of_sizes(),
         _ => false,
     }
@@ -35,8 +35,10 @@ pub(super) fn accepts(column: usize, op: Op) -> bool {
 
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
-    if ask.equal(ID).is_some() {
-        return (500.0, 1);
+    match ask.looks_up(ID) {
+        Some(Op::In) => return (500.0 * LISTED as f64, LISTED),
+        Some(_) => return (500.0, 1),
+        None => {}
     }
     let counts = heap.counts();
     let own = classes(heap).into_iter();
@@ -103,14 +105,17 @@ impl Strings {
                         .is_some_and(|b| retained.has(b)))
                 && !heap.own().contains(object)
         };
-        let strings = match ask.equal(ID) {
+        let strings = match ask.ids(ID) {
             _ if ask.is_nothing() => Vec::new(),
-            Some(&Scalar::Int(id)) => {
-                let object = snapshot.find(ObjectId(id.cast_unsigned())).into_iter();
-                let strings = object.filter(|&o| snapshot.class(o).is_some_and(is_string));
-                strings.filter(has).collect()
+            Some(ids) => {
+                let objects = ids.into_iter().filter_map(|id| snapshot.find(id));
+                let strings = objects.filter(|&o| snapshot.class(o).is_some_and(is_string));
+                let mut strings: Vec<_> = strings.filter(has).collect();
+                strings.sort_unstable();
+                strings.dedup();
+                strings
             }
-            _ => {
+            None => {
                 let all = snapshot.instances(&classes(&heap));
                 all.into_par_iter().filter(has).collect::<Vec<_>>()
             }
@@ -204,5 +209,9 @@ impl Cursor for Strings {
             RETAINED => Value::or_null(snapshot.retained_bytes(row.object), Value::size),
             _ => Value::Null,
         }
+    }
+
+    fn rowid(&self) -> Option<i64> {
+        self.batch.get(self.at).map(|row| row.object.0.into())
     }
 }

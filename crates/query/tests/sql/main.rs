@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod dumps;
 mod mistakes;
 mod plans;
 

@@ -73,6 +73,47 @@ const WHERE: &[(&str, &str, &str)] = &[
         "= (select id from threads where name = 'main')",
     ),
     ("strings", "retained_bytes", "> 100"),
+    (
+        "objects",
+        "id",
+        "in (select id from strings union select 1 union select null union select 'x')",
+    ),
+    (
+        "objects",
+        "dominator_id",
+        "in (select id from objects order by retained_bytes desc limit 9)",
+    ),
+    (
+        "objects",
+        "class_id",
+        "in (select id from classes where class like 'java.util.%')",
+    ),
+    (
+        "classes",
+        "id",
+        "in (select loader_id from classes union select id from classes limit 99)",
+    ),
+    (
+        "classes",
+        "class",
+        "in ('byte[]', 'java.lang.String', null, 7)",
+    ),
+    (
+        "refs",
+        "source_id",
+        "in (select id from objects where class = 'java.util.HashMap')",
+    ),
+    (
+        "refs",
+        "target_id",
+        "in (select id from objects where class = 'java.util.HashMap')",
+    ),
+    ("refs", "target_class", "in ('byte[]', 'java.lang.String')"),
+    (
+        "strings",
+        "id",
+        "in (select target_id from refs where source_class = 'com.acme.shop.Product')",
+    ),
 ];
 
 #[test]
@@ -129,6 +170,85 @@ fn comparisons_reach_the_tables() {
         "explain query plan select class, count(*) from objects group by class",
     );
     assert_eq!(steps.len(), 1, "{steps:?}");
+}
+
+/// What two terms find counts once, since rows have the same number in each.
+#[test]
+fn terms_of_an_or_are_looked_up_and_overlap() {
+    let main = one(shop(), "select id from threads where name = 'main'");
+    for (table, keys, terms) in [
+        (
+            "objects",
+            "count(*), sum(id % 9973)",
+            format!("id = {main} or class = 'java.lang.Thread'"),
+        ),
+        (
+            "objects",
+            "count(*), sum(id % 9973)",
+            "class = 'int[]' or class in ('long[]', 'int[]') or class_id = 7".to_owned(),
+        ),
+        (
+            "classes",
+            "count(*), sum(objects)",
+            "class = 'int[]' or class like '%t[]'".to_owned(),
+        ),
+        (
+            "refs",
+            "count(*), sum(target_id % 9967)",
+            format!("source_id = {main} or source_class = 'java.lang.Thread'"),
+        ),
+        (
+            "strings",
+            "count(*), sum(length)",
+            "id = (select min(id) from strings) or id in (select id from strings limit 5)"
+                .to_owned(),
+        ),
+    ] {
+        let fast = ask(shop(), &format!("select {keys} from {table} where {terms}"));
+        let slow = ask(
+            shop(),
+            &format!("select {keys} from {table} where +({terms})"),
+        );
+        assert_eq!(fast, slow, "{table} {terms}");
+        assert_ne!(fast[0][0], "0", "{table} {terms}");
+    }
+}
+
+#[test]
+fn all_values_of_an_in_are_one_look() {
+    for (sql, plan) in [
+        ("select * from objects where id in (5, 6, 7)", "0i"),
+        ("select * from refs where target_id in (5, 6, 7)", "6i"),
+        ("select * from refs where source_id in (5, 6, 7)", "0i"),
+        ("select * from strings where id in (5, 6, 7)", "0i"),
+        ("select * from objects where class in ('a', 'b')", "1i"),
+    ] {
+        let steps = ask(shop(), &format!("explain query plan {sql}"));
+        let scan = steps[0].last().unwrap();
+        assert!(scan.ends_with(&format!(":{plan}")), "{sql}: {steps:?}");
+    }
+}
+
+/// Sums that are known for each class are those of the objects.
+#[test]
+fn sums_by_class_are_those_of_objects() {
+    for heap in [shop(), crate::sampled()] {
+        for (columns, rest) in [
+            ("class, count(*), sum(shallow_bytes)", ""),
+            ("count(*), class", "having count(*) > 50"),
+            ("sum(shallow_bytes), class", "order by class desc limit 7"),
+        ] {
+            for filter in ["", "where class like 'java.%' or class = 'byte[]'"] {
+                let sql = |from: &str| {
+                    format!("select {columns} from {from} {filter} group by class {rest}")
+                };
+                let fast = ask(heap, &sql("objects"));
+                // With a name of its own the table is looked at.
+                assert_eq!(fast, ask(heap, &sql("objects as o")), "{}", sql("objects"));
+                assert!(!fast.is_empty());
+            }
+        }
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub use flame::{FlameReport, Graph};
 pub use heap::HeapReport;
 pub use histo::{ClassRow, HistoReport, HistoTotals};
 pub use paths::{Hidden, PathLine, PathsReport};
-pub use query::{ExportReport, ExportedFile, QueryReport};
+pub use query::{ExportReport, ExportedFile, QueriedDump, QueryReport};
 pub use recording::{
     EventRow, RecordedClass, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport,
 };

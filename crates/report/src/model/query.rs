@@ -10,8 +10,11 @@ use crate::rows::RowSource;
 pub struct QueryReport {
     /// The schema's name.
     pub schema: &'static str,
-    /// The dump.
+    /// The dump; the first of several.
     pub snapshot: SnapshotInfo,
+    /// The dumps that have names, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dumps: Vec<QueriedDump>,
     /// The statement.
     pub sql: String,
     /// What gives the rows.
@@ -20,6 +23,15 @@ pub struct QueryReport {
     /// Rows that are given at most; `None` for all.
     #[serde(skip)]
     pub max_rows: Option<u64>,
+}
+
+/// A dump with its name in the statement.
+#[derive(Debug, Serialize)]
+pub struct QueriedDump {
+    /// The name.
+    pub name: String,
+    /// The dump.
+    pub snapshot: SnapshotInfo,
 }
 
 impl QueryReport {

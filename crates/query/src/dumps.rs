@@ -1,0 +1,118 @@
+//! The dumps that one query is over, and their names.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::heap::Heap;
+
+/// The schema of the only dump.
+pub(crate) const MAIN: &str = "main";
+/// The most dumps of a query, which is how many databases SQLite attaches.
+const MOST: usize = 10;
+
+/// Dumps that are queried together. Tables without a dump's name are the first's.
+#[derive(Clone, Debug)]
+pub struct Dumps {
+    names: Vec<String>,
+    heaps: Vec<Arc<Heap>>,
+}
+
+impl Dumps {
+    /// One dump, which needs no name.
+    #[must_use]
+    pub fn one(heap: Arc<Heap>) -> Self {
+        Self {
+            names: Vec::new(),
+            heaps: vec![heap],
+        }
+    }
+
+    /// Dumps with their names.
+    ///
+    /// # Errors
+    /// When there are none or too many, or a name is none: see [`check_names`].
+    pub fn named(dumps: Vec<(String, Arc<Heap>)>) -> Result<Self> {
+        let (names, heaps): (Vec<_>, Vec<_>) = dumps.into_iter().unzip();
+        check_names(&names)?;
+        Ok(Self { names, heaps })
+    }
+
+    /// The names; none where there is one dump that needs none.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The dump that is meant where none is named.
+    pub(crate) fn first(&self) -> Option<&Arc<Heap>> {
+        self.heaps.first()
+    }
+
+    /// The dump of a name.
+    pub(crate) fn by_name(&self, name: &str) -> Option<&Arc<Heap>> {
+        let at = self
+            .names
+            .iter()
+            .position(|n| n.eq_ignore_ascii_case(name))?;
+        self.heaps.get(at)
+    }
+
+    /// Whether each dump has the class of its class objects.
+    pub(crate) fn all_have_class_objects(&self) -> bool {
+        let mut heaps = self.heaps.iter();
+        heaps.all(|heap| heap.snapshot().class_class().is_some())
+    }
+
+    pub(crate) fn heap(&self, at: usize) -> Option<&Arc<Heap>> {
+        self.heaps.get(at)
+    }
+}
+
+/// Whether dumps can have these names in a query: each is a word that SQL needs no quotes for, and they differ.
+///
+/// # Errors
+/// When one cannot, or there are too many.
+pub fn check_names(names: &[String]) -> Result<()> {
+    if names.len() > MOST {
+        return Err(Error::TooManyDumps {
+            dumps: names.len(),
+            most: MOST,
+        });
+    }
+    for (at, name) in names.iter().enumerate() {
+        let bad = |reason| {
+            Err(Error::Name {
+                name: name.clone(),
+                reason,
+            })
+        };
+        let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if !begins || !name.chars().all(word) || name.len() > 64 {
+            return bad("a name has letters, digits and _, and begins with no digit");
+        }
+        let is_own = [MAIN, "temp"]
+            .iter()
+            .any(|own| own.eq_ignore_ascii_case(name));
+        if is_own || name.to_ascii_lowercase().starts_with("sqlite_") || is_keyword(name) {
+            return bad("SQLite uses this word itself");
+        }
+        if names[..at].iter().any(|n| n.eq_ignore_ascii_case(name)) {
+            return bad("another dump has it already");
+        }
+    }
+    Ok(())
+}
+
+/// Whether SQLite takes no schema of this name without quotes.
+fn is_keyword(name: &str) -> bool {
+    let Ok(connection) = rusqlite::Connection::open_in_memory() else {
+        return false;
+    };
+    connection
+        .execute(&format!("ATTACH ':memory:' AS {name}"), [])
+        .is_err()
+        || connection
+            .prepare(&format!("SELECT 1 FROM {name}.sqlite_master"))
+            .is_err()
+}

@@ -1,0 +1,131 @@
+//! The functions that a query has besides SQLite's.
+
+use std::sync::Arc;
+
+use hprof::{ObjectId, Value as FieldValue};
+use regex::Regex;
+use rusqlite::Connection;
+use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::types::{Value as SqlValue, ValueRef};
+
+use crate::dumps::Dumps;
+use crate::error::Result;
+use crate::heap::Heap;
+
+/// The most characters of a string that `text()` gives.
+const CHARS: usize = 1 << 16;
+
+/// Registers `regexp`, which SQLite leaves to programs, and functions that look into objects.
+pub(crate) fn add(connection: &Connection, dumps: Option<&Dumps>) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_INNOCUOUS;
+    connection.create_scalar_function("regexp", 2, flags, |context| {
+        let compile = |value: ValueRef<'_>| -> Result<Regex, Failure> {
+            let pattern = value
+                .as_str()
+                .map_err(|_| "REGEXP wants a text".to_owned())?;
+            Ok(Regex::new(pattern).map_err(|e| e.to_string())?)
+        };
+        let regex = context.get_or_create_aux(0, compile)?;
+        Ok(match context.get_raw(1) {
+            ValueRef::Text(text) => {
+                Some(std::str::from_utf8(text).is_ok_and(|text| regex.is_match(text)))
+            }
+            _ => None,
+        })
+    })?;
+    connection.create_scalar_function("hex_id", 1, flags, |context| {
+        Ok(match context.get_raw(0) {
+            ValueRef::Integer(id) => Some(ObjectId(id.cast_unsigned()).to_string()),
+            _ => None,
+        })
+    })?;
+    // With several dumps the last argument says which; without it is the first.
+    for arguments in [2, 3] {
+        let dumps = dumps.cloned();
+        connection.create_scalar_function("field", arguments, flags, move |context| {
+            let Some(dumps) = &dumps else {
+                return Ok(SqlValue::Null);
+            };
+            Ok(field(asked(dumps, context, 2)?, context))
+        })?;
+    }
+    for arguments in [1, 2] {
+        let dumps = dumps.cloned();
+        connection.create_scalar_function("text", arguments, flags, move |context| {
+            let (Some(dumps), ValueRef::Integer(id)) = (&dumps, context.get_raw(0)) else {
+                return Ok(None);
+            };
+            let heap = asked(dumps, context, 1)?;
+            Ok(text(heap, ObjectId(id.cast_unsigned())))
+        })?;
+    }
+    Ok(())
+}
+
+/// The dump that an argument names; the first where it is not there.
+fn asked<'d>(
+    dumps: &'d Dumps,
+    context: &Context<'_>,
+    argument: usize,
+) -> rusqlite::Result<&'d Arc<Heap>> {
+    let failed = |message: String| rusqlite::Error::UserFunctionError(message.into());
+    if context.len() <= argument {
+        let first = dumps.first();
+        return first.ok_or_else(|| failed("there is no dump".to_owned()));
+    }
+    let name = context.get::<String>(argument)?;
+    dumps.by_name(&name).ok_or_else(|| {
+        let names = dumps.names().join(", ");
+        failed(match names.is_empty() {
+            true => format!("there is no dump `{name}`: the only one has no name"),
+            false => format!("there is no dump `{name}`; the dumps are {names}"),
+        })
+    })
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// `field(id, 'name')`: the value of an object's field, the first of the name from its class upwards, or of a
+/// class object's static field.
+fn field(heap: &Heap, context: &Context<'_>) -> SqlValue {
+    let (ValueRef::Integer(id), ValueRef::Text(name)) = (context.get_raw(0), context.get_raw(1))
+    else {
+        return SqlValue::Null;
+    };
+    let (snapshot, id) = (heap.snapshot(), ObjectId(id.cast_unsigned()));
+    let Ok(name) = std::str::from_utf8(name) else {
+        return SqlValue::Null;
+    };
+    let Some(object) = snapshot.find(id) else {
+        return SqlValue::Null;
+    };
+    let value = match snapshot.represents(object) {
+        Some(class) => snapshot.static_value(class, name),
+        None => heap.place_of(object).and_then(|place| {
+            let record = snapshot.read_at(place)?;
+            let hprof::Content::Instance(fields) = record.content else {
+                return None;
+            };
+            fields.iter().find(|f| f.name == name)?.value
+        }),
+    };
+    match value {
+        None => SqlValue::Null,
+        Some(FieldValue::Object(id, _)) if id.is_null() => SqlValue::Null,
+        Some(FieldValue::Object(id, _)) => SqlValue::Integer(id.0.cast_signed()),
+        Some(FieldValue::Float(value)) => SqlValue::Real(value.into()),
+        Some(FieldValue::Double(value)) => SqlValue::Real(value),
+        Some(FieldValue::Char(unit)) => SqlValue::Text(String::from_utf16_lossy(&[unit])),
+        Some(FieldValue::Boolean(value)) => SqlValue::Integer(value.into()),
+        Some(other) => other.integer().map_or(SqlValue::Null, SqlValue::Integer),
+    }
+}
+
+/// `text(id)`: the text of a `java.lang.String`.
+fn text(heap: &Heap, id: ObjectId) -> Option<String> {
+    let snapshot = heap.snapshot();
+    let place = heap.place_of(snapshot.find(id)?)?;
+    snapshot.string_at(place, CHARS, &mut |array| heap.place_of(array))
+}
