@@ -1,0 +1,39 @@
+package com.acme;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.heapdiff.junit.Heap;
+import io.github.heapdiff.junit.NoHeapGrowth;
+import java.util.HashMap;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+class OrdersTest {
+    /** Orders that are open, by number. */
+    static final Map<Integer, byte[]> OPEN = new HashMap<>();
+
+    static int number;
+
+    @Test
+    @NoHeapGrowth
+    void anOrderThatIsClosedIsGone() {
+        int order = open();
+        OPEN.remove(order);
+        assertEquals(0, OPEN.size());
+    }
+
+    /** What a test of a leak says. Without the assertion around it, this test fails. */
+    @Test
+    void anOrderThatStaysOpenIsFound() {
+        AssertionError growth = assertThrows(AssertionError.class, () -> Heap.assertNoGrowth(OrdersTest::open));
+        assertTrue(growth.getMessage().contains("com.acme.OrdersTest.OPEN grew by"), growth.getMessage());
+        OPEN.clear();
+    }
+
+    private static int open() {
+        OPEN.put(++number, new byte[10_000]);
+        return number;
+    }
+}

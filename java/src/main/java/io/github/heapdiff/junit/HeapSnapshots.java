@@ -1,0 +1,111 @@
+package io.github.heapdiff.junit;
+
+import com.sun.management.HotSpotDiagnosticMXBean;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
+import java.lang.ref.PhantomReference;
+import java.lang.ref.ReferenceQueue;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+
+/** Dumps of this JVM in a folder of their own, which goes when this is closed or the JVM ends. */
+final class HeapSnapshots implements AutoCloseable {
+    /** How long the JVM is given to clear what a collection found to be garbage. */
+    private static final long SETTLE_MILLIS = 500;
+
+    /** Folders in use: one hook for all, since each hook would stay in the heap. */
+    private static final Set<Path> IN_USE = ConcurrentHashMap.newKeySet();
+
+    static {
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> IN_USE.forEach(HeapSnapshots::delete), "heapdiff-dumps"));
+    }
+
+    private final Path folder;
+    private final boolean keep;
+    private final List<Path> dumps = new ArrayList<>();
+
+    HeapSnapshots(boolean keep) {
+        this.keep = keep;
+        try {
+            folder = Files.createTempDirectory("heapdiff-junit-" + ProcessHandle.current().pid() + "-");
+        } catch (IOException e) {
+            throw new HeapUndecidedException("cannot make a folder for heap dumps: " + e, e);
+        }
+        if (!keep) {
+            IN_USE.add(folder);
+        }
+    }
+
+    /** Dumps what is reachable now. */
+    void take() {
+        settle();
+        Path dump = folder.resolve(dumps.size() + 1 + ".hprof");
+        try {
+            ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class).dumpHeap(dump.toString(), true);
+        } catch (IOException | RuntimeException | LinkageError e) {
+            throw new HeapUndecidedException("the heap cannot be dumped to " + dump + ": " + e, e);
+        }
+        dumps.add(dump);
+    }
+
+    List<Path> dumps() {
+        return Collections.unmodifiableList(dumps);
+    }
+
+    Path folder() {
+        return folder;
+    }
+
+    /** Where the dumps are, if they stay. */
+    Optional<Path> keptIn() {
+        return keep ? Optional.of(folder) : Optional.empty();
+    }
+
+    @Override
+    public void close() {
+        if (!keep) {
+            delete(folder);
+            IN_USE.remove(folder);
+        }
+    }
+
+    /** Waits until the JVM has handed out the references that a collection cleared, and run finalizers: what they hold is garbage, too. */
+    private static void settle() {
+        ReferenceQueue<Object> queue = new ReferenceQueue<>();
+        PhantomReference<Object> sentinel = new PhantomReference<>(new Object(), queue);
+        System.gc();
+        try {
+            // Without an answer (explicit collections are switched off) the dump's own collection has to do.
+            queue.remove(SETTLE_MILLIS);
+            long until = System.nanoTime() + SETTLE_MILLIS * 1_000_000;
+            while (ManagementFactory.getMemoryMXBean().getObjectPendingFinalizationCount() > 0 && System.nanoTime() < until) {
+                Thread.sleep(5);
+            }
+            Thread.sleep(5);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new HeapUndecidedException("interrupted before a snapshot", e);
+        } finally {
+            sentinel.clear();
+        }
+    }
+
+    private static void delete(Path folder) {
+        try (Stream<Path> files = Files.list(folder)) {
+            for (Path file : (Iterable<Path>) files::iterator) {
+                Files.deleteIfExists(file);
+            }
+            Files.deleteIfExists(folder);
+        } catch (IOException | UncheckedIOException e) {
+            System.err.println("heapdiff: cannot delete " + folder + ": " + e);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+package io.github.heapdiff.junit;
+
+import java.io.File;
+import java.io.IOException;
+import java.lang.ProcessBuilder.Redirect;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/** The heapdiff program, and how it is asked. */
+final class HeapdiffProgram {
+    /** A report of so few suspects and classes is far smaller. */
+    private static final long LONGEST_REPORT = 16 << 20;
+
+    private static final int LONGEST_COMPLAINT = 4000;
+
+    private final Path file;
+    private final GrowthOptions options;
+
+    private HeapdiffProgram(Path file, GrowthOptions options) {
+        this.file = file;
+        this.options = options;
+    }
+
+    /** The program of the options, of the variable HEAPDIFF, or on the path. */
+    static HeapdiffProgram find(GrowthOptions options) {
+        return find(options, System.getenv());
+    }
+
+    static HeapdiffProgram find(GrowthOptions options, Map<String, String> environment) {
+        if (options.program().isPresent()) {
+            return stated(options.program().get(), "the option or system property heapdiff.program", options);
+        }
+        String variable = environment.getOrDefault("HEAPDIFF", "");
+        if (!variable.isBlank()) {
+            return stated(Path.of(variable), "the environment variable HEAPDIFF", options);
+        }
+        for (String folder : environment.getOrDefault("PATH", "").split(File.pathSeparator)) {
+            Path file = Path.of(folder).resolve("heapdiff");
+            if (!folder.isEmpty() && Files.isRegularFile(file) && Files.isExecutable(file)) {
+                return new HeapdiffProgram(file, options);
+            }
+        }
+        throw new HeapUndecidedException(
+                "no heapdiff program: put it on the PATH, or name it with the system property heapdiff.program"
+                        + " or the environment variable HEAPDIFF");
+    }
+
+    private static HeapdiffProgram stated(Path file, String by, GrowthOptions options) {
+        if (!Files.isRegularFile(file) || !Files.isExecutable(file)) {
+            throw new HeapUndecidedException("no heapdiff program: " + file + ", named by " + by + ", is no program");
+        }
+        return new HeapdiffProgram(file.toAbsolutePath(), options);
+    }
+
+    /** The report on all snapshots, as JSON. */
+    Map<?, ?> compare(HeapSnapshots snapshots) {
+        Path report = snapshots.folder().resolve("report.json");
+        Path complaints = snapshots.folder().resolve("heapdiff.txt");
+        List<String> command = new ArrayList<>(List.of(file.toString(), "diff", "--format", "json", "--top", "20"));
+        // Soft references are let go when memory is short: what only they hold is no leak.
+        command.addAll(List.of("--refs", "strong", "--quiet", "--color", "never", "--progress", "never"));
+        options.ignore().ifPresent(rules -> command.addAll(List.of("--ignore", rules.toString())));
+        snapshots.dumps().forEach(dump -> command.add(dump.toString()));
+        int exit = run(command, report, complaints);
+        if (exit != 0) {
+            throw new HeapUndecidedException("heapdiff ended with " + exit + ": " + start(complaints));
+        }
+        Object parsed;
+        try {
+            if (Files.size(report) > LONGEST_REPORT) {
+                throw new HeapUndecidedException("heapdiff's report is too long: " + Files.size(report) + " bytes");
+            }
+            parsed = new JsonReader(Files.readString(report)).read();
+        } catch (IOException | JsonReader.MalformedJsonException e) {
+            throw new HeapUndecidedException("heapdiff's report cannot be read: " + e.getMessage(), e);
+        }
+        return comparable(parsed);
+    }
+
+    private static Map<?, ?> comparable(Object parsed) {
+        if (!(parsed instanceof Map) || !"heapdiff.diff/1".equals(((Map<?, ?>) parsed).get("schema"))) {
+            throw new HeapUndecidedException("heapdiff's report is not of the schema heapdiff.diff/1");
+        }
+        Map<?, ?> report = (Map<?, ?>) parsed;
+        if (!Boolean.TRUE.equals(report.get("comparable"))) {
+            throw new HeapUndecidedException("heapdiff cannot compare the dumps: " + report.get("warnings"));
+        }
+        return report;
+    }
+
+    private int run(List<String> command, Path output, Path errors) {
+        Process process;
+        try {
+            process = new ProcessBuilder(command)
+                    .redirectOutput(output.toFile())
+                    .redirectError(Redirect.to(errors.toFile()))
+                    .start();
+            process.getOutputStream().close();
+        } catch (IOException e) {
+            throw new HeapUndecidedException("cannot run " + file + ": " + e.getMessage(), e);
+        }
+        try {
+            if (process.waitFor(options.timeout().toMillis(), TimeUnit.MILLISECONDS)) {
+                return process.exitValue();
+            }
+            throw new HeapUndecidedException("heapdiff took longer than " + options.timeout().toMillis() + " ms");
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new HeapUndecidedException("interrupted while heapdiff compared dumps", e);
+        } finally {
+            process.destroyForcibly();
+        }
+    }
+
+    private static String start(Path complaints) {
+        try (var in = Files.newInputStream(complaints)) {
+            return new String(in.readNBytes(LONGEST_COMPLAINT), StandardCharsets.UTF_8).strip();
+        } catch (IOException e) {
+            return "its messages cannot be read: " + e.getMessage();
+        }
+    }
+}

@@ -1,0 +1,166 @@
+package io.github.heapdiff.junit;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.ref.Cleaner;
+import java.lang.ref.SoftReference;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import org.junit.jupiter.api.function.Executable;
+
+/** Work that leaks, and beside it work that does not, for each rule. */
+final class Programs {
+    static final int SESSION_BYTES = 4096;
+
+    static final List<Object> SESSIONS = new ArrayList<>();
+    static final List<Object> SOFT = new ArrayList<>();
+    static final List<Object> CLEANED = new ArrayList<>();
+    static final List<Object> LOADED = new ArrayList<>();
+    static final Map<Integer, byte[]> PRICES = new HashMap<>();
+    static final Cleaner CLEANER = Cleaner.create();
+
+    static byte[] buffer = new byte[0];
+    static Object lazy;
+
+    private Programs() {}
+
+    /** Nothing is held from what ran before. */
+    static void reset() {
+        for (List<Object> list : List.of(SESSIONS, SOFT, CLEANED, LOADED)) {
+            list.clear();
+        }
+        PRICES.clear();
+        buffer = new byte[0];
+        lazy = null;
+    }
+
+    static void leakSession() {
+        SESSIONS.add(new byte[SESSION_BYTES]);
+    }
+
+    static void closeSession() {
+        leakSession();
+        SESSIONS.remove(SESSIONS.size() - 1);
+    }
+
+    /** From a round on that is in the first or the second step. */
+    static Executable once(int atRound) {
+        int[] round = {0};
+        return () -> {
+            if (++round[0] == atRound) {
+                for (int i = 0; i < 100; i++) {
+                    leakSession();
+                }
+            }
+        };
+    }
+
+    static void growBuffer() {
+        buffer = new byte[buffer.length + 50_000];
+    }
+
+    static void renewBuffer() {
+        buffer = new byte[200_000];
+    }
+
+    /** Fills with chance: less and less is new. */
+    static Executable randomKeys() {
+        Random random = new Random(7);
+        return () -> {
+            for (int i = 0; i < 100; i++) {
+                PRICES.computeIfAbsent(random.nextInt(200), key -> new byte[1000]);
+            }
+        };
+    }
+
+    static Executable newKeys() {
+        int[] key = {0};
+        return () -> PRICES.put(key[0]++, new byte[SESSION_BYTES]);
+    }
+
+    static Executable leastRecentlyUsed() {
+        Map<Integer, byte[]> cache = new LinkedHashMap<>() {
+            private static final long serialVersionUID = 1L;
+
+            @Override
+            protected boolean removeEldestEntry(Map.Entry<Integer, byte[]> eldest) {
+                return size() > 4;
+            }
+        };
+        int[] key = {0};
+        return () -> cache.put(key[0]++, new byte[SESSION_BYTES]);
+    }
+
+    static void softly() {
+        SOFT.add(new SoftReference<>(new byte[SESSION_BYTES]));
+    }
+
+    static void cleanedOnce() {
+        CLEANER.register(new Object(), new byte[SESSION_BYTES]::clone);
+    }
+
+    static void neverCleaned() {
+        Object owner = new Object();
+        CLEANER.register(owner, new byte[SESSION_BYTES]::clone);
+        CLEANED.add(owner);
+    }
+
+    /** What runtimes make when code runs for the first, the 16th and the 128th time. */
+    static void reflection() throws ReflectiveOperationException {
+        Method method = String.class.getMethod("length");
+        int sum = 0;
+        for (int i = 0; i < 40; i++) {
+            sum += (Integer) method.invoke("text" + i + sum);
+        }
+        Map<String, Integer> counts = new HashMap<>();
+        List.of("a", "b", "c").forEach(word -> counts.merge(word, 1, Integer::sum));
+        String.format("%d %s", sum, counts);
+    }
+
+    static void lazily() {
+        if (lazy == null) {
+            lazy = new byte[200_000];
+        }
+    }
+
+    static void redeployAndKeep() throws ReflectiveOperationException, IOException {
+        LOADED.add(deploy());
+    }
+
+    static void redeploy() throws ReflectiveOperationException, IOException {
+        deploy();
+    }
+
+    /** The same class in a loader of its own. */
+    private static Object deploy() throws ReflectiveOperationException, IOException {
+        return new Deployment().loadClass(Service.class.getName()).getDeclaredConstructor().newInstance();
+    }
+
+    /** What is deployed. */
+    public static final class Service {
+        static final byte[] CACHE = new byte[SESSION_BYTES];
+
+        public Service() {}
+    }
+
+    /** Defines the service itself. */
+    static final class Deployment extends ClassLoader {
+        @Override
+        protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+            if (!name.equals(Service.class.getName())) {
+                return super.loadClass(name, resolve);
+            }
+            try (InputStream in = Programs.class.getResourceAsStream("Programs$Service.class")) {
+                byte[] bytes = in.readAllBytes();
+                return defineClass(name, bytes, 0, bytes.length);
+            } catch (IOException e) {
+                throw new ClassNotFoundException(name, e);
+            }
+        }
+    }
+}

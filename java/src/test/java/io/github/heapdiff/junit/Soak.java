@@ -1,0 +1,83 @@
+package io.github.heapdiff.junit;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.junit.jupiter.api.function.Executable;
+
+/** {@code Soak RUNS [MEGABYTES]}: assertions one after the other in one JVM, on a heap of such a size; ends with 1 if one is wrong. */
+final class Soak {
+    private static final int BALLAST_OBJECT_BYTES = 1000;
+
+    private static Object ballast;
+
+    private Soak() {}
+
+    public static void main(String[] arguments) throws Throwable {
+        int runs = Integer.parseInt(arguments[0]);
+        ballast = ballast(arguments.length > 1 ? Integer.parseInt(arguments[1]) : 0);
+        Map<String, Executable> clean = new TreeMap<>(Map.of(
+                "sessions that close", Programs::closeSession,
+                "a cleaner's objects", Programs::cleanedOnce,
+                "soft references", Programs::softly,
+                "reflection", Programs::reflection,
+                "lazy", Programs::lazily,
+                "a bounded cache", Programs.leastRecentlyUsed(),
+                "redeployment", Programs::redeploy));
+        Map<String, Executable> leaking = new TreeMap<>(Map.of(
+                "sessions", Programs::leakSession,
+                "a cache without an end", Programs.newKeys(),
+                "loaders", Programs::redeployAndKeep));
+        List<Long> passed = new ArrayList<>();
+        List<Long> failed = new ArrayList<>();
+        int wrong = 0;
+        for (int run = 0; run < runs; run++) {
+            // One in five leaks.
+            boolean leaks = run % 5 == 4;
+            List<Map.Entry<String, Executable>> kind = new ArrayList<>((leaks ? leaking : clean).entrySet());
+            Map.Entry<String, Executable> chosen = kind.get((leaks ? run / 5 : run - run / 5) % kind.size());
+            Programs.reset();
+            long begin = System.nanoTime();
+            String message = outcome(chosen.getValue());
+            (leaks ? failed : passed).add((System.nanoTime() - begin) / 1_000_000);
+            if (leaks == message.isEmpty()) {
+                wrong++;
+                System.out.printf("run %d, %s: %s%n", run, chosen.getKey(), leaks ? "passed" : message);
+            }
+        }
+        System.out.printf("%d assertions on JDK %s, %d wrong%n", runs, System.getProperty("java.version"), wrong);
+        times("that passed", passed);
+        times("that failed", failed);
+        if (ballast == null || wrong > 0) {
+            System.exit(1);
+        }
+    }
+
+    private static String outcome(Executable work) throws Throwable {
+        try {
+            Heap.assertNoGrowth(work);
+            return "";
+        } catch (AssertionError e) {
+            return e.getMessage();
+        }
+    }
+
+    private static Object ballast(int megabytes) {
+        List<byte[]> objects = new ArrayList<>();
+        for (int i = 0; i < megabytes * 1000; i++) {
+            objects.add(new byte[BALLAST_OBJECT_BYTES]);
+        }
+        return objects;
+    }
+
+    private static void times(String which, List<Long> millis) {
+        if (!millis.isEmpty()) {
+            Collections.sort(millis);
+            System.out.printf(
+                    "  %d %s: median %d ms, longest %d ms%n",
+                    millis.size(), which, millis.get(millis.size() / 2), millis.get(millis.size() - 1));
+        }
+    }
+}
