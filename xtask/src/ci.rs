@@ -3,7 +3,8 @@
 use anyhow::Result;
 
 use crate::{
-    accuracy, bench, browser, coverage, fuzz, install, java, overhead, package, parquet, run, tools,
+    accuracy, bench, browser, coverage, fuzz, install, java, junit, overhead, package, parquet,
+    run, tools,
 };
 
 /// Everything that has to pass before a change is merged.
@@ -24,6 +25,7 @@ pub(crate) fn ci() -> Result<()> {
     // which not every machine that runs this can reach.
     run::run(run::cargo().args(["deny", "check", "licenses", "bans", "sources"]))?;
     test()?;
+    junit::junit(&junit::Options::default())?;
     browser::browser(&browser::Options::plain())?;
     parquet::parquet()?;
     fuzz::fuzz(&fuzz::Options::smoke())?;

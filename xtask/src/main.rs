@@ -14,6 +14,7 @@ mod forks;
 mod fuzz;
 mod install;
 mod java;
+mod junit;
 mod languages;
 mod overhead;
 mod package;
@@ -87,6 +88,8 @@ enum Task {
     Fleet,
     /// Dumps by forked children: thousands of them, their pauses, and who reads them
     Forks(forks::Options),
+    /// The Java library that fails tests when they leak: its tests and its Maven example, or many assertions in a row
+    Java(junit::Options),
     /// The agent's stress test, for a long time
     Soak(soak::Options),
 }
@@ -116,6 +119,7 @@ fn main() -> anyhow::Result<()> {
         Task::Rewrite(options) => rewrite::rewrite(&options),
         Task::Fleet => fleet::fleet(),
         Task::Forks(options) => forks::forks(&options),
+        Task::Java(options) => junit::junit(&options),
         Task::Soak(options) => soak::soak(&options),
     }
 }

@@ -26,6 +26,12 @@ pub(crate) fn ensure_readers() -> Result<()> {
     Ok(())
 }
 
+/// Maven, which fetches libraries and builds Java projects.
+pub(crate) fn ensure_maven() -> Result<()> {
+    ensure(&["mvn"], "maven")?;
+    Ok(())
+}
+
 /// A Python with these packages, in an environment of its own in `folder`, made there if it is not yet.
 pub(crate) fn ensure_python(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
     let python = ensure(&["python3"], "python3")?;

@@ -1,6 +1,5 @@
 package io.github.heapdiff.junit;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -32,6 +31,12 @@ class HeapTest {
         assertContains(message, "path      io.github.heapdiff.junit.Programs.SESSIONS");
         assertContains(message, "java.util.ArrayList.elementData");
         assertContains(message, "+10 objects");
+    }
+
+    @Test
+    void aLeakThatOneStepIsTooShortForFails() {
+        // 10 kB in a step, 20 kB in both.
+        assertContains(failure(() -> Programs.SESSIONS.add(new byte[2000])), "+10 objects");
     }
 
     @Test
@@ -112,8 +117,8 @@ class HeapTest {
     void workRunsInRounds() throws Throwable {
         int[] rounds = {0};
         Heap.assertNoGrowth(GrowthOptions.defaults().withWarmUp(2).withRounds(3), () -> rounds[0]++);
-        // Nothing grew in the first step, so there was no second one.
-        assertEquals(5, rounds[0]);
+        // The second step is left out where next to nothing grew in the first.
+        assertTrue(rounds[0] == 5 || rounds[0] == 8, () -> rounds[0] + " rounds");
         assertThrows(IllegalArgumentException.class, () -> GrowthOptions.defaults().withRounds(0));
     }
 

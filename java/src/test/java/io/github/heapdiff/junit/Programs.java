@@ -15,7 +15,7 @@ import org.junit.jupiter.api.function.Executable;
 
 /** Work that leaks, and beside it work that does not, for each rule. */
 final class Programs {
-    static final int SESSION_BYTES = 4096;
+    static final int SESSION_BYTES = 10_000;
 
     static final List<Object> SESSIONS = new ArrayList<>();
     static final List<Object> SOFT = new ArrayList<>();

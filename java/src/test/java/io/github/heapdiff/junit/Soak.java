@@ -11,6 +11,9 @@ import org.junit.jupiter.api.function.Executable;
 final class Soak {
     private static final int BALLAST_OBJECT_BYTES = 1000;
 
+    /** Runs between two lines of output. */
+    private static final int PROGRESS = 100;
+
     private static Object ballast;
 
     private Soak() {}
@@ -45,6 +48,9 @@ final class Soak {
             if (leaks == message.isEmpty()) {
                 wrong++;
                 System.out.printf("run %d, %s: %s%n", run, chosen.getKey(), leaks ? "passed" : message);
+            }
+            if ((run + 1) % PROGRESS == 0) {
+                System.out.printf("%d runs, %d wrong%n", run + 1, wrong);
             }
         }
         System.out.printf("%d assertions on JDK %s, %d wrong%n", runs, System.getProperty("java.version"), wrong);

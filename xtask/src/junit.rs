@@ -1,0 +1,117 @@
+//! The Java library that fails tests when they leak: its tests, its Maven example, and many assertions in a row.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+use testdata::jvm::Jdk;
+
+use crate::{java, run, tools};
+
+/// What `cargo xtask java` takes.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Options {
+    /// The heapdiff to run; built if not given
+    #[arg(long, value_name = "FILE")]
+    heapdiff: Option<PathBuf>,
+    /// A JVM to run the library's tests on, with a compiler or without; may be repeated [default: the oldest JDK found]
+    #[arg(long, value_name = "DIR")]
+    home: Vec<PathBuf>,
+    /// Run so many assertions in one JVM of each, instead of the tests
+    #[arg(long, value_name = "N")]
+    soak: Option<u32>,
+    /// Megabytes in the heap while `--soak` runs
+    #[arg(long, value_name = "MB", default_value_t = 0, requires = "soak")]
+    heap: u32,
+}
+
+/// Writes the class path of the tests; of a stated version, as what Maven takes without one changes.
+const CLASSPATH: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath";
+
+/// Compiles the library, and runs what is asked for on each JVM.
+pub(crate) fn junit(options: &Options) -> Result<()> {
+    let compiler = java::ensure_jdk()?;
+    tools::ensure_maven()?;
+    let heapdiff = match &options.heapdiff {
+        Some(file) => std::path::absolute(file)?,
+        None => run::Products::as_tested()?.heapdiff(),
+    };
+    let project = run::root().join("java");
+    let jvms = match options.home.as_slice() {
+        [] => vec![java::ensure_jdk()?],
+        homes => homes
+            .iter()
+            .map(|home| Jdk::at(home))
+            .collect::<Result<_, _>>()?,
+    };
+    if let Some(runs) = options.soak {
+        return soak(&project, &compiler, &jvms, &heapdiff, [runs, options.heap]);
+    }
+    for jvm in &jvms {
+        run::run(
+            maven(&project, &compiler, &heapdiff)
+                .arg("test")
+                .arg(format!("-Dtest.java={}", jvm.java().display())),
+        )?;
+    }
+    // The example takes the library from a repository, as users do: from one of its own.
+    let repository = format!(
+        "-Dmaven.repo.local={}",
+        run::target_dir().join("maven").display()
+    );
+    run::run(
+        maven(&project, &compiler, &heapdiff)
+            .args(["install", "-Dmaven.test.skip=true"])
+            .arg(&repository),
+    )?;
+    let example = project.join("examples/maven");
+    run::run(
+        maven(&example, &compiler, &heapdiff)
+            .arg("test")
+            .arg(&repository),
+    )
+}
+
+/// Assertions one after the other, and how long they took.
+fn soak(
+    project: &Path,
+    compiler: &Jdk,
+    jvms: &[Jdk],
+    heapdiff: &Path,
+    sizes: [u32; 2],
+) -> Result<()> {
+    let list = run::target_dir().join("junit-classpath.txt");
+    run::run(
+        maven(project, compiler, heapdiff)
+            .args(["test-compile", CLASSPATH])
+            .arg(format!("-Dmdep.outputFile={}", list.display())),
+    )?;
+    let libraries = std::fs::read_to_string(&list)?;
+    let classes = project.join("target");
+    let classpath = format!(
+        "{0}/classes:{0}/test-classes:{1}",
+        classes.display(),
+        libraries.trim()
+    );
+    for jvm in jvms {
+        run::run(
+            Command::new(jvm.java())
+                .arg("-Xmx512m")
+                .arg(format!("-Dheapdiff.program={}", heapdiff.display()))
+                .args(["-cp", &classpath, "io.github.heapdiff.junit.Soak"])
+                .args(sizes.map(|size| size.to_string())),
+        )?;
+    }
+    Ok(())
+}
+
+/// Maven in a project, on a JDK; what it starts finds heapdiff.
+fn maven(project: &Path, compiler: &Jdk, heapdiff: &Path) -> Command {
+    let mut maven = Command::new("mvn");
+    maven
+        .current_dir(project)
+        .args(["--quiet", "--batch-mode"])
+        .arg(format!("-Dheapdiff.program={}", heapdiff.display()))
+        .env("JAVA_HOME", compiler.home());
+    maven
+}
