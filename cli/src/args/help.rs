@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(shown(&["histo"]), ["text", "json"]);
         assert_eq!(shown(&["query"]), ["text", "json", "csv", "parquet"]);
         assert_eq!(shown(&["export"]), ["csv", "parquet"]);
-        assert!(shown(&["trace", "export"]).contains(&"jsonl".to_owned()));
+        assert!(shown(&["trace", "export"]).contains(&"pprof".to_owned()));
         assert_eq!(shown(&["trace", "flame"]), ["html", "collapsed", "svg"]);
         assert_eq!(shown(&["diff"]), shown(&[]));
         assert!(shown(&["diff"]).contains(&"junit".to_owned()));

@@ -406,7 +406,7 @@ fn names_are_cut_for_a_terminal_alone() {
     assert!(String::from_utf8_lossy(&done.stdout).contains(name));
     assert!(on_terminal(folder.path(), &args, 160).contains(name));
     let narrow = on_terminal(folder.path(), &args, 90);
-    assert!(!narrow.contains(name) && narrow.contains("ClassLoaders$AppClassLoader"));
+    assert!(!narrow.contains(name) && narrow.contains("$AppClassLoader"));
     assert!(
         narrow.lines().all(|line| line.chars().count() <= 90),
         "{narrow}"
