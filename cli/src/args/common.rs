@@ -120,8 +120,8 @@ impl OutputsArgs {
         }
         let mut named: Vec<&PathBuf> = first.iter().chain(&more).collect();
         named.sort();
-        if let Some([twice, _]) = named.array_windows().find(|[a, b]| a == b) {
-            let message = format!("-o {} is given twice", twice.display());
+        if let Some(twice) = named.windows(2).find(|two| two[0] == two[1]) {
+            let message = format!("-o {} is given twice", twice[0].display());
             return Err(Failure::usage(message));
         }
         let color = self.report.color;

@@ -69,7 +69,8 @@ fn a_report_goes_to_several_files() {
             &[&dumps[..], &["-o", &alone, "--fail-on-suspect"]].concat(),
         );
         assert_eq!(done.status.code(), Some(1));
-        let [all, one] = [name, &alone].map(|name| fs::read(folder.path().join(name)).unwrap());
+        let [all, one] =
+            [name, &alone].map(|name| fs::read(folder.path().join(name)).expect("a report"));
         assert!(all == one, "{name}");
     }
     // Of one dump, too.
@@ -115,7 +116,7 @@ fn a_report_is_read_again() {
             let again = run(folder.path(), &[&["report.json"], &options[..]].concat());
             let fresh = run(folder.path(), &[inputs, &options[..]].concat());
             assert_eq!(again.status.code(), fresh.status.code());
-            let [again, fresh] = [again, fresh].map(|d| String::from_utf8(d.stdout).unwrap());
+            let [again, fresh] = [again, fresh].map(|d| String::from_utf8(d.stdout).expect("text"));
             assert_eq!(again, fresh, "{format}");
         }
         let done = run(folder.path(), &["report.json", "-o", "report.html"]);
@@ -143,7 +144,7 @@ fn a_report_is_read_again() {
             "{args:?}: {said}"
         );
     }
-    fs::write(folder.path().join("other.json"), "{\"schema\": \"x\"}").unwrap();
+    fs::write(folder.path().join("other.json"), "{\"schema\": \"x\"}").expect("a file");
     let done = run(folder.path(), &["other.json"]);
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(
