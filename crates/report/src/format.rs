@@ -1,10 +1,9 @@
 //! The formats of reports.
 
-/// How a report is written: text for people, at most 100 columns wide; JSON for programs, exact and stable;
-/// what other programs show.
+/// How a report is written: text for people; JSON for programs, exact and stable; what other programs show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Format {
-    /// For people, at most 100 columns wide.
+    /// For people; names are cut for a terminal that is too narrow.
     #[default]
     Text,
     /// For programs: exact and stable.

@@ -50,7 +50,10 @@ impl Style {
     /// A text that has `room` on a line of [`WIDTH`] columns: its middle is cut where it does not fit the terminal.
     pub(crate) fn fitted(self, text: &str, room: usize) -> Cow<'_, str> {
         match self.columns {
-            Some(columns) => shortened(text, (room + columns).saturating_sub(WIDTH).max(LEAST)),
+            Some(columns) => {
+                let here = (room + columns).saturating_sub(WIDTH);
+                shortened(text, here.max(LEAST.min(room)))
+            }
             None => text.into(),
         }
     }

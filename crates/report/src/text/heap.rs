@@ -209,7 +209,7 @@ mod tests {
 
     fn told(report: &HeapReport) -> String {
         let mut out = Vec::new();
-        render(report, Style::plain(), &mut out).unwrap();
+        render(report, Style::plain().within(WIDTH), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
