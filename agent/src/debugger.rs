@@ -24,6 +24,7 @@ pub(crate) fn is_attached() -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+    use std::time::{Duration, Instant};
 
     use super::is_attached;
 
@@ -40,6 +41,11 @@ mod tests {
         assert!(is_attached());
         drop(end);
         reader.unwrap().join().unwrap();
+        // Linux lists a thread for a moment after it has been waited for.
+        let waited = Instant::now();
+        while is_attached() && waited.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         assert!(!is_attached());
     }
 }
