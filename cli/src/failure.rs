@@ -42,12 +42,9 @@ impl Failure {
     /// A dump could not be read.
     pub(crate) fn input(path: &Path, error: &hprof::Error) -> Self {
         let (message, hint) = match error {
-            hprof::Error::Io { path, source } => (
-                format!("{}: {}", path.display(), plain(source)),
-                (source.kind() == std::io::ErrorKind::NotFound)
-                    .then(|| unknown_word(path))
-                    .flatten(),
-            ),
+            hprof::Error::Io { path, source } => {
+                (format!("{}: {}", path.display(), plain(source)), None)
+            }
             hprof::Error::NotADump(_) => (
                 format!("{}: {error}", path.display()),
                 Some(
@@ -148,23 +145,6 @@ fn is_recording(path: &Path) -> bool {
 
 fn is_trace(path: &Path) -> bool {
     heapdiff_trace::is_trace(path).unwrap_or(false)
-}
-
-/// A hint for a missing file whose name could be a command's.
-fn unknown_word(path: &Path) -> Option<String> {
-    let word = path.to_str()?;
-    (!word.contains(['.', '/', '\\'])).then(|| match meant(word) {
-        Some(command) => format!("if a command is meant: `heapdiff {command}`"),
-        None => format!("`{word}` is not a command either; `heapdiff --help` lists them"),
-    })
-}
-
-/// The command that is spelt most like a word, if any is much like it.
-fn meant(word: &str) -> Option<String> {
-    let likeness = |command: &String| strsim::jaro_winkler(word, command);
-    let commands = crate::args::commands().into_iter();
-    let most = commands.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(&most) > 0.85).then_some(most)
 }
 
 /// The system's words for an error, without Rust's "(os error 2)".

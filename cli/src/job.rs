@@ -288,19 +288,15 @@ impl Setup {
         self.outputs().any(|output| such(output.format))
     }
 
-    /// The same for one of the outputs alone.
-    pub(crate) fn alone(&self, output: &Output) -> Self {
-        Self {
-            output: output.clone(),
-            more: Vec::new(),
-            ..self.clone()
-        }
-    }
-
     /// How many rows a list has: as many as the user says, else `text` where people read the whole report,
     /// and all elsewhere.
     pub(crate) fn rows(&self, text: usize) -> usize {
-        let default = match self.output.format.is_read_whole() {
+        self.rows_in(self.output.format, text)
+    }
+
+    /// The same for one of the outputs.
+    pub(crate) fn rows_in(&self, format: Format, text: usize) -> usize {
+        let default = match format.is_read_whole() {
             true => text,
             false => usize::MAX,
         };

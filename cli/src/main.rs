@@ -24,6 +24,7 @@ mod messages;
     allow(dead_code, reason = "waits and transfers are of what talks to JVMs")
 )]
 mod progress;
+mod report_file;
 mod style;
 mod time;
 mod write;

@@ -5,7 +5,7 @@
 //! each other's lines of memory. Memory is given back to nobody: code that calls hooks may be running for ever. It is used as sites
 //! come, page by page.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::returned::Returned;
 use crate::jvmti::counting::Shared;
@@ -34,16 +34,10 @@ pub(crate) struct Cells {
     all: Shared,
     /// By a thread's number where its own stripe is; 0 where it has none.
     places: Shared,
-    owners: Mutex<Owners>,
+    /// Each stripe that was ever given, with the thread that has it.
+    owners: Mutex<Vec<Option<i64>>>,
     /// What calls returned.
     pub(crate) returned: Returned,
-}
-
-/// Whose the stripes are.
-#[derive(Default)]
-struct Owners {
-    /// Each stripe that was ever given, with the thread that has it.
-    given: Vec<Option<i64>>,
 }
 
 impl Cells {
@@ -70,7 +64,7 @@ impl Cells {
     /// What the hooks have counted of the first `sites`: allocations, and bytes of arrays.
     pub(crate) fn read(&self, sites: usize) -> Vec<[u64; 2]> {
         let mut sums = vec![[0_u64; 2]; sites];
-        let given = self.with_owners(|owners| owners.given.len());
+        let given = self.owners().len();
         for start in (0..STRIPES as usize + given).map(|i| i * STRIPE) {
             for (sum, at) in sums.iter_mut().zip((start..).step_by(2)) {
                 *sum = [0, 1].map(|i| sum[i].wrapping_add(self.all.get(at + i)));
@@ -85,44 +79,39 @@ impl Cells {
         let Some(at) = usize::try_from(thread).ok().filter(|at| *at > 0) else {
             return;
         };
-        if at >= THREADS {
+        let mut owners = self.owners();
+        if at >= THREADS || self.places.get(at) != 0 {
             return;
         }
-        self.with_owners(|owners| {
-            if self.places.get(at) != 0 {
-                return;
-            }
-            let free = owners.given.iter().position(Option::is_none);
-            let stripe = free.unwrap_or(owners.given.len());
-            if stripe < OWN_STRIPES {
-                match owners.given.get_mut(stripe) {
-                    Some(owner) => *owner = Some(thread),
-                    None => owners.given.push(Some(thread)),
-                }
-                let place = self.start() + (STRIPES + stripe as i64) * STRIPE_BYTES;
-                self.places.set(at, place.cast_unsigned());
-            }
-        });
+        let free = owners.iter().position(Option::is_none);
+        let stripe = free.unwrap_or(owners.len());
+        if stripe >= OWN_STRIPES {
+            return;
+        }
+        match owners.get_mut(stripe) {
+            Some(owner) => *owner = Some(thread),
+            None => owners.push(Some(thread)),
+        }
+        let place = self.start() + (STRIPES + stripe as i64) * STRIPE_BYTES;
+        self.places.set(at, place.cast_unsigned());
     }
 
     /// Takes their stripes from threads that are `over`, and run no Java code any more.
     pub(crate) fn take_back(&self, over: impl Fn(i64) -> bool) {
-        self.with_owners(|owners| {
-            for owner in &mut owners.given {
-                if let Some(thread) = owner.take_if(|thread| over(*thread)) {
-                    self.places.set(usize::try_from(thread).unwrap_or(0), 0);
-                }
+        for owner in self.owners().iter_mut() {
+            if let Some(thread) = owner.take_if(|thread| over(*thread)) {
+                self.places.set(usize::try_from(thread).unwrap_or(0), 0);
             }
-        });
+        }
     }
 
     /// The threads that have stripes.
     pub(crate) fn threads(&self) -> Vec<i64> {
-        self.with_owners(|owners| owners.given.iter().flatten().copied().collect())
+        self.owners().iter().flatten().copied().collect()
     }
 
-    fn with_owners<R>(&self, work: impl FnOnce(&mut Owners) -> R) -> R {
-        work(&mut self.owners.lock().unwrap_or_else(PoisonError::into_inner))
+    fn owners(&self) -> MutexGuard<'_, Vec<Option<i64>>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -151,15 +151,10 @@ impl Body<'_> {
         self.op(&[load, op::BIPUSH, 0xf0, op::IAND, op::I2L, op::LADD])
     }
 
-    /// The own stripe of the thread that runs, whose number goes into a variable.
-    fn own_stripe(&mut self, number: u8) -> &mut Self {
+    /// The own stripe of the thread that runs, whose number an instruction stores.
+    fn own_stripe(&mut self, store: u8) -> &mut Self {
         self.own(op::INVOKESTATIC, NUMBER)
-            .op(&[op::DUP2])
-            .op(match number {
-                1 => &[op::LSTORE_1],
-                2 => &[op::LSTORE_2],
-                _ => &[op::POP2],
-            })
+            .op(&[op::DUP2, store])
             .own(op::INVOKESTATIC, OWN)
     }
 
@@ -231,7 +226,7 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64, carriers: bool) 
     });
     method(PUBLIC, (HOOKS.object, OBJECT_TYPE), (6, 3), &|hook| {
         let others = hook.code.label();
-        hook.own_stripe(1)
+        hook.own_stripe(op::LSTORE_1)
             .op(&[op::DUP2, op::LCONST_0, op::LCMP])
             .jump(op::IFEQ, others)
             .site(op::ILOAD_0)
@@ -279,7 +274,7 @@ pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64, carriers: bool) 
     });
     method(PUBLIC, (HOOKS.array, "(II)V"), (6, 4), &|hook| {
         let others = hook.code.label();
-        hook.own_stripe(2)
+        hook.own_stripe(op::LSTORE_2)
             .op(&[op::DUP2, op::LCONST_0, op::LCMP])
             .jump(op::IFEQ, others)
             .site(op::ILOAD_1)

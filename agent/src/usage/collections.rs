@@ -7,7 +7,7 @@ use heapdiff_sites::usage::Kind;
 
 use super::concurrent;
 use super::points::{
-    Collection, Gate, Many, Point, Size, Steps, Watched, cleared, point, put, read, removed,
+    Collection, Gate, Many, Point, Size, Steps, Watched, cleared, own, point, put, read, removed,
 };
 
 const MAP: &str = "java/util/HashMap";
@@ -18,13 +18,11 @@ const LINKED_MAP: &str = "java/util/LinkedHashMap";
 /// A map.
 const fn of_map(class: &'static str, points: &'static [Point]) -> Watched {
     Watched {
-        class,
         of: MAP,
-        collection: Collection::This,
         gate: MAP_GATE,
         size: MAP_SIZE,
         points,
-        steps: &[],
+        ..own(class)
     }
 }
 
@@ -95,9 +93,6 @@ const fn view(class: &'static str, outside: &'static str, points: &'static [Poin
 const CONCURRENT: &str = "java/util/concurrent/ConcurrentHashMap";
 const NODES: &str = "[Ljava/util/concurrent/ConcurrentHashMap$Node;";
 const CONCURRENT_MAP: Watched = Watched {
-    class: CONCURRENT,
-    of: CONCURRENT,
-    collection: Collection::This,
     gate: Gate::Array("table", NODES),
     size: Size::Asked,
     points: &[
@@ -142,7 +137,7 @@ const CONCURRENT_MAP: Watched = Watched {
             "reduceEntriesToInt",
         ]),
     ],
-    steps: &[],
+    ..own(CONCURRENT)
 };
 const CONCURRENT_VIEW: Collection = Collection::Field(
     "java/util/concurrent/ConcurrentHashMap$CollectionView",
@@ -152,9 +147,6 @@ const CONCURRENT_VIEW: Collection = Collection::Field(
 
 const TREE: &str = "java/util/TreeMap";
 const TREE_MAP: Watched = Watched {
-    class: TREE,
-    of: TREE,
-    collection: Collection::This,
     gate: Gate::Changes("modCount"),
     size: Size::Field("size"),
     points: &[
@@ -179,14 +171,11 @@ const TREE_MAP: Watched = Watched {
             "getLowerEntry",
         ]),
     ],
-    steps: &[],
+    ..own(TREE)
 };
 
 const LIST: &str = "java/util/ArrayList";
 const ARRAY_LIST: Watched = Watched {
-    class: LIST,
-    of: LIST,
-    collection: Collection::This,
     gate: Gate::Changes("modCount"),
     size: Size::Field("size"),
     points: &[
@@ -212,13 +201,10 @@ const ARRAY_LIST: Watched = Watched {
             "writeObject",
         ]),
     ],
-    steps: &[],
+    ..own(LIST)
 };
 
 const LINKED_LIST: Watched = Watched {
-    class: "java/util/LinkedList",
-    of: "java/util/LinkedList",
-    collection: Collection::This,
     gate: Gate::Changes("modCount"),
     size: Size::Field("size"),
     points: &[
@@ -243,13 +229,10 @@ const LINKED_LIST: Watched = Watched {
             "writeObject",
         ]),
     ],
-    steps: &[],
+    ..own("java/util/LinkedList")
 };
 
 const ARRAY_DEQUE: Watched = Watched {
-    class: "java/util/ArrayDeque",
-    of: "java/util/ArrayDeque",
-    collection: Collection::This,
     gate: Gate::Length("elements"),
     size: Size::Asked,
     points: &[
@@ -273,13 +256,10 @@ const ARRAY_DEQUE: Watched = Watched {
             "writeObject",
         ]),
     ],
-    steps: &[],
+    ..own("java/util/ArrayDeque")
 };
 
 const PRIORITY_QUEUE: Watched = Watched {
-    class: "java/util/PriorityQueue",
-    of: "java/util/PriorityQueue",
-    collection: Collection::This,
     gate: Gate::Changes("modCount"),
     size: Size::Field("size"),
     points: &[
@@ -297,14 +277,11 @@ const PRIORITY_QUEUE: Watched = Watched {
             "writeObject",
         ]),
     ],
-    steps: &[],
+    ..own("java/util/PriorityQueue")
 };
 
 const PRIORITY_BLOCKING: &str = "java/util/concurrent/PriorityBlockingQueue";
 const PRIORITY_BLOCKING_QUEUE: Watched = Watched {
-    class: PRIORITY_BLOCKING,
-    of: PRIORITY_BLOCKING,
-    collection: Collection::This,
     gate: Gate::Length("queue"),
     size: Size::Field("size"),
     points: &[
@@ -315,13 +292,10 @@ const PRIORITY_BLOCKING_QUEUE: Watched = Watched {
         // Iterators, spliterators and others have it copied.
         read(&["peek", "contains", "forEach", "toArray"]),
     ],
-    steps: &[],
+    ..own(PRIORITY_BLOCKING)
 };
 
 const VECTOR: Watched = Watched {
-    class: "java/util/Vector",
-    of: "java/util/Vector",
-    collection: Collection::This,
     gate: Gate::Changes("modCount"),
     size: Size::Field("elementCount"),
     points: &[
@@ -348,15 +322,12 @@ const VECTOR: Watched = Watched {
             "writeObject",
         ]),
     ],
-    steps: &[],
+    ..own("java/util/Vector")
 };
 
 const TABLE: &str = "java/util/Hashtable";
 /// It is synchronised, and each of its methods changes the number of elements by itself.
 const HASHTABLE: Watched = Watched {
-    class: TABLE,
-    of: TABLE,
-    collection: Collection::This,
     gate: Gate::Changes("modCount"),
     size: Size::Field("count"),
     points: &[read(&[
@@ -377,15 +348,13 @@ const HASHTABLE: Watched = Watched {
         "writeHashtable",
     ])],
     steps: &[Steps::Size("count")],
+    ..own(TABLE)
 };
 
 const WEAK: &str = "java/util/WeakHashMap";
 const WEAK_OUTSIDE: &str = "Ljava/util/WeakHashMap;";
 /// What is expunged is removed.
 const WEAK_MAP: Watched = Watched {
-    class: WEAK,
-    of: WEAK,
-    collection: Collection::This,
     gate: Gate::Changes("modCount"),
     size: Size::Field("size"),
     points: &[read(&[
@@ -396,14 +365,12 @@ const WEAK_MAP: Watched = Watched {
         "replaceAll",
     ])],
     steps: &[Steps::Size("size")],
+    ..own(WEAK)
 };
 
 const IDENTITY: &str = "java/util/IdentityHashMap";
 const IDENTITY_OUTSIDE: &str = "Ljava/util/IdentityHashMap;";
 const IDENTITY_MAP: Watched = Watched {
-    class: IDENTITY,
-    of: IDENTITY,
-    collection: Collection::This,
     gate: Gate::Changes("modCount"),
     size: Size::Field("size"),
     points: &[read(&[
@@ -419,6 +386,7 @@ const IDENTITY_MAP: Watched = Watched {
         "writeObject",
     ])],
     steps: &[Steps::Size("size")],
+    ..own(IDENTITY)
 };
 /// `toArray` without an argument calls the other one.
 const IDENTITY_PASSES: &[Point] = &[read(&["toArray([", "spliterator"])];

@@ -4,14 +4,11 @@ use heapdiff_sites::usage::Kind;
 
 use super::collections::of_its;
 use super::points::{
-    Collection, Gate, Many, Returned, Size, Steps, Watched, cleared, point, put, read, removed,
+    Collection, Gate, Many, Returned, Size, Steps, Watched, cleared, own, point, put, read, removed,
 };
 
 const LINKED_BLOCKING: &str = "java/util/concurrent/LinkedBlockingQueue";
 pub(super) const LINKED_BLOCKING_QUEUE: Watched = Watched {
-    class: LINKED_BLOCKING,
-    of: LINKED_BLOCKING,
-    collection: Collection::This,
     // There are few of them, and their size falls.
     gate: Gate::Open,
     size: Size::Atomic("count"),
@@ -34,14 +31,11 @@ pub(super) const LINKED_BLOCKING_QUEUE: Watched = Watched {
             "writeObject",
         ]),
     ],
-    steps: &[],
+    ..own(LINKED_BLOCKING)
 };
 
 const COPIED: &str = "java/util/concurrent/CopyOnWriteArrayList";
 pub(super) const COPIED_LIST: Watched = Watched {
-    class: COPIED,
-    of: COPIED,
-    collection: Collection::This,
     gate: Gate::Array("array", "[Ljava/lang/Object;"),
     size: Size::Length("array"),
     points: &[
@@ -65,15 +59,12 @@ pub(super) const COPIED_LIST: Watched = Watched {
             "writeObject",
         ]),
     ],
-    steps: &[],
+    ..own(COPIED)
 };
 
 const BLOCKING_DEQUE: &str = "java/util/concurrent/LinkedBlockingDeque";
 /// All that changes its size has its lock.
 pub(super) const LINKED_BLOCKING_DEQUE: Watched = Watched {
-    class: BLOCKING_DEQUE,
-    of: BLOCKING_DEQUE,
-    collection: Collection::This,
     gate: Gate::Open,
     size: Size::Field("count"),
     points: &[read(&[
@@ -88,14 +79,12 @@ pub(super) const LINKED_BLOCKING_DEQUE: Watched = Watched {
         "writeObject",
     ])],
     steps: &[Steps::Size("count")],
+    ..own(BLOCKING_DEQUE)
 };
 
 const ARRAY_BLOCKING: &str = "java/util/concurrent/ArrayBlockingQueue";
 /// As above. Its spliterator asks for an iterator.
 pub(super) const ARRAY_BLOCKING_QUEUE: Watched = Watched {
-    class: ARRAY_BLOCKING,
-    of: ARRAY_BLOCKING,
-    collection: Collection::This,
     gate: Gate::Length("items"),
     size: Size::Field("count"),
     points: &[read(&[
@@ -107,15 +96,13 @@ pub(super) const ARRAY_BLOCKING_QUEUE: Watched = Watched {
         "writeObject",
     ])],
     steps: &[Steps::Size("count")],
+    ..own(ARRAY_BLOCKING)
 };
 
 const QUEUE: &str = "java/util/concurrent/ConcurrentLinkedQueue";
 const QUEUE_NODE: &str = "java/util/concurrent/ConcurrentLinkedQueue$Node";
 /// Each element has a node of its own, and is taken from it by the one that finds it there.
 pub(super) const LINKED_QUEUE: Watched = Watched {
-    class: QUEUE,
-    of: QUEUE,
-    collection: Collection::This,
     gate: Gate::Grown,
     size: Size::Unknown,
     points: &[read(&[
@@ -144,6 +131,7 @@ pub(super) const LINKED_QUEUE: Watched = Watched {
             many: Returned::IfTrue,
         },
     ],
+    ..own(QUEUE)
 };
 /// Its `remove` takes the element from the node without a look.
 pub(super) const LINKED_QUEUE_ITERATOR: Watched = of_its(
@@ -160,9 +148,6 @@ pub(super) const LINKED_QUEUE_ITERATOR: Watched = of_its(
 const DEQUE: &str = "java/util/concurrent/ConcurrentLinkedDeque";
 /// Who has taken an element unlinks its node, once. `isEmpty` peeks.
 pub(super) const LINKED_DEQUE: Watched = Watched {
-    class: DEQUE,
-    of: DEQUE,
-    collection: Collection::This,
     gate: Gate::Grown,
     size: Size::Unknown,
     points: &[
@@ -187,6 +172,7 @@ pub(super) const LINKED_DEQUE: Watched = Watched {
         kind: Kind::Put,
         many: Returned::One,
     }],
+    ..own(DEQUE)
 };
 
 const SKIP_LIST: &str = "java/util/concurrent/ConcurrentSkipListMap";
@@ -195,9 +181,6 @@ const SKIP_LIST_TYPE: &str = "Ljava/util/concurrent/ConcurrentSkipListMap;";
 /// What is put is counted in one place, and what is removed. Methods that look for a node try again when another thread was first, so
 /// those are listed that are called from outside.
 pub(super) const SKIP_LIST_MAP: Watched = Watched {
-    class: SKIP_LIST,
-    of: SKIP_LIST,
-    collection: Collection::This,
     gate: Gate::Grown,
     size: Size::Unknown,
     points: &[
@@ -232,7 +215,7 @@ pub(super) const SKIP_LIST_MAP: Watched = Watched {
             "writeObject",
         ]),
     ],
-    steps: &[],
+    ..own(SKIP_LIST)
 };
 pub(super) const SKIP_LIST_ITERATOR: Watched = of_its(
     SKIP_LIST_MAP,

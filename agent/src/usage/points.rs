@@ -118,6 +118,19 @@ pub(crate) struct Watched {
     pub(crate) steps: &'static [Steps],
 }
 
+/// A collection's own class, of which nothing is watched yet.
+pub(super) const fn own(class: &'static str) -> Watched {
+    Watched {
+        class,
+        of: class,
+        collection: Collection::This,
+        gate: Gate::Open,
+        size: Size::Asked,
+        points: &[],
+        steps: &[],
+    }
+}
+
 pub(super) const fn put(methods: &'static [&'static str]) -> Point {
     point(Kind::Put, Many::One, methods)
 }

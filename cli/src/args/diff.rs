@@ -1,6 +1,6 @@
 //! Which dumps to compare, and which growth to speak of.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use heapdiff_diff::{Gates, pattern};
@@ -8,11 +8,11 @@ use heapdiff_report::collapsed::Columns;
 use regex::Regex;
 
 use super::common::{OutputsArgs, input};
-use crate::command::again::is_json;
 use crate::failure::{Failure, Result};
 use crate::gates::GrowthLimit;
 use crate::ignore::IgnoreFile;
 use crate::job::{ClassFilter, Job, Question, Task};
+use crate::report_file::is_json;
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
@@ -36,6 +36,11 @@ pub(super) struct DiffArgs {
 }
 
 impl DiffArgs {
+    /// The first argument.
+    pub(super) fn first(&self) -> Option<&Path> {
+        self.before.as_deref()
+    }
+
     /// Whether something is asked for that only a comparison can tell.
     fn is_of_growth(&self) -> bool {
         let growth = &self.growth;

@@ -1,8 +1,11 @@
 //! The command may be missing (then it is `diff`) or stand behind options, and dumps may be named like commands.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::Path;
 
 use super::command_line;
+use crate::failure::{Exit, Failure, plain};
 
 /// Moves the command to the front, so that options may stand before it: `heapdiff -q histo A`.
 ///
@@ -21,6 +24,35 @@ pub(super) fn command_first(mut args: Vec<OsString>) -> Vec<OsString> {
         args.insert(1, word);
     }
     args
+}
+
+/// Why a word that is neither a command nor a file is none, if its name could be a command's.
+pub(super) fn no_command(dump: &Path) -> Option<Failure> {
+    let word = dump.to_str()?;
+    let error = dump.metadata().err()?;
+    if error.kind() != ErrorKind::NotFound || word.contains(['.', '/', '\\']) {
+        return None;
+    }
+    let hint = match meant(word) {
+        Some(command) => format!("if a command is meant: `heapdiff {command}`"),
+        None => format!("`{word}` is not a command either; `heapdiff --help` lists them"),
+    };
+    Some(Failure {
+        exit: Exit::Input,
+        message: format!("{word}: {}", plain(&error)),
+        hint: Some(hint),
+    })
+}
+
+/// The command that is spelt most like a word, if any is much like it.
+fn meant(word: &str) -> Option<String> {
+    let command_line = command_line();
+    let shown = command_line.get_subcommands().filter(|c| !c.is_hide_set());
+    let likeness = |name: &str| strsim::jaro_winkler(word, name);
+    let most = shown
+        .map(clap::Command::get_name)
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(most) > 0.85).then(|| most.to_owned())
 }
 
 /// The place of the first argument that is neither an option nor an option's value.
@@ -89,6 +121,17 @@ mod tests {
         );
         assert_eq!(sorted("heapdiff -- histo top"), "heapdiff -- histo top");
         assert_eq!(sorted("heapdiff ./histo b"), "heapdiff ./histo b");
+    }
+
+    #[test]
+    fn a_command_that_is_spelt_wrong_is_told() {
+        let hint = |word: &str| no_command(Path::new(word)).and_then(|failure| failure.hint);
+        let told = hint("histoo").unwrap();
+        assert_eq!(told, "if a command is meant: `heapdiff histo`");
+        let told = hint("qqq").unwrap();
+        assert!(told.starts_with("`qqq` is not a command either"), "{told}");
+        assert_eq!(hint("nowhere.hprof"), None);
+        assert_eq!(hint("src"), None);
     }
 
     #[test]

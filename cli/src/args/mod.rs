@@ -244,7 +244,12 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
         .and_then(|matches| Cli::from_arg_matches(&matches))
         .unwrap_or_else(|e| e.format(&mut command_line).exit());
     let (setup, task) = match cli.command {
-        None => return Ok(Action::Job(Box::new(cli.diff.job()?.checked()?))),
+        None => {
+            if let Some(failure) = cli.diff.first().and_then(implicit_diff::no_command) {
+                return Err(failure);
+            }
+            return Ok(Action::Job(Box::new(cli.diff.job()?.checked()?)));
+        }
         Some(Command::Diff(diff)) => return Ok(Action::Job(Box::new(diff.job()?.checked()?))),
         Some(Command::Histo(HistoArgs {
             dump,
@@ -338,13 +343,4 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
 /// The whole command line, for completion scripts and the manual.
 pub(crate) fn command_line() -> clap::Command {
     help::with_own_formats(Cli::command())
-}
-
-/// The names of all commands that are shown.
-pub(crate) fn commands() -> Vec<String> {
-    let all = Cli::command();
-    let shown = all
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set());
-    shown.map(|command| command.get_name().to_owned()).collect()
 }

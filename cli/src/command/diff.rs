@@ -49,7 +49,7 @@ pub(crate) fn with_earlier(
     earlier: Summary,
     (dump, name): (&Path, &Path),
     question: &Question,
-) -> Result<DiffReport> {
+) -> Result<Vec<DiffReport>> {
     let (last, meter) = open_called(setup, dump, name)?;
     let mut comparison = Comparison::default();
     comparison.add(earlier);
@@ -60,10 +60,7 @@ pub(crate) fn with_earlier(
         last,
         sorted: false,
     };
-    let mut reports = report(setup, compared, None, question)?;
-    reports
-        .pop()
-        .ok_or_else(|| Failure::usage("there is no output"))
+    report(setup, compared, None, question)
 }
 
 /// What a comparison found.
@@ -172,7 +169,7 @@ pub(super) fn shaped(
                 suspect.allocated_through = through(&suspect.stacks);
             }
         }
-        let rows = setup.alone(output).rows(CLASSES);
+        let rows = setup.rows_in(format, CLASSES);
         let more_classes = diff.classes.len().saturating_sub(rows);
         diff.classes.truncate(rows);
         let mut report = DiffReport {

@@ -57,7 +57,7 @@ pub(super) fn shaped(
         let limit = setup.top.unwrap_or(SUSPECTS).min(heap.suspects.len());
         let more_suspects = more_suspects || limit < heap.suspects.len();
         heap.suspects.truncate(limit);
-        let rows = setup.alone(output).rows(CLASSES);
+        let rows = setup.rows_in(format, CLASSES);
         let more_classes = heap.classes.len().saturating_sub(rows);
         heap.classes.truncate(rows);
         HeapReport {

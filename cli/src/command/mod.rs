@@ -1,6 +1,6 @@
 //! Commands, a file for each: from a checked job to its report, or to what it does instead.
 
-pub(crate) mod again;
+mod again;
 mod count;
 mod describe;
 pub(crate) mod diff;
@@ -44,32 +44,20 @@ use crate::progress::Meter;
 /// Reads the dumps and answers, once for each output.
 pub(crate) fn run(job: &Job) -> Result<Vec<Report>> {
     let setup = &job.setup;
-    match &job.task {
+    let report = match &job.task {
         Task::Diff {
             dumps,
             trace,
             question,
         } => {
-            let reports = diff::run(setup, dumps, trace.as_deref(), question)?.into_iter();
-            Ok(reports.map(|r| Report::Diff(Box::new(r))).collect())
+            let reports = diff::run(setup, dumps, trace.as_deref(), question)?;
+            return Ok(each(reports, Report::Diff));
         }
         Task::Heap { dump, question } => {
-            let reports = heap::run(setup, dump, question)?.into_iter();
-            Ok(reports.map(|r| Report::Heap(Box::new(r))).collect())
+            return Ok(each(heap::run(setup, dump, question)?, Report::Heap));
         }
-        Task::Again { report, question } => again::run(setup, report, question),
-        _ => one(job).map(|report| vec![report]),
-    }
-}
-
-/// The report of a command that has one output.
-fn one(job: &Job) -> Result<Report> {
-    let setup = &job.setup;
-    match &job.task {
-        Task::Diff { .. } | Task::Heap { .. } | Task::Again { .. } => {
-            Err(Failure::usage("this command has a report for each output"))
-        }
-        Task::Hunt { hunt, question } => hunt::run(setup, hunt, question),
+        Task::Again { report, question } => return again::run(setup, report, question),
+        Task::Hunt { hunt, question } => return hunt::run(setup, hunt, question),
         Task::Count(job) => count::run(setup, job).map(Report::Count),
         Task::Histo { dump, retained } => histo::run(setup, dump, *retained).map(Report::Histo),
         Task::Top { dump, under } => top::run(setup, dump, under.as_ref()).map(Report::Top),
@@ -100,7 +88,13 @@ fn one(job: &Job) -> Result<Report> {
             Ok(Report::Query(Box::new(report)))
         }
         Task::Export { dump, job } => export::run(setup, dump, job).map(Report::Export),
-    }
+    };
+    report.map(|report| vec![report])
+}
+
+/// Reports of one kind.
+fn each<R>(reports: Vec<R>, report: impl Fn(Box<R>) -> Report) -> Vec<Report> {
+    reports.into_iter().map(|r| report(Box::new(r))).collect()
 }
 
 /// Opens and analyses one dump. Progress is shown until the meter is dropped.

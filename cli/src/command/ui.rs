@@ -7,11 +7,11 @@ use std::time::Duration;
 use heapdiff_report::html;
 use heapdiff_ui::{Server, Subject, UiError};
 
-use super::again::{self, is_json};
 use super::trace::readable;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
 use crate::job::UiJob;
+use crate::report_file::{self, ReportFile, is_json};
 
 /// How long the file that leads the browser to the page is kept.
 const OPENING: Duration = Duration::from_secs(20);
@@ -67,7 +67,11 @@ fn page(path: &Path) -> Result<Vec<u8>> {
         message: format!("{}: {why}", path.display()),
         hint: None,
     };
-    let report = again::growth(path, &again::text(path)?)?;
+    let ReportFile::Growth(report) = report_file::open(path)? else {
+        return Err(wrong(
+            "the page of one dump is a file: -o report.html".to_owned(),
+        ));
+    };
     let mut page = Vec::new();
     html::render(&report, &html::Context::default(), &mut page).map_err(|e| wrong(plain(&e)))?;
     Ok(page)

@@ -1,0 +1,70 @@
+//! Reports that were written as JSON, read again.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use heapdiff_diff::{HeapReport, Report};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::failure::{Exit, Failure, Result, plain};
+
+/// The most bytes of a report; this program writes none as large.
+const MOST: u64 = 1 << 30;
+const GROWTH: &str = "heapdiff.diff/1";
+const HEAP: &str = "heapdiff.heap/1";
+
+/// A report as it was.
+pub(crate) enum ReportFile {
+    /// Of a comparison.
+    Growth(Box<Report>),
+    /// Of one dump.
+    Heap(Box<HeapReport>),
+}
+
+/// What every report says first.
+#[derive(Deserialize)]
+struct Any {
+    schema: String,
+}
+
+/// Whether a file begins as JSON does. One that is no file (a pipe would be read), or cannot be read, does not.
+pub(crate) fn is_json(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let is_file = path.metadata().is_ok_and(|meta| meta.is_file());
+    let mut read = || File::open(path).and_then(|f| f.take(64).read_to_end(&mut head));
+    is_file && read().is_ok() && head.trim_ascii_start().first() == Some(&b'{')
+}
+
+/// Reads a report.
+pub(crate) fn open(path: &Path) -> Result<ReportFile> {
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MOST).read_to_end(&mut text))
+        .map_err(|e| wrong(path, &plain(&e)))?;
+    let Any { schema } = read(path, &text, GROWTH)?;
+    match &*schema {
+        GROWTH => read(path, &text, GROWTH).map(ReportFile::Growth),
+        HEAP => read(path, &text, HEAP).map(ReportFile::Heap),
+        _ => {
+            let why = format!("not a {GROWTH} report: its schema is {schema:?}");
+            Err(wrong(path, &why))
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &Path, text: &[u8], schema: &str) -> Result<T> {
+    serde_json::from_slice(text).map_err(|e| {
+        wrong(path, &format!("not a {schema} report: {e}"))
+            .with_hint("`heapdiff BEFORE AFTER -o report.json` writes one")
+    })
+}
+
+fn wrong(path: &Path, why: &str) -> Failure {
+    Failure {
+        exit: Exit::Input,
+        message: format!("{}: {}", path.display(), heapdiff_report::printable(why)),
+        hint: None,
+    }
+}
