@@ -1,6 +1,8 @@
 // The table of classes: rows in sight exist, the others are room.
 
 const CLASS_ROW = 28;
+/** Rows on paper. */
+const PRINTED = 100;
 
 const CLASS_COLUMNS = [
   ["class", "class", (c) => c.class, null],
@@ -24,9 +26,13 @@ const showClasses = (classes) => {
   let by = 5;
   let down = true;
 
+  const onPaper = element("p", { class: "note", hidden: "" });
+  host.append(onPaper);
+  let printing = false;
+
   const draw = () => {
-    const first = Math.max(0, Math.floor(grid.scrollTop / CLASS_ROW) - 4);
-    const count = Math.ceil(grid.clientHeight / CLASS_ROW) + 8;
+    const first = printing ? 0 : Math.max(0, Math.floor(grid.scrollTop / CLASS_ROW) - 4);
+    const count = printing ? PRINTED : Math.ceil(grid.clientHeight / CLASS_ROW) + 8;
     const rows = shown.slice(first, first + count).map((c, i) => {
       const row = element("div", { class: "row", role: "row", "aria-rowindex": String(first + i + 2) });
       for (const [key, , value, text] of CLASS_COLUMNS) {
@@ -73,5 +79,14 @@ const showClasses = (classes) => {
   grid.addEventListener("scroll", () => requestAnimationFrame(draw));
   byId("find-class").addEventListener("input", settled(arrange));
   new ResizeObserver(draw).observe(grid);
+  for (const when of ["beforeprint", "afterprint"]) {
+    window.addEventListener(when, () => {
+      printing = when === "beforeprint";
+      const more = shown.length - PRINTED;
+      onPaper.textContent = `${grouped(more)} more classes are not printed.`;
+      onPaper.hidden = !printing || more <= 0;
+      draw();
+    });
+  }
   arrange();
 };

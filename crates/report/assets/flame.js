@@ -2,10 +2,10 @@
 
 const ROW = 20;
 const NARROWEST = 0.5;
-/** Frames above the zoomed one that stay in sight. */
-const ABOVE = 4;
 /** Canvases have a largest height. */
 const MOST_ROWS = 400;
+/** Of them, for the frames above the zoomed one: the outermost, and those nearest to it. */
+const MOST_ABOVE = 200;
 
 /** Class and method without the package. */
 const brief = (text) => text.replace(/^((?:class )?)(?:[a-z_][\w-]*\.)+(?=[A-Z(])/, "$1");
@@ -25,7 +25,7 @@ class FlameView {
       "aria-roledescription": "flame graph",
       "aria-label": `${label}. Arrow keys walk, Enter zooms, Escape resets.`,
     });
-    this.cut = element("p", { class: "note", hidden: "" }, `Only ${MOST_ROWS} rows are drawn; zoom into a frame to see what is below it.`);
+    this.cut = element("p", { class: "note", hidden: "" });
     this.said = element("p", { class: "said", role: "status", "aria-live": "polite" });
     this.tip = element("div", { class: "tip", role: "tooltip", hidden: "" });
     host.append(this.canvas, this.cut, this.said, this.tip);
@@ -78,6 +78,15 @@ class FlameView {
     this.hideTip();
     this.draw();
     this.say();
+    this.inSight(this.placeOf(node)?.[1] ?? 0);
+  }
+
+  /** Scrolls to a row that is not in sight: what is zoomed into lies below all that leads to it. */
+  inSight(y) {
+    const top = this.canvas.getBoundingClientRect().top + y;
+    const hidden = document.querySelector("header")?.getBoundingClientRect().bottom ?? 0;
+    if (top >= hidden && top + 3 * ROW <= innerHeight) return;
+    scrollBy({ top: top - innerHeight / 3 });
   }
 
   /** Marks what has a text in its name, and adds up what is below the topmost of these. */
@@ -271,7 +280,8 @@ class FlameView {
     // What is above the zoomed frame is as wide as the view.
     const above = [];
     for (let p = tree.parent[this.zoomed]; p >= 0; p = tree.parent[p]) above.unshift(p);
-    const shownAbove = above.length > ABOVE ? [0, ...above.slice(1 - ABOVE)] : above;
+    const folded = Math.max(0, above.length - MOST_ABOVE);
+    const shownAbove = folded ? [0, ...above.slice(1 - MOST_ABOVE)] : above;
     shownAbove.forEach((node, row) => put(row, 0, this.width, node));
     let cut = false;
     if (values[this.zoomed] > 0) {
@@ -291,7 +301,11 @@ class FlameView {
         else cut ||= below.length > 0;
       }
     }
-    this.cut.hidden = !cut;
+    const said = [];
+    if (cut) said.push(`Only ${MOST_ROWS} rows are drawn; zoom into a frame to see what is below it.`);
+    if (folded) said.push(`${grouped(folded)} frames between the first row and the second are not drawn.`);
+    this.cut.textContent = said.join(" ");
+    this.cut.hidden = !said.length;
     const height = Math.max(rows.length, 1) * ROW;
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(this.width * ratio);

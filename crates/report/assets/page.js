@@ -15,6 +15,16 @@ byId("theme").addEventListener("click", () => {
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => views.forEach((view) => view.draw()));
 
+// Paper is light, canvases too.
+for (const [when, dressed] of [["beforeprint", "light"], ["afterprint", null]]) {
+  window.addEventListener(when, () => {
+    const wanted = dressed ?? (theme === "auto" ? null : theme);
+    if (wanted) document.documentElement.dataset.theme = wanted;
+    else delete document.documentElement.dataset.theme;
+    views.forEach((view) => view.draw());
+  });
+}
+
 showSuspects(report.suspects);
 showClasses(report.classes);
 

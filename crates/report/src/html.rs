@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use heapdiff_diff::{Allocated, FrameParts, Report, SnapshotInfo, Suspect};
+use heapdiff_diff::{Allocated, FrameParts, Report, SnapshotInfo, Suspect, is_runtime_frame};
 use heapdiff_units::{counted, grouped, signed, signed_size};
 use regex::Regex;
 use serde::Serialize;
@@ -78,6 +78,7 @@ struct Page<'a> {
     delta: String,
     delta_objects: String,
     explained: Option<String>,
+    first: Option<First>,
     dumps: Vec<Dump>,
     layout: String,
     warnings: Vec<String>,
@@ -87,6 +88,37 @@ struct Page<'a> {
     /// The JSON, escaped so that no name ends the element.
     report: String,
     flame: String,
+}
+
+/// The first suspect, as what is read first.
+struct First {
+    verdict: &'static str,
+    holder: String,
+    class: String,
+    grown: String,
+    /// Where more than half of it was allocated.
+    frame: Option<String>,
+}
+
+impl First {
+    fn of(suspect: &Suspect) -> Self {
+        let grown = suspect.growth.retained_bytes;
+        let most = suspect
+            .stacks
+            .first()
+            .filter(|stack| i64::try_from(stack.estimated_bytes).unwrap_or(i64::MAX) > grown / 2);
+        let allocating = most.and_then(|stack| {
+            let own = stack.frames.iter().find(|f| !is_runtime_frame(f));
+            own.or(stack.frames.first())
+        });
+        Self {
+            verdict: crate::verdict(suspect),
+            holder: printable(&suspect.holder).into_owned(),
+            class: printable(&suspect.class).into_owned(),
+            grown: signed_size(grown),
+            frame: allocating.map(|f| printable(f).into_owned()),
+        }
+    }
 }
 
 struct Dump {
@@ -143,6 +175,7 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
         delta: signed_size(report.delta.shallow_bytes),
         delta_objects: signed(report.delta.objects),
         explained: crate::explained::sentence(report),
+        first: report.suspects.first().map(First::of),
         dumps: dumps(report),
         layout: layout(report),
         warnings: warnings(report, context.undecided),
@@ -518,6 +551,30 @@ mod tests {
         for sentence in ["of least weight left out", "frames of most weight"] {
             assert!(!base.contains(sentence), "{sentence}: {base}");
         }
+    }
+
+    #[test]
+    fn the_first_suspect_is_told_above_all() {
+        let told = |suspects: Vec<Suspect>| {
+            let page = rendered(&report(suspects, 3), None);
+            let answer = page.split_once("<p class=\"answer\">");
+            answer.map(|(_, rest)| rest.split_once("</p>").unwrap().0.to_owned())
+        };
+        let mut first = suspect(1, "a.B.c", Verdict::Leak, 4096);
+        first.growth.retained_bytes = 4096;
+        first.stacks[0].estimated_bytes = 2049;
+        let stack = first.stacks[0].clone();
+        let whole = told(vec![first.clone()]).unwrap();
+        assert!(whole.contains("leak</span>"), "{whole}");
+        assert!(whole.contains("a.B.c"), "{whole}");
+        assert!(whole.contains("+4.0 KiB"), "{whole}");
+        let frame = stack.frames.iter().find(|f| !is_runtime_frame(f)).unwrap();
+        assert!(whole.contains("most of it allocated at"), "{whole}");
+        assert!(whole.contains(frame), "{whole}");
+        first.stacks[0].estimated_bytes = 2048;
+        let half = told(vec![first]).unwrap();
+        assert!(!half.contains("most of it allocated at"), "{half}");
+        assert_eq!(told(Vec::new()), None);
     }
 
     #[test]

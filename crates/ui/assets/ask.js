@@ -4,7 +4,7 @@
 const shown = {
   /** The run's key; null: all. */
   run: null,
-  by: "class",
+  by: "frame",
   measure: "bytes",
   top: 10,
   /** All of it (null), the last milliseconds ({last}), or from one moment to another ({from, to}). */

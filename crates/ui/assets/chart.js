@@ -67,7 +67,7 @@ class Chart {
       ms: 1,
       legend: { show: false },
       pxAlign: false,
-      padding: this.axes ? [14, 12, 0, 0] : [4, 12, 4, 72],
+      padding: this.axes ? [14, 30, 0, 0] : [4, 30, 4, 72],
       cursor: { y: false, sync: { key: together.key }, ...this.cursor },
       scales: {
         x: { time: true, range: () => this.range },

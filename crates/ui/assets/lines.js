@@ -23,6 +23,9 @@ const giveColours = (lines) => {
 const strokeOf = (key) => colourOf(`line-${(colours.get(key) % COLOURS) + 1}`);
 const isDashed = (key) => colours.get(key) >= COLOURS;
 
+/** A point for each pixel, and no more. */
+const pointsOf = (chart) => Math.max(2, chart.host.clientWidth);
+
 const labelOf = (line) => (line.place ? `${line.class} at ${line.place}` : line.class);
 
 /** Sets the window by two moments; ones that are too near each other say nothing. */
@@ -179,7 +182,7 @@ const listLines = () => {
   const body = byId("list").tBodies[0];
   const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.key : null;
   body.replaceChildren(...view.lines.map(rowOf));
-  if (focused) [...body.rows].find((row) => row.dataset.key === focused)?.querySelector("button").focus();
+  if (focused) [...body.rows].find((row) => row.dataset.key === focused)?.querySelector("button").focus({ preventScroll: true });
   const said = [toldFrom()].filter(Boolean);
   if (view.all_lines > view.lines.length) said.push(`${grouped(view.all_lines - view.lines.length)} more come after these.`);
   if (view.lost_samples) said.push(`The agent could not keep ${grouped(view.lost_samples)} samples in this window, about ${size(view.lost_bytes)}: figures are too low by them.`);
@@ -187,6 +190,19 @@ const listLines = () => {
   if (view.cut) said.push("There is more in this window than is looked at; a shorter one shows all of it.");
   if (!view.lines.length) said.push(view.x.length ? "Nothing is alive that was sampled." : "Nothing has been recorded yet.");
   byId("more").textContent = said.join(" ");
+};
+
+/** The first line, above all else: what a phone shows without scrolling. */
+const answerWith = (line) => {
+  byId("answer").hidden = !line;
+  if (!line) return;
+  const button = element("button", { type: "button" }, "its stacks");
+  button.addEventListener("click", () => choose(line.key, true));
+  const at = line.place ? [" at ", name(line.place)] : [];
+  const grew = element("span", { class: "grown" }, signedAmount(line[`grown_${shown.measure}`]));
+  const held = byId("answer").contains(document.activeElement);
+  byId("answer").replaceChildren(verdictOf(line), " ", name(line.class), ...at, ": ", grew, " ", button);
+  if (held) button.focus({ preventScroll: true });
 };
 
 const drawLines = () => {
@@ -201,6 +217,7 @@ const drawLines = () => {
   }));
   graph.draw(view.x, series, [view.from_ms, view.to_ms]);
   listLines();
+  answerWith(view.lines[0]);
   atMoment();
   const host = byId("graph");
   const top = view.lines[0];
@@ -269,7 +286,7 @@ const showStacks = async (of, window, scroll) => {
       runs: shown.run,
       from: window.from,
       to: window.to,
-      ...(of.at.length ? { at: of.at.join(",") } : { class: of.class }),
+      ...(of.at.length ? { at: of.at.join(",") } : { class: of.class, place: of.place }),
     });
   } catch (error) {
     if (error.name !== "AbortError") fault(error.message);

@@ -66,10 +66,11 @@ const listRuns = (listed) => {
     const all = element("td", { colspan: "6" }, `all ${grouped(runs.length)} together${listed.more ? `; ${grouped(listed.more)} older ones are not listed` : ""}`);
     rows.unshift(element("tr", {}, radio(null, "all together", shown.run === null), all));
   }
+  for (const row of rows) row.addEventListener("click", (event) => event.target.tagName === "INPUT" || row.querySelector("input").click());
   const body = byId("runs");
   const focused = [...body.querySelectorAll("input")].indexOf(document.activeElement);
   body.replaceChildren(...rows);
-  if (focused >= 0) body.querySelectorAll("input")[focused]?.focus();
+  if (focused >= 0) body.querySelectorAll("input")[focused]?.focus({ preventScroll: true });
   fault(listed.traces.map((trace) => trace.fault).filter(Boolean).join("\n"));
   const hunts = runs.filter((run) => run.hunt).map((run) => `${printable(run.hunt.text)} (${clock(run.hunt.time_ms)})`);
   byId("hunt").textContent = hunts.join("; ");
@@ -105,9 +106,9 @@ const refresh = async () => {
   const begun = performance.now();
   try {
     listRuns(await ask("runs", {}));
-    const question = { runs: shown.run, by: shown.by, measure: shown.measure, top: shown.top };
+    const question = { runs: shown.run, by: shown.by, measure: shown.measure, top: shown.top, points: pointsOf(graph) };
     if (shown.window?.last || shown.window === null || !whole) {
-      whole = await ask("view", { runs: shown.run, top: 0, points: 400 });
+      whole = await ask("overview", { runs: shown.run, points: pointsOf(overview) });
     }
     const answer = await ask("view", { ...question, ...bounds(whole) });
     while (dragging) await new Promise((done) => setTimeout(done, 50));

@@ -1,17 +1,17 @@
-//! The questions that the page asks: `runs`, `view`, `counted`, `between`, `stacks`.
+//! The questions that the page asks: `runs`, `overview`, `view`, `counted`, `between`, `stacks`.
 
-use heapdiff_trace::By;
 use serde::Serialize;
 
 use crate::amount::Measure;
 use crate::between::between;
+use crate::by::By;
 use crate::counted::counted;
 use crate::http::{Answer, Status};
 use crate::key::Key;
 use crate::runs;
 use crate::stacks::{Of, stacks};
 use crate::traces::Traces;
-use crate::view::{MOST_LINES, MOST_POINTS, Question, view};
+use crate::view::{MOST_LINES, MOST_POINTS, Question, overview, view};
 
 /// Answers one of them.
 pub(crate) fn answer(question: &str, query: &str, traces: &Traces) -> Answer {
@@ -28,6 +28,7 @@ pub(crate) fn answer(question: &str, query: &str, traces: &Traces) -> Answer {
     };
     let answered = match question {
         "runs" => return json(&runs::list(traces)),
+        "overview" => overview(traces, &with_runs()).map(|o| json(&o)),
         "view" => view(traces, &with_runs()).map(|v| json(&v)),
         "counted" => counted(traces, &with_runs()).map(|c| json(&c)),
         "between" => between(traces, &with_runs()).map(|b| json(&b)),
@@ -62,7 +63,7 @@ impl Asked {
                 runs: Vec::new(),
                 from: None,
                 to: None,
-                by: By::Class,
+                by: By::default(),
                 measure: Measure::Bytes,
                 top: 10,
                 points: MOST_POINTS,
@@ -70,6 +71,7 @@ impl Asked {
             of: Of::All,
         };
         let question = &mut asked.question;
+        let (mut class, mut place) = (None, None);
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let wrong = || format!("{name}={value} is not understood");
             match &*name {
@@ -79,13 +81,7 @@ impl Asked {
                 }
                 "from" => question.from = Some(value.parse().map_err(|_| wrong())?),
                 "to" => question.to = Some(value.parse().map_err(|_| wrong())?),
-                "by" => {
-                    question.by = match &*value {
-                        "class" => By::Class,
-                        "site" => By::Site,
-                        _ => return Err(wrong()),
-                    }
-                }
+                "by" => question.by = By::parse(&value).ok_or_else(wrong)?,
                 "measure" => {
                     question.measure = match &*value {
                         "bytes" => Measure::Bytes,
@@ -102,7 +98,8 @@ impl Asked {
                         .map_err(|_| wrong())?
                         .min(MOST_POINTS);
                 }
-                "class" => asked.of = Of::Class(value.into_owned()),
+                "class" => class = Some(value.into_owned()),
+                "place" => place = Some(value.into_owned()),
                 "at" => {
                     let site = |text: &str| -> Option<(Key, i64)> {
                         let (key, site) = text.split_once(':')?;
@@ -113,6 +110,14 @@ impl Asked {
                 }
                 _ => return Err(wrong()),
             }
+        }
+        match (class, place) {
+            (Some(class), Some(place)) => asked.of = Of::Place(class, place),
+            (Some(class), None) => asked.of = Of::Class(class),
+            (None, Some(_)) => {
+                return Err("a place is one of a class, which is not named".to_owned());
+            }
+            (None, None) => {}
         }
         Ok(asked)
     }

@@ -1,13 +1,14 @@
-//! Two moments beside each other: what was allocated and collected in between, by class or site, and
+//! Two moments beside each other: what was allocated and collected in between, by class, frame or stack, and
 //! what is alive at the later one that was not at the earlier.
 
 use std::sync::Arc;
 
-use heapdiff_trace::{By, Steps, Timeline, Trace};
+use heapdiff_trace::{Steps, Timeline, Trace};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::amount::{Amount, Measure};
+use crate::by::{By, Places};
 use crate::key::Key;
 use crate::text::{self, cut, known_by};
 use crate::traces::{Traces, Unanswered};
@@ -142,8 +143,8 @@ pub(crate) fn between(traces: &Traces, question: &Question) -> Result<Between, U
     rows.truncate(question.top.min(MOST_LINES));
     let rows = rows.into_iter().map(|((class, _), group)| Row {
         at: match question.by {
-            By::Class => Vec::new(),
-            By::Site => group
+            By::Class | By::Frame => Vec::new(),
+            By::Stack => group
                 .sites
                 .iter()
                 .map(|(k, s)| format!("{k}:{s}"))
@@ -174,7 +175,7 @@ impl Between {
             }
             let figures = Figures::of(&steps);
             self.total.add(&figures);
-            let stack = site.stack.filter(|_| question.by == By::Site);
+            let stack = site.stack.filter(|_| question.by != By::Class);
             let group = groups.entry((site.class, stack)).or_default();
             group.figures.add(&figures);
             group.sites.push((life.key, site.id));
@@ -184,16 +185,29 @@ impl Between {
             let most = |g: &Group| g.figures.change(question.measure).unsigned_abs();
             most(b).cmp(&most(a)).then_with(|| a_name.cmp(b_name))
         });
-        if question.by == By::Site {
+        if question.by == By::Stack {
             groups.truncate(MOST_NAMED);
         }
+        // Of a frame all stacks count, so all of them are named.
+        let places = match question.by {
+            By::Frame => Some(Places::of(trace)?),
+            By::Class | By::Stack => None,
+        };
         for ((class, stack), group) in groups {
-            let frames = text::stack(trace, stack)?;
-            let name = (cut(&class).to_owned(), frames.join("\n"));
-            let into = merged.entry(name).or_default();
+            let (place, known) = match &places {
+                Some(places) => {
+                    let place = places.of_stack(stack);
+                    (place.clone(), place.unwrap_or_default())
+                }
+                None => {
+                    let frames = text::stack(trace, stack)?;
+                    (known_by(&frames).cloned(), frames.join("\n"))
+                }
+            };
+            let into = merged.entry((cut(&class).to_owned(), known)).or_default();
             into.figures.add(&group.figures);
             into.sites.extend(group.sites);
-            into.place = known_by(&frames).cloned();
+            into.place = place;
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! Which lines there are, and which of them are drawn: the candidates of `heapdiff trace top`, of one run or of
 //! several laid together.
 
-use heapdiff_trace::{By, Ranking, Standing, Trace, TraceError, Trending};
+use heapdiff_trace::{Ranking, Standing, Trace, TraceError, Trending};
 use rustc_hash::FxHashMap;
 
 use crate::amount::Amount;
+use crate::by::By;
 use crate::key::Key;
 use crate::text::{self, cut, known_by};
 
@@ -14,7 +15,7 @@ pub(crate) struct Line {
     pub(crate) class: String,
     /// The frame that its stack is known by.
     pub(crate) place: Option<String>,
-    /// The whole stack, by which lines of several runs are the same.
+    /// What tells it from other lines of its class, in each run alike: its frame, or its whole stack.
     pub(crate) stack: String,
     pub(crate) standing: Standing,
     /// What the run says in which it stands worst.
@@ -61,11 +62,14 @@ impl Lines {
                 },
                 sites: candidate.sites.iter().map(|site| (key, site.id)).collect(),
             };
-            if by == By::Site {
+            if by != By::Class {
                 let stack = candidate.sites.first().and_then(|site| site.stack);
                 let frames = text::stack(trace, stack)?;
                 line.place = known_by(&frames).cloned();
-                line.stack = frames.join("\n");
+                line.stack = match by {
+                    By::Stack => frames.join("\n"),
+                    _ => line.place.clone().unwrap_or_default(),
+                };
             }
             let name = (line.class.clone(), line.stack.clone());
             match self.0.entry(name) {

@@ -9,6 +9,7 @@
 mod amount;
 mod api;
 mod between;
+mod by;
 mod candidates;
 mod counted;
 mod events;

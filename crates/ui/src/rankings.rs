@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heapdiff_trace::{By, Ranking, Window};
+use heapdiff_trace::{Ranking, Window};
+
+use crate::by::By;
 
 /// How many times as long as its making took an answer is kept.
 const HOLDS: u32 = 10;
@@ -84,9 +86,9 @@ mod tests {
     use std::time::Duration;
 
     use heapdiff_trace::synthetic::{Scene, write};
-    use heapdiff_trace::{By, Timeline, Trace, Window, rank};
+    use heapdiff_trace::{Timeline, Trace, Window};
 
-    use super::Rankings;
+    use super::{By, Rankings};
 
     #[test]
     fn what_took_long_is_told_again_for_a_while() {
@@ -97,7 +99,7 @@ mod tests {
         let run = trace.runs().unwrap().remove(0);
         let timeline = Timeline::of(&trace, &run, Window::ALL).unwrap();
         // Made before: what it takes is what the test says, on a busy machine too.
-        let ranking = rank(&trace, &timeline, By::Site).unwrap();
+        let ranking = By::Stack.rank(&trace, &timeline).unwrap();
         let mut rankings = Rankings::default();
         let mut made = 0;
         let mut ask = |run_id, by, from_ms, to_ms, ms| {
@@ -117,7 +119,7 @@ mod tests {
         assert_eq!(ask(1, By::Class, 1000, 61_000, 0), 1, "it moves on");
         assert_eq!(ask(1, By::Class, 0, 90_000, 0), 2, "another time");
         assert_eq!(ask(1, By::Class, 20_000, 60_000, 0), 3, "another part");
-        assert_eq!(ask(1, By::Site, 0, 60_000, 0), 4);
+        assert_eq!(ask(1, By::Stack, 0, 60_000, 0), 4);
         assert_eq!(ask(2, By::Class, 0, 60_000, 0), 5);
         // What took no time is not told again.
         std::thread::sleep(Duration::from_millis(500));

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::amount::signed;
+use crate::by::Places;
 use crate::key::Key;
 use crate::text::{self, cut};
 use crate::traces::{Traces, Unanswered};
@@ -23,6 +24,8 @@ pub(crate) enum Of {
     All,
     /// What allocated instances of this class.
     Class(String),
+    /// What allocated instances of this class at this frame.
+    Place(String, String),
     /// Those of these sites.
     Sites(Vec<(Key, i64)>),
 }
@@ -206,7 +209,12 @@ impl Ends {
 fn add(trace: &Trace, ends: Ends, of: &Of, builder: &mut Builder) -> Result<(), TraceError> {
     // Stacks share their outer parts.
     let mut known: FxHashMap<i64, (u32, Option<i64>)> = FxHashMap::default();
-    for site in trace.sites()?.iter().filter(|site| of.is(ends.key, site)) {
+    let places = match of {
+        Of::Place(..) => Some(Places::of(trace)?),
+        Of::All | Of::Class(_) | Of::Sites(_) => None,
+    };
+    let wanted = |site: &&Site| of.is(ends.key, site, places.as_ref());
+    for site in trace.sites()?.iter().filter(wanted) {
         let before = ends.bytes(trace, site.id, ends.before)?;
         let after = ends.bytes(trace, site.id, ends.last)?;
         if before == 0 && after == 0 {
@@ -245,10 +253,14 @@ fn add(trace: &Trace, ends: Ends, of: &Of, builder: &mut Builder) -> Result<(), 
 }
 
 impl Of {
-    fn is(&self, key: Key, site: &Site) -> bool {
+    fn is(&self, key: Key, site: &Site, places: Option<&Places>) -> bool {
         match self {
             Self::All => true,
             Self::Class(name) => cut(&site.class) == name,
+            Self::Place(name, place) => {
+                let found = || places.and_then(|p| p.of_site(site));
+                cut(&site.class) == name && found().as_ref() == Some(place)
+            }
             Self::Sites(sites) => sites.contains(&(key, site.id)),
         }
     }

@@ -1,6 +1,7 @@
 //! Names out of a trace, as far as they are shown. The page sets them as text and nothing else.
 
 use heapdiff_diff::{frame_text, is_runtime_frame};
+use heapdiff_trace::read::Frame;
 use heapdiff_trace::{Trace, TraceError};
 
 /// The most letters that are shown of one name.
@@ -19,11 +20,14 @@ pub(crate) fn frame(
     trace: &Trace,
     stack: i64,
 ) -> Result<Option<(String, Option<i64>)>, TraceError> {
-    Ok(trace.frame(stack)?.map(|(frame, caller)| {
-        let (class, method) = (cut(&frame.class), cut(&frame.method));
-        let text = frame_text(class, method, frame.file.as_deref().map(cut), frame.line);
-        (text, caller)
-    }))
+    let found = trace.frame(stack)?;
+    Ok(found.map(|(frame, caller)| (frame_of(&frame), caller)))
+}
+
+/// A frame as reports show it.
+pub(crate) fn frame_of(frame: &Frame) -> String {
+    let (class, method) = (cut(&frame.class), cut(&frame.method));
+    frame_text(class, method, frame.file.as_deref().map(cut), frame.line)
 }
 
 /// The frames of a stack, the innermost first.

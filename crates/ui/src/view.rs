@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heapdiff_trace::read::{self, Run};
-use heapdiff_trace::{By, Ranking, Steps, Timeline, Trace, TraceError, Window, rank};
+use heapdiff_trace::{Ranking, Steps, Timeline, Trace, TraceError, Window};
 use serde::Serialize;
 
 use crate::amount::{Amount, Measure, signed};
+use crate::by::By;
 use crate::candidates::{Line, Lines};
 use crate::key::Key;
 use crate::text::cut;
@@ -75,7 +76,10 @@ struct Drawn {
     at: Vec<String>,
     class: String,
     place: Option<String>,
+    /// Point by point, of what is asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     objects: Vec<i64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     bytes: Vec<i64>,
     verdict: &'static str,
     trend: &'static str,
@@ -86,9 +90,7 @@ struct Drawn {
 /// What verdicts come from.
 #[derive(Debug, Serialize)]
 struct VerdictBasis {
-    run: String,
     basis: &'static str,
-    points: usize,
     majors: usize,
     collections: usize,
 }
@@ -100,12 +102,25 @@ struct Heap {
     committed: Vec<Option<i64>>,
     metaspace_used: Vec<Option<i64>>,
     metaspace_committed: Vec<Option<i64>>,
-    classes: Vec<Option<i64>>,
+}
+
+/// All there is, as far as a line of it needs: the heap in use.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Overview {
+    first_ms: i64,
+    last_ms: i64,
+    x: Vec<i64>,
+    heap: Vec<HeapUsed>,
+}
+
+#[derive(Debug, Serialize)]
+struct HeapUsed {
+    run: String,
+    used: Vec<Option<i64>>,
 }
 
 #[derive(Debug, Serialize)]
 struct Collection {
-    run: String,
     ms: i64,
     /// How many collections this mark stands for.
     count: i64,
@@ -264,17 +279,18 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
                 let mut rankings = open.rankings.borrow_mut();
                 let of = (life.key.run, question.by);
                 let ranking =
-                    rankings.of(of, window, || rank(&open.trace, &timeline, question.by))?;
+                    rankings.of(of, window, || question.by.rank(&open.trace, &timeline))?;
                 lines.add(&open.trace, life.key, &ranking, question.by, most)?;
                 view.all_lines += ranking.candidates.len();
-                view.told.push(VerdictBasis::new(life.key, &ranking));
+                view.told.push(VerdictBasis::new(&ranking));
             }
             view.odd += open.trace.odd().saturating_sub(odd);
             Ok(timeline)
         })?;
         parts.push(Part { life, timeline });
     }
-    let grid = Grid::new(&parts, from, to, question.points.clamp(2, MOST_POINTS));
+    let points = question.points.clamp(2, MOST_POINTS);
+    let grid = Grid::new(&parts, from, to, points);
     if parts.len() > 1 {
         // Lines of several runs that have the same names become one.
         view.all_lines = lines.len();
@@ -282,11 +298,11 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
     let top = lines.top(top);
     let mut drawn: Vec<Drawn> = top
         .iter()
-        .map(|line| Drawn::new(line, grid.0.len()))
+        .map(|line| Drawn::new(line, question.by))
         .collect();
     for part in &parts {
         view.heap(part, &grid);
-        view.collections(part);
+        view.collections(part, points);
         let Some(trace) = traces.get(part.life.key.trace).filter(|_| !top.is_empty()) else {
             continue;
         };
@@ -294,11 +310,8 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
             for (line, drawn) in top.iter().zip(&mut drawn) {
                 let sites = line.sites.iter().filter(|(key, _)| *key == part.life.key);
                 let sites: Vec<i64> = sites.map(|(_, site)| *site).collect();
-                drawn.add(
-                    part,
-                    &grid,
-                    &Steps::of(&open.trace, &part.timeline, &sites)?,
-                );
+                let steps = Steps::of(&open.trace, &part.timeline, &sites)?;
+                drawn.add(part, &grid, question.measure, &steps);
             }
             Ok(())
         })?;
@@ -309,13 +322,31 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
     Ok(view)
 }
 
+/// Answers how much heap was in use all the time.
+pub(crate) fn overview(traces: &Traces, question: &Question) -> Result<Overview, Unanswered> {
+    let all = Question {
+        from: None,
+        to: None,
+        top: 0,
+        ..question.clone()
+    };
+    let view = view(traces, &all)?;
+    let heap = view.heap.into_iter();
+    Ok(Overview {
+        first_ms: view.first_ms,
+        last_ms: view.last_ms,
+        x: view.x,
+        heap: heap
+            .map(|Heap { run, used, .. }| HeapUsed { run, used })
+            .collect(),
+    })
+}
+
 impl VerdictBasis {
-    fn new(key: Key, ranking: &Ranking) -> Self {
+    fn new(ranking: &Ranking) -> Self {
         let points = &ranking.points;
         Self {
-            run: key.to_string(),
             basis: points.basis.name(),
-            points: points.len(),
             majors: points.majors,
             collections: points.collections,
         }
@@ -332,7 +363,6 @@ impl View {
             committed: none(),
             metaspace_used: none(),
             metaspace_committed: none(),
-            classes: none(),
         };
         let mut filled = 0_usize;
         for tick in timeline.ticks() {
@@ -342,7 +372,6 @@ impl View {
                 (&mut heap.committed, tick.heap_committed),
                 (&mut heap.metaspace_used, tick.metaspace_used),
                 (&mut heap.metaspace_committed, tick.metaspace_committed),
-                (&mut heap.classes, tick.loaded_classes),
             ] {
                 // Points without a tick of their own repeat the last figure.
                 let before = filled
@@ -364,13 +393,14 @@ impl View {
         self.heap.push(heap);
     }
 
-    fn collections(&mut self, Part { life, timeline }: &Part) {
+    /// As many marks as there are points: more of them would lie on each other.
+    fn collections(&mut self, Part { life, timeline }: &Part, points: usize) {
         let (Some(first), Some(last)) = (timeline.ticks().first(), timeline.ticks().last()) else {
             return;
         };
         // Collections are merged by time and kind; the longest of each group stands for it.
         let from = first.uptime_ms.saturating_sub(first.span_ms);
-        let most = MOST_COLLECTIONS as u64 / 2;
+        let most = points.min(MOST_COLLECTIONS / 2) as u64;
         let step = (last.uptime_ms.saturating_sub(from) / most).max(1);
         let mut together: BTreeMap<(u64, bool), (i64, u64, &read::Collection)> = BTreeMap::new();
         for c in timeline.collections() {
@@ -384,7 +414,6 @@ impl View {
         }
         for (count, ms, c) in together.into_values() {
             self.collections.push(Collection {
-                run: life.key.to_string(),
                 ms: life.at(ms),
                 count,
                 major: c.major,
@@ -433,18 +462,18 @@ impl View {
 }
 
 impl Drawn {
-    fn new(line: &Line, points: usize) -> Self {
-        /// Sites that are named to ask for their stacks; lines of classes are asked for by name.
+    fn new(line: &Line, by: By) -> Self {
+        /// Sites that are named to ask for their stacks; other lines are asked for by class and frame.
         const NAMED: usize = 200;
-        let by_site = line.place.is_some() || !line.stack.is_empty();
-        let at = line.sites.iter().take(if by_site { NAMED } else { 0 });
+        let named = if by == By::Stack { NAMED } else { 0 };
+        let at = line.sites.iter().take(named);
         Self {
             key: crate::page::digest(&format!("{}\n{}", line.class, line.stack)),
             at: at.map(|(key, site)| format!("{key}:{site}")).collect(),
             class: line.class.clone(),
             place: line.place.clone(),
-            objects: vec![0; points],
-            bytes: vec![0; points],
+            objects: Vec::new(),
+            bytes: Vec::new(),
             verdict: line.standing.verdict.name(),
             trend: line.trending.trend.name(),
             grown_objects: line.grown.objects,
@@ -453,7 +482,7 @@ impl Drawn {
     }
 
     /// Adds what is alive at some sites of a run, point by point.
-    fn add(&mut self, Part { life, timeline }: &Part, grid: &Grid, line: &Steps) {
+    fn add(&mut self, Part { life, timeline }: &Part, grid: &Grid, measure: Measure, line: &Steps) {
         // Each step is what came and went at a point; the sum up to a point is what is alive there.
         let mut steps = vec![Amount::default(); grid.0.len() + 1];
         let mut step = |place: usize, by: Amount| {
@@ -472,10 +501,14 @@ impl Drawn {
         let over = grid.0.partition_point(|&x| x <= life.last);
         step(over, Amount::default().less(now));
         let mut now = Amount::default();
-        for ((step, objects), bytes) in steps.iter().zip(&mut self.objects).zip(&mut self.bytes) {
+        let alive = match measure {
+            Measure::Objects => &mut self.objects,
+            Measure::Bytes => &mut self.bytes,
+        };
+        alive.resize(grid.0.len(), 0);
+        for (step, alive) in steps.iter().zip(alive) {
             now = now.plus(*step);
-            *objects = objects.saturating_add(now.objects);
-            *bytes = bytes.saturating_add(now.bytes);
+            *alive = alive.saturating_add(now.of(measure));
         }
     }
 }

@@ -8,9 +8,6 @@ use super::devtools::Browser;
 /// The height of a row in pixels.
 const ROW: f64 = 20.0;
 
-/// Rows above the zoomed frame.
-pub(super) const ABOVE: u32 = 4;
-
 /// Whether a frame is as wide as the view, but for the gap beside it.
 fn is_whole(left: f64, width: f64) -> bool {
     left < 0.001 && width > 0.995
@@ -102,7 +99,7 @@ impl Graph<'_> {
         self.browser
             .wait(&format!("{zoom} && !{zoom}.startsWith('all ')"))
             .with_context(|| format!("{at}: {:?}", self.browser.eval(&zoom)))?;
-        let row = row.min(ABOVE);
+        // All that leads to it stays above it.
         let painted = self.painted()?;
         let in_row: Vec<_> = painted.iter().filter(|frame| frame.0 == row).collect();
         let is_alone = matches!(in_row[..], [&(_, x, w)] if is_whole(x, w));

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use heapdiff_trace::synthetic::{SITES, STARTED_MS, Scene, SceneSite, write};
+use heapdiff_trace::synthetic::{SITES, STARTED_MS, Scene, SceneFrame, SceneSite, write};
 use heapdiff_trace::{By, Timeline, Trace, Window, rank};
 use heapdiff_ui::{Server, Subject, UiError};
 use serde_json::Value;
@@ -283,6 +283,7 @@ fn names_from_a_jvm_are_data() {
     };
     let asked = Asked::of(&[&folder.trace("t.db", &scene)]);
     for (below, at) in [
+        ("api/view?by=frame", "/lines/0/class"),
         ("api/view?by=class", "/lines/0/class"),
         ("api/view?by=site", "/lines/0/class"),
         ("api/stacks", "/names/1"),
@@ -308,7 +309,8 @@ fn the_leak_is_the_first_line_with_its_figures() {
     let folder = Folder::new();
     let scene = Scene::default();
     let asked = Asked::of(&[&folder.trace("t.db", &scene)]);
-    let view = asked.json("api/view?by=site");
+    let view = asked.json("api/view?by=site&measure=objects");
+    let bytes = asked.json("api/view?by=site&measure=bytes");
     let line = &view["lines"][0];
     assert_eq!(line["class"], "byte[]");
     assert_eq!(
@@ -322,8 +324,11 @@ fn the_leak_is_the_first_line_with_its_figures() {
         let i = usize::try_from(tick - 1).unwrap();
         assert_eq!(x[i], STARTED_MS + tick * 1000);
         assert_eq!(line["objects"][i], (SITES[0].live)(tick), "{tick}");
-        assert_eq!(line["bytes"][i], (SITES[0].live)(tick) * SITES[0].size);
+        let size = SITES[0].size;
+        assert_eq!(bytes["lines"][0]["bytes"][i], (SITES[0].live)(tick) * size);
     }
+    // What is not drawn is not sent.
+    assert!(line.get("bytes").is_none() && bytes["lines"][0].get("objects").is_none());
     let counted: i64 = view["collections"]
         .as_array()
         .unwrap()
@@ -335,7 +340,9 @@ fn the_leak_is_the_first_line_with_its_figures() {
     assert_eq!(view["heap"][0]["committed"][7], 268_435_456);
     // A window, and fewer points than ticks: lines still end where they end.
     let from = STARTED_MS + 30_000;
-    let few = asked.json(&format!("api/view?by=site&points=10&from={from}"));
+    let few = asked.json(&format!(
+        "api/view?by=site&measure=objects&points=10&from={from}"
+    ));
     assert_eq!(few["x"].as_array().unwrap().len(), 10);
     assert_eq!(few["x"][9], STARTED_MS + 120_000);
     assert_eq!(few["lines"][0]["objects"][9], (SITES[0].live)(120));
@@ -364,6 +371,78 @@ fn the_leak_is_the_first_line_with_its_figures() {
     );
     assert_eq!(stacks["after"][3], (SITES[0].live)(120) * SITES[0].size);
     assert_eq!(stacks["first_class"], 3);
+}
+
+#[test]
+fn all_of_it_is_sent_as_the_line_that_is_drawn() {
+    let folder = Folder::new();
+    let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
+    let all = asked.json("api/overview?points=10&from=1&to=2");
+    let keys: Vec<&String> = all.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["first_ms", "heap", "last_ms", "x"]);
+    assert_eq!(
+        all["last_ms"],
+        STARTED_MS + 120_000,
+        "a window is no part of it"
+    );
+    assert_eq!(all["heap"][0]["used"].as_array().unwrap().len(), 10);
+    let view = asked.json("api/view?points=10");
+    let marks = view["collections"].as_array().unwrap();
+    assert!(marks.len() <= 2 * 10 + 2, "{} marks", marks.len());
+    let counted = marks.iter().map(|c| c["count"].as_i64().unwrap());
+    assert_eq!(counted.sum::<i64>(), 60);
+}
+
+/// A leak of a class through two callers of one method.
+#[test]
+fn stacks_of_one_frame_are_one_line() {
+    const PUT: SceneFrame<'static> = ("com.acme.Cache", "put", "Cache.java", 7);
+    const NODE: SceneFrame<'static> = ("java.util.HashMap", "newNode", "HashMap.java", 1);
+    let caller = |class| [NODE, PUT, (class, "run", "Run.java", 1)];
+    let (one, two) = (caller("com.acme.One"), caller("com.acme.Two"));
+    let site = |frames| SceneSite {
+        class: "com.acme.Entry",
+        frames,
+        size: 64,
+        live: |t| t * 160,
+        churn: 0,
+    };
+    let sites = [site(&one), site(&two)];
+    let scene = Scene {
+        sites: &sites,
+        ..Scene::default()
+    };
+    let folder = Folder::new();
+    let asked = Asked::of(&[&folder.trace("t.db", &scene)]);
+    let view = asked.json("api/view?measure=objects");
+    let lines = view["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 1);
+    let place = "com.acme.Cache.put(Cache.java:7)";
+    assert_eq!(lines[0]["place"], place);
+    assert_eq!(lines[0]["objects"][119], 2 * 120 * 160);
+    assert_eq!(
+        asked.json("api/view?by=site")["lines"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    let [a, b] = [40_i64, 90].map(|tick| STARTED_MS + tick * 1000);
+    let between = asked.json(&format!("api/between?from={a}&to={b}"));
+    assert_eq!(between["rows"].as_array().unwrap().len(), 1);
+    assert_eq!(between["rows"][0]["after_objects"], 2 * 90 * 160);
+    // Its stacks: both, and no other class's or frame's.
+    let named = |place: &str| {
+        let query: String = form_urlencoded::byte_serialize(place.as_bytes()).collect();
+        asked.json(&format!("api/stacks?class=com.acme.Entry&place={query}"))
+    };
+    assert_eq!(named(place)["depth"].as_array().unwrap().len(), 8);
+    assert_eq!(
+        named("com.acme.Other.put(Cache.java:7)")["depth"],
+        serde_json::json!([])
+    );
+    let alone = asked.get("api/stacks?place=x");
+    assert_eq!(status(&alone), 400);
 }
 
 #[test]
@@ -410,7 +489,12 @@ fn lines_stand_in_the_order_of_trace_top() {
             ),
         ];
         for (part, window) in parts {
-            for (name, by) in [("class", By::Class), ("site", By::Site)] {
+            // Each stack of the scene allocates in a method of its own, so a frame's line is that of its stack.
+            for (name, by) in [
+                ("class", By::Class),
+                ("site", By::Site),
+                ("frame", By::Site),
+            ] {
                 let view = asked.json(&format!("api/view?by={name}{part}"));
                 let timeline = Timeline::of(&trace, &run, window).unwrap();
                 let ranking = rank(&trace, &timeline, by).unwrap();
@@ -452,7 +536,7 @@ fn two_moments_differ_by_what_came_less_what_went() {
     let folder = Folder::new();
     let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
     let [a, b] = [40_i64, 90].map(|tick| STARTED_MS + tick * 1000);
-    for by in ["class", "site"] {
+    for by in ["class", "site", "frame"] {
         let between = asked.json(&format!("api/between?from={a}&to={b}&by={by}"));
         let row = &between["rows"][0];
         assert_eq!(row["class"], "byte[]", "{by}");
@@ -503,9 +587,9 @@ fn several_traces_are_one_page() {
             .unwrap()
             .as_i64()
     };
-    for by in ["class", "site"] {
-        let both = asked.json(&format!("api/view?by={by}"));
-        let first = asked.json(&format!("api/view?by={by}&runs=0.1"));
+    for by in ["class", "site", "frame"] {
+        let both = asked.json(&format!("api/view?measure=objects&by={by}"));
+        let first = asked.json(&format!("api/view?measure=objects&by={by}&runs=0.1"));
         assert_eq!(both["lines"][0]["key"], first["lines"][0]["key"], "{by}");
         assert_eq!(
             both["lines"].as_array().unwrap().len(),
@@ -516,7 +600,7 @@ fn several_traces_are_one_page() {
     }
     // A second run in a file has figures of its own, though it has the same sites.
     write(&one, &Scene { ticks: 10, ..scene }).unwrap();
-    let second = asked.until("api/view?runs=0.2&by=site", |v| {
+    let second = asked.until("api/view?measure=objects&runs=0.2&by=site", |v| {
         !v["x"].as_array().unwrap().is_empty()
     });
     let sessions = second["lines"]
@@ -531,7 +615,7 @@ fn several_traces_are_one_page() {
         .iter()
         .find(|l| l["class"] == "byte[]");
     assert_eq!(leak.unwrap()["objects"][9], (SITES[0].live)(10));
-    let first = asked.json("api/view?runs=0.1&by=site");
+    let first = asked.json("api/view?measure=objects&runs=0.1&by=site");
     assert_eq!(last(&first), Some((SITES[0].live)(120)));
 }
 

@@ -1,0 +1,65 @@
+//! What is one line of the page, as in `heapdiff trace top`.
+
+use heapdiff_trace::read::Site;
+use heapdiff_trace::{Ranking, Stacks, Timeline, Trace, TraceError, rank_groups};
+use rustc_hash::FxHashMap;
+
+use crate::text::{frame_of, known_by};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum By {
+    /// A class at the frame of the program that allocates it, whatever path of calls leads there.
+    #[default]
+    Frame,
+    /// A class.
+    Class,
+    /// A class at a stack.
+    Stack,
+}
+
+impl By {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "frame" => Some(Self::Frame),
+            "class" => Some(Self::Class),
+            "site" => Some(Self::Stack),
+            _ => None,
+        }
+    }
+
+    /// Ranks the lines of a timeline.
+    pub(crate) fn rank(self, trace: &Trace, timeline: &Timeline) -> Result<Ranking, TraceError> {
+        match self {
+            Self::Class => rank_groups(trace, timeline, |_| Some(0)),
+            Self::Stack => rank_groups(trace, timeline, |site| Some(site.id)),
+            Self::Frame => {
+                let places = Places::of(trace)?;
+                let mut numbers: FxHashMap<Option<String>, i64> = FxHashMap::default();
+                rank_groups(trace, timeline, |site| {
+                    let next = i64::try_from(numbers.len()).unwrap_or(i64::MAX);
+                    Some(*numbers.entry(places.of_site(site)).or_insert(next))
+                })
+            }
+        }
+    }
+}
+
+/// The frames that all sites of a trace are known by.
+pub(crate) struct Places(Stacks);
+
+impl Places {
+    /// Cost: all stacks of the trace in memory.
+    pub(crate) fn of(trace: &Trace) -> Result<Self, TraceError> {
+        trace.stacks().map(Self)
+    }
+
+    pub(crate) fn of_site(&self, site: &Site) -> Option<String> {
+        self.of_stack(site.stack)
+    }
+
+    pub(crate) fn of_stack(&self, stack: Option<i64>) -> Option<String> {
+        let frames = self.0.frames(stack?);
+        let frames: Vec<String> = frames.into_iter().map(frame_of).collect();
+        known_by(&frames).cloned()
+    }
+}
