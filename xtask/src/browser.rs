@@ -3,6 +3,7 @@
 mod devtools;
 mod graph;
 mod live;
+mod seen;
 mod stacks;
 
 use std::fs;
@@ -59,15 +60,21 @@ pub(crate) fn browser(options: &Options) -> Result<()> {
         Some(program) => program.clone(),
         None => tools::ensure_chromium()?,
     };
+    let axe = seen::Axe::ensure()?;
     if !options.live {
         stacks::stacks(&program, options.keep.as_deref())?;
-        reports(options, &program)?;
+        reports(options, &program, &axe)?;
     }
-    live::live(&program, options.agent.as_deref(), options.keep.as_deref())
+    live::live(
+        &program,
+        &axe,
+        options.agent.as_deref(),
+        options.keep.as_deref(),
+    )
 }
 
 /// A real report, and one as large as can be.
-fn reports(options: &Options, program: &Path) -> Result<()> {
+fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
     let temporary = tempfile::tempdir()?;
     let folder = options.keep.as_deref().unwrap_or(temporary.path());
     fs::create_dir_all(folder)?;
@@ -109,6 +116,21 @@ fn reports(options: &Options, program: &Path) -> Result<()> {
             pictures(page.browser, file)?;
         }
         page.browser.no_fault(&ALONE)?;
+    }
+    let one = folder.join("one.html");
+    run(Command::new(built.heapdiff())
+        .arg(&dumps[1])
+        .arg("-o")
+        .arg(&one))?;
+    for (file, answer) in [
+        (&small, "document.querySelector('.answer')"),
+        (&one, "document.querySelector('.suspect .what')"),
+    ] {
+        let url = format!("file://{}", file.display());
+        browser.call("Page.navigate", json!({"url": url}))?;
+        browser.wait("document.readyState === 'complete'")?;
+        seen::everywhere(&mut browser, axe, answer).with_context(|| file.display().to_string())?;
+        browser.no_fault(&ALONE)?;
     }
     println!("both pages work");
     Ok(())

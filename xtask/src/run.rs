@@ -73,7 +73,8 @@ impl Products {
     /// Built as the tests are; after them there is nothing left to build. The whole workspace with its examples: for
     /// a part of it cargo chooses other features, and builds anew what others share.
     pub(crate) fn as_tested() -> Result<Self> {
-        let all = ["--workspace", "--bins", "--lib", "--examples"];
+        // With the tests, whose features are those of all that was built for them.
+        let all = ["--workspace", "--lib", "--bins", "--examples", "--tests"];
         run(cargo().args(["build", "--release", "--locked"]).args(all))?;
         Self::of("release")
     }

@@ -7,8 +7,8 @@ use heapdiff_sites::{Counts, attach};
 use testdata::jvm::{Jdk, Launch, Target};
 use testdata::programs;
 
-use crate::counted::{TOKEN, USUAL};
-use crate::{jdks, library};
+use crate::counted::{TOKEN, USUAL, jdks};
+use crate::library;
 
 const THREADS: u64 = 4;
 const N: u64 = 60;
@@ -106,14 +106,15 @@ fn assert_exact(counts: &Counts, which: &str) {
     );
 }
 
-/// Rounds of count and take out again: exact each time, the program goes on, and the JVM does not grow beyond what it takes for a collection to come.
+/// Rounds of count and take out again: exact each time, the program goes on, and the JVM keeps nothing of them beyond a collection.
 /// `HEAPDIFF_COUNT_ROUNDS=1000` for many.
 #[test]
 fn counted_and_taken_out_again_and_again() {
     let asked_for = std::env::var("HEAPDIFF_COUNT_ROUNDS").ok();
     let rounds: u64 = asked_for.map_or(20, |rounds| rounds.parse().unwrap());
     let options = "seconds=60,jdk=on,include=^(Rounds.*|java\\.util\\.(ArrayDeque|LinkedHashMap|HashMap|TreeMap))$";
-    for jdk in jdks() {
+    // What shows entries of constant pools came with 12.
+    for jdk in jdks().into_iter().filter(|jdk| jdk.major() > 11) {
         let mut target = started(&jdk);
         asked(&mut target, "work 5000");
         let mut seen: Vec<(u64, Figures)> = Vec::new();
@@ -124,6 +125,8 @@ fn counted_and_taken_out_again_and_again() {
             load(&mut target, &format!("{}{TOKEN}", attach::COUNT_END));
             assert_exact(&counts(&target), &which);
             if round == 2 || round % (rounds / 20).max(10) == 0 {
+                // A JVM whose metaspace grows may wait long until it collects; what earlier versions of classes took is used again then.
+                asked(&mut target, "collect");
                 let now = figures(&mut target);
                 println!("{which}: {now:?}");
                 assert_eq!(now.wrong, "none", "{which}");
@@ -134,9 +137,9 @@ fn counted_and_taken_out_again_and_again() {
         let (first, last) = (&seen[0].1, &seen[seen.len() - 1].1);
         assert!(first.rounds < last.rounds, "{seen:?}");
         assert!(first.pools > 0 && first.pools == last.pools, "{seen:?}");
-        // From 21 MB on the JVM collects by itself, and earlier versions of classes go.
+        // Earlier versions of classes go with a collection.
         let most = seen.iter().map(|(_, f)| f.committed.max(f.metaspace)).max();
-        assert!(most.is_some_and(|most| most < 64_000_000), "{seen:?}");
+        assert!(most.is_some_and(|most| most < 40_000_000), "{seen:?}");
         assert!(last.code < 64_000_000, "{seen:?}");
         let (well, errors) = target.finish_with_errors().unwrap();
         assert!(well, "{errors}");

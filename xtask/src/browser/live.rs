@@ -14,6 +14,7 @@ use testdata::jvm::{Launch, Target};
 
 use super::decode;
 use super::devtools::Browser;
+use super::seen::{self, Axe};
 use crate::java;
 use crate::run::Products;
 
@@ -27,13 +28,18 @@ pub(super) const HOSTILE: &str =
     "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
 
 /// Checks the page, and keeps a picture of it in a folder if that is wanted.
-pub(super) fn live(program: &Path, agent: Option<&Path>, keep: Option<&Path>) -> Result<()> {
+pub(super) fn live(
+    program: &Path,
+    axe: &Axe,
+    agent: Option<&Path>,
+    keep: Option<&Path>,
+) -> Result<()> {
     println!("==> the live view");
     let built = Products::as_tested()?;
     let agent = agent.map_or_else(|| built.agent(), Path::to_owned);
     let folder = tempfile::tempdir()?;
     let mut browser = Browser::start(program)?;
-    leak(&mut browser, &built, &agent, folder.path(), keep).context("a leaking service")?;
+    leak(&mut browser, axe, &built, &agent, folder.path(), keep).context("a leaking service")?;
     hostile(&mut browser, &built, folder.path()).context("hostile names")?;
     println!("the live view works");
     Ok(())
@@ -105,6 +111,7 @@ fn written(built: &Products, trace: &Path) -> Result<()> {
 /// A service that keeps a `byte[]` for each request: the page has to say so within ten of them.
 fn leak(
     browser: &mut Browser,
+    axe: &Axe,
     built: &Products,
     agent: &Path,
     folder: &Path,
@@ -128,7 +135,6 @@ fn leak(
     written(built, &trace)?;
     let ui = Ui::start(built, &trace)?;
     open(browser, &ui)?;
-    choose(browser, "by", "site")?;
     let begun = Instant::now();
     let top = format!("({GRAPH}.dataset.top ?? '')");
     let mut first = None;
@@ -170,10 +176,12 @@ fn leak(
     );
     browser.wait("document.getElementById('state').textContent === 'live'")?;
     stacks(browser).context("stacks")?;
+    rows(browser).context("rows")?;
     window(browser).context("zoom")?;
     moments(browser).context("two moments")?;
     rates(browser).context("rates")?;
     colours(browser).context("colours")?;
+    seen::everywhere(browser, axe, "document.getElementById('answer')")?;
     ui.no_fault(browser)?;
     if let Some(keep) = keep {
         fs::create_dir_all(keep)?;
@@ -183,6 +191,8 @@ fn leak(
     ui.no_fault(browser)?;
     drop(ui);
     browser.wait("document.getElementById('state').textContent === 'connection lost'")?;
+    // The page goes on asking.
+    browser.call("Page.navigate", json!({"url": "about:blank"}))?;
     browser.events()?;
     Ok(())
 }
@@ -246,6 +256,44 @@ fn stacks(browser: &mut Browser) -> Result<()> {
     browser.wait(chosen)?;
     browser.wait(&format!("{shown} === undefined"))?;
     browser.key("ArrowUp")?;
+    Ok(())
+}
+
+/// A line's row, wherever it is clicked; its stacks come into sight, and ticks move nothing after that.
+fn rows(browser: &mut Browser) -> Result<()> {
+    let at = |what: &str, side: &str| {
+        format!("document.querySelector('{what}').getBoundingClientRect().{side}")
+    };
+    let figure = "#list tbody tr:nth-child(1) td:nth-child(5)";
+    browser.eval(&format!(
+        "document.querySelector('{figure}').scrollIntoView({{block: 'center'}})"
+    ))?;
+    let x = number(browser, &at(figure, "left"))? + 5.0;
+    let y = number(browser, &at(figure, "top"))? + 5.0;
+    browser.eval("document.querySelector('#flame > .flame').dataset.seen = 'yes'")?;
+    browser.mouse(x, y, true)?;
+    browser.wait("document.querySelector('#list tr[aria-selected=true]')?.rowIndex === 1")?;
+    browser.wait("document.querySelector('#flame > .flame').dataset.seen === undefined")?;
+    browser.wait(&format!(
+        "{} >= 0 && {} < innerHeight - 100",
+        at("#flame canvas", "top"),
+        at("#flame canvas", "top")
+    ))?;
+    // The row's button has the focus, and is out of sight.
+    browser.eval("document.querySelector('#list tbody button').focus(); scrollTo(0, document.body.scrollHeight)")?;
+    let before = number(browser, "scrollY")?;
+    let answers = "Number(document.documentElement.dataset.answers)";
+    let more = number(browser, answers)? + 2.0;
+    browser.wait(&format!("{answers} >= {more}"))?;
+    let (after, focused) = (
+        number(browser, "scrollY")?,
+        browser.eval("document.activeElement.closest('#list') !== null")?,
+    );
+    ensure!(focused == true, "the row's button lost the focus");
+    ensure!(
+        (after - before).abs() < 60.0,
+        "the page moved from {before} to {after} by itself"
+    );
     Ok(())
 }
 

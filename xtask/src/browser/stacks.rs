@@ -12,7 +12,7 @@ use heapdiff_units::Size;
 use serde_json::{Value, json};
 
 use super::devtools::Browser;
-use super::graph::{ABOVE, Graph};
+use super::graph::Graph;
 use super::live::HOSTILE;
 use super::{ALONE, load, readable};
 use crate::run::{Products, root, run};
@@ -280,10 +280,11 @@ fn schemes(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// The most rows that are drawn.
+/// The most rows that are drawn, and of them the most above the zoomed frame.
 const MOST_ROWS: usize = 400;
+const MOST_ABOVE: usize = 200;
 
-/// Where more rows than fit are left out it is said, and nowhere else.
+/// Where rows are left out it is said, and nowhere else.
 fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     const DATA: &str = "document.getElementById('flame-graph').dataset";
     let told = format!(
@@ -300,14 +301,26 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
         load(browser, &page)?;
         let whole = format!("{DATA}.drawn === '{MOST_ROWS}' && ({told}) === {is_cut}");
         browser.wait(&whole)?;
-        // A few of those above the zoomed frame stay.
+        // Those above the zoomed frame stay, as far as there is room for them.
         focus(browser)?;
-        for _ in 0..=ABOVE {
-            browser.key("ArrowDown")?;
+        for (down, folded) in [(MOST_ABOVE, 0), (20, 20)] {
+            for _ in 0..down {
+                browser.key("ArrowDown")?;
+            }
+            browser.key("Enter")?;
+            let rows = (depth + 2 - folded).min(MOST_ROWS);
+            let said =
+                format!("'{folded} frames between the first row and the second are not drawn.'");
+            let told =
+                format!("document.querySelector('#flame-graph').textContent.includes({said})");
+            let wanted = format!("{DATA}.drawn === '{rows}' && {told} === {}", folded > 0);
+            browser.wait(&wanted)?;
+            let seen = "(() => { const top = document.querySelector('#flame-graph canvas').getBoundingClientRect().top; \
+                 const y = top + 200 * 20; return y > 0 && y < innerHeight; })()";
+            browser
+                .wait(seen)
+                .context("what is zoomed into is out of sight")?;
         }
-        browser.key("Enter")?;
-        let rows = depth + 1;
-        browser.wait(&format!("{DATA}.drawn === '{rows}' && !({told})"))?;
         browser.key("Escape")?;
         browser.wait(&whole)?;
     }

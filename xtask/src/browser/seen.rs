@@ -1,0 +1,105 @@
+//! A page as it is seen: on a wide screen and on a phone's, light and dark, on paper, and by the rules of axe for those who
+//! cannot see it.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use super::devtools::Browser;
+use crate::run::target_dir;
+use crate::tools;
+
+/// The widths of a window, in pixels, and the height of a phone's.
+const WIDTHS: [u32; 2] = [1400, 400];
+const PHONE_HEIGHT: u32 = 800;
+/// A sheet of paper between its margins.
+const PAPER: u32 = 720;
+
+/// The checker of the rules for accessible pages, as a script.
+pub(super) struct Axe(String);
+
+impl Axe {
+    /// Installs the package that brings it, and nothing that this needs.
+    pub(super) fn ensure() -> Result<Self> {
+        let packages = ["--no-deps", "axe-playwright-python==0.1.8"];
+        let python = tools::ensure_python(&target_dir().join("axe"), &packages)?;
+        let place = "import importlib.util as u; print(u.find_spec('axe_playwright_python').submodule_search_locations[0])";
+        let said = Command::new(&python).args(["-c", place]).output()?;
+        let folder = String::from_utf8(said.stdout)?;
+        let file = format!("{}/axe.min.js", folder.trim());
+        fs::read_to_string(&file).context(file).map(Self)
+    }
+
+    /// Ensures that the page as it is breaks none of the rules.
+    fn check(&self, browser: &mut Browser) -> Result<()> {
+        browser.eval(&format!("{};0", self.0))?;
+        // As text: how often, and where first.
+        let broken = browser.eval(
+            "axe.run(document).then((found) => found.violations.map((v) => \
+             `${v.id} (${v.nodes.length}): ${v.nodes[0].html.slice(0, 200)} ${v.nodes[0].failureSummary}`))",
+        )?;
+        ensure!(
+            broken.as_array().is_some_and(Vec::is_empty),
+            "axe finds: {broken:#}"
+        );
+        Ok(())
+    }
+}
+
+/// Checks a page that is loaded; `answer` is the element that says what it is about.
+pub(super) fn everywhere(browser: &mut Browser, axe: &Axe, answer: &str) -> Result<()> {
+    for width in WIDTHS {
+        let window = json!({"width": width, "height": PHONE_HEIGHT, "deviceScaleFactor": 1, "mobile": false});
+        browser.call("Emulation.setDeviceMetricsOverride", window)?;
+        browser.eval("scrollTo(0, 0)")?;
+        fits(browser, width).with_context(|| format!("{width} pixels"))?;
+        let above = format!("{answer}.getBoundingClientRect().bottom <= {PHONE_HEIGHT}");
+        browser
+            .wait(&above)
+            .with_context(|| format!("{width} pixels: the answer is not in sight at first"))?;
+        for scheme in ["dark", "light"] {
+            browser.prefer(scheme)?;
+            axe.check(browser)
+                .with_context(|| format!("{width} pixels, {scheme}"))?;
+        }
+    }
+    paper(browser).context("on paper")?;
+    browser.call("Emulation.clearDeviceMetricsOverride", json!({}))?;
+    Ok(())
+}
+
+/// Nothing sticks out of the page.
+fn fits(browser: &mut Browser, width: u32) -> Result<()> {
+    let fits = browser.wait(&format!("document.documentElement.scrollWidth <= {width}"));
+    let beyond = browser.eval(&format!(
+        "[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > {width}) \
+         .map((e) => `${{e.tagName}}#${{e.id}}.${{e.className}}`).slice(0, 12).join(' ')"
+    ))?;
+    fits.with_context(|| format!("it is wider: {beyond}"))?;
+    Ok(())
+}
+
+/// What is printed is whole: no column beyond the paper, none that can be scrolled there, no control.
+fn paper(browser: &mut Browser) -> Result<()> {
+    let sheet = json!({"width": PAPER, "height": 1000, "deviceScaleFactor": 1, "mobile": false});
+    browser.call("Emulation.setDeviceMetricsOverride", sheet)?;
+    let media = |media: &str| json!({"media": media, "features": []});
+    browser.call("Emulation.setEmulatedMedia", media("print"))?;
+    browser.eval("dispatchEvent(new Event('beforeprint'))")?;
+    fits(browser, PAPER)?;
+    let cut = browser.eval(
+        "[...document.querySelectorAll('main *')].filter((e) => e.checkVisibility() && e.tagName !== 'CANVAS' \
+         && !e.closest('.chart') && getComputedStyle(e).overflowX !== 'visible' && e.scrollWidth > e.clientWidth + 1) \
+         .map((e) => `${e.tagName}#${e.id}.${e.className}`).slice(0, 12).join(' ')",
+    )?;
+    ensure!(cut == "", "cut: {cut}");
+    let controls = browser.eval(
+        "[...document.querySelectorAll('select, input, nav')].filter((e) => e.checkVisibility()).length",
+    )?;
+    ensure!(controls == 0, "{controls} controls are printed");
+    browser.eval("dispatchEvent(new Event('afterprint'))")?;
+    browser.call("Emulation.setEmulatedMedia", media(""))?;
+    Ok(())
+}
