@@ -10,6 +10,7 @@ mod kept;
 mod links;
 #[cfg(target_os = "linux")]
 mod memory;
+mod others;
 mod output;
 mod queries;
 mod schema;
