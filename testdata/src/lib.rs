@@ -8,6 +8,7 @@ pub mod programs;
 pub mod recordings;
 pub mod sampled;
 pub mod scenarios;
+pub mod stub_server;
 pub mod writer;
 
 pub use dumps::{make_sampled_dumps, regenerate_dumps};

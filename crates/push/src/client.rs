@@ -1,0 +1,404 @@
+//! Requests to a server, tried again within bounds, and what its answers mean.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use ureq::http::{Response, StatusCode, Uri, header};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, Body, Error};
+
+use crate::error::PushError;
+use crate::headers::Header;
+use crate::requests::{INGEST, PUSH, Request, Series, ingest, push};
+
+/// The most bytes that are read of an answer, and the most of its headers.
+const MOST_READ: u64 = 64 << 10;
+/// The most characters of an answer that a message repeats.
+const MOST_SAID: usize = 300;
+/// The longest wait that a server can ask for before the next try.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long to wait, and how often to try.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For one request, from the look-up of the server's name to the end of its answer.
+    pub answer: Duration,
+    /// How often what may pass is tried; once at least.
+    pub tries: u32,
+    /// The wait before the second try; each later one is twice as long.
+    pub pause: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            answer: Duration::from_secs(30),
+            tries: 4,
+            pause: Duration::from_millis(500),
+        }
+    }
+}
+
+/// How a server takes profiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interface {
+    /// Both are tried.
+    Unknown,
+    Push,
+    Ingest,
+}
+
+/// A server, or a path on it, that takes profiles.
+pub struct Endpoint {
+    agent: Agent,
+    /// The address up to the interface's path.
+    base: String,
+    interface: Interface,
+    headers: Vec<Header>,
+    patience: Patience,
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Endpoint");
+        shown
+            .field("base", &self.base)
+            .field("interface", &self.interface);
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// A server by its address: `https://profiles.example.com`, with a path if it has one. An address that ends in
+    /// the path of an interface names that interface alone.
+    ///
+    /// # Errors
+    /// When it is no such address, or has credentials in it, which everybody on the machine could read.
+    pub fn new(url: &str, headers: Vec<Header>, patience: Patience) -> Result<Self, PushError> {
+        let (base, interface) = address(url).map_err(|why| PushError::Address {
+            url: without_user(url),
+            why,
+        })?;
+        let roots = match base.starts_with("https:") {
+            true => roots(&base)?,
+            false => Vec::new(),
+        };
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::Specific(Arc::new(roots)))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        let mut config = Agent::config_builder()
+            .tls_config(tls)
+            .user_agent(concat!("heapdiff/", env!("CARGO_PKG_VERSION")))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_response_header_size(MOST_READ as usize)
+            .timeout_connect(Some(CONNECT.min(patience.answer)))
+            .timeout_global(Some(patience.answer));
+        if is_this_machine(&base) {
+            config = config.proxy(None);
+        }
+        Ok(Self {
+            agent: config.build().new_agent(),
+            base,
+            interface,
+            headers,
+            patience,
+        })
+    }
+
+    /// The address without the interface's path.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.base
+    }
+
+    /// Whether the connection is encrypted, or goes nowhere that others could listen.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.base.starts_with("https:") || is_this_machine(&self.base)
+    }
+
+    /// Sends a profile. Failures that may pass are tried again.
+    ///
+    /// # Errors
+    /// The last failure.
+    pub fn push(&mut self, series: &Series<'_>) -> Result<(), PushError> {
+        if self.interface != Interface::Ingest {
+            let missing = match self.tried(&push(series)) {
+                Err(
+                    error @ PushError::Refused {
+                        status: 404 | 405 | 415 | 501,
+                        ..
+                    },
+                ) if self.interface == Interface::Unknown => error,
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    self.interface = Interface::Push;
+                    return Ok(());
+                }
+            };
+            return match self.tried(&ingest(series)) {
+                // Neither is there: the first is the one to speak of.
+                Err(PushError::Refused {
+                    status: 404 | 405, ..
+                }) => Err(missing),
+                Err(error) => Err(error),
+                Ok(()) => {
+                    self.interface = Interface::Ingest;
+                    Ok(())
+                }
+            };
+        }
+        self.tried(&ingest(series))
+    }
+
+    /// Sends a request until it succeeds, fails for good, or was tried often enough.
+    fn tried(&self, request: &Request) -> Result<(), PushError> {
+        let mut pause = self.patience.pause;
+        for _ in 1..self.patience.tries {
+            let (error, asked) = match self.once(request) {
+                Ok(()) => return Ok(()),
+                Err((error, _)) if !error.may_pass() => return Err(error),
+                Err(failed) => failed,
+            };
+            // Nobody listens there now, and will not in a moment.
+            if matches!(error, PushError::Unreachable { .. }) {
+                return Err(error);
+            }
+            thread::sleep(asked.unwrap_or(pause).min(LONGEST_PAUSE));
+            pause = pause.saturating_mul(2);
+        }
+        self.once(request).map_err(|(error, _)| error)
+    }
+
+    /// Sends a request once. A failure comes with the wait that the server asks for.
+    fn once(&self, request: &Request) -> Result<(), (PushError, Option<Duration>)> {
+        let url = format!("{}{}", self.base, request.path);
+        // Of the address what a user can act upon.
+        let shown = url.split('?').next().unwrap_or(&url).to_owned();
+        let mut builder = self
+            .agent
+            .post(&url)
+            .header(header::CONTENT_TYPE, request.content_type);
+        for Header { name, value } in &self.headers {
+            builder = builder.header(name, value);
+        }
+        let mut response = builder
+            .send(&request.body[..])
+            .map_err(|error| (self.failure(error, &shown), None))?;
+        let asked = retry_after(&response);
+        judged(&mut response, shown).map_err(|error| (error, asked))
+    }
+
+    fn failure(&self, error: Error, url: &str) -> PushError {
+        let url = url.to_owned();
+        let unreachable = |why: &str| PushError::Unreachable {
+            url: url.clone(),
+            why: why.to_owned(),
+        };
+        match error {
+            Error::Timeout(_) => PushError::Timeout {
+                url,
+                within: self.patience.answer,
+            },
+            Error::HostNotFound => unreachable("there is no machine of this name"),
+            Error::ConnectionFailed => unreachable("no connection"),
+            Error::ConnectProxyFailed(why) => {
+                unreachable(&format!("the proxy says no: {}", said(&why)))
+            }
+            Error::InvalidProxyUrl => {
+                unreachable("HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is not an address of a proxy")
+            }
+            Error::Tls(why) => PushError::Tls {
+                url,
+                why: why.to_owned(),
+            },
+            Error::Rustls(why) => PushError::Tls {
+                url,
+                why: why.to_string(),
+            },
+            Error::Io(error) => match error.get_ref().and_then(|e| e.downcast_ref()) {
+                Some::<&rustls::Error>(why) => PushError::Tls {
+                    url,
+                    why: why.to_string(),
+                },
+                None => unreachable(&in_words(&error)),
+            },
+            Error::Protocol(_) | Error::LargeResponseHeader(..) | Error::Http(_) => {
+                PushError::Foreign {
+                    url,
+                    why: said(&error.to_string()),
+                }
+            }
+            other => unreachable(&said(&other.to_string())),
+        }
+    }
+}
+
+/// The authorities that this machine trusts, a company's own among them.
+fn roots(url: &str) -> Result<Vec<Certificate<'static>>, PushError> {
+    let found = rustls_native_certs::load_native_certs();
+    let roots = found.certs.iter();
+    let roots: Vec<_> = roots
+        .map(|root| Certificate::from_der(root).to_owned())
+        .collect();
+    if !roots.is_empty() {
+        return Ok(roots);
+    }
+    let why = found.errors.first();
+    let why = why.map_or(String::new(), |why| {
+        format!(" ({})", said(&why.to_string()))
+    });
+    Err(PushError::Tls {
+        url: url.to_owned(),
+        why: format!(
+            "this machine has no certificates of authorities{why}; SSL_CERT_FILE names a file of them"
+        ),
+    })
+}
+
+/// The address of a server up to the interface's path, and which interface it names.
+fn address(url: &str) -> Result<(String, Interface), &'static str> {
+    const FORM: &str = "not an address like http://localhost:4040";
+    let uri: Uri = url.parse().map_err(|_| FORM)?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return Err(FORM);
+    }
+    let authority = uri.authority().ok_or(FORM)?;
+    let host = authority.host();
+    let port = authority.as_str().rsplit_once(host).map_or("", |p| p.1);
+    if host.is_empty() || (!port.is_empty() && authority.port_u16().is_none()) {
+        return Err(FORM);
+    }
+    if authority.as_str().contains('@') {
+        return Err("credentials in an address can be read by all on this machine");
+    }
+    if uri.query().is_some() || url.contains('#') {
+        return Err("the address ends with its path: no ? and no #");
+    }
+    let url = url.trim_end_matches('/');
+    let ends = [(PUSH, Interface::Push), (INGEST, Interface::Ingest)];
+    let named = ends
+        .into_iter()
+        .find_map(|(path, interface)| Some((url.strip_suffix(path)?, interface)));
+    let (base, interface) = named.unwrap_or((url, Interface::Unknown));
+    Ok((base.trim_end_matches('/').to_owned(), interface))
+}
+
+/// An address as messages repeat it.
+fn without_user(url: &str) -> String {
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), url),
+    };
+    let end = rest.find('/').unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) => format!("{scheme}...@{}", said(&rest[at + 1..])),
+        None => said(url),
+    }
+}
+
+/// Whether an address is of this machine: no proxy stands between, and nobody listens.
+fn is_this_machine(base: &str) -> bool {
+    let uri: Option<Uri> = base.parse().ok();
+    let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = |ip: std::net::IpAddr| ip.is_loopback();
+    host == "localhost" || bare.parse().is_ok_and(is_loopback)
+}
+
+/// What an answer means.
+fn judged(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
+    let status = response.status();
+    let text = |name| {
+        let value = response.headers().get(name);
+        value
+            .and_then(|v: &ureq::http::HeaderValue| v.to_str().ok())
+            .map(str::to_owned)
+    };
+    if status.is_redirection() {
+        let to = text(header::LOCATION).unwrap_or_default();
+        return Err(PushError::Redirect { url, to: said(&to) });
+    }
+    let is_page = text(header::CONTENT_TYPE).is_some_and(|t| t.starts_with("text/html"));
+    let mut body = Vec::new();
+    let read = response
+        .body_mut()
+        .as_reader()
+        .take(MOST_READ)
+        .read_to_end(&mut body);
+    if !status.is_success() {
+        // What is left unread of an answer does not change what it says.
+        return Err(PushError::Refused {
+            url,
+            status: status.as_u16(),
+            said: reason(&body, status),
+        });
+    }
+    if is_page {
+        return Err(PushError::Foreign {
+            url,
+            why: "a web page".to_owned(),
+        });
+    }
+    match read {
+        Ok(_) => Ok(()),
+        Err(error) => Err(PushError::Foreign {
+            url,
+            why: in_words(&error),
+        }),
+    }
+}
+
+/// What an answer says in words: the message of a Connect error, or the text as it is.
+fn reason(body: &[u8], status: StatusCode) -> String {
+    #[derive(serde::Deserialize)]
+    struct Reason {
+        #[serde(alias = "error")]
+        message: String,
+    }
+    let text = match serde_json::from_slice(body) {
+        Ok(Reason { message }) => message,
+        Err(_) => String::from_utf8_lossy(body).into_owned(),
+    };
+    let is_page = text.trim_start().starts_with('<');
+    match text.trim() {
+        "" => status.canonical_reason().unwrap_or_default().to_owned(),
+        _ if is_page => status.canonical_reason().unwrap_or_default().to_owned(),
+        text => said(text),
+    }
+}
+
+/// The beginning of what somebody else says, on one line, without what a terminal would obey.
+fn said(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut shown: String = text.chars().take(MOST_SAID).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    let plain = shown.chars().map(|c| if c.is_control() { '?' } else { c });
+    plain.collect()
+}
+
+/// The system's words for an error, without Rust's "(os error 2)".
+fn in_words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+/// The wait that a server asks for, in seconds.
+fn retry_after(response: &Response<Body>) -> Option<Duration> {
+    let value = response.headers().get(header::RETRY_AFTER)?;
+    let seconds: u64 = value.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! A server of HTTP on this machine that gives the answers of a script, and keeps what it was asked.
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, Instant};
+
+/// The longest that anything takes; a test that needs more fails.
+const LONGEST: Duration = Duration::from_secs(30);
+/// The most bytes of a request.
+const MOST: u64 = 64 << 20;
+
+/// What is answered to one request.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// A status, headers (`Name: value`) and a body.
+    Says(u16, Vec<String>, Vec<u8>),
+    /// These bytes, whatever they are, and the end.
+    Raw(Vec<u8>),
+    /// Nothing, until whoever asked has left.
+    Silence,
+}
+
+impl Answer {
+    /// A status with a body of this type.
+    #[must_use]
+    pub fn says(status: u16, content_type: &str, body: &str) -> Self {
+        let header = format!("Content-Type: {content_type}");
+        Self::Says(status, vec![header], body.as_bytes().to_vec())
+    }
+}
+
+/// A request as it came in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// `POST`, say.
+    pub method: String,
+    /// The path with its query.
+    pub target: String,
+    /// Headers, their names in small letters.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Received {
+    /// The value of a header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(n, _)| n == name);
+        found.map(|(_, value)| &**value)
+    }
+}
+
+/// A running server. It ends when its script does, or when it is asked for what it received.
+#[derive(Debug)]
+pub struct StubServer {
+    address: SocketAddr,
+    ends: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Received>>,
+}
+
+impl StubServer {
+    /// Listens on any port of the loopback address; each connection has the next answer.
+    ///
+    /// # Panics
+    /// When nothing can listen there.
+    #[must_use]
+    pub fn start(script: Vec<Answer>) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        listener.set_nonblocking(true).expect("a listener");
+        let address = listener.local_addr().expect("an address");
+        let ends = Arc::new(AtomicBool::new(false));
+        let thread = spawn({
+            let ends = Arc::clone(&ends);
+            move || serve(&listener, script, &ends)
+        });
+        Self {
+            address,
+            ends,
+            thread,
+        }
+    }
+
+    /// Its address: `http://127.0.0.1:4711`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What it was asked.
+    ///
+    /// # Panics
+    /// When a request was none.
+    #[must_use]
+    pub fn received(self) -> Vec<Received> {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the server's thread")
+    }
+}
+
+fn serve(listener: &TcpListener, script: Vec<Answer>, ends: &AtomicBool) -> Vec<Received> {
+    let begun = Instant::now();
+    let mut received = Vec::new();
+    for answer in script {
+        let stream = loop {
+            match listener.accept() {
+                Ok((stream, _)) => break stream,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+                Err(e) => panic!("cannot accept: {e}"),
+            }
+            if ends.load(Ordering::Relaxed) || begun.elapsed() > LONGEST {
+                return received;
+            }
+            sleep(Duration::from_millis(2));
+        };
+        stream.set_nonblocking(false).expect("a stream");
+        stream.set_read_timeout(Some(LONGEST)).expect("a stream");
+        received.push(one(stream, answer));
+    }
+    received
+}
+
+/// Reads a request and answers it.
+fn one(stream: TcpStream, answer: Answer) -> Received {
+    let mut reader = BufReader::new(stream);
+    let request = request(&mut reader);
+    let mut out = reader.into_inner();
+    // Whoever asked may have left.
+    let _ = match answer {
+        Answer::Silence => out.read(&mut [0]).map(drop),
+        Answer::Raw(bytes) => out.write_all(&bytes),
+        Answer::Says(status, headers, body) => {
+            let mut head = format!("HTTP/1.1 {status} Said\r\nConnection: close\r\n");
+            for header in headers {
+                head.push_str(&header);
+                head.push_str("\r\n");
+            }
+            head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+            out.write_all(head.as_bytes())
+                .and_then(|()| out.write_all(&body))
+        }
+    };
+    request
+}
+
+/// Reads a request; what does not begin as one, as a connection that is encrypted, is none.
+fn request(reader: &mut impl BufRead) -> Received {
+    let first = reader.fill_buf().expect("bytes").first().copied();
+    if !first.is_some_and(|byte| byte.is_ascii_uppercase()) {
+        return Received::default();
+    }
+    let mut line = || {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line of a request");
+        line.trim_end().to_owned()
+    };
+    let first = line();
+    let mut words = first.split(' ').map(str::to_owned);
+    let mut request = Received {
+        method: words.next().unwrap_or_default(),
+        target: words.next().unwrap_or_default(),
+        ..Received::default()
+    };
+    loop {
+        let header = line();
+        if header.is_empty() {
+            break;
+        }
+        let (name, value) = header.split_once(':').expect("a header");
+        request
+            .headers
+            .push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let length = request.header("content-length").map(str::parse);
+    let length: u64 = length.map_or(0, |length| length.expect("a length"));
+    assert!(length <= MOST, "{length} bytes");
+    let mut body = reader.take(length);
+    body.read_to_end(&mut request.body).expect("a body");
+    request
+}
