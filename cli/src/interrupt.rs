@@ -137,19 +137,11 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// A wait that an interrupt ends.
-#[cfg_attr(
-    not(target_os = "linux"),
-    allow(dead_code, reason = "only what talks to JVMs waits")
-)]
 #[derive(Debug)]
 pub(crate) struct Wait {
     ended: Receiver<()>,
 }
 
-#[cfg_attr(
-    not(target_os = "linux"),
-    allow(dead_code, reason = "only what talks to JVMs waits")
-)]
 impl Wait {
     /// From now on the next interrupt ends this wait and not the run.
     pub(crate) fn start() -> Self {

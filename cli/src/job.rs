@@ -9,6 +9,7 @@
 )]
 mod capture;
 mod output;
+mod push;
 mod redact;
 mod trace;
 
@@ -32,6 +33,7 @@ pub(crate) use capture::{
     Target, What, agent_options,
 };
 pub(crate) use output::{Output, folder_of};
+pub(crate) use push::Push;
 pub(crate) use redact::{Place, Redact, RedactWhat};
 pub(crate) use trace::{
     ExportFormat, Import, Prune, RunWindow, SampleOrder, SamplesJob, TraceExport, TraceJob,
@@ -314,6 +316,7 @@ pub(crate) enum Action {
     CleanIndexes(Vec<PathBuf>),
     ExportTrace(TraceExport),
     Prune(Prune),
+    Push(Box<Push>),
     Import(Import),
     /// A page, until the user ends it.
     Ui(UiJob),

@@ -44,6 +44,7 @@ fn main() -> ExitCode {
             Action::CleanIndexes(paths) => index::clean(&paths),
             Action::ExportTrace(export) => command::trace::export(&export),
             Action::Prune(prune) => command::trace::prune(&prune),
+            Action::Push(push) => command::trace::push(&push),
             Action::Import(import) => command::trace::import(&import),
             Action::Ui(job) => command::ui::run(&job),
             Action::Fleet(fleet) => command::fleet::run(&fleet),

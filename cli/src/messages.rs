@@ -34,6 +34,14 @@ pub(crate) fn said(text: &str) {
     }
 }
 
+/// Prints a warning that is of no report.
+pub(crate) fn warn(text: &str) {
+    let stderr = io::stderr();
+    let style = When::Auto.style(&stderr);
+    let text = heapdiff_report::printable(text);
+    let _ = writeln!(stderr.lock(), "{} {text}", style.yellow("warning:"));
+}
+
 /// Prints what is wrong with the dumps; under `--strict` damage is a failure.
 pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
     let stderr = io::stderr();

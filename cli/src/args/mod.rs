@@ -8,6 +8,7 @@ mod fleet;
 mod help;
 mod implicit_diff;
 mod index;
+mod push;
 mod query;
 mod redact;
 mod sizeof;
@@ -49,8 +50,8 @@ const AFTER_HELP: &str = "\
 Sizes are written 10MiB, 1.5GiB, or 512m as in -Xmx. A dump that is named - is read from standard
 input; one that is named like a command is written ./histo. `heapdiff help COMMAND` tells more.
 
-Exit codes: 0 done, 1 a gate (--fail-on-...) tripped, 2 wrong usage, 3 an input could not be read
-or a JVM could not be reached.";
+Exit codes: 0 done, 1 a gate (--fail-on-...) tripped, 2 wrong usage, 3 an input could not be read,
+or a JVM or a server could not be reached.";
 
 const SELECTOR_HELP: &str = "\
 SELECTOR: 0x7f0012345678 (an object), com.acme.Foo (all its instances), com.acme.Foo.field (what a

@@ -9,6 +9,7 @@ use heapdiff_units::Span;
 use regex::Regex;
 
 use super::common::{ListArgs, ViewArgs};
+use super::push::PushArgs;
 use crate::failure::{Failure, Result};
 use crate::job::{
     Action, ExportFormat, Import, Job, Prune, RunWindow, SampleOrder, SamplesJob, Setup, Task,
@@ -57,6 +58,8 @@ enum TraceCommand {
     Samples(SamplesArgs),
     /// The trace for other programs: tables, or profiles of slices of time
     Export(TraceExportArgs),
+    /// Send what is alive, by stack, to a server of profiles: Pyroscope, or one that takes the same
+    Push(PushArgs),
     /// Remove what is older than some time
     #[command(alias = "expunge")]
     Prune(PruneArgs),
@@ -110,7 +113,7 @@ struct FlameArgs {
 
 /// Which of the JVMs that wrote.
 #[derive(Debug, Args)]
-struct RunArgs {
+pub(super) struct RunArgs {
     /// Which run, where a trace has several: its number, process id or uid [default: the last]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
@@ -118,10 +121,10 @@ struct RunArgs {
 
 /// Which part of the run, and of its stacks.
 #[derive(Debug, Args)]
-struct WindowArgs {
+pub(super) struct WindowArgs {
     /// Have stacks begin with the first frame that a regular expression matches, and leave out those without one
     #[arg(long, value_name = "RE", value_parser = pattern)]
-    focus: Option<Regex>,
+    pub(super) focus: Option<Regex>,
     /// Leave out what was before
     #[arg(long, value_name = "MOMENT")]
     since: Option<Moment>,
@@ -134,7 +137,7 @@ struct WindowArgs {
 }
 
 impl WindowArgs {
-    fn of(&self, run: RunArgs) -> RunWindow {
+    pub(super) fn of(&self, run: RunArgs) -> RunWindow {
         RunWindow {
             run: run.run,
             since: self.since,
@@ -304,6 +307,7 @@ impl TraceArgs {
                 )
             }
             TraceCommand::Export(args) => args.action(),
+            TraceCommand::Push(args) => args.action(),
             TraceCommand::Import(args) => args.action(),
             TraceCommand::Prune(args) => Ok(Action::Prune(Prune {
                 trace: args.trace,

@@ -127,7 +127,7 @@ fn sites_of(suspect: &Suspect, sites: &HashMap<String, Vec<i64>>) -> (u64, BTree
 
 /// The class and stack in a form that dump and trace share: neither whether a method is native nor whether frames
 /// are cut off is in both.
-fn key(class: &str, frames: &[String]) -> String {
+pub(super) fn key(class: &str, frames: &[String]) -> String {
     let mut key = class.to_owned();
     for frame in frames {
         if frame == "..." {

@@ -1,11 +1,13 @@
 //! `heapdiff trace`: the reports `info`, `top` and `samples`, and what ends in no report.
 
+mod by_site;
 mod counts;
 mod export;
 mod flame;
 mod import;
 mod lines;
 mod prune;
+mod push;
 mod samples;
 mod slices;
 
@@ -34,6 +36,7 @@ use counts::Counts;
 pub(crate) use export::export;
 pub(crate) use import::import;
 pub(crate) use prune::prune;
+pub(crate) use push::push;
 
 /// The rows of a list in text, and in other formats.
 const ROWS: usize = 10;

@@ -5,6 +5,7 @@
 
 mod builder;
 mod heap;
+mod live;
 mod proto;
 
 use std::io::{self, Write};
@@ -14,6 +15,7 @@ use heapdiff_diff::Report;
 use crate::stacks::{Stacks, less};
 use builder::Builder;
 pub use heap::{HeapSample, render_heap};
+pub use live::{LiveSample, render_live};
 use proto::Profile;
 
 const NANOS_PER_MS: i64 = 1_000_000;

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use heapdiff_diff::{Allocated, AllocatedLine};
 use heapdiff_report::svg::Measured;
 use heapdiff_report::{FlameReport, span, utc};
-use heapdiff_trace::{Candidate, Stacks, Timeline, Trace, rank_groups};
+use heapdiff_trace::Trace;
 use regex::Regex;
 
-use super::{chosen, file, frames, window};
-use crate::failure::{Failure, Result};
+use super::by_site::BySite;
+use super::{file, frames};
+use crate::failure::Result;
 use crate::fits;
 use crate::job::RunWindow;
 
@@ -18,23 +19,12 @@ pub(super) fn run(
     part: &RunWindow,
     (focus, live, reverse): (Option<&Regex>, bool, bool),
 ) -> Result<FlameReport> {
-    let failed = |e| Failure::trace(&e);
-    let (number, run) = chosen(trace, part.run.as_deref())?;
-    let uptime_ms = trace.ticks(run.id).map_err(failed)?;
-    let uptime_ms = uptime_ms.last().map_or(0, |t| t.uptime_ms);
-    let timeline = Timeline::of(trace, &run, window(part, &run, uptime_ms)?).map_err(failed)?;
-    let stacks = trace.stacks().map_err(failed)?;
-    let ranking = rank_groups(trace, &timeline, |site| Some(site.id)).map_err(failed)?;
-    let ticks = timeline.ticks();
-    let from = ticks.first().map(|t| {
-        let from = t.time_ms.saturating_sub(t.span_ms);
-        (from, t.uptime_ms.saturating_sub(t.span_ms))
-    });
-    let (from_ms, from_uptime) = from.unwrap_or_default();
-    let to = ticks.last().map(|t| (t.time_ms, t.uptime_ms));
-    let (to_ms, to_uptime) = to.unwrap_or_default();
+    let sites = BySite::of(trace, part)?;
+    let (run, number) = (&sites.run, sites.number);
+    let (from_ms, from_uptime) = sites.from();
+    let (to_ms, to_uptime) = sites.to();
     let mut file = file(trace);
-    let allocated = all(&ranking.candidates, &stacks, live, run.interval_bytes);
+    let allocated = all(&sites, live);
     file.warnings
         .extend(focus.and_then(|focus| fits::frames(focus, &allocated)));
     Ok(FlameReport {
@@ -62,9 +52,9 @@ pub(super) fn run(
 }
 
 /// All sites of a ranking by site.
-fn all(candidates: &[Candidate], stacks: &Stacks, live: bool, interval_bytes: u64) -> Allocated {
+fn all(sites: &BySite, live: bool) -> Allocated {
     let mut all = Allocated {
-        interval_bytes,
+        interval_bytes: sites.run.interval_bytes,
         ..Allocated::default()
     };
     let mut numbers: HashMap<String, u32> = HashMap::new();
@@ -78,7 +68,7 @@ fn all(candidates: &[Candidate], stacks: &Stacks, live: bool, interval_bytes: u6
         numbers.insert(text.to_owned(), number);
         number
     };
-    for candidate in candidates {
+    for candidate in &sites.ranking.candidates {
         let amount = match live {
             true => candidate.live.amount,
             false => candidate.allocated,
@@ -87,7 +77,7 @@ fn all(candidates: &[Candidate], stacks: &Stacks, live: bool, interval_bytes: u6
             continue;
         }
         let stack = candidate.sites.first().and_then(|site| site.stack);
-        let texts = stack.map_or_else(Vec::new, |stack| frames(stacks, stack));
+        let texts = stack.map_or_else(Vec::new, |stack| frames(&sites.stacks, stack));
         let texts = texts.iter();
         all.lines.push(AllocatedLine {
             frames: texts

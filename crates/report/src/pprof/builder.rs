@@ -15,7 +15,6 @@ use super::{About, NANOS_PER_MS, whole};
 pub(super) struct Builder {
     strings: Strings,
     profile: Profile,
-    class_key: i64,
     of_frame: HashMap<String, u64>,
     of_method: HashMap<(i64, i64), u64>,
 }
@@ -35,7 +34,6 @@ impl Builder {
             }
         }
         Self {
-            class_key: strings.number("class"),
             strings,
             profile: Profile {
                 sample_type,
@@ -86,16 +84,27 @@ impl Builder {
         id
     }
 
-    /// Adds a stack, the leaf's place first, with a value for each sample type.
+    /// Adds a stack that allocated objects of a class, the leaf's place first, with a value for each sample type.
     pub(super) fn sample(&mut self, location_id: Vec<u64>, value: Vec<i64>, class: &str) {
+        self.labelled(location_id, value, Some(("class", class)));
+    }
+
+    /// Adds a stack with a label, or without.
+    pub(super) fn labelled(
+        &mut self,
+        location_id: Vec<u64>,
+        value: Vec<i64>,
+        label: Option<(&str, &str)>,
+    ) {
+        let label = label.map(|(key, text)| Label {
+            key: self.strings.number(key),
+            str: self.strings.number(text),
+            ..Label::default()
+        });
         self.profile.sample.push(Sample {
             location_id,
             value,
-            label: vec![Label {
-                key: self.class_key,
-                str: self.strings.number(class),
-                ..Label::default()
-            }],
+            label: label.into_iter().collect(),
         });
     }
 

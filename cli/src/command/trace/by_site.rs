@@ -1,0 +1,54 @@
+//! A part of a run with its sites, each ranked for itself.
+
+use heapdiff_trace::read::{Run, Tick};
+use heapdiff_trace::{Ranking, Stacks, Timeline, Trace, rank_groups};
+
+use super::{chosen, window};
+use crate::failure::{Failure, Result};
+use crate::job::RunWindow;
+
+/// The sites of a part of a run.
+pub(super) struct BySite {
+    /// The run's number in the trace.
+    pub(super) number: u64,
+    pub(super) run: Run,
+    pub(super) timeline: Timeline,
+    pub(super) ranking: Ranking,
+    pub(super) stacks: Stacks,
+}
+
+impl BySite {
+    pub(super) fn of(trace: &Trace, part: &RunWindow) -> Result<Self> {
+        let failed = |e| Failure::trace(&e);
+        let (number, run) = chosen(trace, part.run.as_deref())?;
+        let uptime_ms = trace.ticks(run.id).map_err(failed)?;
+        let uptime_ms = uptime_ms.last().map_or(0, |t| t.uptime_ms);
+        let timeline = Timeline::of(trace, &run, window(part, &run, uptime_ms)?).map_err(failed)?;
+        let stacks = trace.stacks().map_err(failed)?;
+        let ranking = rank_groups(trace, &timeline, |site| Some(site.id)).map_err(failed)?;
+        Ok(Self {
+            number,
+            run,
+            timeline,
+            ranking,
+            stacks,
+        })
+    }
+
+    /// When the part begins, milliseconds since 1970 and since the run began.
+    pub(super) fn from(&self) -> (u64, u64) {
+        let first = self.timeline.ticks().first();
+        first.map_or((0, 0), |t: &Tick| {
+            (
+                t.time_ms.saturating_sub(t.span_ms),
+                t.uptime_ms.saturating_sub(t.span_ms),
+            )
+        })
+    }
+
+    /// When it ends.
+    pub(super) fn to(&self) -> (u64, u64) {
+        let last = self.timeline.ticks().last();
+        last.map_or((0, 0), |t| (t.time_ms, t.uptime_ms))
+    }
+}

@@ -1,0 +1,365 @@
+//! `heapdiff trace push`: what is alive, by stack, to a server of profiles.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use heapdiff_diff::Stack;
+use heapdiff_push::{Endpoint, Patience, PushError, Series};
+use heapdiff_report::pprof::{About, LiveSample, render_live};
+use heapdiff_report::{printable, utc};
+use heapdiff_trace::Trace;
+use heapdiff_trace::read::{Amount, Run};
+use heapdiff_units::{Size, counted};
+
+use super::by_site::BySite;
+use super::{file, frames, open};
+use crate::command::history::key;
+use crate::failure::{Exit, Failure, Result};
+use crate::interrupt::{self, Wait};
+use crate::job::Push;
+use crate::merge::in_focus;
+use crate::messages;
+use crate::report_file::{self, ReportFile};
+
+/// The most stacks of a profile: servers take 16,000 and 4 MiB unless they are told otherwise.
+const STACKS: usize = 10_000;
+/// What stands for the rest.
+const OTHERS: &str = "(other stacks)";
+/// The most bytes of a label, by half of what servers take unless they are told otherwise.
+const LABEL: usize = 1024;
+
+/// Pushes one profile, or one after the other until the JVM ends or somebody interrupts.
+pub(crate) fn push(job: &Push) -> Result<Exit> {
+    interrupt::handle();
+    let holders = match &job.report {
+        Some(path) => Holders::read(path)?,
+        None => Holders::default(),
+    };
+    let patience = Patience {
+        answer: job.timeout.0,
+        ..Patience::default()
+    };
+    let endpoint = Endpoint::new(&job.url, job.headers.clone(), patience);
+    let mut endpoint = endpoint.map_err(|e| Failure::usage(e.to_string()))?;
+    if !endpoint.is_private() && job.headers.iter().any(|h| h.is_authorization()) {
+        messages::warn("the credentials go unencrypted: the address begins with http:");
+    }
+    let Some(every) = job.every else {
+        let trace = open(&job.trace)?;
+        Profile::of(&trace, job, &holders)?.send(job, &mut endpoint)?;
+        return Ok(Exit::Done);
+    };
+    let wait = Wait::start();
+    let mut last = None;
+    loop {
+        let trace = open(&job.trace)?;
+        let profile = Profile::of(&trace, job, &holders)?;
+        let moment = Some(profile.moment());
+        if last != moment {
+            match profile.send(job, &mut endpoint) {
+                Ok(()) => last = moment,
+                // A server that was there is waited for.
+                Err(Unsent::Now(error)) if last.is_some() => {
+                    messages::warn(&format!("{error}; it is tried again"));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if last == moment && profile.run.ended_ms.is_some() {
+            return Ok(Exit::Done);
+        }
+        drop(trace);
+        if !wait.pause(every.0) {
+            return Ok(Exit::Done);
+        }
+    }
+}
+
+/// What is alive of a run at a moment, as a server takes it.
+struct Profile {
+    run: Run,
+    from_ms: u64,
+    time_ms: u64,
+    /// Merged and in order: the stack with most bytes first.
+    stacks: Vec<(Alive, Amount)>,
+    /// How many stacks the last one stands for, where there were too many.
+    merged: usize,
+    warnings: Vec<String>,
+}
+
+/// A stack with what it allocated and what holds that.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Alive {
+    holder: Option<String>,
+    /// The leaf first.
+    frames: Vec<String>,
+    class: String,
+}
+
+impl Profile {
+    fn of(trace: &Trace, job: &Push, holders: &Holders) -> Result<Self> {
+        let sites = BySite::of(trace, &job.part)?;
+        let focus = job.focus.as_ref();
+        let mut merged: BTreeMap<Alive, Amount> = BTreeMap::new();
+        for candidate in &sites.ranking.candidates {
+            let amount = candidate.live.amount;
+            let Some(site) = candidate.sites.first().filter(|_| amount.bytes > 0) else {
+                continue;
+            };
+            let Some(shown) = in_focus(&sites.stacks, site, focus) else {
+                continue;
+            };
+            let whole = site.stack.map(|stack| frames(&sites.stacks, stack));
+            let holder = holders.of(&candidate.class, &whole.unwrap_or_default());
+            let alive = Alive {
+                holder: holder.map(str::to_owned),
+                frames: shown.iter().map(|f| printable(f).into_owned()).collect(),
+                class: printable(&candidate.class).into_owned(),
+            };
+            let sum = merged.entry(alive).or_default();
+            *sum = sum.plus(amount);
+        }
+        let mut warnings = file(trace).warnings;
+        if let Some(focus) = focus.filter(|_| merged.is_empty()) {
+            warnings.push(format!("--focus {focus}: no frame of the stacks fits"));
+        }
+        let mut stacks: Vec<(Alive, Amount)> = merged.into_iter().collect();
+        // Equals stay in the order of their names.
+        stacks.sort_by_key(|(_, amount)| std::cmp::Reverse(amount.bytes));
+        let rest = stacks.split_off(stacks.len().min(STACKS));
+        if !rest.is_empty() {
+            let others = Alive {
+                holder: None,
+                frames: Vec::new(),
+                class: OTHERS.to_owned(),
+            };
+            let amounts = rest.iter().map(|(_, amount)| *amount);
+            stacks.push((others, amounts.fold(Amount::default(), Amount::plus)));
+        }
+        if !holders.is_empty() && stacks.iter().all(|(alive, _)| alive.holder.is_none()) {
+            let path = job.report.as_deref().unwrap_or(Path::new("")).display();
+            warnings.push(format!("{path}: the trace knows none of its stacks"));
+        }
+        Ok(Self {
+            from_ms: sites.from().0,
+            time_ms: sites.to().0,
+            run: sites.run,
+            stacks,
+            merged: rest.len(),
+            warnings,
+        })
+    }
+
+    /// What tells it from others of the same trace.
+    fn moment(&self) -> (i64, u64) {
+        (self.run.id, self.time_ms)
+    }
+
+    /// What is alive in all stacks that are such.
+    fn sum(&self, such: impl Fn(&Alive) -> bool) -> Amount {
+        let amounts = self.stacks.iter().filter(|(alive, _)| such(alive));
+        amounts.fold(Amount::default(), |sum, (_, amount)| sum.plus(*amount))
+    }
+
+    fn send(&self, job: &Push, endpoint: &mut Endpoint) -> Result<(), Unsent> {
+        let run = &self.run;
+        for warning in self.warnings.iter().filter(|_| !job.quiet) {
+            messages::warn(warning);
+        }
+        if self.stacks.is_empty() {
+            let path = job.trace.display();
+            messages::warn(&format!("{path}: nothing is alive there, and nothing was pushed"));
+            return Ok(());
+        }
+        let samples: Vec<LiveSample<'_>> = self
+            .stacks
+            .iter()
+            .map(|(alive, amount)| LiveSample {
+                frames: alive.frames.iter().map(|f| &**f).collect(),
+                class: &alive.class,
+                holder: alive.holder.as_deref(),
+                live: [amount.objects, amount.bytes],
+            })
+            .collect();
+        let about = About {
+            from_ms: self.from_ms,
+            to_ms: self.time_ms,
+            interval_bytes: run.interval_bytes,
+            dumps: vec![format!("trace: {}", job.trace.display())],
+            warnings: Vec::new(),
+        };
+        let mut profile = Vec::new();
+        render_live(&samples, &about, &mut profile)
+            .map_err(|e| Failure::usage(format!("cannot make a profile: {e}")))?;
+        let program = || program(&run.command);
+        let own = job.service.clone().or_else(|| run.service.clone());
+        let service = cut(&own.unwrap_or_else(program));
+        let host = job.host.as_deref().unwrap_or(&run.host);
+        let mut labels = job.labels.clone();
+        if !host.is_empty() {
+            labels.push(("host".to_owned(), cut(host)));
+        }
+        let series = Series {
+            service: &service,
+            labels: &labels,
+            time_ms: self.time_ms,
+            profile: &profile,
+        };
+        endpoint.push(&series)?;
+        if !job.quiet {
+            messages::said(&self.told(&service, endpoint.address(), job.report.is_some()));
+        }
+        Ok(())
+    }
+
+    /// What was pushed, in words.
+    fn told(&self, service: &str, to: &str, holders: bool) -> String {
+        let all = self.sum(|_| true);
+        let stacks = self.stacks.len() - usize::from(self.merged > 0) + self.merged;
+        let mut told = format!(
+            "{} alive in {} of {} at {} UTC, by {}, pushed to {to} as {service}",
+            Size(all.bytes),
+            counted(all.objects, "object"),
+            printable(&self.run.command),
+            utc(self.time_ms),
+            counted(stacks as u64, "stack"),
+        );
+        if holders {
+            let held = self.sum(|alive| alive.holder.is_some());
+            told.push_str(&format!("; of {} the holder is known", Size(held.bytes)));
+        }
+        if self.merged > 0 {
+            let merged = counted(self.merged as u64, "stack");
+            told.push_str(&format!("; {merged} with little are one, {OTHERS}"));
+        }
+        told
+    }
+}
+
+/// The main class or jar of a command, without its arguments, which may be secret.
+fn program(command: &str) -> String {
+    let first = command.split_whitespace().next().unwrap_or_default();
+    let name = first.rsplit(['/', '\\']).next().unwrap_or(first);
+    match name {
+        "" => "unknown".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// A label's value as servers take it.
+fn cut(text: &str) -> String {
+    let text = printable(text);
+    text[..text.floor_char_boundary(LABEL)].to_owned()
+}
+
+/// Which field holds what a stack allocates, as a report says.
+#[derive(Debug, Default)]
+struct Holders {
+    /// With the bytes that the report has there.
+    by_stack: HashMap<String, (u64, String)>,
+}
+
+impl Holders {
+    fn read(path: &Path) -> Result<Self> {
+        let mut holders = Self::default();
+        match report_file::open(path)? {
+            ReportFile::Growth(report) => {
+                for suspect in &report.suspects {
+                    holders.add(&suspect.holder, &suspect.stacks);
+                }
+            }
+            ReportFile::Heap(report) => {
+                for suspect in &report.suspects {
+                    holders.add(&suspect.holder, &suspect.stacks);
+                }
+            }
+        }
+        if holders.is_empty() {
+            messages::warn(&format!(
+                "{}: no stack in it, so no holder is known: its dumps were taken without the agent",
+                path.display()
+            ));
+        }
+        Ok(holders)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.by_stack.is_empty()
+    }
+
+    /// What several suspects have is the one's that has most of it, and among equals the first's.
+    fn add(&mut self, holder: &str, stacks: &[Stack]) {
+        for stack in stacks {
+            let bytes = stack.estimated_bytes;
+            let known = self.by_stack.entry(key(&stack.class, &stack.frames));
+            let known = known.or_insert_with(|| (bytes, cut(holder)));
+            if known.0 < bytes {
+                *known = (bytes, cut(holder));
+            }
+        }
+    }
+
+    fn of(&self, class: &str, frames: &[String]) -> Option<&str> {
+        if self.is_empty() {
+            return None;
+        }
+        let found = self.by_stack.get(&key(class, frames));
+        found.map(|(_, holder)| &**holder)
+    }
+}
+
+/// Why nothing was sent.
+enum Unsent {
+    /// The server could not take it at this moment.
+    Now(PushError),
+    /// For good.
+    Ever(Failure),
+}
+
+impl From<Failure> for Unsent {
+    fn from(failure: Failure) -> Self {
+        Self::Ever(failure)
+    }
+}
+
+impl From<PushError> for Unsent {
+    fn from(error: PushError) -> Self {
+        match error.may_pass() {
+            true => Self::Now(error),
+            false => Self::Ever(refused(&error)),
+        }
+    }
+}
+
+impl From<Unsent> for Failure {
+    fn from(unsent: Unsent) -> Self {
+        match unsent {
+            Unsent::Now(error) => refused(&error),
+            Unsent::Ever(failure) => failure,
+        }
+    }
+}
+
+/// A server that takes nothing, with what a user can do about it.
+fn refused(error: &PushError) -> Failure {
+    let hint = match error {
+        PushError::Refused { status: 401 | 403, .. } => {
+            "HEAPDIFF_PUSH_TOKEN in the environment is sent as a token; --header @FILE gives other headers"
+        }
+        PushError::Refused { status: 404 | 405, .. } => {
+            "nothing takes profiles there: is it the address of a Pyroscope, with its path?"
+        }
+        PushError::Refused { status: 400 | 422, .. } => {
+            "servers take what is not old, an hour for most: push while the trace is written (--every 15s)"
+        }
+        PushError::Refused { status: 413, .. } => "--focus RE pushes less",
+        PushError::Redirect { .. } => "if it is the right one, push to that address",
+        PushError::Timeout { .. } => "--timeout gives it more time",
+        _ => "",
+    };
+    Failure {
+        exit: Exit::Input,
+        message: error.to_string(),
+        hint: (!hint.is_empty()).then(|| hint.to_owned()),
+    }
+}
