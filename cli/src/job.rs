@@ -57,6 +57,15 @@ impl Job {
 
     fn takes(&self, format: Format) -> Result<()> {
         match &self.task {
+            Task::Diff { question, .. }
+            | Task::Heap { question, .. }
+            | Task::Again { question, .. }
+            | Task::Hunt { question, .. }
+                if !question.labels.is_empty() && !self.setup.is_any(is_metrics) =>
+            {
+                let message = "--label is for metrics, and none are written";
+                return Err(Failure::usage(message).with_hint("-o heap.prom writes them"));
+            }
             Task::Sites { job, .. } if job.reverse && !format.is_flame() => {
                 let message = "--reverse is for flame graphs and collapsed stacks";
                 let hint = "-o flame.html, -o flame.svg or -o flame.collapsed makes one";
@@ -105,6 +114,10 @@ impl Job {
         let is_kept = matches!(&self.task, Task::Hunt { hunt, .. } if hunt.files);
         !is_kept || matches!(format, Format::Text | Format::Json | Format::Md)
     }
+}
+
+fn is_metrics(format: Format) -> bool {
+    format == Format::OpenMetrics
 }
 
 /// The question, with the dumps that it is asked of.
@@ -254,6 +267,8 @@ pub(crate) struct Question {
     pub(crate) columns: Columns,
     /// Whether gates decide on dumps that cannot be compared.
     pub(crate) allow_partial: bool,
+    /// Labels of each metric.
+    pub(crate) labels: Vec<(String, String)>,
 }
 
 /// Which classes and suspects a diff reports.

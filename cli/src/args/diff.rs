@@ -8,6 +8,7 @@ use heapdiff_report::collapsed::Columns;
 use regex::Regex;
 
 use super::common::{OutputsArgs, input};
+use super::labels::{label, labels};
 use crate::failure::{Failure, Result};
 use crate::gates::GrowthLimit;
 use crate::ignore::IgnoreFile;
@@ -153,6 +154,9 @@ pub(super) struct GrowthArgs {
         help_heading = "Diff"
     )]
     columns: ColumnsArg,
+    /// A label of each metric in OpenMetrics, such as service=shop; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label, help_heading = "Diff")]
+    label: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -173,6 +177,7 @@ impl GrowthArgs {
             growth: self.fail_on_growth.map(|limit| limit.bytes(u64::MAX)),
             suspect: self.fail_on_suspect,
         };
+        labels(&self.label, &["rank", "verdict", "holder", "class"])?;
         Ok(Question {
             classes,
             gates,
@@ -180,6 +185,7 @@ impl GrowthArgs {
             ignore: self.ignore.as_deref().map(IgnoreFile::read).transpose()?,
             allow_partial: self.allow_partial,
             focus: self.focus,
+            labels: self.label,
             columns: match self.columns {
                 ColumnsArg::Growth => Columns::Growth,
                 ColumnsArg::Both => Columns::Both,

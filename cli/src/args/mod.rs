@@ -8,6 +8,7 @@ mod fleet;
 mod help;
 mod implicit_diff;
 mod index;
+mod labels;
 mod push;
 mod query;
 mod redact;

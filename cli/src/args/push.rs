@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use heapdiff_push::{Header, headers, is_label};
+use heapdiff_push::{Header, headers};
 use heapdiff_units::Span;
 
-use super::query::label;
+use super::labels::{label, labels};
 use super::trace::{RunArgs, WindowArgs};
 use crate::failure::{Failure, Result, plain};
 use crate::job::{Action, Push};
@@ -78,25 +78,7 @@ impl PushArgs {
         if self.every.is_some_and(|every| every.0 < SHORTEST) {
             return Err(Failure::usage("--every must be a second or more"));
         }
-        let own = ["holder", "host"];
-        let mut seen = Vec::from(own);
-        for (name, value) in &self.label {
-            let why = match &**name {
-                "service_name" => "--service names the program",
-                "host" => "--host names the machine",
-                "holder" => "--report gives the holders",
-                name if !is_label(name) => {
-                    "a label's name is letters, digits and _, and does not begin with a digit or __"
-                }
-                name if seen.contains(&name) => "this label is given twice",
-                _ if value.is_empty() => "its value is empty",
-                name => {
-                    seen.push(name);
-                    continue;
-                }
-            };
-            return Err(Failure::usage(format!("--label {name}: {why}")));
-        }
+        labels(&self.label, &["holder", "host", "service_name"])?;
         let mut headers = Vec::new();
         for text in &self.header {
             match text.strip_prefix('@') {
@@ -106,7 +88,8 @@ impl PushArgs {
         }
         headers.extend(of_environment()?);
         if headers.iter().filter(|h| h.is_authorization()).count() > 1 {
-            let message = format!("more than one Authorization: {TOKEN} and --header give each one");
+            let message =
+                format!("more than one Authorization: {TOKEN} and --header give each one");
             return Err(Failure::usage(message));
         }
         Ok(Action::Push(Box::new(Push {

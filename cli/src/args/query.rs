@@ -10,6 +10,7 @@ use heapdiff_query::{Limits, Table};
 use heapdiff_report::Format;
 
 use super::common::{CommonArgs, ReportArgs, input};
+use super::labels::label;
 use crate::failure::{Failure, Result, plain};
 use crate::job::{ExportJob, Setup, Task};
 
@@ -254,13 +255,4 @@ fn table(name: &str) -> Result<Table, String> {
             names.join(", ")
         )
     })
-}
-
-pub(super) fn label(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => {
-            Ok((key.trim().to_owned(), value.to_owned()))
-        }
-        _ => Err(format!("`{text}` is not KEY=VALUE")),
-    }
 }

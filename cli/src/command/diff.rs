@@ -184,6 +184,7 @@ pub(super) fn shaped(
             gates,
             outcomes: Vec::new(),
             allow_partial: question.allow_partial,
+            labels: question.labels.clone(),
         };
         report.outcomes = gates::outcomes(&report);
         report

@@ -67,6 +67,7 @@ pub(super) fn shaped(
             verbose: setup.progress.verbose,
             allocated: allocated.clone().filter(|_| format.shows_stacks()),
             focus: question.focus.clone(),
+            labels: question.labels.clone(),
         }
     };
     setup.outputs().map(shape).collect()

@@ -13,4 +13,4 @@ mod requests;
 pub use client::{Endpoint, Patience};
 pub use error::PushError;
 pub use headers::{Header, headers};
-pub use requests::{Series, is_label};
+pub use requests::Series;

@@ -20,6 +20,8 @@ pub enum Format {
     Svg,
     /// JUnit results.
     Junit,
+    /// Metrics, as Prometheus and what understands OpenMetrics read them.
+    OpenMetrics,
     /// Rows as CSV.
     Csv,
     /// Rows as Parquet.
@@ -28,7 +30,7 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Text,
         Self::Json,
         Self::Html,
@@ -37,6 +39,7 @@ impl Format {
         Self::Pprof,
         Self::Svg,
         Self::Junit,
+        Self::OpenMetrics,
         Self::Csv,
         Self::Parquet,
     ];
@@ -59,6 +62,7 @@ impl Format {
             Self::Pprof => "pprof",
             Self::Svg => "svg",
             Self::Junit => "junit",
+            Self::OpenMetrics => "openmetrics",
             Self::Csv => "csv",
             Self::Parquet => "parquet",
         }
@@ -76,6 +80,7 @@ impl Format {
             Self::Pprof => &["pb.gz", "pprof"],
             Self::Svg => &["svg"],
             Self::Junit => &["xml"],
+            Self::OpenMetrics => &["prom"],
             Self::Csv => &["csv"],
             Self::Parquet => &["parquet"],
         }

@@ -1,5 +1,5 @@
 //! All reports, as data and in every format: text, JSON, web page, flame graph, profile, Markdown, JUnit results,
-//! rows.
+//! metrics, rows.
 //!
 //! [`Report`] is one of the models in `model`, which are also the JSON formats; [`render()`] writes it in a
 //! [`Format`]. A crate of its own because nothing here needs a dump or a command line: each renderer takes a model, or
@@ -16,6 +16,7 @@ pub mod junit;
 mod kept;
 pub mod markdown;
 mod model;
+mod openmetrics;
 pub mod pprof;
 mod printable;
 mod render;

@@ -17,7 +17,7 @@ use crate::pprof::About;
 use crate::stacks::{Names, StackLine, Stacks};
 use crate::style::Style;
 use crate::svg::Measured;
-use crate::{collapsed, html, json, junit, markdown, pprof, svg, text};
+use crate::{collapsed, html, json, junit, markdown, openmetrics, pprof, svg, text};
 
 /// Writes a report. The rows of a query are written by [`crate::rows`], as they are found.
 ///
@@ -79,6 +79,7 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
             };
             junit::render(diff, &checks, out)
         }
+        Format::OpenMetrics => openmetrics::growth(diff, &report.labels, out),
         _ => {
             let interval = report.allocated.as_ref().map_or(0, |a| a.interval_bytes);
             let about = About::of(diff, interval);
@@ -105,6 +106,7 @@ fn heap(format: Format, report: &HeapReport, out: &mut dyn Write) -> io::Result<
             let more = (report.more_suspects, report.more_classes);
             markdown::render_heap(heap, more, out)
         }
+        Format::OpenMetrics => openmetrics::heap(heap, &report.labels, out),
         _ => {
             let info = (&heap.snapshot).into();
             let about = of_dump(&info, report.allocated.as_ref(), info.taken_ms);
@@ -301,6 +303,7 @@ mod tests {
                 tripped: None,
             }],
             allow_partial,
+            labels: Vec::new(),
         }
     }
 

@@ -168,7 +168,9 @@ impl Profile {
         }
         if self.stacks.is_empty() {
             let path = job.trace.display();
-            messages::warn(&format!("{path}: nothing is alive there, and nothing was pushed"));
+            messages::warn(&format!(
+                "{path}: nothing is alive there, and nothing was pushed"
+            ));
             return Ok(());
         }
         let samples: Vec<LiveSample<'_>> = self
@@ -343,13 +345,17 @@ impl From<Unsent> for Failure {
 /// A server that takes nothing, with what a user can do about it.
 fn refused(error: &PushError) -> Failure {
     let hint = match error {
-        PushError::Refused { status: 401 | 403, .. } => {
+        PushError::Refused {
+            status: 401 | 403, ..
+        } => {
             "HEAPDIFF_PUSH_TOKEN in the environment is sent as a token; --header @FILE gives other headers"
         }
-        PushError::Refused { status: 404 | 405, .. } => {
-            "nothing takes profiles there: is it the address of a Pyroscope, with its path?"
-        }
-        PushError::Refused { status: 400 | 422, .. } => {
+        PushError::Refused {
+            status: 404 | 405, ..
+        } => "nothing takes profiles there: is it the address of a Pyroscope, with its path?",
+        PushError::Refused {
+            status: 400 | 422, ..
+        } => {
             "servers take what is not old, an hour for most: push while the trace is written (--every 15s)"
         }
         PushError::Refused { status: 413, .. } => "--focus RE pushes less",

@@ -231,6 +231,7 @@ mod tests {
             verbose: false,
             allocated: None,
             focus: None,
+            labels: Vec::new(),
         };
         let mut out = Vec::new();
         render(&report, &mut out).unwrap();

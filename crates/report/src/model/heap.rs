@@ -24,4 +24,7 @@ pub struct HeapReport {
     /// Where stacks begin.
     #[serde(skip)]
     pub focus: Option<Regex>,
+    /// Labels of each metric.
+    #[serde(skip)]
+    pub labels: Vec<(String, String)>,
 }

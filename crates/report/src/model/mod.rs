@@ -139,6 +139,9 @@ pub struct DiffReport {
     /// Whether gates decide on dumps that cannot be compared.
     #[serde(skip)]
     pub allow_partial: bool,
+    /// Labels of each metric.
+    #[serde(skip)]
+    pub labels: Vec<(String, String)>,
 }
 
 impl DiffReport {

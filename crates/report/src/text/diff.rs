@@ -532,6 +532,7 @@ mod tests {
                 gates: heapdiff_diff::Gates::default(),
                 outcomes: Vec::new(),
                 allow_partial: false,
+                labels: Vec::new(),
             };
             let mut out = Vec::new();
             render(&report, Style::plain(), &mut out).unwrap();

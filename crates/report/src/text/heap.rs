@@ -204,6 +204,7 @@ mod tests {
             verbose: false,
             allocated: None,
             focus: None,
+            labels: Vec::new(),
         }
     }
 

@@ -1,0 +1,72 @@
+//! Labels that a user gives: `--label service=shop`.
+
+use crate::failure::{Failure, Result};
+
+/// What is read of one.
+pub(super) fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.to_owned()))
+        }
+        _ => Err(format!("`{text}` is not KEY=VALUE")),
+    }
+}
+
+/// Refuses labels that series of Prometheus and Pyroscope cannot have, and those that they have anyway.
+pub(super) fn labels(all: &[(String, String)], own: &[&str]) -> Result<()> {
+    for (at, (name, value)) in all.iter().enumerate() {
+        let why = match &**name {
+            name if own.contains(&name) => "this label is there anyway",
+            name if !is_name(name) => {
+                "a label's name is letters, digits and _, and does not begin with a digit or __"
+            }
+            name if all[..at].iter().any(|(before, _)| before == name) => {
+                "this label is given twice"
+            }
+            _ if value.is_empty() => "its value is empty",
+            _ => continue,
+        };
+        return Err(Failure::usage(format!("--label {name}: {why}")));
+    }
+    Ok(())
+}
+
+fn is_name(name: &str) -> bool {
+    let is_letter = |b: u8| b.is_ascii_alphabetic() || b == b'_';
+    let mut bytes = name.bytes();
+    let begins = bytes.next().is_some_and(is_letter) && !name.starts_with("__");
+    begins && bytes.all(|b| is_letter(b) || b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_what_series_can_have() {
+        let why = |all: &[&str]| {
+            let all: Vec<_> = all.iter().map(|text| label(text).unwrap()).collect();
+            let checked = labels(&all, &["holder"]);
+            checked.err().map(|failure| failure.message)
+        };
+        assert_eq!(why(&["zone=eu=1", "_a1=b", " host =c"]), None);
+        for bad in [
+            "1a=b",
+            "a-b=c",
+            "__name__=x",
+            "\u{e4}=b",
+            "a b=c",
+            "a=",
+            "holder=x",
+        ] {
+            let why = why(&[bad]).unwrap();
+            assert!(why.starts_with("--label "), "{why}");
+        }
+        let twice = why(&["a=1", "b=1", "a=2"]);
+        assert_eq!(
+            twice.as_deref(),
+            Some("--label a: this label is given twice")
+        );
+        assert!(label("=b").is_err() && label("zone").is_err());
+    }
+}

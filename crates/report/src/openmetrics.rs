@@ -1,0 +1,381 @@
+//! Metrics: gauges of a heap and its suspects, in OpenMetrics' text format, which Prometheus's parser takes as well.
+//!
+//! They bear no time of their own, since what collects such files refuses it; when the dump was taken is a gauge.
+//! A suspect's labels include its rank, since several may have holder and class in common, and no two lines may have the same
+//! labels.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use heapdiff_diff::{HeapReport, Report, SnapshotInfo};
+
+use crate::printable::printable;
+
+/// The most characters of a label's value: a class name of a framework may be longer than servers take.
+const LONGEST: usize = 1024;
+
+type Labels = [(String, String)];
+
+/// Writes the metrics of a comparison: of the last dump, and of what grew.
+pub(crate) fn growth(report: &Report, labels: &Labels, out: &mut dyn Write) -> io::Result<()> {
+    let mut families = Families::new(labels);
+    if let (Some(first), Some(last)) = (report.snapshots.first(), report.snapshots.last()) {
+        families.snapshot(last);
+        let help = "Time from the first dump to the last.";
+        let span = last.taken_ms.saturating_sub(first.taken_ms);
+        families.one("span_seconds", help, seconds(span));
+    }
+    let help = "1 where what differs between the dumps can be taken for growth, else 0.";
+    families.one("comparable", help, u8::from(report.comparable));
+    let delta = &report.delta;
+    let help = "Reachable objects of the last dump less those of the first.";
+    families.one("heap_growth_objects", help, delta.objects);
+    let help = "The same of their shallow sizes.";
+    families.one("heap_growth_bytes", help, delta.shallow_bytes);
+    let help = "How much of the growth the suspects are.";
+    families.one("heap_growth_explained_bytes", help, report.explained_bytes);
+    let suspects = || {
+        report.suspects.iter().map(|suspect| {
+            let rank = suspect.rank.to_string();
+            let own = vec![
+                ("rank", rank),
+                ("verdict", crate::verdict(suspect).to_owned()),
+                ("holder", suspect.holder.clone()),
+                ("class", suspect.class.clone()),
+            ];
+            (own, suspect)
+        })
+    };
+    let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);
+    families.each(
+        "suspect_objects",
+        OBJECTS,
+        suspects().map(|(own, s)| (own, last(&s.objects))),
+    );
+    families.each(
+        "suspect_retained_bytes",
+        RETAINED,
+        suspects().map(|(own, s)| (own, last(&s.retained_bytes))),
+    );
+    families.each(
+        "suspect_growth_bytes",
+        "By how much the retained size grew from the first dump to the last.",
+        suspects().map(|(own, s)| (own, s.growth.retained_bytes)),
+    );
+    families.end(out)
+}
+
+/// Writes the metrics of one dump.
+pub(crate) fn heap(report: &HeapReport, labels: &Labels, out: &mut dyn Write) -> io::Result<()> {
+    let mut families = Families::new(labels);
+    families.snapshot(&report.snapshot);
+    let help = "How much of the reachable bytes the suspects are.";
+    families.one("heap_explained_bytes", help, report.explained_bytes);
+    let suspects = || {
+        report.suspects.iter().map(|suspect| {
+            let own = vec![
+                ("rank", suspect.rank.to_string()),
+                ("holder", suspect.holder.clone()),
+                ("class", suspect.class.clone()),
+            ];
+            (own, suspect)
+        })
+    };
+    families.each(
+        "suspect_objects",
+        OBJECTS,
+        suspects().map(|(own, s)| (own, s.objects)),
+    );
+    families.each(
+        "suspect_retained_bytes",
+        RETAINED,
+        suspects().map(|(own, s)| (own, s.retained_bytes)),
+    );
+    families.end(out)
+}
+
+const OBJECTS: &str = "Objects of the class that have accumulated at the holder.";
+const RETAINED: &str = "What they retain.";
+
+/// Metric families, one after the other.
+struct Families {
+    text: String,
+    /// The labels of each line, written out.
+    common: Vec<String>,
+}
+
+impl Families {
+    fn new(labels: &Labels) -> Self {
+        let common = labels.iter();
+        Self {
+            text: String::new(),
+            common: common.map(|(name, value)| label(name, value)).collect(),
+        }
+    }
+
+    /// What is known of a dump.
+    fn snapshot(&mut self, snapshot: &SnapshotInfo) {
+        let help = "When the last dump was taken, since 1970.";
+        let taken = seconds(snapshot.taken_ms);
+        self.one("snapshot_timestamp_seconds", help, taken);
+        let help = "1 where damage keeps some of the last dump out of the figures, else 0.";
+        self.one("snapshot_damaged", help, u8::from(snapshot.partial));
+        let help = "Objects that GC roots reach.";
+        self.one("heap_objects", help, snapshot.reachable_objects);
+        let help = "Their shallow sizes together.";
+        self.one("heap_reachable_bytes", help, snapshot.reachable_bytes);
+        let help = "Bytes of garbage in the dump.";
+        self.one("heap_unreachable_bytes", help, snapshot.unreachable_bytes);
+    }
+
+    /// A family of one metric.
+    fn one(&mut self, name: &str, help: &str, value: impl std::fmt::Display) {
+        self.each(name, help, std::iter::once((Vec::new(), value)));
+    }
+
+    /// A family with a metric for each of these.
+    fn each<V: std::fmt::Display>(
+        &mut self,
+        name: &str,
+        help: &str,
+        metrics: impl Iterator<Item = (Vec<(&'static str, String)>, V)>,
+    ) {
+        let text = &mut self.text;
+        // Writing to a text does not fail.
+        let _ = writeln!(text, "# TYPE heapdiff_{name} gauge");
+        let units = ["bytes", "seconds"];
+        if let Some(unit) = units.iter().find(|unit| name.ends_with(*unit)) {
+            let _ = writeln!(text, "# UNIT heapdiff_{name} {unit}");
+        }
+        let _ = writeln!(text, "# HELP heapdiff_{name} {help}");
+        for (own, value) in metrics {
+            let own = own.iter().map(|(name, value)| label(name, value));
+            let labels: Vec<String> = self.common.iter().cloned().chain(own).collect();
+            let _ = match labels.is_empty() {
+                true => writeln!(text, "heapdiff_{name} {value}"),
+                false => writeln!(text, "heapdiff_{name}{{{}}} {value}", labels.join(",")),
+            };
+        }
+    }
+
+    fn end(mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.text.push_str("# EOF\n");
+        out.write_all(self.text.as_bytes())
+    }
+}
+
+/// A label with its value, which anybody may have written.
+fn label(name: &str, value: &str) -> String {
+    let mut text = format!("{name}=\"");
+    for c in printable(value).chars().take(LONGEST) {
+        match c {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            c => text.push(c),
+        }
+    }
+    text.push('"');
+    text
+}
+
+/// Milliseconds as seconds, exactly.
+fn seconds(ms: u64) -> String {
+    format!("{}.{:03}", ms / 1000, ms % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_diff::Verdict;
+
+    use super::*;
+    use crate::synthetic::{self, HOSTILE, report, suspect};
+
+    fn text(report: &Report, labels: &Labels) -> String {
+        let mut out = Vec::new();
+        growth(report, labels, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn of_one(report: &HeapReport) -> String {
+        let mut out = Vec::new();
+        heap(report, &[], &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// Parses metrics by the rules of OpenMetrics that they use: a family's description once and before its metrics,
+    /// families not interleaved, units at the end of names, no two metrics with the same labels, EOF at the end.
+    fn parsed(text: &str) -> Vec<(String, Vec<(String, String)>, String)> {
+        let body = text.strip_suffix("# EOF\n").expect("EOF");
+        let (mut families, mut metrics): (Vec<String>, Vec<_>) = (Vec::new(), Vec::new());
+        for line in body.lines() {
+            if let Some(told) = line.strip_prefix("# ") {
+                let [what, name, rest] = told.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+                    panic!("{line}");
+                };
+                match what {
+                    "TYPE" => {
+                        assert!(!families.iter().any(|f| f == name), "{name} twice");
+                        families.push(name.to_owned());
+                        assert_eq!(rest, "gauge");
+                    }
+                    "UNIT" => assert!(name.ends_with(&format!("_{rest}")), "{line}"),
+                    "HELP" => assert!(rest.ends_with('.'), "{line}"),
+                    other => panic!("{other}"),
+                }
+                assert_eq!(families.last().map(String::as_str), Some(name));
+                continue;
+            }
+            let (name, labels, value) = match line.split_once('{') {
+                None => {
+                    let (name, value) = line.split_once(' ').expect("a value");
+                    (name, Vec::new(), value)
+                }
+                Some((name, rest)) => {
+                    let (labels, rest) = labels(rest);
+                    (name, labels, rest.strip_prefix(' ').expect("a value"))
+                }
+            };
+            assert_eq!(families.last().map(String::as_str), Some(name));
+            value.parse::<f64>().expect("a number");
+            let is_twice = metrics.iter().any(|(n, l, _)| (n, l) == (&name, &labels));
+            assert!(!is_twice, "{line}");
+            metrics.push((name, labels, value));
+        }
+        let owned = metrics.into_iter();
+        owned
+            .map(|(name, labels, value)| (name.to_owned(), labels, value.to_owned()))
+            .collect()
+    }
+
+    /// Labels up to the brace, and what is after it.
+    fn labels(mut rest: &str) -> (Vec<(String, String)>, &str) {
+        let mut labels = Vec::new();
+        loop {
+            let (name, after) = rest.split_once("=\"").expect("a label");
+            let mut value = String::new();
+            let mut chars = after.char_indices();
+            let end = loop {
+                match chars.next().expect("an end") {
+                    (at, '"') => break at,
+                    (_, '\\') => value.push(chars.next().expect("what is escaped").1),
+                    (_, c) => value.push(c),
+                }
+            };
+            labels.push((name.to_owned(), value));
+            rest = &after[end + 1..];
+            match rest.strip_prefix(',') {
+                Some(more) => rest = more,
+                None => return (labels, rest.strip_prefix('}').expect("a brace")),
+            }
+        }
+    }
+
+    #[test]
+    fn metrics_are_those_of_the_report() {
+        let verdicts = [Verdict::Leak, Verdict::Warmup, Verdict::Leak];
+        let suspects = (1..).zip(verdicts);
+        let suspects = suspects.map(|(rank, v)| suspect(rank, "a.B.c", v, 4096));
+        let all = report(suspects.collect(), 3);
+        let own = [("service".to_owned(), "a \"b\" \\ c".to_owned())];
+        let metrics = parsed(&text(&all, &own));
+        let of = |name: &str| -> Vec<&str> {
+            let all = metrics.iter().filter(|(n, _, _)| n == name);
+            all.map(|(_, _, value)| &**value).collect()
+        };
+        let last = &all.snapshots[1];
+        assert_eq!(
+            of("heapdiff_heap_reachable_bytes"),
+            [last.reachable_bytes.to_string()]
+        );
+        assert_eq!(of("heapdiff_heap_growth_bytes"), ["8388608"]);
+        assert_eq!(of("heapdiff_heap_growth_objects"), ["1000"]);
+        assert_eq!(of("heapdiff_comparable"), ["1"]);
+        assert_eq!(of("heapdiff_suspect_growth_bytes"), ["4096"; 3]);
+        assert_eq!(of("heapdiff_suspect_retained_bytes"), ["4196"; 3]);
+        assert_eq!(of("heapdiff_suspect_objects"), ["522"; 3]);
+        let labels: Vec<&str> = metrics
+            .last()
+            .unwrap()
+            .1
+            .iter()
+            .map(|(name, value)| {
+                let expected = match &**name {
+                    "service" => "a \"b\" \\ c",
+                    "rank" => "3",
+                    "verdict" => "leak",
+                    "holder" => "a.B.c",
+                    _ => "com.acme.Entry",
+                };
+                assert_eq!(value, expected);
+                &**name
+            })
+            .collect();
+        assert_eq!(labels, ["service", "rank", "verdict", "holder", "class"]);
+        // Without suspects their families are empty, and there.
+        let none = text(&report(Vec::new(), 0), &[]);
+        assert!(none.contains("# TYPE heapdiff_suspect_growth_bytes gauge"));
+        assert!(!none.contains('{'), "{none}");
+        parsed(&none);
+    }
+
+    #[test]
+    fn each_report_has_its_own_metrics() {
+        let both = text(&report(Vec::new(), 0), &[]);
+        let one = of_one(&synthetic::heap(2));
+        parsed(&one);
+        for help in [
+            "Time from the first dump to the last.",
+            "1 where what differs between the dumps can be taken for growth, else 0.",
+            "Reachable objects of the last dump less those of the first.",
+            "The same of their shallow sizes.",
+            "How much of the growth the suspects are.",
+            "By how much the retained size grew from the first dump to the last.",
+        ] {
+            assert!(both.contains(help) && !one.contains(help), "{help}");
+        }
+        let help = "How much of the reachable bytes the suspects are.";
+        assert!(one.contains(help) && !both.contains(help));
+        assert!(one.contains("heapdiff_heap_explained_bytes 2097152\n"));
+        // A comparison of nothing knows no dump.
+        let mut nothing = report(Vec::new(), 0);
+        nothing.snapshots.clear();
+        let nothing = text(&nothing, &[]);
+        for help in [
+            "When the last dump was taken, since 1970.",
+            "1 where damage keeps some of the last dump out of the figures, else 0.",
+            "Objects that GC roots reach.",
+            "Their shallow sizes together.",
+            "Bytes of garbage in the dump.",
+        ] {
+            assert!(one.contains(help) && both.contains(help), "{help}");
+            assert!(!nothing.contains(help), "{help}");
+        }
+    }
+
+    #[test]
+    fn names_cannot_get_out() {
+        let mut hostile = suspect(1, &format!("{HOSTILE}\n# EOF\\"), Verdict::Leak, 4096);
+        hostile.class = "\"} 1\nheapdiff_heap_objects 0\u{202e}".repeat(100);
+        let metrics = parsed(&text(&report(vec![hostile], 0), &[]));
+        let (_, labels, _) = metrics.last().unwrap();
+        let class = &labels.iter().find(|(name, _)| name == "class").unwrap().1;
+        assert!(class.starts_with("\"} 1\u{fffd}heapdiff"), "{class}");
+        assert_eq!(class.chars().count(), LONGEST);
+    }
+
+    #[test]
+    fn seconds_are_exact() {
+        assert_eq!(seconds(1_760_000_120_009), "1760000120.009");
+        assert_eq!(seconds(0), "0.000");
+    }
+
+    #[test]
+    fn objects_that_have_accumulated_are_described_where_suspects_are() {
+        for with in [
+            of_one(&synthetic::heap(2)),
+            text(&report(Vec::new(), 0), &[]),
+        ] {
+            assert!(with.contains(OBJECTS) && with.contains("What they retain."));
+        }
+    }
+}
