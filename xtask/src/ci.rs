@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use crate::{
-    accuracy, bench, browser, coverage, fuzz, install, java, junit, overhead, package, parquet,
-    run, tools,
+    accuracy, bench, browser, coverage, fuzz, install, java, junit, metrics, overhead, package,
+    parquet, run, tools,
 };
 
 /// Everything that has to pass before a change is merged.
@@ -28,6 +28,7 @@ pub(crate) fn ci() -> Result<()> {
     junit::junit(&junit::Options::default())?;
     browser::browser(&browser::Options::plain())?;
     parquet::parquet()?;
+    metrics::metrics()?;
     fuzz::fuzz(&fuzz::Options::smoke())?;
     bench::bench(&bench::Options::smoke())?;
     overhead::overhead(&overhead::Options::smoke())?;

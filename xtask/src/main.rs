@@ -16,6 +16,7 @@ mod install;
 mod java;
 mod junit;
 mod languages;
+mod metrics;
 mod overhead;
 mod package;
 mod parquet;
@@ -74,6 +75,8 @@ enum Task {
     Browser(browser::Options),
     /// Exported tables read by pyarrow, found or installed below the target folder
     Parquet,
+    /// Metrics read by Prometheus's Python client, installed below the target folder
+    Metrics,
     /// How often reports are right: leak scenarios, fixed twins and controls
     Accuracy(accuracy::Options),
     /// How often the intervals of stacks cover the truth, on each JDK and collector
@@ -112,6 +115,7 @@ fn main() -> anyhow::Result<()> {
         Task::Beside(options) => beside::beside(&options),
         Task::Browser(options) => browser::browser(&options),
         Task::Parquet => parquet::parquet(),
+        Task::Metrics => metrics::metrics(),
         Task::Accuracy(options) => accuracy::accuracy(&options),
         Task::Coverage(options) => coverage::coverage(&options),
         Task::Counting(options) => counting::counting(&options),

@@ -12,6 +12,8 @@ mod links;
 mod memory;
 mod others;
 mod output;
+#[cfg(unix)]
+mod push;
 mod queries;
 mod schema;
 mod support;

@@ -1,0 +1,25 @@
+//! Metrics, read by another implementation: the parsers of Prometheus's Python client, of OpenMetrics and of the older text.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::run::{Products, root, run, target_dir};
+use crate::tools;
+
+const CHECK: &str = include_str!("metrics/check.py");
+
+/// Writes metrics of the kept dumps and has the client look at them.
+pub(crate) fn metrics() -> Result<()> {
+    let python = tools::ensure_python(&target_dir().join("prometheus"), &["prometheus-client"])?;
+    let program = Products::as_tested()?.heapdiff();
+    let dumps = ["sampled-before.hprof.gz", "sampled-after.hprof.gz"];
+    let dumps = dumps.map(|name| root().join("testdata").join(name));
+    for dumps in [&dumps[..], &dumps[1..]] {
+        run(Command::new(&python)
+            .args(["-c", CHECK])
+            .arg(&program)
+            .args(dumps))?;
+    }
+    Ok(())
+}
