@@ -73,6 +73,7 @@ impl QueryArgs {
         let limits = Limits {
             rows,
             memory: setup.analysis.max_memory,
+            time: None,
         };
         let task = Task::Query {
             dumps,

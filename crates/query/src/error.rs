@@ -1,5 +1,7 @@
 //! What can be wrong with a query.
 
+use std::time::Duration;
+
 use heapdiff_tables::Error as TableError;
 
 /// Why a query has no result.
@@ -62,6 +64,12 @@ pub enum Error {
     Memory {
         /// The limit.
         limit: u64,
+    },
+    /// It takes longer than it may.
+    #[error("the query runs for longer than its limit of {} s", limit.as_secs())]
+    Time {
+        /// The limit.
+        limit: Duration,
     },
     /// It failed while it ran.
     #[error("{0}")]

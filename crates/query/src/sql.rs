@@ -1,6 +1,7 @@
 //! Runs one statement.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use heapdiff_tables::{Cell, Kind, Outcome, ResultColumn, Sink};
 use rusqlite::config::DbConfig;
@@ -28,7 +29,12 @@ pub struct Limits {
     /// Bytes of memory for SQLite, at most: for what it sorts and groups, on top of the dump's. What it can
     /// it puts in temporary files before.
     pub memory: Option<u64>,
+    /// How long it may run, at most.
+    pub time: Option<Duration>,
 }
+
+/// After so many steps of SQLite's machine the time is looked at.
+const STEPS: i32 = 10_000;
 
 /// Looks at a statement over one dump, before it is read, so that mistakes are told at once.
 ///
@@ -157,6 +163,12 @@ fn connect(names: &[String], dumps: Option<&Dumps>, limits: Limits) -> Result<Co
         let set = connection.query_row(&format!("PRAGMA hard_heap_limit={memory}"), [], |_| Ok(()));
         set.map_err(failed)?;
     }
+    if let Some(time) = limits.time {
+        let begin = Instant::now();
+        let is_over = move || begin.elapsed() > time;
+        let set = connection.progress_handler(STEPS, Some(is_over));
+        set.map_err(failed)?;
+    }
     protect(&mut connection).map_err(failed)?;
     Ok(connection)
 }
@@ -221,6 +233,9 @@ fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
     let code = error.sqlite_error_code();
     if code == Some(ErrorCode::AuthorizationForStatementDenied) {
         return Error::Denied;
+    }
+    if let (Some(ErrorCode::OperationInterrupted), Some(limit)) = (code, limits.time) {
+        return Error::Time { limit };
     }
     if code == Some(ErrorCode::OutOfMemory) {
         return Error::Memory {

@@ -25,8 +25,8 @@ fn memory_is_limited() {
     let snapshot = Snapshot::open(&path, &Options::default(), &Silent).unwrap();
     let heap = Arc::new(Heap::new(snapshot));
     let limits = Limits {
-        rows: None,
         memory: Some(16 << 20),
+        ..Limits::default()
     };
     let sorted = "select * from objects order by class desc, shallow_bytes, id";
     run(&heap, sorted, limits, &mut Nothing).unwrap();

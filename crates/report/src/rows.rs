@@ -52,6 +52,90 @@ pub fn render(
     }
 }
 
+/// A cell that outlives its row.
+#[derive(Debug)]
+enum Held {
+    Text(String),
+    Other(Cell<'static>),
+}
+
+impl Held {
+    fn of(cell: Cell<'_>) -> Self {
+        Self::Other(match cell {
+            Cell::Text(text) => return Self::Text(text.to_owned()),
+            Cell::Null => Cell::Null,
+            Cell::Bool(value) => Cell::Bool(value),
+            Cell::Int(value) => Cell::Int(value),
+            Cell::Id(id) => Cell::Id(id),
+            Cell::Double(value) => Cell::Double(value),
+        })
+    }
+
+    fn cell(&self) -> Cell<'_> {
+        match self {
+            Self::Text(text) => Cell::Text(text),
+            Self::Other(cell) => *cell,
+        }
+    }
+}
+
+/// Rows that were found.
+#[derive(Debug)]
+struct Found {
+    columns: Vec<ResultColumn>,
+    rows: Vec<Vec<Held>>,
+    /// Columns that a text takes at most where it is shown.
+    longest: usize,
+    outcome: Outcome,
+}
+
+impl Sink for Found {
+    fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), TableError> {
+        self.columns = columns.to_vec();
+        Ok(())
+    }
+
+    fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), TableError> {
+        let held = cells.iter().map(|&cell| match cell {
+            Cell::Text(text) => Held::Text(shortened(text, self.longest).into_owned()),
+            other => Held::of(other),
+        });
+        self.rows.push(held.collect());
+        Ok(())
+    }
+}
+
+impl RowSource for Found {
+    fn write_to(&self, sink: &mut dyn Sink) -> Result<Outcome, RowError> {
+        sink.columns(&self.columns)?;
+        for row in &self.rows {
+            let cells: Vec<Cell<'_>> = row.iter().map(Held::cell).collect();
+            sink.row(&cells)?;
+        }
+        Ok(self.outcome)
+    }
+}
+
+/// Runs the query and keeps its rows, so that they can be written more than once. The middle of texts that take more than
+/// `longest` columns is left out.
+///
+/// # Errors
+/// When the query fails.
+pub fn find(report: &mut QueryReport, longest: usize) -> Result<(), RowError> {
+    let mut found = Found {
+        columns: Vec::new(),
+        rows: Vec::new(),
+        longest,
+        outcome: Outcome {
+            rows: 0,
+            more: false,
+        },
+    };
+    found.outcome = ask(report, &mut found)?;
+    report.rows = Box::new(found);
+    Ok(())
+}
+
 fn ask(report: &QueryReport, sink: &mut dyn Sink) -> Result<Outcome, RowError> {
     report.rows.write_to(sink)
 }
@@ -227,29 +311,6 @@ pub fn parquet(report: &QueryReport, out: &mut (dyn Write + Send)) -> Result<(),
         out: Option<&'a mut (dyn Write + Send)>,
         parquet: Option<ParquetWriter<&'a mut (dyn Write + Send)>>,
     }
-    /// A cell that outlives its row.
-    enum Held {
-        Text(String),
-        Other(Cell<'static>),
-    }
-    impl Held {
-        fn of(cell: Cell<'_>) -> Self {
-            Self::Other(match cell {
-                Cell::Text(text) => return Self::Text(text.to_owned()),
-                Cell::Null => Cell::Null,
-                Cell::Bool(value) => Cell::Bool(value),
-                Cell::Int(value) => Cell::Int(value),
-                Cell::Id(id) => Cell::Id(id),
-                Cell::Double(value) => Cell::Double(value),
-            })
-        }
-        fn cell(&self) -> Cell<'_> {
-            match self {
-                Self::Text(text) => Cell::Text(text),
-                Self::Other(cell) => *cell,
-            }
-        }
-    }
     impl ParquetRows<'_> {
         fn begin(&mut self) -> Result<(), TableError> {
             let Some(out) = self.out.take() else {
@@ -349,6 +410,28 @@ mod tests {
                 more: self.more,
             })
         }
+    }
+
+    #[test]
+    fn rows_that_were_found_are_written_again() {
+        let mut report = QueryReport {
+            schema: QueryReport::SCHEMA,
+            snapshot: snapshot(),
+            dumps: Vec::new(),
+            sql: String::new(),
+            rows: Box::new(Rows { more: true }),
+            max_rows: Some(1),
+        };
+        let written = |report: &QueryReport| {
+            let mut out = Vec::new();
+            render(Format::Json, report, Style::plain(), false, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let first = written(&report);
+        find(&mut report, 6).unwrap();
+        assert_eq!(written(&report), first);
+        find(&mut report, 5).unwrap();
+        assert_eq!(written(&report), first.replace("byte[]", "b…e[]"));
     }
 
     #[test]

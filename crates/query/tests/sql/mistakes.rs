@@ -1,5 +1,7 @@
 //! What is refused, and in which words.
 
+use std::time::Duration;
+
 use heapdiff_query::{Error, Limits, check, run};
 
 use crate::{Kept, shop};
@@ -98,4 +100,27 @@ fn mistakes_are_told_with_their_place() {
             .to_string()
             .contains("regex parse error")
     );
+}
+
+#[test]
+fn a_query_that_takes_too_long_is_ended() {
+    let endless =
+        "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n";
+    let limits = Limits {
+        time: Some(Duration::from_millis(20)),
+        ..Limits::default()
+    };
+    let ended = run(shop(), endless, limits, &mut Kept::default());
+    assert!(matches!(ended, Err(Error::Time { limit }) if Some(limit) == limits.time));
+    let limits = Limits {
+        time: Some(Duration::from_secs(600)),
+        ..Limits::default()
+    };
+    let short = run(
+        shop(),
+        "select count(*) from classes",
+        limits,
+        &mut Kept::default(),
+    );
+    assert_eq!(short.unwrap().rows, 1);
 }

@@ -256,7 +256,7 @@ fn rows_are_limited() {
     let mut kept = Kept::default();
     let limits = Limits {
         rows: Some(3),
-        memory: None,
+        ..Limits::default()
     };
     let outcome = run(
         shop(),
@@ -269,7 +269,7 @@ fn rows_are_limited() {
     let all = one(shop(), "select count(*) from threads").parse().unwrap();
     let limits = Limits {
         rows: Some(all),
-        memory: None,
+        ..Limits::default()
     };
     let outcome = run(
         shop(),
