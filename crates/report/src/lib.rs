@@ -7,6 +7,7 @@
 //! which anybody may have written; each renderer escapes them as its format wants.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod bounded;
 pub mod collapsed;
 mod explained;
 mod format;

@@ -1,0 +1,267 @@
+//! Reports for readers that have little room, such as assistants: JSON and text of no more than so many bytes.
+//!
+//! Lists are cut to their first elements and long texts lose their middle, the more the larger a report is. What a list
+//! has lost is counted under `left_out`, all else is as in any JSON report.
+
+use serde_json::{Map, Value, json};
+
+use crate::model::Report;
+use crate::printable::shortened;
+
+/// The key under which is told how many elements which lists have lost.
+const LEFT_OUT: &str = "left_out";
+
+/// How much of a report is kept.
+struct Cut {
+    /// Elements of a list of the report itself.
+    rows: usize,
+    /// Elements of a list within such an element.
+    nested: usize,
+    /// Frames of a stack.
+    frames: usize,
+    /// Columns of a query.
+    columns: usize,
+    /// Columns that a text takes where it is shown.
+    text: usize,
+}
+
+/// From what suits a small report to what any report can be cut to.
+const CUTS: [Cut; 7] = {
+    const fn cut(rows: usize, nested: usize, frames: usize, columns: usize, text: usize) -> Cut {
+        Cut {
+            rows,
+            nested,
+            frames,
+            columns,
+            text,
+        }
+    }
+    [
+        cut(200, 20, 24, 64, 300),
+        cut(100, 10, 16, 64, 200),
+        cut(50, 6, 12, 64, 160),
+        cut(20, 4, 10, 32, 120),
+        cut(10, 3, 8, 16, 100),
+        cut(4, 2, 6, 8, 80),
+        cut(1, 1, 3, 4, 60),
+    ]
+};
+
+/// A report with so many bytes of JSON at most, written without spaces; `None` where nothing makes it as small.
+///
+/// Figures of all dumps stay, however many there are. `left_out` counts by name what lists have lost, elements of the
+/// same list in several places together: `"suspects.stacks": 4`. `more` is what they had lost before.
+#[must_use]
+pub fn data(report: &Value, more: &[(&str, u64)], room: usize) -> Option<Value> {
+    CUTS.iter().find_map(|cut| {
+        let mut cutting = Cutting {
+            cut,
+            left_out: Map::new(),
+        };
+        let mut kept = cutting.value(report, "", 0);
+        for &(list, count) in more {
+            cutting.leave_out(list, count);
+        }
+        if let (Value::Object(kept), false) = (&mut kept, cutting.left_out.is_empty()) {
+            kept.insert(LEFT_OUT.to_owned(), Value::Object(cutting.left_out));
+        }
+        (kept.to_string().len() <= room).then_some(kept)
+    })
+}
+
+/// A text that takes so many bytes as JSON at most: its first lines, and how many more there are. Long lines lose their
+/// middle.
+#[must_use]
+pub fn text(text: &str, room: usize) -> String {
+    const LINE: usize = 200;
+    let size = |text: &str| Value::from(text).to_string().len();
+    let mut kept = String::new();
+    let mut left = room.saturating_sub(size("(and 18446744073709551615 more lines)"));
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let line = format!("{}\n", shortened(line, LINE));
+        match left.checked_sub(size(&line)) {
+            Some(rest) => left = rest,
+            None => {
+                kept += &format!("(and {} more lines)\n", 1 + lines.count());
+                break;
+            }
+        }
+        kept += &line;
+    }
+    kept
+}
+
+/// What the lists of a report as JSON have lost to the limit on their rows. Of suspects of a comparison it is only known
+/// whether there are more.
+#[must_use]
+pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
+    let rest = |all: u64, listed: usize| all.saturating_sub(listed as u64);
+    let lists = match report {
+        Report::Diff(r) => vec![
+            ("suspects", r.more_suspects.len() as u64),
+            ("classes", r.more_classes as u64),
+        ],
+        Report::Heap(r) => vec![
+            ("suspects", u64::from(r.more_suspects)),
+            ("classes", r.more_classes as u64),
+        ],
+        Report::Histo(r) => vec![("classes", rest(r.totals.classes, r.classes.len()))],
+        Report::Sizeof(r) => vec![
+            ("objects", rest(r.set.objects, r.objects.len())),
+            ("by_class", r.more_classes.0),
+        ],
+        Report::Sites(r) if r.by == "class" => {
+            vec![("classes", rest(r.class_count, r.classes.len()))]
+        }
+        Report::Sites(r) => vec![("stacks", rest(r.totals.stacks, r.stacks.len()))],
+        Report::Allocated(r) if r.by == "class" => {
+            vec![("classes", rest(r.totals.rows, r.classes.len()))]
+        }
+        Report::Allocated(r) => vec![("stacks", rest(r.totals.rows, r.stacks.len()))],
+        // Others tell it themselves, or have no such limit.
+        _ => Vec::new(),
+    };
+    let is_cut = |list: &(&str, u64)| list.1 > 0;
+    lists.into_iter().filter(is_cut).collect()
+}
+
+/// A report that is being cut.
+struct Cutting<'a> {
+    cut: &'a Cut,
+    left_out: Map<String, Value>,
+}
+
+impl Cutting<'_> {
+    /// What is kept of a value; `depth` counts the lists that it is in. Reports are as deep as their models are.
+    fn value(&mut self, value: &Value, path: &str, depth: usize) -> Value {
+        match value {
+            Value::String(text) => shortened(text, self.cut.text).into(),
+            Value::Array(list) => {
+                let kept = list.len().min(self.limit(list, path, depth));
+                self.leave_out(path, (list.len() - kept) as u64);
+                let list = list.iter().take(kept);
+                list.map(|value| self.value(value, path, depth + 1))
+                    .collect()
+            }
+            Value::Object(map) => {
+                let below = |key: &String| match path {
+                    "" => key.clone(),
+                    _ => format!("{path}.{key}"),
+                };
+                let kept = map
+                    .iter()
+                    .map(|(key, value)| (key.clone(), self.value(value, &below(key), depth)));
+                Value::Object(kept.collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// How many elements of a list are kept.
+    fn limit(&self, list: &[Value], path: &str, depth: usize) -> usize {
+        let name = path.rsplit('.').next().unwrap_or(path);
+        match (name, depth) {
+            // Figures are of the dumps in their order.
+            ("snapshots" | "dumps", 0) => usize::MAX,
+            ("rows", 1) | ("columns", 0) => self.cut.columns,
+            _ if list.iter().all(Value::is_number) => usize::MAX,
+            ("frames", _) => self.cut.frames,
+            (_, 0) => self.cut.rows,
+            _ => self.cut.nested,
+        }
+    }
+
+    fn leave_out(&mut self, list: &str, count: u64) {
+        if count > 0 {
+            let before = self.left_out.get(list).and_then(Value::as_u64);
+            let count = before.unwrap_or(0).saturating_add(count);
+            self.left_out.insert(list.to_owned(), json!(count));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A report of so many suspects of everything, with names of so many characters.
+    fn report(each: usize, name: usize) -> Value {
+        let name = "n".repeat(name);
+        let names = vec![name.clone(); each];
+        let stack = json!({ "frames": names, "threads": names, "class": name });
+        let suspect = json!({
+            "holder": name, "path": names, "reasons": names, "stacks": vec![stack; each],
+            "objects": [1, 2, 3], "retained_bytes": vec![u64::MAX; 8],
+        });
+        json!({
+            "schema": "heapdiff.diff/1",
+            "snapshots": vec![json!({ "path": name, "warnings": names }); 8],
+            "suspects": vec![suspect; each],
+        })
+    }
+
+    #[test]
+    fn what_is_small_stays_whole() {
+        let small = report(2, 10);
+        assert_eq!(data(&small, &[], 100_000), Some(small));
+    }
+
+    #[test]
+    fn any_report_fits() {
+        for (each, name) in [(1, 100_000), (30, 50), (100, 1000), (3, 200)] {
+            let kept = data(&report(each, name), &[("classes", 7)], 10_000).unwrap();
+            assert!(kept.to_string().len() <= 10_000);
+            assert_eq!(kept["schema"], "heapdiff.diff/1");
+            assert_eq!(kept["snapshots"].as_array().unwrap().len(), 8);
+            let suspect = &kept["suspects"][0];
+            assert_eq!(suspect["objects"], json!([1, 2, 3]));
+            assert_eq!(suspect["retained_bytes"].as_array().unwrap().len(), 8);
+            assert_eq!(kept[LEFT_OUT]["classes"], 7);
+        }
+        assert_eq!(data(&report(1, 100), &[], 100), None);
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let kept = data(&report(30, 50), &[("suspects", 5)], 10_000).unwrap();
+        let listed = kept["suspects"].as_array().unwrap();
+        let missing = kept[LEFT_OUT]["suspects"].as_u64().unwrap();
+        assert_eq!(listed.len() as u64 + missing, 35);
+        let stacks: usize = listed
+            .iter()
+            .map(|s| s["stacks"].as_array().unwrap().len())
+            .sum();
+        let missing = kept[LEFT_OUT]["suspects.stacks"].as_u64().unwrap();
+        assert_eq!(stacks as u64 + missing, 30 * listed.len() as u64);
+    }
+
+    #[test]
+    fn rows_of_a_query_keep_their_columns() {
+        let row: Vec<Value> = (0..100).map(|n| json!("x".repeat(n))).collect();
+        let columns = vec![json!({ "name": "c", "type": null }); 100];
+        let all = json!({ "columns": columns, "rows": vec![row; 50] });
+        let kept = data(&all, &[], 10_000).unwrap();
+        let columns = kept["columns"].as_array().unwrap().len();
+        let rows = kept["rows"].as_array().unwrap();
+        assert!(columns < 100 && !rows.is_empty());
+        assert!(
+            rows.iter()
+                .all(|row| row.as_array().unwrap().len() == columns)
+        );
+    }
+
+    #[test]
+    fn a_text_keeps_its_first_lines() {
+        assert_eq!(text("one\ntwo\n", 1000), "one\ntwo\n");
+        let long = (0..500).map(|n| format!("line {n} \"\u{1b}\"\n"));
+        let long: String = long.collect();
+        let kept = text(&long, 1000);
+        assert!(Value::from(&*kept).to_string().len() <= 1000);
+        let lines = kept.lines().count() - 1;
+        assert!(lines > 20 && kept.starts_with("line 0 "));
+        assert!(kept.ends_with(&format!("(and {} more lines)\n", 500 - lines)));
+        let wide = text(&"w".repeat(100_000), 1000);
+        assert_eq!(wide.chars().count(), 201);
+    }
+}
