@@ -10,6 +10,7 @@
 mod capture;
 mod output;
 mod push;
+mod query;
 mod redact;
 mod trace;
 
@@ -34,6 +35,7 @@ pub(crate) use capture::{
 };
 pub(crate) use output::{Output, folder_of};
 pub(crate) use push::Push;
+pub(crate) use query::names as names_of;
 pub(crate) use redact::{Place, Redact, RedactWhat};
 pub(crate) use trace::{
     ExportFormat, Import, Prune, RunWindow, SampleOrder, SamplesJob, TraceExport, TraceJob,
@@ -336,6 +338,8 @@ pub(crate) enum Action {
     /// A page, until the user ends it.
     Ui(UiJob),
     Fleet(Fleet),
+    /// Answers to assistants, until they ask no more.
+    Mcp(Box<Setup>),
     Redact(Redact),
     Summarize(Box<Summarize>),
     Completions(Shell),

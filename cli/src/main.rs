@@ -48,6 +48,9 @@ fn main() -> ExitCode {
             Action::Import(import) => command::trace::import(&import),
             Action::Ui(job) => command::ui::run(&job),
             Action::Fleet(fleet) => command::fleet::run(&fleet),
+            Action::Mcp(setup) => {
+                use_threads(setup.threads).and_then(|()| command::mcp::run(*setup))
+            }
             Action::Summarize(summarize) => use_threads(summarize.setup.threads)
                 .and_then(|()| command::summarize::run(&summarize)),
             Action::Redact(redact) => command::redact::run(&redact),

@@ -58,6 +58,11 @@ fn found_rows(output: &Output, query: &QueryReport) -> Result<()> {
     }
 }
 
+/// Why the rows of a query are not there.
+pub(crate) fn no_rows(query: &QueryReport, error: RowError) -> Failure {
+    Failure::query(Path::new(&query.snapshot.path), query_error(error))
+}
+
 /// What went wrong with rows, as the query or the writer says it.
 fn query_error(error: RowError) -> QueryError {
     let output = |error| QueryError::Output(error);

@@ -9,6 +9,7 @@ mod help;
 mod implicit_diff;
 mod index;
 mod labels;
+mod mcp;
 mod push;
 mod query;
 mod redact;
@@ -35,6 +36,7 @@ use common::{CommonArgs, input};
 use diff::DiffArgs;
 use fleet::FleetArgs;
 use index::{IndexArgs, IndexCommand};
+use mcp::McpArgs;
 use query::{ExportArgs, QueryArgs};
 use redact::RedactArgs;
 use sizeof::SizeofArgs;
@@ -138,6 +140,8 @@ enum Command {
     Ui(UiArgs),
     /// Add traces and reports of many JVMs to a folder of Parquet files
     Fleet(FleetArgs),
+    /// Tools for assistants, over the Model Context Protocol on standard input and output
+    Mcp(McpArgs),
     /// A completion script for a shell, on standard output
     Completions {
         /// The shell
@@ -336,6 +340,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
         }
         Some(Command::Redact(redact)) => return redact.redact().map(Action::Redact),
         Some(Command::Fleet(fleet)) => return Ok(Action::Fleet(fleet.fleet())),
+        Some(Command::Mcp(mcp)) => return Ok(Action::Mcp(Box::new(mcp.setup()))),
         Some(Command::Completions { shell }) => return Ok(Action::Completions(shell)),
         Some(Command::Man { folder }) => return Ok(Action::Man(folder)),
     };

@@ -12,7 +12,7 @@ use heapdiff_report::Format;
 use super::common::{CommonArgs, ReportArgs, input};
 use super::labels::label;
 use crate::failure::{Failure, Result, plain};
-use crate::job::{ExportJob, Setup, Task};
+use crate::job::{ExportJob, Setup, Task, names_of};
 
 /// Rows that text and JSON show, where the user does not say.
 const ROWS: [u64; 2] = [100, 10_000];
@@ -62,8 +62,6 @@ impl QueryArgs {
             return Err(Failure::usage(message).with_hint("name it with -o FILE.parquet"));
         }
         let sql = source.read()?;
-        // A mistake in the statement is told before the dump is read, which may take a while.
-        heapdiff_query::check_over(&names, &sql).map_err(|e| Failure::query(&dumps[0], e))?;
         let top = setup.top.map(|top| top as u64);
         let rows = self.max_rows.or(top).or(match format {
             Format::Text => Some(ROWS[0]),
@@ -75,13 +73,7 @@ impl QueryArgs {
             memory: setup.analysis.max_memory,
             time: None,
         };
-        let task = Task::Query {
-            dumps,
-            names,
-            sql,
-            limits,
-        };
-        Ok((setup, task))
+        Ok((setup, Task::query(dumps, names, sql, limits)?))
     }
 }
 
@@ -163,11 +155,7 @@ fn named_dumps(
     if paths.is_empty() && named.is_empty() {
         return Err(Failure::usage("there is no dump to query"));
     }
-    let mut names: Vec<String> = match (paths.len(), named.len()) {
-        (1, 0) => Vec::new(),
-        (2, 0) => ["before", "after"].map(str::to_owned).to_vec(),
-        (n, _) => (1..=n).map(|n| format!("dump{n}")).collect(),
-    };
+    let mut names = names_of(paths.len(), named.len());
     let mut dumps = paths;
     for (name, dump) in named {
         names.push(name);

@@ -11,6 +11,7 @@ mod heap;
 mod histo;
 mod history;
 mod hunt;
+pub(crate) mod mcp;
 mod paths;
 pub(crate) mod query;
 pub(crate) mod recording;

@@ -8,6 +8,7 @@ mod formats;
 mod index;
 mod kept;
 mod links;
+mod mcp;
 #[cfg(target_os = "linux")]
 mod memory;
 mod others;

@@ -26,12 +26,20 @@ fn close(schema: &mut Value) {
     }
 }
 
-fn hold(name: &str, args: &[&str]) {
-    let folder = tempfile::tempdir().expect("a folder");
-    crate::support::prepare(folder.path());
+/// What of a report is not as its schema says.
+pub(crate) fn faults(name: &str, report: &Value) -> Vec<String> {
     let mut closed = schema(name);
     close(&mut closed);
     let validator = jsonschema::validator_for(&closed).expect("a valid schema");
+    let faults = validator.iter_errors(report);
+    faults
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect()
+}
+
+fn hold(name: &str, args: &[&str]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    crate::support::prepare(folder.path());
     let args = [args, &["--format", "json"]].concat();
     let done = crate::support::heapdiff(folder.path(), &args)
         .output()
@@ -40,11 +48,7 @@ fn hold(name: &str, args: &[&str]) {
         let stderr = String::from_utf8_lossy(&done.stderr);
         panic!("{args:?}: {e}: {stderr}");
     });
-    let faults: Vec<String> = validator
-        .iter_errors(&report)
-        .map(|e| format!("{}: {e}", e.instance_path()))
-        .collect();
-    assert_eq!(faults, [] as [String; 0], "{args:?}");
+    assert_eq!(faults(name, &report), [] as [String; 0], "{args:?}");
 }
 
 const SAMPLED: &str = "testdata/sampled-after.hprof.gz";

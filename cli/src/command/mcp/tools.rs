@@ -1,0 +1,371 @@
+//! The tools: what each is asked, and the job that this becomes.
+
+use std::fs;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use heapdiff_diff::pattern;
+use heapdiff_query::Limits;
+use heapdiff_report::Format;
+use hprof::{DeepOptions, Selector};
+use regex::Regex;
+use rmcp::model::{JsonObject, Tool as Described, ToolAnnotations};
+use rmcp::schemars::generate::SchemaSettings;
+use rmcp::schemars::transform::{RecursiveTransform, Transform};
+use rmcp::schemars::{self, JsonSchema, Schema};
+use serde::de::{DeserializeOwned, Deserializer, Error};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::failure::{Failure, Result};
+use crate::job::{ClassFilter, Job, Output, Question, Setup, SitesJob, SizeofJob, Task, names_of};
+
+/// The most rows that can be asked for; an answer that is larger than it may be has fewer.
+const ROWS: usize = 200;
+/// The most dumps in one question.
+const DUMPS: usize = 8;
+/// How long a SELECT may run.
+const TIME: Duration = Duration::from_secs(60);
+/// Memory for what a SELECT sorts and groups, where `--max-memory` does not say.
+const MEMORY: u64 = 1 << 30;
+
+/// What a tool is asked.
+trait Asked: DeserializeOwned + JsonSchema {
+    /// The job, and the rows of its lists.
+    fn task(self, setup: &Setup) -> Result<(Task, usize)>;
+}
+
+/// A tool that assistants can call.
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    schema: fn() -> JsonObject,
+    task: fn(&Setup, Value) -> Result<(Task, usize)>,
+}
+
+impl Tool {
+    pub(super) const ALL: [Self; 6] = [
+        Self::of::<Summary>(
+            "summary",
+            "One heap dump in figures",
+            "Objects and bytes of one dump, its JVM, whether the agent was loaded, and the classes that retain most \
+             (heapdiff.histo/1).",
+        ),
+        Self::of::<Suspects>(
+            "suspects",
+            "What leaks, or keeps most",
+            "Of two dumps or more of one program: what grew, the field that holds it, verdict (leak, growth, cache, \
+             warmup) with reasons, path from the GC root, allocating stacks (heapdiff.diff/1). Of one dump: what keeps \
+             most (heapdiff.heap/1). Begin here.",
+        ),
+        Self::of::<Sizeof>(
+            "sizeof",
+            "Sizes of objects",
+            "Shallow, deep and retained bytes of selected objects, each and as one set, and what they consist of by \
+             class (heapdiff.sizeof/1).",
+        ),
+        Self::of::<Paths>(
+            "paths",
+            "What keeps objects alive",
+            "Shortest paths from GC roots to selected objects, merged into a tree (heapdiff.paths/1).",
+        ),
+        Self::of::<Query>(
+            "query",
+            "SQL over heap dumps",
+            "Rows of one SELECT (SQLite) over objects, classes, refs, roots, strings, threads, frames, samples \
+             (heapdiff.query/1). `.tables` and `.schema TABLE` in place of a SELECT tell of columns.",
+        ),
+        Self::of::<Sites>(
+            "sites",
+            "Where live objects were allocated",
+            "Sampled bytes by allocating stack or class, of a dump taken with the agent or of a flight recording \
+             (heapdiff.sites/1, heapdiff.allocated/1, heapdiff.recording/1).",
+        ),
+    ];
+
+    const fn of<A: Asked>(name: &'static str, title: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            title,
+            about,
+            schema: schema::<A>,
+            task: |setup, arguments| {
+                let asked: A = serde_json::from_value(arguments)
+                    .map_err(|e| Failure::usage(format!("the arguments do not fit: {e}")))?;
+                asked.task(setup)
+            },
+        }
+    }
+
+    pub(super) fn by_name(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|tool| tool.name == name)
+    }
+
+    /// The tool as an assistant sees it.
+    pub(super) fn described(&self) -> Described {
+        let hints = ToolAnnotations::with_title(self.title)
+            .read_only(true)
+            .open_world(false);
+        Described::new(self.name, self.about, (self.schema)()).with_annotations(hints)
+    }
+
+    /// What is asked for, checked: a job with a report as text and as JSON.
+    pub(super) fn job(&self, setup: &Setup, arguments: JsonObject) -> Result<Job> {
+        let (task, rows) = (self.task)(setup, Value::Object(arguments))?;
+        let output = |format| Output {
+            format,
+            ..Output::default()
+        };
+        let setup = Setup {
+            output: output(Format::Text),
+            more: vec![output(Format::Json)],
+            top: Some(rows),
+            ..setup.clone()
+        };
+        Job { setup, task }.checked()
+    }
+}
+
+/// What a tool's arguments are, in as few words as there can be.
+fn schema<A: JsonSchema>() -> JsonObject {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.meta_schema = None;
+    settings.inline_subschemas = true;
+    let mut schema = settings.into_generator().into_root_schema_for::<A>();
+    let mut short = RecursiveTransform(|schema: &mut Schema| {
+        for key in ["format", "title"] {
+            schema.remove(key);
+        }
+    });
+    short.transform(&mut schema);
+    schema.remove("description");
+    schema.as_object().cloned().unwrap_or_default()
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Summary {
+    /// Path of a heap dump (HPROF), gzipped or not
+    dump: PathBuf,
+    /// Classes listed
+    #[serde(default = "rows::<8>", deserialize_with = "bounded_rows")]
+    #[schemars(range(min = 1, max = ROWS))]
+    top: usize,
+}
+
+impl Asked for Summary {
+    fn task(self, _: &Setup) -> Result<(Task, usize)> {
+        let dump = file(self.dump)?;
+        let retained = true;
+        Ok((Task::Histo { dump, retained }, self.top))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Suspects {
+    /// Paths of heap dumps, oldest first
+    #[schemars(length(min = 1, max = DUMPS))]
+    dumps: Vec<PathBuf>,
+    /// Suspects and classes listed
+    #[serde(default = "rows::<3>", deserialize_with = "bounded_rows")]
+    #[schemars(range(min = 1, max = ROWS))]
+    top: usize,
+    /// Regular expression: only classes, and holders of classes, that match
+    include: Option<String>,
+    /// As include: leave these out
+    exclude: Option<String>,
+}
+
+impl Asked for Suspects {
+    fn task(self, _: &Setup) -> Result<(Task, usize)> {
+        let mut dumps = files(self.dumps)?;
+        let classes = ClassFilter {
+            include: regex("include", self.include)?.into_iter().collect(),
+            exclude: regex("exclude", self.exclude)?.into_iter().collect(),
+        };
+        let question = Question {
+            classes,
+            ..Question::default()
+        };
+        let task = match (dumps.pop(), dumps.is_empty()) {
+            (Some(dump), true) => Task::Heap { dump, question },
+            (last, _) => {
+                dumps.extend(last);
+                Task::Diff {
+                    dumps,
+                    trace: None,
+                    question,
+                }
+            }
+        };
+        Ok((task, self.top))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Sizeof {
+    /// Path of a heap dump
+    dump: PathBuf,
+    /// Which objects, as one set: 0x7f00 (id), a.Foo (instances), a.Foo.field (static field), /regex/ (classes)
+    #[schemars(length(min = 1))]
+    selectors: Vec<String>,
+    /// Objects and classes listed
+    #[serde(default = "rows::<5>", deserialize_with = "bounded_rows")]
+    #[schemars(range(min = 1, max = ROWS))]
+    top: usize,
+}
+
+impl Asked for Sizeof {
+    fn task(self, _: &Setup) -> Result<(Task, usize)> {
+        let dump = file(self.dump)?;
+        let selectors = self.selectors.iter().map(|text| selector(text));
+        let job = SizeofJob {
+            selectors: selectors.collect::<Result<_>>()?,
+            deep: DeepOptions::default(),
+            skip_final: None,
+            by_class: true,
+            tree: None,
+        };
+        Ok((Task::Sizeof { dump, job }, self.top))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Paths {
+    /// Path of a heap dump
+    dump: PathBuf,
+    /// Which objects, as for sizeof
+    selector: String,
+    /// Lines of the tree
+    #[serde(default = "rows::<12>", deserialize_with = "bounded_rows")]
+    #[schemars(range(min = 1, max = ROWS))]
+    top: usize,
+}
+
+impl Asked for Paths {
+    fn task(self, _: &Setup) -> Result<(Task, usize)> {
+        let dump = file(self.dump)?;
+        let selector = selector(&self.selector)?;
+        Ok((Task::Paths { dump, selector }, self.top))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    /// Paths of heap dumps; two are named before and after in SQL (after.classes), more dump1, dump2, ...
+    #[schemars(length(min = 1, max = DUMPS))]
+    dumps: Vec<PathBuf>,
+    /// The SELECT
+    sql: String,
+    /// Rows given
+    #[serde(default = "rows::<20>", deserialize_with = "bounded_rows")]
+    #[schemars(range(min = 1, max = ROWS))]
+    max_rows: usize,
+}
+
+impl Asked for Query {
+    fn task(self, setup: &Setup) -> Result<(Task, usize)> {
+        let dumps = files(self.dumps)?;
+        let names = names_of(dumps.len(), 0);
+        let limits = Limits {
+            rows: Some(self.max_rows as u64),
+            memory: setup.analysis.max_memory.or(Some(MEMORY)),
+            time: Some(TIME),
+        };
+        let task = Task::query(dumps, names, self.sql, limits)?;
+        Ok((task, self.max_rows))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Sites {
+    /// Path of a heap dump, or of a flight recording
+    dump: PathBuf,
+    /// What was allocated, dead or alive, in place of what is alive
+    #[serde(default)]
+    allocated: bool,
+    /// What rows are
+    #[serde(default)]
+    by: By,
+    /// Regular expression: only stacks with a frame or class that matches
+    focus: Option<String>,
+    /// Stacks or classes listed
+    #[serde(default = "rows::<3>", deserialize_with = "bounded_rows")]
+    #[schemars(range(min = 1, max = ROWS))]
+    top: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum By {
+    #[default]
+    Stack,
+    Class,
+}
+
+impl Asked for Sites {
+    fn task(self, _: &Setup) -> Result<(Task, usize)> {
+        let dump = file(self.dump)?;
+        let job = SitesJob {
+            focus: regex("focus", self.focus)?,
+            allocated: self.allocated,
+            by_class: self.by == By::Class,
+            reverse: false,
+        };
+        Ok((Task::Sites { dump, job }, self.top))
+    }
+}
+
+/// How many rows there are where nobody says.
+const fn rows<const N: usize>() -> usize {
+    N
+}
+
+fn bounded_rows<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    match usize::deserialize(from)? {
+        rows @ 1..=ROWS => Ok(rows),
+        other => Err(D::Error::custom(format!(
+            "{other} rows were asked for, and there can be 1 to {ROWS}"
+        ))),
+    }
+}
+
+/// A path that can be read to its end: standard input is the protocol's, and pipes and devices may have none.
+fn file(path: PathBuf) -> Result<PathBuf> {
+    match fs::metadata(&path) {
+        Ok(meta) if !meta.is_file() && !meta.is_dir() => Err(Failure::usage(format!(
+            "{}: not a file, but a device or a pipe",
+            path.display()
+        ))),
+        // What else is wrong is told when it is read.
+        _ => Ok(path),
+    }
+}
+
+fn files(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    if !(1..=DUMPS).contains(&paths.len()) {
+        let message = format!(
+            "{} dumps were named, and there can be 1 to {DUMPS}",
+            paths.len()
+        );
+        return Err(Failure::usage(message));
+    }
+    paths.into_iter().map(file).collect()
+}
+
+fn selector(text: &str) -> Result<Selector> {
+    Selector::from_str(text).map_err(|e| Failure::usage(e.to_string()))
+}
+
+fn regex(name: &str, text: Option<String>) -> Result<Option<Regex>> {
+    let regex = text
+        .map(|text| pattern(&text).map_err(|e| Failure::usage(format!("{name} `{text}`: {e}"))));
+    regex.transpose()
+}
