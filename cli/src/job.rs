@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use clap_complete::Shell;
 use heapdiff_diff::Gates;
 use heapdiff_fleet::Labels;
+use heapdiff_mapping::Mapping;
 use heapdiff_query::Table;
 use heapdiff_report::Format;
 use heapdiff_report::collapsed::Columns;
@@ -271,6 +272,8 @@ pub(crate) struct Question {
     pub(crate) allow_partial: bool,
     /// Labels of each metric.
     pub(crate) labels: Vec<(String, String)>,
+    /// The folder of the repository with the sources, for places in it.
+    pub(crate) source_root: Option<String>,
 }
 
 /// Which classes and suspects a diff reports.
@@ -300,6 +303,11 @@ impl Setup {
     /// Where the report goes.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = &Output> {
         std::iter::once(&self.output).chain(&self.more)
+    }
+
+    /// What a summary has to be made with.
+    pub(crate) fn names(&self) -> (hprof::Refs, Option<&Mapping>) {
+        (self.analysis.refs, self.analysis.mapping.as_deref())
     }
 
     /// Whether any format is such.

@@ -17,6 +17,7 @@ mod interrupt;
 mod jfr;
 mod job;
 mod leftovers;
+mod mapping;
 mod merge;
 mod messages;
 #[cfg_attr(
@@ -74,6 +75,7 @@ fn run(job: &Job) -> Result<Exit> {
     if let Some(report) = reports.first() {
         messages::conditions(report, &job.setup)?;
     }
+    messages::mapping(&job.setup);
     if job.is_shown() {
         for (output, report) in job.setup.outputs().zip(&reports) {
             write::report(output, report)?;

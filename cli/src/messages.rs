@@ -92,6 +92,19 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
     }
 }
 
+/// Prints that `--mapping` fits nothing, if so.
+pub(crate) fn mapping(setup: &Setup) {
+    let mapping = setup.analysis.mapping.as_deref();
+    if mapping.is_some_and(|mapping| !mapping.fits()) && !setup.progress.quiet {
+        let stderr = io::stderr();
+        let label = When::Auto.style(&stderr).yellow("warning:");
+        let _ = writeln!(
+            stderr.lock(),
+            "{label} --mapping: it has no class of the dump, so it is another program's or another build's"
+        );
+    }
+}
+
 /// A damaged dump is not read.
 pub(crate) fn refused(dump: &dyn std::fmt::Display) -> Failure {
     Failure {

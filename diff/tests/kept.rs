@@ -5,8 +5,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use heapdiff_diff::{Comparison, Filter, Summary};
+use heapdiff_mapping::Mapping;
 use hprof::{IndexFault, Options, Refs, Silent, Snapshot};
 use testdata::dumps::unpacked;
 use testdata::writer::Rng;
@@ -91,7 +93,7 @@ impl Opened {
 
     fn kept(&self, of: Option<&Snapshot>) -> Summary {
         let (file, refs) = (file_of(&self.dump), self.snapshot.refs());
-        Summary::from_kept(&self.dump, &file, refs, name(&self.dump), of).unwrap()
+        Summary::from_kept(&self.dump, &file, (refs, None), name(&self.dump), of).unwrap()
     }
 }
 
@@ -190,12 +192,19 @@ fn what_is_of_another_dump_or_damaged_is_refused() {
     keep(&dump, Refs::Soft);
     let file = file_of(&dump);
     let whole = fs::read(&file).unwrap();
-    let read = |dump: &Path, refs| Summary::from_kept(dump, &file, refs, String::new(), None);
+    let read =
+        |dump: &Path, refs| Summary::from_kept(dump, &file, (refs, None), String::new(), None);
     assert!(read(&dump, Refs::Soft).is_ok());
     assert!(matches!(read(&dump, Refs::All), Err(IndexFault::Other(_))));
     assert!(matches!(read(&other, Refs::Soft), Err(IndexFault::Stale)));
     let opened = open(&other, Refs::Soft);
-    let of_other = Summary::from_kept(&dump, &file, Refs::Soft, String::new(), Some(&opened));
+    let of_other = Summary::from_kept(
+        &dump,
+        &file,
+        (Refs::Soft, None),
+        String::new(),
+        Some(&opened),
+    );
     assert!(matches!(of_other, Err(IndexFault::Stale)));
     // Cut anywhere, a page that never came to the disk, bits, what follows, what is something else.
     let mut rng = Rng::new(5);
@@ -233,7 +242,7 @@ fn what_is_of_another_dump_or_damaged_is_refused() {
 /// answers than those made now: raise `VERSION` in `diff/src/summary/kept.rs`, and write the new version and hash here.
 #[test]
 fn what_is_kept_changes_with_its_version_only() {
-    const KEPT: (u32, u64) = (4, 17_808_708_246_139_190_217);
+    const KEPT: (u32, u64) = (5, 11_194_893_750_293_952_072);
     let mut words = Vec::new();
     for name in ["before", "after"] {
         let path = format!("{}/../testdata/{name}.hprof.gz", env!("CARGO_MANIFEST_DIR"));
@@ -246,4 +255,51 @@ fn what_is_kept_changes_with_its_version_only() {
         hprof::bytes::hash(&words),
     );
     assert_eq!(found, KEPT, "raise the version: see the comment here");
+}
+
+/// A summary that is kept is read with the mapping that it was made with, and with no other.
+#[test]
+fn what_is_kept_has_the_names_of_one_mapping() {
+    let mapping = |text: &str| Arc::new(Mapping::new([text.as_bytes().to_vec()]).unwrap());
+    let own = mapping("com.acme.Sessions -> com.acme.shop.SessionRegistry:\n");
+    let other = mapping("x.Y -> y:\n");
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
+    let dump = testdata.join("after.hprof.gz");
+    let open = |mapping: Option<&Arc<Mapping>>| {
+        let options = Options {
+            holders: true,
+            mapping: mapping.cloned(),
+            ..Options::default()
+        };
+        Snapshot::open(&dump, &options, &Silent).unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("summary");
+    let read = |names: Option<&Arc<Mapping>>| {
+        let names = (Refs::Soft, names.map(|names| &**names));
+        Summary::from_kept(&dump, &file, names, String::new(), None)
+    };
+    let alone = |names: Option<&Arc<Mapping>>| {
+        let names = (Refs::Soft, names.map(|names| &**names));
+        Summary::from_file(&file, names, String::new())
+    };
+    let snapshot = open(Some(&own));
+    let summary = Summary::new(&snapshot, String::new()).unwrap();
+    fs::write(&file, summary.to_kept(&snapshot).unwrap()).unwrap();
+    let again = mapping("com.acme.Sessions -> com.acme.shop.SessionRegistry:\n");
+    assert!(read(Some(&again)).is_ok() && again.fits());
+    for names in [None, Some(&other)] {
+        assert!(matches!(read(names), Err(IndexFault::Other(_))));
+    }
+    // One that stands for its dump has the names that it was made with.
+    fs::write(&file, summary.to_file(&snapshot).unwrap()).unwrap();
+    assert!(alone(Some(&other)).is_ok() && alone(None).is_ok());
+    let snapshot = open(None);
+    let summary = Summary::new(&snapshot, String::new()).unwrap();
+    fs::write(&file, summary.to_file(&snapshot).unwrap()).unwrap();
+    assert!(matches!(alone(Some(&other)), Err(IndexFault::Other(_))));
+    assert!(alone(None).is_ok());
+    fs::write(&file, summary.to_kept(&snapshot).unwrap()).unwrap();
+    assert!(matches!(read(Some(&own)), Err(IndexFault::Other(_))));
+    assert!(read(None).is_ok() && !other.fits());
 }

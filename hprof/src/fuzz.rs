@@ -80,6 +80,7 @@ pub fn snapshot(bytes: &[u8]) {
     let odd = bytes.iter().fold(0_u8, |sum, b| sum.wrapping_mul(31) ^ b);
     let options = Options {
         refs: [Refs::Soft, Refs::Strong, Refs::All][usize::from(odd) % 3],
+        mapping: None,
         holders: odd & 0x20 != 0,
         dump: 0,
         max_memory: (odd & 0x40 != 0).then_some(1),

@@ -1,5 +1,9 @@
 //! What an analysis is told.
 
+use std::sync::Arc;
+
+use heapdiff_mapping::Mapping;
+
 use crate::dominators::Thresholds;
 
 /// Which reference objects (`java.lang.ref`) retain their referent.
@@ -25,6 +29,9 @@ pub struct Options {
     pub holders: bool,
     /// Which of several dumps that one file holds, one after the other: 0 is the first.
     pub dump: usize,
+    /// The names that classes, fields and methods had before they were shortened: what is answered has these. An index is
+    /// the same with and without.
+    pub mapping: Option<Arc<Mapping>>,
     /// Bytes of anonymous memory for the large arrays; beyond it they live in temporary files.
     pub max_memory: Option<u64>,
     /// From what sizes on dominators are found in other ways: for tests, since answers do not depend on it.

@@ -1,8 +1,9 @@
 //! One dump, analysed: the pipeline from file to retained sizes, and what can be asked afterwards.
 
 use std::path::Path;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use heapdiff_mapping::Mapping;
 use rayon::prelude::*;
 
 use crate::bytes::array::{Array, Column, Store};
@@ -42,6 +43,13 @@ pub(crate) struct Dump {
 }
 
 impl Dump {
+    /// Gives classes and fields the names that the options' mapping has for them.
+    pub(crate) fn rename(&mut self, options: &Options) {
+        if let Some(mapping) = &options.mapping {
+            self.classes.rename(mapping);
+        }
+    }
+
     /// Warnings in file order, those of the dump as a whole last.
     pub(crate) fn gather_warnings(
         &mut self,
@@ -414,6 +422,7 @@ impl Snapshot {
         );
         of_graph.extend(short_bodies(stats.short_bodies));
         dump.source.check()?;
+        dump.rename(options);
         Ok(Self {
             dump,
             map,
@@ -458,6 +467,12 @@ impl Snapshot {
     #[must_use]
     pub const fn refs(&self) -> crate::options::Refs {
         self.options.refs
+    }
+
+    /// Where classes, fields and methods have their names from, if not from the dump.
+    #[must_use]
+    pub fn mapping(&self) -> Option<&Arc<Mapping>> {
+        self.options.mapping.as_ref()
     }
 
     /// Damaged or missing parts of the dump, in the order of the file.

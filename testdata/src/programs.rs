@@ -82,6 +82,12 @@ pub fn languages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("languages/orders.jar")
 }
 
+/// A program that ProGuard shortened, its source and the mapping between both. Main class `com.acme.shop.Shop`.
+pub fn shrunk() -> [PathBuf; 3] {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shrunk");
+    ["shop.jar", "Shop.java", "mapping.txt"].map(|name| folder.join(name))
+}
+
 /// `Service.java MEGABYTES BUSY`: keeps small objects and answers requests on a port of the loopback. Prints `READY`, how
 /// many objects of `Service$Entry` it keeps, and the port. Main class `Service`.
 pub fn forks() -> PathBuf {

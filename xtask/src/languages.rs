@@ -72,8 +72,8 @@ pub(crate) fn languages() -> Result<()> {
     )
 }
 
-/// A folder with a compiler and all that it needs.
-fn compiler(folder: &Path, [group, artifact, version, _]: [&str; 4]) -> Result<String> {
+/// A folder with a program of the Maven repository and all that it needs.
+pub(crate) fn compiler(folder: &Path, [group, artifact, version, _]: [&str; 4]) -> Result<String> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let project = folder.join("pom.xml");
     let text = format!(

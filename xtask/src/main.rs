@@ -24,6 +24,7 @@ mod real;
 mod rewrite;
 mod run;
 mod scale;
+mod shrunk;
 mod soak;
 mod tools;
 mod tryout;
@@ -63,6 +64,8 @@ enum Task {
     Dumps,
     /// Compile the Kotlin and Scala programs in testdata anew
     Languages,
+    /// Make the program in testdata anew that ProGuard shortened, with its mapping
+    Shrunk,
     /// Time and memory beside other tools, on generated or given dumps
     Bench(bench::Options),
     /// A dump of many gigabytes read within a limit of memory
@@ -109,6 +112,7 @@ fn main() -> anyhow::Result<()> {
         Task::Fuzz(options) => fuzz::fuzz(&options),
         Task::Dumps => ci::dumps(),
         Task::Languages => languages::languages(),
+        Task::Shrunk => shrunk::shrunk(),
         Task::Bench(options) => bench::bench(&options),
         Task::Scale(options) => scale::scale(&options),
         Task::Overhead(options) => overhead::overhead(&options),

@@ -410,7 +410,7 @@ fn nothing_of_many_snapshots_stays() {
             take(&target, folder.path());
             assert_eq!(
                 children(target.jvm_pid().unwrap()),
-                [],
+                [0_u32; 0],
                 "a child, or what is left of one"
             );
         }
@@ -451,7 +451,7 @@ fn a_child_that_is_killed_harms_nobody() {
             "{}",
             target.errors()
         );
-        assert_eq!(children(target.jvm_pid().unwrap()), []);
+        assert_eq!(children(target.jvm_pid().unwrap()), [0_u32; 0]);
         let next = open(&take(&target, folder.path()));
         assert_eq!(histogram(&next)["Forked$Leaf"].0, 200_000);
         assert!(target.finish().unwrap());

@@ -1,14 +1,17 @@
 //! What all commands have in common: how to work and how to show it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
+use heapdiff_mapping::Mapping;
 use heapdiff_report::Format;
 use heapdiff_units::Size;
 
 use crate::failure::{Failure, Result};
 use crate::job::{Output, Setup};
+use crate::mapping;
 use crate::progress::Wanted;
 use crate::style::When;
 
@@ -62,6 +65,8 @@ pub(super) struct AnalysisArgs {
     /// The dump to read in a file that holds several, one after the other [default: the first]
     #[arg(long = "dump", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     dump_number: Option<u32>,
+    #[command(flatten)]
+    names: NamesArgs,
     /// Threads to work on [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -77,6 +82,22 @@ pub(super) struct AnalysisArgs {
     /// Treat a damaged dump as one that cannot be read
     #[arg(long)]
     strict: bool,
+}
+
+/// Where names are from that a shrinker shortened.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Analysis")]
+pub(super) struct NamesArgs {
+    /// Show the names that classes, fields and methods had before ProGuard or R8 shortened them; may be repeated, for
+    /// programs of several parts
+    #[arg(long, value_name = "FILE")]
+    mapping: Vec<PathBuf>,
+}
+
+impl NamesArgs {
+    pub(super) fn read(&self) -> Result<Option<Arc<Mapping>>> {
+        mapping::read(&self.mapping)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -147,14 +168,14 @@ impl ReportArgs {
         let top = self.top;
         Ok(Setup {
             top,
-            ..self.analysis.setup(output, progress)
+            ..self.analysis.setup(output, progress)?
         })
     }
 }
 
 impl AnalysisArgs {
-    pub(super) fn setup(self, output: Output, progress: Wanted) -> Setup {
-        Setup {
+    pub(super) fn setup(self, output: Output, progress: Wanted) -> Result<Setup> {
+        Ok(Setup {
             output,
             more: Vec::new(),
             top: None,
@@ -167,13 +188,14 @@ impl AnalysisArgs {
                 },
                 holders: false,
                 dump: self.dump_number.map_or(0, |n| n as usize - 1),
+                mapping: self.names.read()?,
                 max_memory: self.max_memory.map(|size| size.0),
                 ..hprof::Options::default()
             },
             threads: self.threads.map(usize::from),
             strict: self.strict,
             index: !self.no_index,
-        }
+        })
     }
 }
 
@@ -226,6 +248,15 @@ impl ListArgs {
         let top = self.top;
         self.view.setup(input).map(|setup| Setup { top, ..setup })
     }
+}
+
+/// A setup whose report has the names of a mapping.
+pub(super) fn with_names(setup: Setup, names: &NamesArgs) -> Result<Setup> {
+    let analysis = hprof::Options {
+        mapping: names.read()?,
+        ..setup.analysis
+    };
+    Ok(Setup { analysis, ..setup })
 }
 
 /// What is seen of the work.

@@ -145,6 +145,10 @@ pub(super) struct GrowthArgs {
     /// equal then, and drop those without one (flame graphs, profiles, stacks in text and Markdown)
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
     focus: Option<Regex>,
+    /// The folder of the repository that the packages of the sources are in, such as src/main/java: places in SARIF and in
+    /// annotations begin with it
+    #[arg(long, value_name = "DIR", help_heading = "Diff")]
+    source_root: Option<String>,
     /// What ends a line of collapsed stacks: net growth in bytes, or the bytes before and after
     #[arg(
         long,
@@ -186,6 +190,7 @@ impl GrowthArgs {
             allow_partial: self.allow_partial,
             focus: self.focus,
             labels: self.label,
+            source_root: self.source_root,
             columns: match self.columns {
                 ColumnsArg::Growth => Columns::Growth,
                 ColumnsArg::Both => Columns::Both,

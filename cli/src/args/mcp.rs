@@ -3,12 +3,13 @@
 use clap::Args;
 
 use super::common::{AnalysisArgs, ProgressArgs};
+use crate::failure::Result;
 use crate::job::{Output, Setup};
 
 const MCP_HELP: &str = "\
-An assistant starts it and asks its tools: summary, suspects, sizeof, paths, query and sites. Dumps are
-read where they are asked about, nothing is taken of a running JVM, and nothing is written but indexes.
-docs/assistants.md has what to put into an assistant's configuration.";
+An assistant starts it, and asks its tools: summary, suspects, sizeof, paths, query and sites. They
+read dumps, and write nothing but indexes. docs/assistants.md has what to put into the configuration
+of an assistant.";
 
 #[derive(Debug, Args)]
 #[command(after_help = MCP_HELP)]
@@ -20,7 +21,7 @@ pub(super) struct McpArgs {
 }
 
 impl McpArgs {
-    pub(super) fn setup(self) -> Setup {
+    pub(super) fn setup(self) -> Result<Setup> {
         self.analysis
             .setup(Output::default(), self.progress.wanted())
     }

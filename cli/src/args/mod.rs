@@ -340,7 +340,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
         }
         Some(Command::Redact(redact)) => return redact.redact().map(Action::Redact),
         Some(Command::Fleet(fleet)) => return Ok(Action::Fleet(fleet.fleet())),
-        Some(Command::Mcp(mcp)) => return Ok(Action::Mcp(Box::new(mcp.setup()))),
+        Some(Command::Mcp(mcp)) => return Ok(Action::Mcp(Box::new(mcp.setup()?))),
         Some(Command::Completions { shell }) => return Ok(Action::Completions(shell)),
         Some(Command::Man { folder }) => return Ok(Action::Man(folder)),
     };

@@ -33,7 +33,7 @@ impl SummarizeArgs {
         let to = Place::checked(&self.output, &self.dump).map(|()| self.output)?;
         let setup = self
             .analysis
-            .setup(Output::default(), self.progress.wanted());
+            .setup(Output::default(), self.progress.wanted())?;
         Ok(Summarize {
             dump: self.dump,
             to,

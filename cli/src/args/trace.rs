@@ -8,7 +8,7 @@ use heapdiff_trace::Which;
 use heapdiff_units::Span;
 use regex::Regex;
 
-use super::common::{ListArgs, ViewArgs};
+use super::common::{ListArgs, NamesArgs, ViewArgs, with_names};
 use super::push::PushArgs;
 use crate::failure::{Failure, Result};
 use crate::job::{
@@ -89,6 +89,8 @@ struct TraceTopArgs {
     #[command(flatten)]
     window: WindowArgs,
     #[command(flatten)]
+    names: NamesArgs,
+    #[command(flatten)]
     view: ListArgs,
 }
 
@@ -107,6 +109,8 @@ struct FlameArgs {
     reverse: bool,
     #[command(flatten)]
     window: WindowArgs,
+    #[command(flatten)]
+    names: NamesArgs,
     #[command(flatten)]
     view: ViewArgs,
 }
@@ -176,6 +180,8 @@ struct SamplesArgs {
     /// What comes first: what is, or became, oldest; or what is largest
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     by: SampleOrder,
+    #[command(flatten)]
+    names: NamesArgs,
     #[command(flatten)]
     view: ListArgs,
 }
@@ -274,7 +280,7 @@ impl TraceArgs {
                 };
                 let focus = args.window.focus;
                 job(
-                    args.view.setup(&args.trace)?,
+                    with_names(args.view.setup(&args.trace)?, &args.names)?,
                     args.trace,
                     TraceJob::Top { part, by, focus },
                 )
@@ -286,7 +292,8 @@ impl TraceArgs {
                     live: args.live,
                     reverse: args.reverse,
                 };
-                job(args.view.setup(&args.trace)?, args.trace, flame)
+                let setup = with_names(args.view.setup(&args.trace)?, &args.names)?;
+                job(setup, args.trace, flame)
             }
             TraceCommand::Samples(args) => {
                 let samples = SamplesJob {
@@ -301,7 +308,7 @@ impl TraceArgs {
                     by: args.by,
                 };
                 job(
-                    args.view.setup(&args.trace)?,
+                    with_names(args.view.setup(&args.trace)?, &args.names)?,
                     args.trace,
                     TraceJob::Samples(samples),
                 )

@@ -12,6 +12,10 @@ use crate::report_file::{self, ReportFile};
 
 /// What is asked for of a report.
 pub(super) fn run(setup: &Setup, path: &Path, question: &Question) -> Result<Vec<Report>> {
+    if setup.analysis.mapping.is_some() {
+        let message = format!("{}: a saved report has its names already", path.display());
+        return Err(Failure::usage(message).with_hint("--mapping is for the dumps that it is of"));
+    }
     match report_file::open(path)? {
         ReportFile::Growth(report) => {
             let found = Found {

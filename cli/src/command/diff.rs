@@ -33,7 +33,8 @@ pub(crate) fn run(
     question: &Question,
 ) -> Result<Vec<DiffReport>> {
     // A trace that cannot be read is reported before the dumps are.
-    let trace = trace.map(super::trace::open).transpose()?;
+    let open = |trace| super::trace::open_named(setup, trace);
+    let trace = trace.map(open).transpose()?;
     report(setup, Compared::of(setup, dumps)?, trace, question)
 }
 
@@ -185,6 +186,7 @@ pub(super) fn shaped(
             outcomes: Vec::new(),
             allow_partial: question.allow_partial,
             labels: question.labels.clone(),
+            source_root: question.source_root.clone(),
         };
         report.outcomes = gates::outcomes(&report);
         report

@@ -68,6 +68,7 @@ pub(super) fn shaped(
             allocated: allocated.clone().filter(|_| format.shows_stacks()),
             focus: question.focus.clone(),
             labels: question.labels.clone(),
+            source_root: question.source_root.clone(),
         }
     };
     setup.outputs().map(shape).collect()

@@ -20,6 +20,7 @@ pub(crate) fn run(job: &Summarize) -> Result<Exit> {
     if job.setup.strict && summary.info.partial {
         return Err(messages::refused(&job.dump.display()));
     }
+    messages::mapping(&job.setup);
     let file = summary.to_file(&snapshot).ok_or_else(|| {
         Failure::usage(format!(
             "{}: its summary would be larger than a gigabyte, as it is where every allocation has a sample",
@@ -45,7 +46,7 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
         return None;
     }
     let shown = file.display();
-    let summary = Summary::from_file(file, setup.analysis.refs, shown.to_string());
+    let summary = Summary::from_file(file, setup.names(), shown.to_string());
     Some(summary.map_err(|fault| {
         let failure = Failure {
             exit: Exit::Input,
@@ -54,7 +55,7 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
         };
         match fault {
             IndexFault::Other(_) => failure
-                .with_hint("`heapdiff summarize DUMP -o FILE.heap` makes one anew, --refs as here"),
+                .with_hint("`heapdiff summarize DUMP -o FILE.heap` makes one anew, --refs and --mapping as here"),
             _ => failure,
         }
     }))

@@ -14,7 +14,9 @@ mod slices;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
+use heapdiff_diff::samples::OriginalNames;
 use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, frame_text};
 use heapdiff_report::{
     CandidateRow, Collections, CountingRow, DumpRow, Format, NoteRow, PathRow, PerWorkRow, Report,
@@ -49,7 +51,7 @@ const PATHS: usize = 5;
 const NOTES: usize = 50;
 
 pub(super) fn run(setup: &Setup, path: &Path, job: &TraceJob) -> Result<Report> {
-    let trace = open(path)?;
+    let trace = open_named(setup, path)?;
     match job {
         TraceJob::Info => info(&trace).map(Report::TraceInfo),
         TraceJob::Top { part, by, focus } => {
@@ -74,6 +76,15 @@ pub(crate) fn open(path: &Path) -> Result<Trace> {
     readable(path)?;
     let trace = Trace::open(path).map_err(|e| Failure::trace(&e))?;
     trace.hold().map_err(|e| Failure::trace(&e))?;
+    Ok(trace)
+}
+
+/// The same, with the names of the setup's mapping.
+pub(super) fn open_named(setup: &Setup, path: &Path) -> Result<Trace> {
+    let mut trace = open(path)?;
+    if let Some(mapping) = &setup.analysis.mapping {
+        trace.set_names(Arc::new(OriginalNames(mapping.clone())));
+    }
     Ok(trace)
 }
 

@@ -21,14 +21,14 @@ pub(crate) fn read(
     open: Option<&Snapshot>,
     meter: &Meter,
 ) -> Option<Summary> {
-    let (refs, name) = (setup.analysis.refs, || dump.display().to_string());
+    let name = || dump.display().to_string();
     // What is kept is of a file's first dump.
     if setup.analysis.dump > 0 {
         return None;
     }
     read_from(setup, dump, EXTENSION, |place| {
         meter.phase("reading the summary", 0);
-        Summary::from_kept(dump, place, refs, name(), open)
+        Summary::from_kept(dump, place, setup.names(), name(), open)
     })
 }
 

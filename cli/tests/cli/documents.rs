@@ -222,7 +222,14 @@ fn crates_use_what_the_architecture_says() {
 #[test]
 fn messages_are_those_of_the_program() {
     let mut sources = String::new();
-    for folder in ["cli/src", "agent/src", "crates/trace/src", "hprof/src"] {
+    for folder in [
+        "cli/src",
+        "agent/src",
+        "crates/push/src",
+        "crates/query/src",
+        "crates/trace/src",
+        "hprof/src",
+    ] {
         add_sources(&root().join(folder), &mut sources);
     }
     let page = read("docs/troubleshooting.md");

@@ -297,3 +297,53 @@ fn classes_of_a_recording_add_up_to_its_stacks() {
         }
     }
 }
+
+/// What OASIS publishes for SARIF 2.1.0 is in testdata.
+#[test]
+fn sarif_holds_to_its_schema() {
+    let folder = folder();
+    let schema = fs::read_to_string(testdata().join("sarif.schema.json")).expect("the schema");
+    // A pattern that it has, for languages, is no regular expression.
+    let schema = schema.replace("{2}]?$", "{2}$");
+    let schema: Value = serde_json::from_str(&schema).expect("JSON");
+    let schema = jsonschema::validator_for(&schema).expect("a valid schema");
+    let [before, after] = DUMPS;
+    let gates = ["--fail-on-suspect", "--fail-on-growth", "1KiB"];
+    let runs: [&[&str]; 6] = [
+        &[before, after],
+        &[after],
+        &[before, after, "--ignore", "known-growth.txt"],
+        &[
+            before,
+            after,
+            "--include",
+            "nothing",
+            gates[0],
+            gates[1],
+            gates[2],
+        ],
+        &["testdata/before.hprof.gz", after, "--fail-on-suspect"],
+        &[
+            "cut.hprof",
+            "testdata/after.hprof.gz",
+            "--source-root",
+            "src/main/java",
+        ],
+    ];
+    for args in runs {
+        let args = [args, &["--format", "sarif", "-q"]].concat();
+        let done = heapdiff(folder.path(), &args).output().expect("a run");
+        let log: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+        let faults = schema.iter_errors(&log);
+        let faults: Vec<String> = faults
+            .map(|e| format!("{}: {e}", e.instance_path()))
+            .collect();
+        assert_eq!(faults, [] as [String; 0], "{args:?}");
+        // Places are written relative to a folder that the reader knows.
+        let text = log.to_string();
+        assert!(
+            !text.contains("file:") && text.contains("heapdiff"),
+            "{args:?}"
+        );
+    }
+}

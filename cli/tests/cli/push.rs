@@ -331,9 +331,17 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
     assert_eq!(server.received().len(), 1);
     let server = StubServer::start(vec![ok(), ok()]);
     let url = server.url();
-    let args = ["trace", "push", "young.db", &url, "--every", "1s"];
-    let mut run = command(home, &args);
-    let mut child = run.stderr(Stdio::piped()).spawn().expect("a run");
+    // Tests that run in the background ignore interrupts, which the program would take over.
+    let mut child = Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(env!("CARGO_BIN_EXE_heapdiff"))
+        .args(["trace", "push", "young.db", &url, "--every", "1s"])
+        .env_remove("HEAPDIFF_PUSH_TOKEN")
+        .env_remove("HEAPDIFF_PUSH_USER")
+        .current_dir(home)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a run");
     // The line that says what was pushed.
     let mut said = String::new();
     let mut lines = std::io::BufReader::new(child.stderr.take().expect("a pipe"));

@@ -34,6 +34,19 @@ pub(crate) fn prepare(folder: &Path) {
     fs::write(folder.join("letter.txt"), "Dear heap,").expect("a written file");
     let known = "# known growth\n\nholder Orders.o*  # the list of orders\nclass com.acme.Gone\n";
     fs::write(folder.join("known-growth.txt"), known).expect("a written file");
+    // Names that the programs of the dumps could have had before.
+    let mapping = "# compiler: ProGuard\n\
+        com.acme.book.Ledger -> Orders:\n    \
+            java.util.List entries -> open\n    \
+            20:40:void com.acme.book.Page.turn():7:7 -> book\n    \
+            20:40:void enter(int):100 -> book\n\
+        com.acme.book.Entry -> Orders$Order:\n    \
+            long[] sums -> amounts\n";
+    fs::write(folder.join("mapping.txt"), mapping).expect("a written file");
+    let mapping = "com.acme.web.Audit -> com.acme.Interceptor:\n    \
+            20:40:void com.acme.web.Log.note(java.lang.String):3:3 -> record\n    \
+            20:40:void audit():70 -> record\n";
+    fs::write(folder.join("shop-mapping.txt"), mapping).expect("a written file");
     use heapdiff_trace::synthetic;
     let scene = synthetic::Scene::default();
     synthetic::write(&folder.join("shop.db"), &scene).expect("a trace");

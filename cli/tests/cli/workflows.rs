@@ -268,7 +268,13 @@ fn the_action_decides_on_dumps_of_two_programs_where_it_is_asked_to() {
         assert_eq!(server.act(&inputs), Err(says.to_owned()));
         let summary = fs::read_to_string(server.at("summary.md")).expect("a summary");
         assert!(summary.contains("**Warning:**"), "{summary}");
-        assert!(server.at("project/growth.html").is_file());
+        for end in ["xml", "html", "md", "sarif"] {
+            let report = server.at("project").join(format!("growth.{end}"));
+            assert!(report.is_file(), "{}", report.display());
+        }
+        let annotations = fs::read_to_string(server.at("temp/heapdiff.annotations"));
+        let annotations = annotations.expect("annotations");
+        assert!(annotations.starts_with("::error title="), "{annotations}");
     }
 }
 

@@ -3,6 +3,7 @@
 //! Lists are cut to their first elements and long texts lose their middle, the more the larger a report is. What a list
 //! has lost is counted under `left_out`, all else is as in any JSON report.
 
+use heapdiff_units::counted;
 use serde_json::{Map, Value, json};
 
 use crate::model::Report;
@@ -76,14 +77,15 @@ pub fn text(text: &str, room: usize) -> String {
     const LINE: usize = 200;
     let size = |text: &str| Value::from(text).to_string().len();
     let mut kept = String::new();
-    let mut left = room.saturating_sub(size("(and 18446744073709551615 more lines)"));
+    let more = |lines: u64| format!("(and {})\n", counted(lines, "more line"));
+    let mut left = room.saturating_sub(size(&more(u64::MAX)));
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         let line = format!("{}\n", shortened(line, LINE));
         match left.checked_sub(size(&line)) {
             Some(rest) => left = rest,
             None => {
-                kept += &format!("(and {} more lines)\n", 1 + lines.count());
+                kept += &more(1 + lines.count() as u64);
                 break;
             }
         }

@@ -22,6 +22,10 @@ pub enum Format {
     Junit,
     /// Metrics, as Prometheus and what understands OpenMetrics read them.
     OpenMetrics,
+    /// SARIF, the format of results of static analysis, which code scanning reads.
+    Sarif,
+    /// Workflow commands of GitHub Actions, which annotate a run.
+    Github,
     /// Rows as CSV.
     Csv,
     /// Rows as Parquet.
@@ -30,7 +34,7 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Text,
         Self::Json,
         Self::Html,
@@ -40,6 +44,8 @@ impl Format {
         Self::Svg,
         Self::Junit,
         Self::OpenMetrics,
+        Self::Sarif,
+        Self::Github,
         Self::Csv,
         Self::Parquet,
     ];
@@ -63,6 +69,8 @@ impl Format {
             Self::Svg => "svg",
             Self::Junit => "junit",
             Self::OpenMetrics => "openmetrics",
+            Self::Sarif => "sarif",
+            Self::Github => "github",
             Self::Csv => "csv",
             Self::Parquet => "parquet",
         }
@@ -81,6 +89,8 @@ impl Format {
             Self::Svg => &["svg"],
             Self::Junit => &["xml"],
             Self::OpenMetrics => &["prom"],
+            Self::Sarif => &["sarif"],
+            Self::Github => &["annotations"],
             Self::Csv => &["csv"],
             Self::Parquet => &["parquet"],
         }

@@ -10,7 +10,9 @@
 pub mod bounded;
 pub mod collapsed;
 mod explained;
+mod findings;
 mod format;
+mod github;
 pub mod html;
 mod json;
 pub mod junit;
@@ -22,6 +24,7 @@ pub mod pprof;
 mod printable;
 mod render;
 pub mod rows;
+mod sarif;
 mod stacks;
 mod style;
 pub mod svg;
@@ -80,4 +83,38 @@ pub fn dumps(report: &heapdiff_diff::Report) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     pub(crate) use crate::synthetic::{allocated, stack, suspect};
+    use crate::{DiffReport, HeapReport, collapsed};
+
+    /// A comparison without gates, shown whole.
+    pub(crate) fn diff_report(diff: heapdiff_diff::Report) -> DiffReport {
+        DiffReport {
+            diff,
+            more_suspects: Vec::new(),
+            more_classes: 0,
+            verbose: false,
+            known: Vec::new(),
+            allocated: None,
+            focus: None,
+            columns: collapsed::Columns::Growth,
+            gates: heapdiff_diff::Gates::default(),
+            outcomes: Vec::new(),
+            allow_partial: false,
+            labels: Vec::new(),
+            source_root: None,
+        }
+    }
+
+    /// One dump, shown whole.
+    pub(crate) const fn heap_report(heap: heapdiff_diff::HeapReport) -> HeapReport {
+        HeapReport {
+            heap,
+            more_suspects: false,
+            more_classes: 0,
+            verbose: false,
+            allocated: None,
+            focus: None,
+            labels: Vec::new(),
+            source_root: None,
+        }
+    }
 }

@@ -4,11 +4,12 @@
 //! shows as it is and nothing in a name is markup or mentions somebody.
 
 mod heap;
+mod room;
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heapdiff_diff::{ClassGrowth, Report, Shown, Stack, Suspect, Through, folded};
+use heapdiff_diff::{ClassGrowth, Report, Shown, SnapshotInfo, Stack, Suspect, Through, folded};
 use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 
 use crate::printable::{printable, shortened};
@@ -16,6 +17,7 @@ use crate::stacks::less;
 use crate::text::is_noted;
 use crate::verdict;
 pub(crate) use heap::render as render_heap;
+use room::{Comment, DETAILS, HEAD, MOST, TABLE};
 
 /// The most characters of one name.
 const NAME: usize = 200;
@@ -25,8 +27,12 @@ pub(crate) const NOT_FOLLOWED: &str = "No sample of what is held there is follow
 const STACKS: usize = 3;
 /// The most frames of one stack.
 const FRAMES: usize = 16;
-/// Bytes after which details are left out: a comment on GitHub may have 65,536 characters.
-const ENOUGH: usize = 50_000;
+/// The most characters of one sentence.
+const SENTENCE: usize = 1000;
+/// The most steps of one path.
+const STEPS: usize = 40;
+/// The most dumps that are named.
+const PATHS: usize = 8;
 
 /// What a report leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,18 +52,15 @@ pub struct More {
 /// # Errors
 /// When the stream fails.
 pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()> {
-    let mut text = String::from("## Heap growth\n\n");
+    let mut text = Comment("## Heap growth\n\n".to_owned());
     let delta = &report.delta;
     let (objects, bytes) = (signed(delta.objects), signed_size(delta.shallow_bytes));
     let changed = match (delta.objects, delta.shallow_bytes) {
         (0, 0) => "The reachable heap is as large as it was".to_owned(),
         _ => format!("The reachable heap changed by **{bytes}** ({objects} objects)"),
     };
-    let paths: Vec<String> = report.snapshots.iter().map(|s| code(&s.path)).collect();
-    let _ = writeln!(text, "{changed}: {}.\n", paths.join(" → "));
-    for warning in &report.warnings {
-        let _ = writeln!(text, "> **Warning:** {}\n", prose(warning));
-    }
+    let _ = writeln!(text, "{changed}: {}.\n", paths(report));
+    warnings(&report.warnings, &mut text);
     if more.undecided {
         let _ = writeln!(text, "> **Warning:** {}\n", prose(crate::UNDECIDED));
     }
@@ -67,25 +70,24 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
         let _ = writeln!(text, "{}{}.\n", first.unwrap_or_default(), letters.as_str());
     }
     if report.suspects.is_empty() && !more.suspects && report.unexplained_bytes() == 0 {
-        text += "No growth worth a look.\n\n";
+        text.0 += "No growth worth a look.\n\n";
     }
     if !report.suspects.is_empty() {
-        text += "| # | verdict | grew by | holder | content |\n|--:|---|--:|---|---|\n";
-        for suspect in &report.suspects {
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {} | {} |",
+        text.0 += "| # | verdict | grew by | holder | content |\n|--:|---|--:|---|---|\n";
+        let row = |suspect: &Suspect| {
+            format!(
+                "| {} | {} | {} | {} | {} |\n",
                 suspect.rank,
                 verdict(suspect),
                 signed_size(suspect.growth.retained_bytes),
                 cell(&suspect.holder),
                 cell(&suspect.class),
-            );
-        }
-        text.push('\n');
+            )
+        };
+        rows_of_suspects(report.suspects.iter(), row, &mut text);
     }
     if more.suspects {
-        text += "More grew less (`--top N` shows more).\n\n";
+        text.0 += "More grew less (`--top N` shows more).\n\n";
     }
     if more.known > 0 {
         let _ = writeln!(
@@ -94,13 +96,56 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
             counted(more.known as u64, "suspect")
         );
     }
-    let mut left_out = 0;
-    for suspect in &report.suspects {
-        match text.len() < ENOUGH {
-            true => details(suspect, &mut text),
-            false => left_out += 1,
-        }
+    all_details(report.suspects.iter(), details, &mut text);
+    classes(&report.classes, more.classes, &mut text);
+    text.write(out)
+}
+
+/// The dumps, as many as there is room for.
+fn paths(report: &Report) -> String {
+    let all = &report.snapshots;
+    let code = |s: &SnapshotInfo| code(&s.path);
+    let (first, last) = all.split_at(all.len().min(PATHS - 1));
+    let mut paths: Vec<String> = first.iter().map(code).collect();
+    if last.len() > 1 {
+        let between = last.len() as u64 - 1;
+        paths.push(format!("{} …", counted(between, "more dump")));
     }
+    paths.extend(last.last().map(code));
+    paths.join(" → ")
+}
+
+/// Warnings, as many as there is room for.
+fn warnings<'a>(warnings: impl IntoIterator<Item = &'a String>, text: &mut Comment) {
+    let line = |warning: &String| format!("> **Warning:** {}\n\n", prose(&cut(warning)));
+    let left_out = text.add_all(HEAD, warnings.into_iter(), line);
+    if left_out > 0 {
+        let more = counted(left_out, "more warning");
+        let _ = writeln!(text, "> {more} in other formats.\n");
+    }
+}
+
+/// The table's rows, as many as there is room for.
+fn rows_of_suspects<T>(
+    suspects: impl Iterator<Item = T>,
+    row: impl Fn(T) -> String,
+    text: &mut Comment,
+) {
+    let left_out = text.add_all(TABLE, suspects, row);
+    text.0.push('\n');
+    if left_out > 0 {
+        let more = counted(left_out, "more suspect");
+        let _ = writeln!(text, "{more}, for which a comment has no room.\n");
+    }
+}
+
+/// Details of suspects, as many as there is room for.
+fn all_details<T>(
+    suspects: impl Iterator<Item = T>,
+    details: impl Fn(T) -> String,
+    text: &mut Comment,
+) {
+    let left_out = text.add_all(DETAILS, suspects, details);
     if left_out > 0 {
         let _ = writeln!(
             text,
@@ -108,14 +153,10 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
             counted(left_out, "suspect")
         );
     }
-    classes(&report.classes, more.classes, &mut text);
-    while text.ends_with("\n\n") {
-        text.pop();
-    }
-    out.write_all(text.as_bytes())
 }
 
-fn details(suspect: &Suspect, text: &mut String) {
+fn details(suspect: &Suspect) -> String {
+    let text = &mut String::new();
     let holder = html(&suspect.holder);
     let grown = signed_size(suspect.growth.retained_bytes);
     let verdict = verdict(suspect);
@@ -125,7 +166,7 @@ fn details(suspect: &Suspect, text: &mut String) {
         "<details><summary>{rank}. {verdict}: <code>{holder}</code> {grown}</summary>\n"
     );
     for reason in &suspect.reasons {
-        let _ = writeln!(text, "- {}", prose(reason));
+        let _ = writeln!(text, "- {}", prose(&cut(reason)));
     }
     let series = |figures: Vec<String>| figures.join(" → ");
     let objects = series(suspect.objects.iter().map(|&n| grouped(n)).collect());
@@ -137,7 +178,7 @@ fn details(suspect: &Suspect, text: &mut String) {
     );
     let _ = writeln!(text, "- kept alive by {}", code(&suspect.root));
     text.push('\n');
-    block(suspect.path.iter().map(|step| named(step)).collect(), text);
+    steps(&suspect.path, text);
     allocated_at(suspect.allocated_through.as_ref(), &suspect.stacks, text);
     if suspect.stacks.is_empty() {
         for (i, at) in suspect.allocated_at.iter().take(STACKS).enumerate() {
@@ -164,6 +205,7 @@ fn details(suspect: &Suspect, text: &mut String) {
         let _ = writeln!(text, "{} in other formats.\n", counted(more, "more stack"));
     }
     text.push_str("</details>\n\n");
+    std::mem::take(text)
 }
 
 /// The stacks that allocated something, the first ones.
@@ -196,38 +238,59 @@ fn frame(shown: &Shown<'_>) -> String {
     }
 }
 
-fn classes(classes: &[ClassGrowth], more: usize, text: &mut String) {
+/// The steps of a path, the first ones.
+fn steps(path: &[String], text: &mut String) {
+    let mut lines: Vec<String> = path.iter().take(STEPS).map(|step| named(step)).collect();
+    if path.len() > STEPS {
+        lines.push(format!("… and {} more", path.len() - STEPS));
+    }
+    block(lines, text);
+}
+
+fn classes(classes: &[ClassGrowth], more: usize, text: &mut Comment) {
+    let row = |class: &ClassGrowth| {
+        let change = |figures: &[u64]| {
+            let ends = figures.first().zip(figures.last());
+            ends.map_or(0, |(&first, &last)| less(last, first))
+        };
+        format!(
+            "| {} | {} | {} | {} |\n",
+            signed(change(&class.objects)),
+            signed_size(change(&class.shallow_bytes)),
+            signed_size(change(&class.retained_bytes)),
+            cell(&class.class),
+        )
+    };
+    let title = "Classes, by growth of their own size";
+    rows_of_classes((title, " that changed"), (classes, more), row, text);
+}
+
+/// A table of classes, as many as there is room for.
+fn rows_of_classes<T>(
+    (title, of): (&str, &str),
+    (classes, more): (&[T], usize),
+    row: impl Fn(&T) -> String,
+    text: &mut Comment,
+) {
     if classes.is_empty() {
         return;
     }
     let _ = writeln!(
         text,
-        "<details><summary>Classes, by growth of their own size</summary>\n\n\
+        "<details><summary>{title}</summary>\n\n\
          | objects | shallow | retained | class |\n|--:|--:|--:|---|"
     );
-    for class in classes {
-        let change = |figures: &[u64]| {
-            let ends = figures.first().zip(figures.last());
-            ends.map_or(0, |(&first, &last)| less(last, first))
-        };
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} |",
-            signed(change(&class.objects)),
-            signed_size(change(&class.shallow_bytes)),
-            signed_size(change(&class.retained_bytes)),
-            cell(&class.class),
-        );
-    }
+    let more = more as u64 + text.add_all(MOST, classes.iter(), row);
     if more > 0 {
-        let _ = write!(
-            text,
-            "\nand {} more {} that changed\n",
-            grouped(more as u64),
-            if more == 1 { "class" } else { "classes" }
-        );
+        let classes = if more == 1 { "class" } else { "classes" };
+        let _ = write!(text, "\nand {} more {classes}{of}\n", grouped(more));
     }
-    text.push_str("\n</details>\n");
+    text.0 += "\n</details>\n";
+}
+
+/// A sentence as it is, if it is not too long.
+fn cut(sentence: &str) -> String {
+    shortened(sentence, SENTENCE).into_owned()
 }
 
 /// A name as it is, if it is not too long, on one line.
@@ -375,10 +438,60 @@ mod tests {
             suspect.path = vec![format!("com.acme.{}.field", "x".repeat(500)); 30];
         }
         let text = rendered(&report);
-        assert!((ENOUGH..65_536).contains(&text.len()), "{}", text.len());
+        assert!((30_000..65_536).contains(&text.len()), "{}", text.len());
         assert!(text.contains("are in other formats"));
         report.suspects.truncate(1);
         assert!(!rendered(&report).contains("are in other formats"));
+    }
+
+    #[test]
+    fn a_comment_has_room_for_whatever_a_report_holds() {
+        let huge = "é`|@<".repeat(400);
+        let (mut report, _) = large(500, 1);
+        report.classes.truncate(1000);
+        for suspect in &mut report.suspects {
+            suspect.holder.clone_from(&huge);
+            suspect.class.clone_from(&huge);
+            suspect.root.clone_from(&huge);
+            suspect.reasons = vec![huge.clone(); 3];
+            suspect.path = vec![huge.clone(); 60];
+            suspect.stacks.truncate(1);
+            suspect.stacks[0].frames = vec![huge.clone(); 40];
+        }
+        report.snapshots = vec![report.snapshots[0].clone(); 30];
+        for snapshot in &mut report.snapshots {
+            snapshot.path.clone_from(&huge);
+        }
+        report.warnings = vec![huge.clone(); 50];
+        for class in &mut report.classes {
+            class.class.clone_from(&huge);
+        }
+        let text = rendered(&report);
+        assert!(text.len() < 65_536, "{}", text.len());
+        for part in [
+            "more warnings in other formats.",
+            "more suspects, for which a comment has no room.",
+            "are in other formats.",
+            " more classes that changed",
+            "22 more dumps …",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(text.ends_with("\n</details>\n"));
+        let mut small = super::tests::report(vec![suspect(1, "a.B.c", Verdict::Leak, 4096)], 2);
+        let text = rendered(&small);
+        assert!(!text.contains("… and 20 more"), "{text}");
+        for part in [
+            "more warnings in other formats.",
+            "for which a comment has no room.",
+            "are in other formats.",
+            " more classes that changed",
+            " more dumps …",
+        ] {
+            assert!(!text.contains(part), "{part}: {text}");
+        }
+        small.suspects[0].path = vec!["a.B.next".to_owned(); 60];
+        assert!(rendered(&small).contains("… and 20 more"));
     }
 
     #[test]

@@ -133,24 +133,29 @@ impl Families {
         self.each(name, help, std::iter::once((Vec::new(), value)));
     }
 
-    /// A family with a metric for each of these.
+    /// A family with a metric for each of these; none where there is none.
     fn each<V: std::fmt::Display>(
         &mut self,
         name: &str,
         help: &str,
         metrics: impl Iterator<Item = (Vec<(&'static str, String)>, V)>,
     ) {
+        let mut metrics = metrics.peekable();
+        if metrics.peek().is_none() {
+            return;
+        }
         let text = &mut self.text;
-        // Writing to a text does not fail.
-        let _ = writeln!(text, "# TYPE heapdiff_{name} gauge");
+        let described = |what: &str, told: &str| format!("# {what} heapdiff_{name} {told}\n");
+        text.push_str(&described("TYPE", "gauge"));
         let units = ["bytes", "seconds"];
         if let Some(unit) = units.iter().find(|unit| name.ends_with(*unit)) {
-            let _ = writeln!(text, "# UNIT heapdiff_{name} {unit}");
+            text.push_str(&described("UNIT", unit));
         }
-        let _ = writeln!(text, "# HELP heapdiff_{name} {help}");
+        text.push_str(&described("HELP", help));
         for (own, value) in metrics {
             let own = own.iter().map(|(name, value)| label(name, value));
             let labels: Vec<String> = self.common.iter().cloned().chain(own).collect();
+            // Writing to a text does not fail.
             let _ = match labels.is_empty() {
                 true => writeln!(text, "heapdiff_{name} {value}"),
                 false => writeln!(text, "heapdiff_{name}{{{}}} {value}", labels.join(",")),
@@ -202,9 +207,12 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
+    /// Name, labels and value.
+    type Metric = (String, Vec<(String, String)>, String);
+
     /// Parses metrics by the rules of OpenMetrics that they use: a family's description once and before its metrics,
     /// families not interleaved, units at the end of names, no two metrics with the same labels, EOF at the end.
-    fn parsed(text: &str) -> Vec<(String, Vec<(String, String)>, String)> {
+    fn parsed(text: &str) -> Vec<Metric> {
         let body = text.strip_suffix("# EOF\n").expect("EOF");
         let (mut families, mut metrics): (Vec<String>, Vec<_>) = (Vec::new(), Vec::new());
         for line in body.lines() {
@@ -311,16 +319,12 @@ mod tests {
             })
             .collect();
         assert_eq!(labels, ["service", "rank", "verdict", "holder", "class"]);
-        // Without suspects their families are empty, and there.
-        let none = text(&report(Vec::new(), 0), &[]);
-        assert!(none.contains("# TYPE heapdiff_suspect_growth_bytes gauge"));
-        assert!(!none.contains('{'), "{none}");
-        parsed(&none);
     }
 
     #[test]
     fn each_report_has_its_own_metrics() {
-        let both = text(&report(Vec::new(), 0), &[]);
+        let found = suspect(1, "a.B.c", Verdict::Leak, 4096);
+        let both = text(&report(vec![found], 0), &[]);
         let one = of_one(&synthetic::heap(2));
         parsed(&one);
         for help in [
@@ -370,12 +374,26 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_have_accumulated_are_described_where_suspects_are() {
-        for with in [
+    fn suspects_have_metrics_where_there_are_any() {
+        let found = suspect(1, "a.B.c", Verdict::Leak, 4096);
+        let with = [
             of_one(&synthetic::heap(2)),
+            text(&report(vec![found], 0), &[]),
+        ];
+        let without = [
+            of_one(&synthetic::heap(0)),
             text(&report(Vec::new(), 0), &[]),
+        ];
+        for help in [
+            "Objects of the class that have accumulated at the holder.",
+            "What they retain.",
         ] {
-            assert!(with.contains(OBJECTS) && with.contains("What they retain."));
+            assert!(with.iter().all(|text| text.contains(help)), "{help}");
+            assert!(!without.iter().any(|text| text.contains(help)), "{help}");
         }
+        for text in with.iter().chain(&without) {
+            parsed(text);
+        }
+        assert!(!without.concat().contains("suspect_"));
     }
 }

@@ -17,7 +17,7 @@ use crate::pprof::About;
 use crate::stacks::{Names, StackLine, Stacks};
 use crate::style::Style;
 use crate::svg::Measured;
-use crate::{collapsed, html, json, junit, markdown, openmetrics, pprof, svg, text};
+use crate::{collapsed, github, html, json, junit, markdown, openmetrics, pprof, sarif, svg, text};
 
 /// Writes a report. The rows of a query are written by [`crate::rows`], as they are found.
 ///
@@ -80,6 +80,8 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
             junit::render(diff, &checks, out)
         }
         Format::OpenMetrics => openmetrics::growth(diff, &report.labels, out),
+        Format::Sarif => sarif::render(report, out),
+        Format::Github => github::render(report, out),
         _ => {
             let interval = report.allocated.as_ref().map_or(0, |a| a.interval_bytes);
             let about = About::of(diff, interval);
@@ -107,6 +109,8 @@ fn heap(format: Format, report: &HeapReport, out: &mut dyn Write) -> io::Result<
             markdown::render_heap(heap, more, out)
         }
         Format::OpenMetrics => openmetrics::heap(heap, &report.labels, out),
+        Format::Sarif => sarif::render_heap(report, out),
+        Format::Github => github::render_heap(report, out),
         _ => {
             let info = (&heap.snapshot).into();
             let about = of_dump(&info, report.allocated.as_ref(), info.taken_ms);
@@ -289,21 +293,14 @@ mod tests {
             diff.doubt(doubt.to_owned());
         }
         DiffReport {
-            diff,
-            more_suspects: Vec::new(),
-            more_classes: 0,
-            verbose: false,
-            known: Vec::new(),
             allocated: Some(allocated(&[("a.Main.main", "X", [1, 5])])),
-            focus: None,
-            columns: collapsed::Columns::Growth,
             gates,
             outcomes: vec![crate::junit::Gate {
                 name: "--fail-on-suspect".to_owned(),
                 tripped: None,
             }],
             allow_partial,
-            labels: Vec::new(),
+            ..crate::tests::diff_report(diff)
         }
     }
 
@@ -321,6 +318,8 @@ mod tests {
             Format::Html,
             Format::Md,
             Format::Junit,
+            Format::Sarif,
+            Format::Github,
             Format::Svg,
         ] {
             let said = rendered(format, diff(Some(why), Gates::default(), false));

@@ -95,20 +95,20 @@ pub struct Site<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Method {
-    class: u32,
-    name: u32,
-    file: u32,
+pub(crate) struct Method {
+    pub(crate) class: u32,
+    pub(crate) name: u32,
+    pub(crate) file: u32,
 }
 
 /// The site table of a dump.
 #[derive(Debug, Default)]
 pub struct SiteTable {
-    strings: HashMap<u32, Box<str>>,
-    methods: HashMap<u32, Method>,
-    frames: HashMap<u32, (u32, i32)>,
-    sites: HashMap<u32, (bool, Box<[u32]>)>,
-    types: HashMap<u32, u32>,
+    pub(crate) strings: HashMap<u32, Box<str>>,
+    pub(crate) methods: HashMap<u32, Method>,
+    pub(crate) frames: HashMap<u32, (u32, i32)>,
+    pub(crate) sites: HashMap<u32, (bool, Box<[u32]>)>,
+    pub(crate) types: HashMap<u32, u32>,
     /// Where batches are, and the strings in them.
     places: Vec<BatchPlace>,
 }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use heapdiff_sites::Originals;
 use rusqlite::Row;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
@@ -183,6 +184,7 @@ pub struct Trace {
     pub(crate) steps: Arc<AtomicU64>,
     deadline: Arc<Mutex<Option<Instant>>>,
     odd: Cell<u64>,
+    pub(crate) names: Option<Arc<dyn Originals>>,
 }
 
 impl Trace {
@@ -211,6 +213,7 @@ impl Trace {
             steps,
             deadline,
             odd: Cell::new(0),
+            names: None,
         };
         match guarded.map_err(|e| trace.error(e))? {
             None => Ok(trace),
@@ -219,6 +222,11 @@ impl Trace {
                 table,
             }),
         }
+    }
+
+    /// From now on classes and frames have the names that they had before a shrinker shortened them.
+    pub fn set_names(&mut self, names: Arc<dyn Originals>) {
+        self.names = Some(names);
     }
 
     /// From now on all that is read is of one moment, until [`release`](Self::release). Meanwhile the
@@ -541,6 +549,19 @@ impl Trace {
     }
 
     pub(crate) fn classes(&self) -> Result<HashMap<i64, Arc<str>>, TraceError> {
+        let mut classes = self.recorded_classes()?;
+        if let Some(names) = &self.names {
+            for class in classes.values_mut() {
+                if let Some(original) = names.class(class) {
+                    *class = original.into();
+                }
+            }
+        }
+        Ok(classes)
+    }
+
+    /// Classes with the names that the trace has for them.
+    pub(crate) fn recorded_classes(&self) -> Result<HashMap<i64, Arc<str>>, TraceError> {
         let rows = self.list("SELECT id, name FROM class", (), |row| {
             (self.id(row, 0).unwrap_or(0), Arc::from(text(row, 1)))
         })?;

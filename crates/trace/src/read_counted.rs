@@ -4,6 +4,8 @@ use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 
+use heapdiff_sites::Line;
+
 use crate::TraceError;
 use crate::counted::OTHERS;
 use crate::database::int;
@@ -197,12 +199,39 @@ impl Trace {
                 objects,
                 bytes: Some(array_bytes),
             };
+            self.rename(&mut line);
             if array_bytes == 0 && !line.is_rest() && !line.allocated.ends_with("[]") {
                 line.bytes = optional(5).map(|size| size.saturating_mul(objects));
             }
             take(line);
         })?;
         Ok(Some(part))
+    }
+
+    /// Gives a line the names that it had before they were shortened: the place in the source that was inlined there, if
+    /// one was.
+    fn rename(&self, line: &mut CountedLine) {
+        let Some(names) = &self.names else { return };
+        let recorded = heapdiff_sites::Frame {
+            class: &line.class,
+            method: &line.method,
+            file: None,
+            line: match line.line.map(u32::try_from) {
+                Some(Ok(line)) => Line::At(line),
+                _ => Line::Unknown,
+            },
+        };
+        let originals = names.frames(&recorded);
+        if let Some(original) = originals.and_then(|all| all.into_iter().next()) {
+            (line.class, line.method) = (original.class, original.method);
+            line.line = match original.line {
+                Line::At(line) => Some(line.into()),
+                Line::Unknown | Line::Native => None,
+            };
+        }
+        if let Some(original) = names.class(&line.allocated) {
+            line.allocated = original;
+        }
     }
 
     /// What the lines allocated that are `wanted`, in a window of a run, with the `most` of most bytes one by one.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use heapdiff_sites::Line;
+
 use crate::TraceError;
 use crate::read::{Frame, Trace, optional_text, text};
 
@@ -15,7 +17,7 @@ impl Trace {
     /// # Errors
     /// The file cannot be read.
     pub fn stacks(&self) -> Result<Stacks, TraceError> {
-        let classes = self.classes()?;
+        let classes = self.recorded_classes()?;
         let unknown: Arc<str> = "".into();
         let mut names: HashMap<String, Arc<str>> = HashMap::new();
         let mut shared = |name: String| match names.get(&name) {
@@ -37,7 +39,7 @@ impl Trace {
                     file: optional_text(row, 3).map(&mut shared),
                     line: self.id(row, 4),
                 };
-                (self.id(row, 0).unwrap_or(0), frame)
+                (self.id(row, 0).unwrap_or(0), self.originals(frame))
             },
         )?;
         let links = self.list("SELECT id, parent, frame FROM stack", (), |row| {
@@ -52,8 +54,39 @@ impl Trace {
         })
     }
 
-    /// The innermost frame of a stack, and the stack that called it: for a few stacks, of which a file may have
-    /// many.
+    /// The frames that a frame stands for, the innermost first: more than one where methods were inlined.
+    fn originals(&self, frame: Frame) -> Vec<Frame> {
+        let Some(names) = &self.names else {
+            return vec![frame];
+        };
+        let recorded = heapdiff_sites::Frame {
+            class: &frame.class,
+            method: &frame.method,
+            file: frame.file.as_deref(),
+            line: match frame.line {
+                Some(..=-1) => Line::Native,
+                Some(line) => u32::try_from(line).map_or(Line::Unknown, Line::At),
+                None => Line::Unknown,
+            },
+        };
+        let Some(originals) = names.frames(&recorded) else {
+            return vec![frame];
+        };
+        let originals = originals.into_iter().map(|original| Frame {
+            class: original.class.into(),
+            method: original.method.into(),
+            file: original.file.map(Arc::from),
+            line: match original.line {
+                Line::At(line) => Some(line.into()),
+                Line::Unknown => None,
+                Line::Native => Some(-1),
+            },
+        });
+        originals.collect()
+    }
+
+    /// The innermost frame of a stack as the trace has it, and the stack that called it: for a few stacks, of which a
+    /// file may have many.
     ///
     /// Cost: a look into the tables `stack`, `frame` and `class`.
     ///
@@ -78,13 +111,13 @@ impl Trace {
 /// The stacks of a trace, in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
-    frames: HashMap<i64, Frame>,
+    frames: HashMap<i64, Vec<Frame>>,
     /// The stack that called, and the frame.
     links: HashMap<i64, (Option<i64>, i64)>,
 }
 
 impl Stacks {
-    /// The frames of a stack, the leaf first: at most 1024, whatever the rows refer to. Frames that are
+    /// The frames of a stack, the leaf first: at most 1024 and what was inlined into them, whatever the rows refer to. Frames that are
     /// missing are left out.
     #[must_use]
     pub fn frames(&self, stack: i64) -> Vec<&Frame> {
@@ -94,7 +127,7 @@ impl Stacks {
             let Some(&(parent, frame)) = at.and_then(|id| self.links.get(&id)) else {
                 break;
             };
-            frames.extend(self.frames.get(&frame));
+            frames.extend(self.frames.get(&frame).into_iter().flatten());
             at = parent;
         }
         frames

@@ -24,6 +24,7 @@ fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
         ((class.to_owned(), None), figures)
     });
     Summary {
+        names: None,
         info: SnapshotInfo {
             path: String::new(),
             bytes: 0,

@@ -13,7 +13,7 @@ use super::{
     counting, exact, population,
 };
 use crate::agent_objects::{AgentObjects, agent_class};
-use crate::samples::frames;
+use crate::samples::{OriginalNames, frames};
 
 /// Why samples cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -274,7 +274,11 @@ impl Reader<'_> {
             })
             .collect();
         let bytes = blobs.iter().map(|&b| self.snapshot.shallow_bytes(b)).sum();
-        Ok((SiteTable::decode(pieces)?, bytes))
+        let mut table = SiteTable::decode(pieces)?;
+        if let Some(mapping) = self.snapshot.mapping() {
+            table.rename(&OriginalNames(mapping.clone()));
+        }
+        Ok((table, bytes))
     }
 
     pub(super) fn longs(&self, arrays: &[ObjectIndex]) -> Vec<Vec<i64>> {

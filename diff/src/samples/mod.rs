@@ -12,6 +12,7 @@ pub(crate) mod counting;
 pub(crate) mod frames;
 mod kept;
 mod lines;
+mod originals;
 pub(crate) mod place;
 pub(crate) mod population;
 mod sites;
@@ -24,6 +25,7 @@ pub use crate::agent_objects::{AgentObjects, is_agent_class};
 pub use allocations::{Allocations, NotCounted, StackAllocations};
 pub use at_sites::AtSites;
 pub use lines::Disagreement;
+pub use originals::OriginalNames;
 pub use sites::{SiteId, Sites};
 
 const BY_TIME: &str = "samples were taken by time, so how much they stand for is unknown; bytes by stack are \

@@ -7,18 +7,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use heapdiff_mapping::Mapping;
 use hprof::{Alone, Decoder, Encoder, FileStamp, IndexFault, Kept, Refs, Snapshot, Total};
 
 use crate::origin::Origin;
 use crate::report::{AgentInfo, LayoutInfo, SnapshotInfo};
 use crate::samples::attribution::Attribution;
 use crate::summary::stats::{DumpStats, OffHeap};
-use crate::summary::{ClassFigures, ClassKey, Summary};
+use crate::summary::{ClassFigures, ClassKey, Names, Summary};
 use crate::trie::{StepId, Trie};
 
 /// The version of what is kept: it goes up with every change of what a summary of the same dump says, or how it is
 /// written. A test holds it to both.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 /// The most bytes of a kept summary.
 const MOST: u64 = 64 << 20;
 /// A kept summary is no larger than this part of its dump.
@@ -70,11 +71,23 @@ impl Summary {
     /// The summary in a file that [`Summary::to_file`] made. `path` is the name that the report gives it.
     ///
     /// # Errors
-    /// When the file is of another version or kind of [`Refs`], is damaged, or cannot be read.
-    pub fn from_file(file: &Path, refs: Refs, path: String) -> Result<Self, IndexFault> {
+    /// When the file is of another version or kind of [`Refs`], is damaged, or cannot be read, and when it has the names
+    /// of its dump though there is a mapping.
+    pub fn from_file(
+        file: &Path,
+        (refs, mapping): (Refs, Option<&Mapping>),
+        path: String,
+    ) -> Result<Self, IndexFault> {
         let content = alone(refs).read(file, MOST_ALONE)?;
         let mut summary = Self::decoded(&content, None)
             .ok_or(IndexFault::Damaged("its parts do not fit together"))?;
+        match (summary.names, mapping) {
+            (None, Some(_)) => return Err(IndexFault::Other("without a mapping")),
+            (Some(names), Some(mapping)) if names.fits && names.hash == mapping.hash() => {
+                mapping.set_fits();
+            }
+            _ => {}
+        }
         summary.info.path = path;
         Ok(summary)
     }
@@ -85,11 +98,11 @@ impl Summary {
     /// Cost: reads the file, and the two ends of the dump.
     ///
     /// # Errors
-    /// When the file is of another dump, version or kind of [`Refs`], is damaged, or cannot be read.
+    /// When the file is of another dump, version, kind of [`Refs`] or mapping, is damaged, or cannot be read.
     pub fn from_kept(
         dump: &Path,
         file: &Path,
-        refs: Refs,
+        (refs, mapping): (Refs, Option<&Mapping>),
         path: String,
         of: Option<&Snapshot>,
     ) -> Result<Self, IndexFault> {
@@ -101,6 +114,12 @@ impl Summary {
         let objects = of.map(Snapshot::object_count);
         let mut summary = Self::decoded(&content, objects)
             .ok_or(IndexFault::Damaged("its parts do not fit together"))?;
+        if summary.names.map(|names| names.hash) != mapping.map(Mapping::hash) {
+            return Err(IndexFault::Other("with other names of classes"));
+        }
+        if let (Some(Names { fits: true, .. }), Some(mapping)) = (summary.names, mapping) {
+            mapping.set_fits();
+        }
         summary.info.path = path;
         Ok(summary)
     }
@@ -132,6 +151,10 @@ impl Summary {
             e.u64(off_heap.bytes);
         }
         self.origin.encode(&mut e);
+        e.option(self.names.as_ref(), |e, names| {
+            e.u64(names.hash);
+            e.flag(names.fits);
+        });
         e.0
     }
 
@@ -181,6 +204,12 @@ impl Summary {
                 .collect(),
         };
         let origin = Origin::decode(d)?;
+        let names = d.option(|d| {
+            Some(Names {
+                hash: d.u64()?,
+                fits: d.flag()?,
+            })
+        })?;
         d.0.is_empty().then_some(Self {
             info,
             classes,
@@ -188,6 +217,7 @@ impl Summary {
             allocated,
             stats,
             origin,
+            names,
         })
     }
 }

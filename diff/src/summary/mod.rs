@@ -41,6 +41,17 @@ pub struct Summary {
     pub(crate) stats: DumpStats,
     /// The JVM that it is of.
     pub(crate) origin: Origin,
+    /// The mapping that names are from.
+    pub(crate) names: Option<Names>,
+}
+
+/// A mapping that names are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Names {
+    /// Its [`Mapping::hash`](heapdiff_mapping::Mapping::hash).
+    pub(crate) hash: u64,
+    /// Whether it has any class of the dump.
+    pub(crate) fits: bool,
 }
 
 impl Summary {
@@ -138,6 +149,10 @@ impl Summary {
             allocated,
             stats,
             origin,
+            names: snapshot.mapping().map(|mapping| Names {
+                hash: mapping.hash(),
+                fits: mapping.fits(),
+            }),
         })
     }
 }

@@ -66,6 +66,7 @@ impl Histogram {
         };
         dump.gather_warnings(&stats, scanned.warnings);
         dump.source.check()?;
+        dump.rename(options);
         Ok(Self { dump, totals })
     }
 

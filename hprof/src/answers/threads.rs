@@ -1,6 +1,9 @@
 //! Threads: their names, stacks, and what their stacks hold.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use heapdiff_mapping as mapping;
 
 use crate::answers::objects::object::{Body, Value};
 use crate::ids::{ClassIndex, NONE, ObjectIndex};
@@ -114,6 +117,12 @@ impl Traces<'_> {
     /// serial.
     #[must_use]
     pub fn frames(&self, serial: u32) -> Vec<Frame> {
+        let frames = self.dumped_frames(serial).into_iter();
+        frames.flat_map(|frame| self.originals(frame)).collect()
+    }
+
+    /// The frames as the dump has them.
+    fn dumped_frames(&self, serial: u32) -> Vec<Frame> {
         let dump = &self.snapshot.dump;
         let id_size = dump.header.id_size;
         let Some(trace) = dump.outline.traces.get(&serial) else {
@@ -125,6 +134,46 @@ impl Traces<'_> {
             .map(|id| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
             .filter_map(|id| Some(self.frame(dump.outline.frames.get(&id)?)))
             .collect()
+    }
+
+    /// The frames that a frame stands for, where names were shortened and methods inlined.
+    fn originals(&self, frame: Frame) -> Vec<Frame> {
+        let mapping = self.snapshot.options.mapping.as_deref();
+        let line = match frame.line {
+            Line::Number(line) => Some(line as usize),
+            _ => None,
+        };
+        let dumped = mapping::Frame::new(&frame.class, &frame.method, frame.file.as_deref(), line);
+        let originals = mapping.and_then(|mapping| mapping.frames(&dumped));
+        let Some(originals) = originals else {
+            return vec![frame];
+        };
+        let originals = originals.into_iter().map(|original| Frame {
+            class: original.class.into_owned(),
+            method: original.method.into_owned(),
+            file: original.file.map(Cow::into_owned),
+            line: match original.line.map(u32::try_from) {
+                Some(Ok(line)) => Line::Number(line),
+                _ if line.is_some() => Line::Unknown,
+                _ => frame.line,
+            },
+        });
+        originals.collect()
+    }
+
+    /// The same with the local variables, which are the outermost method's.
+    fn with_locals(&self, frame: StackFrame) -> Vec<StackFrame> {
+        let originals = self.originals(frame.frame).into_iter();
+        let mut frames: Vec<StackFrame> = originals
+            .map(|frame| StackFrame {
+                frame,
+                locals: Vec::new(),
+            })
+            .collect();
+        if let Some(outermost) = frames.last_mut() {
+            outermost.locals = frame.locals;
+        }
+        frames
     }
 
     fn frame(&self, frame: &record::FrameRecord) -> Frame {
@@ -222,14 +271,23 @@ impl Snapshot {
         self.add_details(&mut threads);
         let stacks = self.stacks(&threads[..rooted], &by_serial);
         for (thread, trace) in threads.iter_mut().zip(stacks) {
-            let frames = trace.map(|trace| traces.frames(trace)).unwrap_or_default();
-            let frames = frames.into_iter().map(|frame| StackFrame {
-                frame,
-                locals: Vec::new(),
-            });
+            let frames = trace.map(|trace| traces.dumped_frames(trace));
+            let frames = frames
+                .unwrap_or_default()
+                .into_iter()
+                .map(|frame| StackFrame {
+                    frame,
+                    locals: Vec::new(),
+                });
             thread.frames = frames.collect();
         }
         self.add_locals(&mut threads, &by_serial);
+        if self.mapping().is_some() {
+            for thread in &mut threads {
+                let frames = std::mem::take(&mut thread.frames).into_iter();
+                thread.frames = frames.flat_map(|frame| traces.with_locals(frame)).collect();
+            }
+        }
         threads
     }
 

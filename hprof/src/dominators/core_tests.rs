@@ -70,9 +70,9 @@ fn joins_and_what_lies_above_them_are_the_core() {
     let members = [0, 1, 2, 3, 8, 9, 10, 11, 14, 15];
     assert_eq!(members_of(&core.members), stepped(&members));
     assert_eq!(members_of(&core.joins), stepped(&[0, 3, 9]));
-    assert_eq!(members_of(&core.witnesses), []);
+    assert_eq!(members_of(&core.witnesses), [0_u32; 0]);
     assert_eq!(core.count, members.len() as u32);
-    assert_eq!(core.long, []);
+    assert_eq!(core.long, [0_u32; 0]);
     for member in members {
         assert_eq!(graph.note(member * STEP), 0);
     }

@@ -34,7 +34,7 @@ pub(super) const ROOT_KINDS: [RootKind; 15] = [
 pub(super) fn class_hash(classes: &Classes) -> u64 {
     let each = classes
         .iter()
-        .map(|(_, c)| c.id.0 ^ hash(c.name.as_bytes()));
+        .map(|(i, c)| c.id.0 ^ hash(classes.dumped_name(i).as_bytes()));
     let mut words: Vec<u64> = each.collect();
     words.push(classes.dumped() as u64);
     words.push(classes.arrays().len() as u64);

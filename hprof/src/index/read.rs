@@ -182,7 +182,8 @@ impl OpenedIndex {
         let mut small = small.filter(|_| decoder.0.is_empty()).ok_or(MISFIT)?;
         let header = record::header(&source).map_err(unreadable)?;
         let outline = Outline::of(&source, &header);
-        let dump = small.dump(source, header, outline)?;
+        let mut dump = small.dump(source, header, outline)?;
+        dump.rename(options);
         Ok(Self {
             sections,
             small,

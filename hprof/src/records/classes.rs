@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use heapdiff_mapping::Mapping;
+
 use crate::ids::{ClassIndex, ObjectId};
 use crate::records::outline::Outline;
 use crate::records::record::{ClassDump, Kind};
@@ -105,6 +107,8 @@ pub struct Classes {
     by_id: IdTable,
     /// Classes of one name, one for each loader that defined it.
     by_name: HashMap<Arc<str>, Vec<ClassIndex>>,
+    /// The names that renamed classes have in the dump.
+    dumped_names: HashMap<ClassIndex, Arc<str>>,
     layouts: Vec<RecordLayout>,
     /// Offsets of reference fields in an instance's body, class after class.
     ref_offsets: Vec<u32>,
@@ -475,6 +479,43 @@ impl Classes {
         }
     }
 
+    /// Gives classes and fields the names that they had before they were shortened. By its name in the dump a class is
+    /// still found, unless another one was called so. What the table knows of the JVM's own classes stays.
+    pub(crate) fn rename(&mut self, mapping: &Mapping) {
+        for (i, class) in (0..).zip(&mut self.list) {
+            // Fields first: a mapping has them by the class's name in the dump.
+            let fields = class.fields.iter_mut().map(|f| (&mut f.name, f.kind));
+            let statics = class.statics.iter_mut().map(|f| (&mut f.name, f.kind));
+            for (field, kind) in fields.chain(statics) {
+                let kind = match kind {
+                    Kind::Object => "Object",
+                    kind => kind.java_name(),
+                };
+                if let Some(original) = mapping.field(&class.name, field, kind) {
+                    *field = original.into();
+                }
+            }
+            if let Some(original) = mapping.class(&class.name) {
+                let dumped = std::mem::replace(&mut class.name, original.into());
+                self.dumped_names.insert(ClassIndex(i), dumped);
+            }
+        }
+        let dumped = std::mem::take(&mut self.by_name);
+        for (i, class) in (0..).zip(&self.list) {
+            let same = self.by_name.entry(class.name.clone()).or_default();
+            same.push(ClassIndex(i));
+        }
+        for (name, classes) in dumped {
+            self.by_name.entry(name).or_insert(classes);
+        }
+    }
+
+    /// The class's name as the dump has it.
+    pub(crate) fn dumped_name(&self, class: ClassIndex) -> &str {
+        let name = self.dumped_names.get(&class);
+        name.unwrap_or(&self.list[class.index()].name)
+    }
+
     /// Whether `ancestor` is the class or one of its superclasses.
     #[must_use]
     pub fn is_subclass(&self, class: ClassIndex, ancestor: ClassIndex) -> bool {
@@ -555,7 +596,7 @@ impl IdTable {
     const EMPTY: u32 = u32::MAX;
     const PROBES: usize = 64;
 
-    fn new(ids: impl ExactSizeIterator<Item = u64>) -> Self {
+    pub(crate) fn new(ids: impl ExactSizeIterator<Item = u64>) -> Self {
         let size = (ids.len().max(8) * 4).next_power_of_two();
         let mut this = Self {
             slots: vec![(0, Self::EMPTY); size],

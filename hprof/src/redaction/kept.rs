@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use crate::answers::jvm::PROPERTIES;
 use crate::ids::ObjectId;
+use crate::records::classes::IdTable;
 use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor};
 use crate::redaction::rules::{KeptTables, Rules, is_text};
@@ -26,6 +27,8 @@ pub(super) struct Kept {
     pub(super) whole: HashSet<u64>,
     /// With other content.
     pub(super) anew: HashMap<u64, Vec<u8>>,
+    /// The ids of both: each array is looked up.
+    ids: IdTable,
 }
 
 /// An object's record.
@@ -49,7 +52,15 @@ impl Kept {
         for tables in &rules.tables {
             finder.tables(tables, overwrite, &mut kept);
         }
+        let ids: Vec<u64> = kept.whole.iter().chain(kept.anew.keys()).copied().collect();
+        kept.ids = IdTable::new(ids.into_iter());
         kept
+    }
+
+    /// Whether an array is kept, one way or the other.
+    #[inline]
+    pub(super) fn has(&self, id: u64) -> bool {
+        self.ids.get(id).is_some()
     }
 }
 

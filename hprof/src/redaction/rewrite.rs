@@ -335,7 +335,7 @@ impl Visitor for BlockVisitor<'_, '_> {
         let start = object.at + 1 + 2 * self.id_size + 8;
         let end = start + body.len();
         let rewriter = self.rewriter;
-        let Some(plan) = rewriter.survey.plans.get(&class) else {
+        let Some(plan) = rewriter.survey.plan_of(class) else {
             self.zero(start..end, |left| &mut left.unknown);
             return;
         };
@@ -375,11 +375,12 @@ impl Visitor for BlockVisitor<'_, '_> {
         if rewriter.counts {
             self.count_array(object.id, kind, elements, known);
         }
-        if known || rewriter.kept.whole.contains(&object.id) {
+        let kept = Some(rewriter.kept).filter(|kept| kept.has(object.id));
+        if known || kept.is_some_and(|kept| kept.whole.contains(&object.id)) {
             return;
         }
         self.out.copy_to(start);
-        match rewriter.kept.anew.get(&object.id) {
+        match kept.and_then(|kept| kept.anew.get(&object.id)) {
             Some(anew) if anew.len() == elements.len() => self.out.bytes_to(end, anew),
             _ if is_text && elements.len() <= LONGEST && !is_zero(elements) => {
                 rewriter.tokens.write(elements, wide, &mut self.out.buffer);

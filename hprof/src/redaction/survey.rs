@@ -1,10 +1,11 @@
 //! The first pass of a redaction: which names are needed, which bytes of instances are numbers made of content, and
 //! where records begin.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use rayon::prelude::*;
 
+use crate::ids::ObjectId;
 use crate::progress::Progress;
 use crate::records::classes::Classes;
 use crate::records::outline::{Next, Outline, TopLevel, TopRecord};
@@ -56,8 +57,8 @@ pub(super) struct Survey {
     /// Ids of the names of classes, fields, methods and files.
     pub(super) names: HashSet<u64>,
     pub(super) blocks: Vec<Block>,
-    /// By the class's id.
-    pub(super) plans: HashMap<u64, BodyPlan>,
+    /// By the class's number; those that cannot be planned for have none.
+    plans: Vec<Option<BodyPlan>>,
     /// Classes with more fields than can be planned for.
     pub(super) unplanned: u64,
 }
@@ -109,7 +110,7 @@ impl Survey {
             classes,
             names,
             blocks,
-            plans: HashMap::new(),
+            plans: Vec::new(),
             unplanned: 0,
         };
         this.plan(bytes.len(), rules);
@@ -119,13 +120,14 @@ impl Survey {
     fn plan(&mut self, bytes: usize, rules: &Rules<'_>) {
         let mut spare = SPARE_FIELDS + bytes as u64;
         let classes = &self.classes;
-        for (index, class) in classes.iter().take(classes.dumped()) {
+        for (index, _) in classes.iter().take(classes.dumped()) {
             let fields: u64 = classes
                 .chain(index)
                 .map(|c| classes[c].fields.len() as u64)
                 .sum();
             let Some(left) = spare.checked_sub(fields) else {
                 self.unplanned += 1;
+                self.plans.push(None);
                 continue;
             };
             spare = left;
@@ -147,8 +149,15 @@ impl Survey {
                     plan.len += field.kind.size(self.id_size);
                 }
             }
-            self.plans.insert(class.id.0, plan);
+            self.plans.push(Some(plan));
         }
+    }
+
+    /// How the instances of the class with this id are rewritten.
+    #[inline]
+    pub(super) fn plan_of(&self, class: u64) -> Option<&BodyPlan> {
+        let class = self.classes.by_id(ObjectId(class))?;
+        self.plans.get(class.index())?.as_ref()
     }
 }
 

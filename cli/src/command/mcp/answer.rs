@@ -1,6 +1,7 @@
 //! Answers: reports as JSON and as text, neither of them long.
 
-use heapdiff_report::{Format, Report, Style, bounded, printable, render, rows};
+use heapdiff_report::{Condition, Format, Report, Style, bounded, printable, render, rows};
+use heapdiff_units::counted;
 use hprof::bytes;
 use serde_json::Value;
 
@@ -16,6 +17,9 @@ const TEXT: usize = 5_000;
 
 /// The most columns that a text in a query's rows takes.
 const CELL: usize = 1_000;
+
+/// Warnings about a dump that the text has; JSON has more.
+const WARNINGS: usize = 3;
 
 /// What a tool answers.
 #[derive(Debug)]
@@ -41,7 +45,7 @@ pub(super) fn of(job: &Job) -> Result<Answer> {
         return Err(Failure::usage("there is no report"));
     };
     messages::conditions(shown, &job.setup)?;
-    let mut text = warnings(shown);
+    let mut text: String = shown.conditions().iter().map(warnings).collect();
     text += &String::from_utf8_lossy(&written(Format::Text, shown)?);
     let data = serde_json::from_slice(&written(Format::Json, kept)?);
     let data: Value = data.map_err(|e| Failure::usage(format!("the report is no JSON: {e}")))?;
@@ -68,13 +72,17 @@ pub(super) fn refusal(failure: &Failure) -> String {
     bounded::text(&text, TEXT).trim_end().to_owned()
 }
 
-/// What a command tells of its dumps on standard error.
-fn warnings(report: &Report) -> String {
-    let of_dump = report.conditions().into_iter().flat_map(|dump| {
-        let lines = dump.warnings.iter();
-        lines.map(move |warning| format!("warning: {}: {}\n", dump.path, printable(warning)))
-    });
-    of_dump.collect()
+/// What a command tells of a dump on standard error, the first few lines of it.
+fn warnings(dump: &Condition<'_>) -> String {
+    let mut lines = String::new();
+    for warning in dump.warnings.iter().take(WARNINGS) {
+        lines += &format!("warning: {}: {}\n", dump.path, printable(warning));
+    }
+    if let Some(more @ 1..) = dump.warnings.len().checked_sub(WARNINGS) {
+        let more = counted(more as u64, "more warning");
+        lines += &format!("warning: {}: and {more}\n", dump.path);
+    }
+    lines
 }
 
 fn written(format: Format, report: &Report) -> Result<Vec<u8>> {
@@ -86,4 +94,35 @@ fn written(format: Format, report: &Report) -> Result<Vec<u8>> {
             .map_err(|e| write::failed("the answer", &e))?,
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_few_and_the_rest_is_counted() {
+        let told = |count: usize| {
+            let all = vec!["cut\u{1b} off".to_owned(); count];
+            warnings(&Condition {
+                path: "a.hprof",
+                partial: true,
+                warnings: &all,
+            })
+        };
+        let line = "warning: a.hprof: cut\u{fffd} off\n";
+        assert_eq!(told(0), "");
+        assert_eq!(told(3), line.repeat(3));
+        assert_eq!(
+            told(5),
+            line.repeat(3) + "warning: a.hprof: and 2 more warnings\n"
+        );
+    }
+
+    #[test]
+    fn a_refusal_has_its_hint_below() {
+        let failure = Failure::usage("no").with_hint("one\n          two");
+        assert_eq!(refusal(&failure), "no\none\ntwo");
+        assert_eq!(refusal(&Failure::usage("no")), "no");
+    }
 }

@@ -8,6 +8,7 @@ mod server;
 mod tools;
 mod transport;
 
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use rmcp::service::ServerInitializeError;
@@ -19,6 +20,7 @@ use self::transport::{Pipes, until_closed};
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
 use crate::job::Setup;
+use crate::messages;
 
 /// How long what was asked last, and its index, may take when nobody can ask more.
 const GRACE: Duration = Duration::from_secs(2);
@@ -26,8 +28,11 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Answers until standard input or output is closed.
 pub(crate) fn run(setup: Setup) -> Result<Exit> {
     interrupt::handle();
+    if io::stdin().is_terminal() && !setup.progress.quiet {
+        messages::said("an assistant starts this command (docs/assistants.md); Ctrl-C ends it");
+    }
     let runtime = Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.map_err(|e| Failure::usage(format!("no thread: {}", plain(&e))))?;
+    let runtime = runtime.map_err(|e| Failure::usage(format!("cannot serve: {}", plain(&e))))?;
     let is_idle = runtime.block_on(serve(setup))?;
     // A thread may still wait for standard input.
     runtime.shutdown_background();

@@ -40,7 +40,10 @@ pub(crate) fn push(job: &Push) -> Result<Exit> {
         ..Patience::default()
     };
     let endpoint = Endpoint::new(&job.url, job.headers.clone(), patience);
-    let mut endpoint = endpoint.map_err(|e| Failure::usage(e.to_string()))?;
+    let mut endpoint = endpoint.map_err(|e| match e {
+        PushError::Address { .. } => Failure::usage(e.to_string()),
+        _ => refused(&e),
+    })?;
     if !endpoint.is_private() && job.headers.iter().any(|h| h.is_authorization()) {
         messages::warn("the credentials go unencrypted: the address begins with http:");
     }
@@ -219,11 +222,10 @@ impl Profile {
         let all = self.sum(|_| true);
         let stacks = self.stacks.len() - usize::from(self.merged > 0) + self.merged;
         let mut told = format!(
-            "{} alive in {} of {} at {} UTC, by {}, pushed to {to} as {service}",
+            "{} alive at {} UTC, {} by {}, pushed to {to} as {service}",
             Size(all.bytes),
-            counted(all.objects, "object"),
-            printable(&self.run.command),
             utc(self.time_ms),
+            counted(all.objects, "object"),
             counted(stacks as u64, "stack"),
         );
         if holders {
@@ -251,7 +253,9 @@ fn program(command: &str) -> String {
 /// A label's value as servers take it.
 fn cut(text: &str) -> String {
     let text = printable(text);
-    text[..text.floor_char_boundary(LABEL)].to_owned()
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    let end = ends.take_while(|&end| end <= LABEL).last().unwrap_or(0);
+    text[..end].to_owned()
 }
 
 /// Which field holds what a stack allocates, as a report says.

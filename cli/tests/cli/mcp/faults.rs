@@ -223,13 +223,11 @@ fn a_server_ends_with_its_standard_input() {
     assert!(end.status.success() && end.stderr.is_empty());
     // What was asked just before is answered still, if it takes no time.
     let mut client = Client::begin(folder.path(), &[]);
-    client.request(
-        "tools/call",
-        json!({ "name": "summary", "arguments": { "dump": AFTER } }),
-    );
+    let none = json!({ "name": "summary", "arguments": { "dump": "none.hprof" } });
+    client.request("tools/call", none);
     let end = client.close();
     assert!(end.status.success());
-    assert!(end.unread.len() == 1 && end.unread[0].contains("heapdiff.histo/1"));
+    assert!(end.unread.len() == 1 && end.unread[0].contains("No such file"));
     // In the middle of an analysis.
     let mut client = Client::begin(folder.path(), &[]);
     let query = json!({ "dumps": [AFTER], "sql": ENDLESS });
@@ -287,6 +285,35 @@ fn what_is_no_protocol_is_told() {
             .contains("does not begin as the Model Context Protocol does"),
         "{}",
         end.stderr
+    );
+}
+
+/// Who types the command is told that it waits.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_is_told_what_the_command_is_for() {
+    use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+    use std::io::{BufRead, BufReader};
+    let other_end = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    unlockpt(&other_end).expect("a terminal");
+    let name = ptsname(&other_end, Vec::new()).expect("a name");
+    let name = name.to_str().expect("a path");
+    let terminal = std::fs::File::open(name).expect("a terminal");
+    let folder = folder();
+    let mut server = crate::support::heapdiff(folder.path(), &["mcp"])
+        .stdin(terminal)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a server");
+    let mut said = String::new();
+    let stderr = server.stderr.take().expect("its errors");
+    BufReader::new(stderr).read_line(&mut said).expect("a line");
+    server.kill().expect("an end");
+    server.wait().expect("an end");
+    assert_eq!(
+        said,
+        "heapdiff: an assistant starts this command (docs/assistants.md); Ctrl-C ends it\n"
     );
 }
 

@@ -225,13 +225,9 @@ mod tests {
 
     fn page(more_suspects: bool, more_classes: usize) -> String {
         let report = HeapReport {
-            heap: synthetic::heap(2),
             more_suspects,
             more_classes,
-            verbose: false,
-            allocated: None,
-            focus: None,
-            labels: Vec::new(),
+            ..crate::tests::heap_report(synthetic::heap(2))
         };
         let mut out = Vec::new();
         render(&report, &mut out).unwrap();

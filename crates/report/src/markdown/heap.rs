@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heapdiff_diff::{HeapReport, HeapSuspect};
+use heapdiff_diff::{HeapClass, HeapReport, HeapSuspect};
 use heapdiff_units::{Size, counted, grouped};
 
-use super::{ENOUGH, STACKS, allocated_at, block, cell, code, frames, html, named, prose};
+use super::{
+    Comment, STACKS, all_details, allocated_at, cell, code, cut, frames, html, prose,
+    rows_of_classes, rows_of_suspects, steps, warnings,
+};
 use crate::kept;
 use crate::text::is_noted;
 
@@ -22,7 +25,7 @@ pub(crate) fn render(
     more: (bool, usize),
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut text = String::from("## What holds most of the heap\n\n");
+    let mut text = Comment("## What holds most of the heap\n\n".to_owned());
     let info = &report.snapshot;
     let _ = writeln!(
         text,
@@ -31,60 +34,42 @@ pub(crate) fn render(
         Size(info.reachable_bytes),
         grouped(info.reachable_objects)
     );
-    for warning in report.warnings.iter().chain(&info.warnings) {
-        let _ = writeln!(text, "> **Warning:** {}\n", prose(warning));
-    }
+    warnings(report.warnings.iter().chain(&info.warnings), &mut text);
     if let Some(died) = &report.died {
-        let _ = writeln!(text, "> {}\n", prose(&kept::died(died)));
-        frames(&died.frames, &mut text);
+        let _ = writeln!(text, "> {}\n", prose(&cut(&kept::died(died))));
+        frames(&died.frames, &mut text.0);
     }
     let _ = writeln!(text, "{}.\n", prose(&kept::sentence(report)));
     suspects(report, more.0, &mut text);
     rest(report, more.1, &mut text);
-    while text.ends_with("\n\n") {
-        text.pop();
-    }
-    out.write_all(text.as_bytes())
+    text.write(out)
 }
 
-fn suspects(report: &HeapReport, more: bool, text: &mut String) {
+fn suspects(report: &HeapReport, more: bool, text: &mut Comment) {
     if report.suspects.is_empty() {
         return;
     }
     let _ = writeln!(text, "{}.\n", prose(kept::NO_LEAK));
-    *text += "| # | retained | of the heap | holder | content |\n|--:|--:|--:|---|---|\n";
-    for suspect in &report.suspects {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} |",
+    text.0 += "| # | retained | of the heap | holder | content |\n|--:|--:|--:|---|---|\n";
+    let row = |suspect: &HeapSuspect| {
+        format!(
+            "| {} | {} | {} | {} | {} |\n",
             suspect.rank,
             Size(suspect.retained_bytes),
             kept::part(suspect.retained_bytes, report),
             cell(&suspect.holder),
             cell(&suspect.class),
-        );
-    }
-    text.push('\n');
+        )
+    };
+    rows_of_suspects(report.suspects.iter(), row, text);
     if more {
-        *text += "More hold less (`--top N` shows more).\n\n";
+        text.0 += "More hold less (`--top N` shows more).\n\n";
     }
-    let mut left_out = 0;
-    for suspect in &report.suspects {
-        match text.len() < ENOUGH {
-            true => details(suspect, text),
-            false => left_out += 1,
-        }
-    }
-    if left_out > 0 {
-        let _ = writeln!(
-            text,
-            "Details of {} are in other formats.\n",
-            counted(left_out, "suspect")
-        );
-    }
+    all_details(report.suspects.iter(), details, text);
 }
 
-fn details(suspect: &HeapSuspect, text: &mut String) {
+fn details(suspect: &HeapSuspect) -> String {
+    let text = &mut String::new();
     let (rank, holder) = (suspect.rank, html(&suspect.holder));
     let bytes = Size(suspect.retained_bytes);
     let _ = writeln!(
@@ -92,11 +77,11 @@ fn details(suspect: &HeapSuspect, text: &mut String) {
         "<details><summary>{rank}. <code>{holder}</code> {bytes}</summary>\n"
     );
     for reason in &suspect.reasons {
-        let _ = writeln!(text, "- {}", prose(reason));
+        let _ = writeln!(text, "- {}", prose(&cut(reason)));
     }
     let _ = writeln!(text, "- {}", counted(suspect.objects, "object"));
     let _ = writeln!(text, "- kept alive by {}\n", code(&suspect.root));
-    block(suspect.path.iter().map(|step| named(step)).collect(), text);
+    steps(&suspect.path, text);
     allocated_at(suspect.allocated_through.as_ref(), &suspect.stacks, text);
     let silent = suspect.coverage.unsampled_bytes;
     if !suspect.stacks.is_empty() && is_noted(silent, suspect.retained_bytes) {
@@ -107,12 +92,13 @@ fn details(suspect: &HeapSuspect, text: &mut String) {
         let _ = writeln!(text, "{} in other formats.\n", counted(more, "more stack"));
     }
     text.push_str("</details>\n\n");
+    std::mem::take(text)
 }
 
 /// Threads, waste and classes.
-fn rest(report: &HeapReport, more_classes: usize, text: &mut String) {
+fn rest(report: &HeapReport, more_classes: usize, text: &mut Comment) {
     if !report.threads.is_empty() {
-        *text += "| retained | thread | of it |\n|--:|---|---|\n";
+        text.0 += "| retained | thread | of it |\n|--:|---|---|\n";
         for thread in report.threads.iter().take(ROWS) {
             let _ = writeln!(
                 text,
@@ -122,10 +108,10 @@ fn rest(report: &HeapReport, more_classes: usize, text: &mut String) {
                 cell(&kept::local(thread)),
             );
         }
-        text.push('\n');
+        text.0.push('\n');
     }
     if !report.waste.is_empty() {
-        *text += "| to win | objects | kind | most of it in |\n|--:|--:|---|---|\n";
+        text.0 += "| to win | objects | kind | most of it in |\n|--:|--:|---|---|\n";
         for row in report.waste.iter().take(ROWS) {
             let _ = writeln!(
                 text,
@@ -136,35 +122,19 @@ fn rest(report: &HeapReport, more_classes: usize, text: &mut String) {
                 cell(row.holder.as_deref().unwrap_or("")),
             );
         }
-        text.push('\n');
+        text.0.push('\n');
     }
-    if report.classes.is_empty() {
-        return;
-    }
-    let title = "Classes, by their own size";
-    let _ = writeln!(
-        text,
-        "<details><summary>{title}</summary>\n\n| objects | shallow | retained | class |\n|--:|--:|--:|---|"
-    );
-    for class in &report.classes {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} |",
+    let row = |class: &HeapClass| {
+        format!(
+            "| {} | {} | {} | {} |\n",
             grouped(class.objects),
             Size(class.shallow_bytes),
             Size(class.retained_bytes),
             cell(&class.class),
-        );
-    }
-    if more_classes > 0 {
-        let word = if more_classes == 1 {
-            "class"
-        } else {
-            "classes"
-        };
-        let _ = write!(text, "\nand {} more {word}\n", grouped(more_classes as u64));
-    }
-    text.push_str("\n</details>\n");
+        )
+    };
+    let title = "Classes, by their own size";
+    rows_of_classes((title, ""), (&report.classes, more_classes), row, text);
 }
 
 #[cfg(test)]
@@ -215,5 +185,16 @@ mod tests {
             text.len()
         );
         assert!(!told(&synthetic::heap(1), (false, 0)).contains("suspects are in other formats."));
+        let mut report = synthetic::heap(1000);
+        let huge = "é`|@<".repeat(400);
+        report.warnings = vec![huge.clone(); 9];
+        report.threads[0].name = Some(huge.clone());
+        report.classes = vec![report.classes[0].clone(); 9000];
+        for suspect in &mut report.suspects {
+            suspect.holder.clone_from(&huge);
+            suspect.path = vec![huge.clone(); 60];
+        }
+        let text = told(&report, (false, 0));
+        assert!(text.len() < 65_536, "{}", text.len());
     }
 }

@@ -27,4 +27,7 @@ pub struct HeapReport {
     /// Labels of each metric.
     #[serde(skip)]
     pub labels: Vec<(String, String)>,
+    /// The folder of the repository with the sources.
+    #[serde(skip)]
+    pub source_root: Option<String>,
 }

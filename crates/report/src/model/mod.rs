@@ -142,6 +142,9 @@ pub struct DiffReport {
     /// Labels of each metric.
     #[serde(skip)]
     pub labels: Vec<(String, String)>,
+    /// The folder of the repository with the sources.
+    #[serde(skip)]
+    pub source_root: Option<String>,
 }
 
 impl DiffReport {

@@ -519,20 +519,12 @@ mod tests {
             diff.delta.objects = delta;
             diff.delta.shallow_bytes = 0;
             let report = DiffReport {
-                diff,
                 more_suspects: (0..more).map(|_| one()).collect(),
                 more_classes: classes,
-                verbose: false,
                 known: (0..known)
                     .map(|_| (one(), "holder a.B.c".to_owned()))
                     .collect(),
-                allocated: None,
-                focus: None,
-                columns: crate::collapsed::Columns::Growth,
-                gates: heapdiff_diff::Gates::default(),
-                outcomes: Vec::new(),
-                allow_partial: false,
-                labels: Vec::new(),
+                ..crate::tests::diff_report(diff)
             };
             let mut out = Vec::new();
             render(&report, Style::plain(), &mut out).unwrap();

@@ -197,15 +197,7 @@ mod tests {
     use crate::synthetic;
 
     fn report(suspects: u32) -> HeapReport {
-        HeapReport {
-            heap: synthetic::heap(suspects),
-            more_suspects: false,
-            more_classes: 0,
-            verbose: false,
-            allocated: None,
-            focus: None,
-            labels: Vec::new(),
-        }
+        crate::tests::heap_report(synthetic::heap(suspects))
     }
 
     fn told(report: &HeapReport) -> String {

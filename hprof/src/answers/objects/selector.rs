@@ -311,7 +311,14 @@ impl Snapshot {
         }
         match name.rsplit_once('.') {
             Some((class, field)) if !classes.by_name(class).is_empty() => {
-                self.static_object(class, field).map(Selected::Object)
+                let mut found = self.static_object(class, field);
+                // A field by its name in the dump.
+                if let (Err(SelectError::NoField { .. }), Some(mapping)) = (&found, self.mapping())
+                    && let Some(original) = mapping.field(class, field, "Object")
+                {
+                    found = self.static_object(class, original);
+                }
+                found.map(Selected::Object)
             }
             _ => Err(self.no_class(name)),
         }

@@ -1,0 +1,51 @@
+//! The mappings of `--mapping`: read once, and told of when they fit nothing.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use heapdiff_mapping::Mapping;
+
+use crate::failure::{Exit, Failure, Result, plain};
+
+/// The most bytes of a mapping.
+const MOST: u64 = 2 << 30;
+
+/// Reads the mappings of a program's parts; `None` where there are none.
+pub(crate) fn read(files: &[PathBuf]) -> Result<Option<Arc<Mapping>>> {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let texts: Vec<Vec<u8>> = files.iter().map(|f| text(f)).collect::<Result<_>>()?;
+    let mapping = Mapping::new(texts).map_err(|(at, error)| {
+        let file = files.get(at).map_or(Path::new(""), |file| file);
+        input(file, &format!("not a mapping: {error}"))
+            .with_hint("ProGuard writes one with -printmapping, R8 with --pg-map-output")
+    })?;
+    Ok(Some(Arc::new(mapping)))
+}
+
+fn text(file: &Path) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let read = File::open(file).and_then(|f| f.take(MOST + 1).read_to_end(&mut text));
+    read.map_err(|e| input(file, &plain(&e)))?;
+    match text.len() as u64 > MOST {
+        true => Err(input(file, "larger than 2 GiB, which no mapping is")),
+        false => Ok(text),
+    }
+}
+
+fn input(file: &Path, why: &str) -> Failure {
+    Failure {
+        exit: Exit::Input,
+        message: format!("{}: {why}", file.display()),
+        hint: None,
+    }
+}
+
+/// Why a recording is not read with a mapping.
+pub(crate) fn not_of_recordings() -> Failure {
+    Failure::usage("--mapping is for dumps and traces")
+        .with_hint("`heapdiff trace import` makes a trace of a recording")
+}

@@ -1,0 +1,187 @@
+//! The members of one class: which field a field was, which methods a method was.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use proguard::{ProguardMapping, ProguardRecord};
+
+/// The most names of methods that a frame shows of which it may be any.
+const ALTERNATIVES: usize = 3;
+/// The most frames that one frame stands for.
+const INLINED: usize = 256;
+
+/// The members of a class by their names in the dump.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    fields: HashMap<Box<str>, Vec<Field>>,
+    methods: HashMap<Box<str>, Vec<Method>>,
+}
+
+#[derive(Debug)]
+struct Field {
+    /// A primitive type, or `Object`.
+    kind: Box<str>,
+    original: Box<str>,
+}
+
+/// A line of a mapping about a method: a range of its lines, or all of them.
+#[derive(Debug)]
+struct Method {
+    /// Lines in the dump's frames; none where the mapping gives none.
+    lines: Option<(usize, usize)>,
+    /// The same in the source.
+    original_lines: Option<(usize, Option<usize>)>,
+    /// The class that it was in, if that is another one.
+    class: Option<Box<str>>,
+    original: Box<str>,
+}
+
+/// A method and a line in the source.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Place<'a> {
+    /// The class, where it is not the frame's.
+    pub(crate) class: Option<&'a str>,
+    pub(crate) method: Cow<'a, str>,
+    pub(crate) line: Option<usize>,
+}
+
+const PRIMITIVES: [&str; 8] = [
+    "boolean", "byte", "char", "short", "int", "long", "float", "double",
+];
+
+impl Members {
+    /// Reads the lines of a class.
+    pub(crate) fn of(lines: &[u8]) -> Self {
+        let mut this = Self::default();
+        for record in ProguardMapping::new(lines).iter().filter_map(Result::ok) {
+            match record {
+                ProguardRecord::Field {
+                    ty,
+                    original,
+                    obfuscated,
+                } => {
+                    let kind = PRIMITIVES.iter().find(|&&p| p == ty).unwrap_or(&"Object");
+                    let fields = this.fields.entry(obfuscated.into()).or_default();
+                    fields.push(Field {
+                        kind: (*kind).into(),
+                        // A field that was moved here has its class before its name.
+                        original: original.rsplit('.').next().unwrap_or(original).into(),
+                    });
+                }
+                ProguardRecord::Method {
+                    original,
+                    obfuscated,
+                    original_class,
+                    line_mapping,
+                    ..
+                } => {
+                    let methods = this.methods.entry(obfuscated.into()).or_default();
+                    let lines = line_mapping.and_then(|l| Some((l.startline?, l.endline?)));
+                    let original_lines = line_mapping
+                        .and_then(|l| Some((l.original_startline?, l.original_endline)))
+                        .filter(|&(start, _)| start > 0);
+                    methods.push(Method {
+                        lines: lines
+                            .map(|(a, b)| (a.min(b), a.max(b)))
+                            .filter(|&(_, end)| end > 0),
+                        original_lines,
+                        class: original_class.map(Into::into),
+                        original: original.into(),
+                    });
+                }
+                _ => {}
+            }
+        }
+        this
+    }
+
+    pub(crate) fn field(&self, field: &str, kind: &str) -> Option<&str> {
+        let fields = self.fields.get(field)?;
+        let same = fields.iter().find(|f| *f.kind == *kind);
+        Some(&same.or(fields.first())?.original)
+    }
+
+    /// What a frame in this method stands for, the innermost first; nothing where the mapping does not have the method.
+    pub(crate) fn frames(&self, method: &str, line: Option<usize>) -> Vec<Place<'_>> {
+        let Some(all) = self.methods.get(method) else {
+            return Vec::new();
+        };
+        if let Some(line) = line {
+            let here = all.iter().filter(|m| m.has(line)).take(INLINED);
+            let found: Vec<_> = here.map(|m| m.place(Some(m.original_line(line)))).collect();
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        let bare: Vec<&Method> = all.iter().filter(|m| m.lines.is_none()).collect();
+        // Of methods that were inlined into each other, the last is the one that has the name.
+        let outermost = || {
+            let next = all.iter().skip(1).map(Some).chain([None]);
+            let pairs = all.iter().zip(next);
+            let ends = pairs.filter(|(m, next)| next.is_none_or(|next| next.lines != m.lines));
+            ends.map(|(m, _)| m).collect()
+        };
+        let may_be = match bare.is_empty() {
+            true => outermost(),
+            false => bare,
+        };
+        let mut names: Vec<(Option<&str>, &str)> = Vec::new();
+        for name in may_be.iter().map(|m| (m.class.as_deref(), &*m.original)) {
+            if !names.contains(&name) {
+                names.push(name);
+                if names.len() > ALTERNATIVES {
+                    break;
+                }
+            }
+        }
+        let [(class, one)] = names[..] else {
+            let mut method: Vec<&str> = names.iter().map(|n| n.1).collect();
+            method.dedup();
+            if method.len() > ALTERNATIVES {
+                method[ALTERNATIVES] = "…";
+            }
+            let method = Cow::Owned(method.join("|"));
+            return vec![Place {
+                class: None,
+                method,
+                line: None,
+            }];
+        };
+        let line = match may_be[..] {
+            // The lines of such a method were left as they are, or it has one only.
+            [one] if one.lines.is_none() => one.original_lines.map(|l| l.0).or(line),
+            _ => None,
+        };
+        vec![Place {
+            class,
+            method: Cow::Borrowed(one),
+            line,
+        }]
+    }
+}
+
+impl Method {
+    fn has(&self, line: usize) -> bool {
+        self.lines
+            .is_some_and(|(start, end)| (start..=end).contains(&line))
+    }
+
+    /// The line in the source for one of the dump's.
+    fn original_line(&self, line: usize) -> usize {
+        match (self.lines, self.original_lines) {
+            (Some((start, _)), Some((from, Some(to)))) if to > from => {
+                from.saturating_add(line.saturating_sub(start)).min(to)
+            }
+            (_, Some((from, _))) => from,
+            (_, None) => line,
+        }
+    }
+
+    fn place(&self, line: Option<usize>) -> Place<'_> {
+        Place {
+            class: self.class.as_deref(),
+            method: Cow::Borrowed(&self.original),
+            line,
+        }
+    }
+}

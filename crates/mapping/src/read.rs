@@ -1,0 +1,181 @@
+//! Reading mappings: each line is checked, and only classes are kept.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::OnceLock;
+
+use proguard::ProguardRecord;
+use twox_hash::XxHash3_64;
+
+use crate::{Class, Mapping};
+
+/// Line numbers in mappings are at most so large: a class file has 16 bits for them, and tools add to these.
+const LAST_LINE: usize = 1 << 30;
+/// The mark that some editors put before a text.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+/// The most characters of a bad line that an error shows.
+const SHOWN: usize = 80;
+
+/// Why a file is no mapping.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MappingError {
+    /// A line is neither a class nor a member nor a comment.
+    #[error("line {number}: neither a class nor a member nor a comment: {line}")]
+    Line {
+        /// The line's number, from 1.
+        number: usize,
+        /// The line, its beginning if it is long.
+        line: String,
+    },
+    /// A member comes before any class.
+    #[error("line {number}: a member before any class: {line}")]
+    NoClass {
+        /// The line's number, from 1.
+        number: usize,
+        /// The line.
+        line: String,
+    },
+    /// A line number is too large.
+    #[error("line {number}: no source file has so many lines: {line}")]
+    TooManyLines {
+        /// The line's number, from 1.
+        number: usize,
+        /// The line.
+        line: String,
+    },
+    /// No line names a class.
+    #[error("it names no class: a mapping has lines like `com.acme.Foo -> a.b:`")]
+    Empty,
+}
+
+impl Mapping {
+    /// Reads the mappings of a program: one, or one for each of its parts. Where two of them know a class, the first
+    /// counts.
+    ///
+    /// Memory: the texts, and some 100 bytes for each class; members of classes that are asked for besides.
+    ///
+    /// # Errors
+    /// With the position in `texts`, where one is no mapping.
+    pub fn new(texts: impl IntoIterator<Item = Vec<u8>>) -> Result<Self, (usize, MappingError)> {
+        let mut this = Self::default();
+        let mut hashes: Vec<u8> = Vec::new();
+        for (number, text) in texts.into_iter().enumerate() {
+            hashes.extend(XxHash3_64::oneshot(&text).to_le_bytes());
+            this.add(text).map_err(|error| (number, error))?;
+        }
+        this.hash = XxHash3_64::oneshot(&hashes);
+        Ok(this)
+    }
+
+    fn add(&mut self, text: Vec<u8>) -> Result<(), MappingError> {
+        let base = self.text.len();
+        let mut open: Option<(Box<str>, Class)> = None;
+        let mut at = match text.starts_with(MARK) {
+            true => MARK.len(),
+            false => 0,
+        };
+        let mut any = false;
+        // Whether a comment here is of the class, and not of one of its members.
+        let mut of_class = false;
+        for (number, whole) in (1..).zip(text[at..].split_inclusive(|&b| b == b'\n')) {
+            let start = base + at;
+            at += whole.len();
+            let line = whole.trim_ascii_end();
+            let shown = || shown(line);
+            if line.is_empty() {
+                continue;
+            }
+            if line.trim_ascii_start().starts_with(b"#") {
+                if let Some((_, class)) = open.as_mut().filter(|_| of_class)
+                    && let Some(file) = source_file(line)
+                {
+                    let class = class.original.clone();
+                    self.files.entry(class).or_insert_with(|| file.into());
+                }
+                continue;
+            }
+            let record = ProguardRecord::try_parse(line).map_err(|_| MappingError::Line {
+                number,
+                line: shown(),
+            })?;
+            match record {
+                ProguardRecord::Class {
+                    original,
+                    obfuscated,
+                } => {
+                    close(&mut self.classes, open.take(), start);
+                    let class = Class {
+                        original: original.into(),
+                        lines: base + at..base + at,
+                        members: OnceLock::new(),
+                    };
+                    open = Some((obfuscated.into(), class));
+                    (any, of_class) = (true, true);
+                }
+                _ if open.is_none() => {
+                    let line = shown();
+                    return Err(MappingError::NoClass { number, line });
+                }
+                ProguardRecord::Method { line_mapping, .. } => {
+                    of_class = false;
+                    let all = line_mapping.map_or([None; 4], |l| {
+                        [
+                            l.startline,
+                            l.endline,
+                            l.original_startline,
+                            l.original_endline,
+                        ]
+                    });
+                    if all.iter().flatten().any(|&n| n > LAST_LINE) {
+                        let line = shown();
+                        return Err(MappingError::TooManyLines { number, line });
+                    }
+                }
+                _ => of_class = false,
+            }
+        }
+        close(&mut self.classes, open, base + at);
+        match self.text.is_empty() {
+            true => self.text = text,
+            false => self.text.extend_from_slice(&text),
+        }
+        match any {
+            true => Ok(()),
+            false => Err(MappingError::Empty),
+        }
+    }
+}
+
+/// Ends a class's lines where the next one begins.
+fn close(classes: &mut HashMap<Box<str>, Class>, open: Option<(Box<str>, Class)>, end: usize) {
+    if let Some((name, mut class)) = open {
+        class.lines.end = end;
+        if let Entry::Vacant(place) = classes.entry(name) {
+            place.insert(class);
+        }
+    }
+}
+
+/// The file in a comment such as `# {"id":"sourceFile","fileName":"Foo.kt"}`.
+fn source_file(comment: &[u8]) -> Option<&str> {
+    let json = str::from_utf8(comment).ok()?;
+    json.contains("\"sourceFile\"").then_some(())?;
+    let (_, value) = json.split_once("\"fileName\"")?;
+    let value = value.trim_start().strip_prefix(':')?.trim_start();
+    let (file, _) = value.strip_prefix('"')?.split_once('"')?;
+    // What R8 says of classes that it made itself is no file.
+    (!file.is_empty() && !file.contains(['\\', '$'])).then_some(file)
+}
+
+fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let mut shown: String = text
+        .chars()
+        .take(SHOWN)
+        .flat_map(char::escape_debug)
+        .collect();
+    if text.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}

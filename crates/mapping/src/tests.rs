@@ -1,0 +1,291 @@
+use super::*;
+use proguard::{ProguardMapper, StackFrame};
+use proptest::prelude::*;
+
+/// As ProGuard writes them: overloads with lines of their own, a method inlined from another class.
+const PROGUARD: &str = "\
+# compiler: ProGuard
+com.acme.shop.Server -> com.acme.shop.Server:
+    1:20:void main(java.lang.String[]):30:49 -> main
+com.acme.shop.Sessions -> a.b:
+    java.util.Map open -> a
+    int opened -> a
+    long last -> b
+    12:14:void <init>():12:14 -> <init>
+    20:24:void open(java.lang.String) -> a
+    30:31:void open(java.lang.String,int):30:31 -> a
+    40:40:void close() -> a
+    1016:1017:void com.acme.shop.Log.note(java.lang.String):7:8 -> b
+    1016:1017:void touch():50 -> b
+    51:52:void touch():51:52 -> b
+    void flush() -> c
+    void sweep() -> d
+    void rest() -> d
+com.acme.shop.Sessions$Entry -> a.b$a:
+";
+
+/// As R8 writes them: source files, lines counted anew, a class that it made itself.
+const R8: &str = "\
+# compiler: R8
+# compiler_version: 8.2.42
+# {\"id\":\"com.android.tools.r8.mapping\",\"version\":\"2.2\"}
+com.acme.Cart -> a.a:
+# {\"id\":\"sourceFile\",\"fileName\":\"Basket.kt\"}
+    java.util.List lines -> a
+    int com.acme.Merged.count -> b
+    1:4:void <init>():10:13 -> <init>
+    1:1:int com.acme.Sums.square(int):5:5 -> a
+    1:1:int com.acme.Sums.twice(int):9 -> a
+    1:1:void add(com.acme.Line):22 -> a
+      # {\"id\":\"com.android.tools.r8.residualsignature\",\"signature\":\"(La/b;)V\"}
+    2:2:void add(com.acme.Line):23:23 -> a
+com.acme.Sums -> com.acme.Sums:
+# {\"id\":\"sourceFile\",\"fileName\":\"Sums.kt\"}
+com.acme.Cart$$ExternalSyntheticLambda0 -> a.c:
+# {\"id\":\"sourceFile\",\"fileName\":\"R8$$SyntheticClass\"}
+# {\"id\":\"com.android.tools.r8.synthesized\"}
+    1:1:void run():0:0 -> run
+";
+
+fn mapping(text: &str) -> Mapping {
+    Mapping::new([text.as_bytes().to_vec()]).unwrap()
+}
+
+fn texts(mapping: &Mapping, class: &str, method: &str, line: Option<usize>) -> Vec<String> {
+    let file = line.map(|_| "SourceFile");
+    let frames = mapping
+        .frames(&Frame::new(class, method, file, line))
+        .unwrap();
+    let text = |f: &Frame<'_>| {
+        let line = f.line.map_or(String::new(), |l| format!(":{l}"));
+        let file = f.file.as_deref().unwrap_or("?");
+        format!("{}.{}({file}{line})", f.class, f.method)
+    };
+    frames.iter().map(text).collect()
+}
+
+#[test]
+fn classes_with_arrays_inner_classes_and_what_is_spun_from_them() {
+    let mapping = mapping(PROGUARD);
+    assert!(!mapping.fits());
+    for (name, original) in [
+        ("a.b", "com.acme.shop.Sessions"),
+        ("a.b[][]", "com.acme.shop.Sessions[][]"),
+        ("a.b$a", "com.acme.shop.Sessions$Entry"),
+        ("a.b$$Lambda/0x1", "com.acme.shop.Sessions$$Lambda/0x1"),
+        (
+            "a.b$$Lambda$14/0x1[]",
+            "com.acme.shop.Sessions$$Lambda$14/0x1[]",
+        ),
+        ("com.acme.shop.Server", "com.acme.shop.Server"),
+    ] {
+        assert_eq!(mapping.class(name).as_deref(), Some(original), "{name}");
+    }
+    assert!(mapping.fits());
+    for unknown in ["a.c", "a", "", "[]", "java.lang.String", "a.b$b", "$$", "/"] {
+        assert_eq!(mapping.class(unknown), None, "{unknown}");
+    }
+}
+
+#[test]
+fn fields_by_name_and_type() {
+    let pro = mapping(PROGUARD);
+    assert_eq!(pro.field("a.b", "a", "Object"), Some("open"));
+    assert_eq!(pro.field("a.b", "a", "int"), Some("opened"));
+    assert_eq!(pro.field("a.b", "b", "long"), Some("last"));
+    assert_eq!(pro.field("a.b", "c", "long"), None);
+    assert_eq!(pro.field("a.b$a", "a", "int"), None);
+    assert_eq!(mapping(R8).field("a.a", "b", "int"), Some("count"));
+}
+
+#[test]
+fn frames_of_proguard() {
+    let mapping = mapping(PROGUARD);
+    let at = |method, line| texts(&mapping, "a.b", method, Some(line));
+    assert_eq!(
+        at("a", 22),
+        ["com.acme.shop.Sessions.open(Sessions.java:22)"]
+    );
+    assert_eq!(
+        at("a", 40),
+        ["com.acme.shop.Sessions.close(Sessions.java:40)"]
+    );
+    assert_eq!(
+        at("b", 1017),
+        [
+            "com.acme.shop.Log.note(Log.java:8)",
+            "com.acme.shop.Sessions.touch(Sessions.java:50)"
+        ]
+    );
+    assert_eq!(
+        at("b", 52),
+        ["com.acme.shop.Sessions.touch(Sessions.java:52)"]
+    );
+    assert_eq!(
+        at("c", 99),
+        ["com.acme.shop.Sessions.flush(Sessions.java:99)"]
+    );
+    // A line that the mapping does not have: the method where its name is enough, else all that it may be.
+    assert_eq!(at("b", 7), ["com.acme.shop.Sessions.touch(Sessions.java)"]);
+    assert_eq!(
+        at("a", 7),
+        ["com.acme.shop.Sessions.open|close(Sessions.java)"]
+    );
+    assert_eq!(at("z", 7), ["com.acme.shop.Sessions.z(Sessions.java:7)"]);
+    let bare = |method| texts(&mapping, "a.b", method, None);
+    assert_eq!(bare("a"), ["com.acme.shop.Sessions.open|close(?)"]);
+    assert_eq!(bare("c"), ["com.acme.shop.Sessions.flush(?)"]);
+    assert_eq!(bare("d"), ["com.acme.shop.Sessions.sweep|rest(?)"]);
+    assert_eq!(mapping.frames(&Frame::new("b.b", "a", None, None)), None);
+}
+
+#[test]
+fn frames_of_r8() {
+    let mapping = mapping(R8);
+    assert_eq!(
+        texts(&mapping, "a.a", "a", Some(1)),
+        [
+            "com.acme.Sums.square(Sums.kt:5)",
+            "com.acme.Sums.twice(Sums.kt:9)",
+            "com.acme.Cart.add(Basket.kt:22)",
+        ]
+    );
+    let one = |class, method, line| texts(&mapping, class, method, line);
+    assert_eq!(
+        one("a.a", "a", Some(2)),
+        ["com.acme.Cart.add(Basket.kt:23)"]
+    );
+    assert_eq!(
+        one("a.a", "<init>", Some(3)),
+        ["com.acme.Cart.<init>(Basket.kt:12)"]
+    );
+    assert_eq!(one("a.a", "a", None), ["com.acme.Cart.add(Basket.kt)"]);
+    let made = one("a.c", "run", Some(1));
+    assert_eq!(
+        made,
+        ["com.acme.Cart$$ExternalSyntheticLambda0.run(Cart.java:1)"]
+    );
+}
+
+#[test]
+fn a_source_file_that_was_kept_stays() {
+    let text = "com.acme.Tools -> a:\n    1:1:void com.acme.Other.go():3:3 -> b\n    1:1:void run():9 -> b\n";
+    let frame = Frame::new("a", "b", Some("Kit.kt"), Some(1));
+    let frames = mapping(text).frames(&frame).unwrap();
+    let files: Vec<_> = frames.iter().map(|f| f.file.as_deref()).collect();
+    assert_eq!(files, [Some("Other.kt"), Some("Kit.kt")]);
+}
+
+#[test]
+fn several_mappings_are_one_and_the_first_counts() {
+    let texts =
+        || ["x.A -> a:\n    int n -> a", "x.B -> b:\ny.A -> a:\n"].map(|t| t.as_bytes().to_vec());
+    let both = Mapping::new(texts()).unwrap();
+    assert_eq!(both.class("a").as_deref(), Some("x.A"));
+    assert_eq!(both.class("b").as_deref(), Some("x.B"));
+    assert_eq!(both.field("a", "a", "int"), Some("n"));
+    assert_eq!(both.hash(), Mapping::new(texts()).unwrap().hash());
+    assert_ne!(both.hash(), mapping(PROGUARD).hash());
+}
+
+#[test]
+fn what_is_no_mapping_is_refused_with_its_line() {
+    for (text, message) in [
+        (
+            "",
+            "it names no class: a mapping has lines like `com.acme.Foo -> a.b:`",
+        ),
+        (
+            "# only a comment\n\n",
+            "it names no class: a mapping has lines like `com.acme.Foo -> a.b:`",
+        ),
+        (
+            "x.A -> a:\nhello\n",
+            "line 2: neither a class nor a member nor a comment: hello",
+        ),
+        (
+            "x.A -> a:\r\n\r\n    int -> \x1b[2J\r\n",
+            "line 3: neither a class nor a member nor a comment:     int -> \\u{1b}[2J",
+        ),
+        (
+            "    int n -> a\n",
+            "line 1: a member before any class:     int n -> a",
+        ),
+        (
+            "x.A -> a:\n    1:99999999999:void m():1:2 -> b\n",
+            "line 2: no source file has so many lines:     1:99999999999:void m():1:2 -> b",
+        ),
+    ] {
+        let (_, error) = Mapping::new([text.as_bytes().to_vec()]).unwrap_err();
+        assert_eq!(error.to_string(), message, "{text:?}");
+    }
+    let long = format!("x.A -> a:\n{}\n", "é".repeat(500));
+    let (_, error) = Mapping::new([long.into_bytes()]).unwrap_err();
+    assert!(error.to_string().ends_with("é…"));
+    let (at, _) = Mapping::new([b"x.A -> a:".to_vec(), b"PK\x03\x04".to_vec()]).unwrap_err();
+    assert_eq!(at, 1);
+}
+
+#[test]
+fn a_mark_and_ends_of_lines_of_other_systems() {
+    let text = "\u{feff}x.A -> a:\r\n    int n -> b\r\n# comment\r\nx.B -> c:";
+    let mapping = mapping(text);
+    assert_eq!(mapping.class("a").as_deref(), Some("x.A"));
+    assert_eq!(mapping.class("c").as_deref(), Some("x.B"));
+    assert_eq!(mapping.field("a", "b", "int"), Some("n"));
+}
+
+/// Lines that look like those of mappings, right ones and wrong ones.
+fn lines() -> impl Strategy<Value = Vec<String>> {
+    let line = prop_oneof![
+        "[a-c]\\.[A-C](\\$[a-b])? -> [a-c]:",
+        "    (int|long|x\\.Y) [m-o] -> [a-c]",
+        "    [0-9]{1,2}:[0-9]{1,2}:void [m-o]\\([a-c]?\\):[0-9]{1,3}:[0-9]{1,3} -> [a-c]",
+        "    [0-9]{1,2}:[0-9]{1,2}:void [a-c]\\.[A-C]\\.[m-o]\\(\\):[0-9]{1,3} -> [a-c]",
+        "    void [m-o]\\(\\) -> [a-c]",
+        "# \\{\"id\":\"sourceFile\",\"fileName\":\"[A-C]\\.kt\"\\}",
+        "\\PC{0,20}",
+    ];
+    prop::collection::vec(line, 0..20)
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(lines in lines(), bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0..500_usize) {
+        let mut text = lines.join("\n").into_bytes();
+        let _ = Mapping::new([bytes.clone()]);
+        for text in [text.clone(), { text.splice(at.min(text.len())..at.min(text.len()), bytes); text }] {
+            let Ok(mapping) = Mapping::new([text]) else { continue };
+            for name in ["a", "b", "c", "a[]", "a$$x"] {
+                let _ = mapping.class(name);
+                let _ = mapping.field(name, "a", "int");
+                for line in [None, Some(0), Some(5), Some(usize::MAX)] {
+                    let frames = mapping.frames(&Frame::new(name, "a", None, line));
+                    prop_assert!(frames.is_none_or(|f| !f.is_empty()));
+                }
+            }
+        }
+    }
+
+    /// The crate that parses the lines has its own way to frames: of right mappings they are the same, wherever a line is found.
+    #[test]
+    fn frames_are_those_of_another_implementation(
+        ranges in prop::collection::vec((1..40_usize, 0..5_usize, 1..99_usize, 0..5_usize, any::<bool>()), 1..8),
+        line in 1..50_usize,
+    ) {
+        let mut text = "x.A -> a:\n".to_owned();
+        for (n, (start, more, original, span, other)) in ranges.iter().enumerate() {
+            let class = if *other { "x.Other." } else { "" };
+            let span = if *span == 0 { String::new() } else { format!(":{}", original + more) };
+            text += &format!("    {start}:{}:void {class}m{n}():{original}{span} -> b\n", start + more);
+        }
+        let mapper = ProguardMapper::new(proguard::ProguardMapping::new(text.as_bytes()));
+        let theirs: Vec<_> = mapper.remap_frame(&StackFrame::new("a", "b", line)).collect();
+        let theirs: Vec<_> = theirs.iter().filter(|f| f.method() != "b")
+            .map(|f| (f.class().to_owned(), f.method().to_owned(), f.line())).collect();
+        let ours = mapping(&text).frames(&Frame::new("a", "b", None, Some(line))).unwrap();
+        let ours: Vec<_> = ours.iter().filter(|f| f.line.is_some())
+            .map(|f| (f.class.to_string(), f.method.to_string(), f.line)).collect();
+        prop_assert_eq!(ours, theirs);
+    }
+}

@@ -1,0 +1,300 @@
+//! Suspects as tools for code take them: a rule, a level, a message, a place in the source.
+
+use heapdiff_diff::{FrameParts, HeapReport, HeapSuspect, Report, Stack, Suspect, Verdict};
+use heapdiff_diff::{Through, is_runtime_frame};
+use heapdiff_units::{Size, grouped};
+
+use crate::printable::printable;
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// A leak.
+    Error,
+    /// Growth.
+    Warning,
+    /// A cache, warm-up, or what holds most of one dump.
+    Note,
+}
+
+/// A kind of finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rule {
+    /// The verdict, or the detector that knows this kind of leak.
+    pub(crate) id: String,
+    /// What it is.
+    pub(crate) about: String,
+}
+
+/// A suspect.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding<'a> {
+    pub(crate) rule: Rule,
+    pub(crate) level: Level,
+    pub(crate) holder: &'a str,
+    pub(crate) class: &'a str,
+    pub(crate) root: &'a str,
+    pub(crate) path: &'a [String],
+    /// Its figures in one sentence.
+    pub(crate) figures: String,
+    pub(crate) reasons: &'a [String],
+    pub(crate) stacks: &'a [Stack],
+    through: Option<&'a Through>,
+}
+
+impl<'a> Finding<'a> {
+    /// Something that grew.
+    pub(crate) fn grown(suspect: &'a Suspect) -> Self {
+        let verdict = suspect.verdict;
+        let (level, about) = match verdict {
+            Verdict::Leak => (
+                Level::Error,
+                "What a field holds grew, and something says that it will go on",
+            ),
+            Verdict::Growth => (Level::Warning, "What a field holds grew"),
+            Verdict::Cache => (
+                Level::Note,
+                "What a field holds grew as caches do until they are full",
+            ),
+            Verdict::Warmup => (
+                Level::Note,
+                "What a field holds grew once, as programs do when they start",
+            ),
+        };
+        let series = |figures: &[u64], text: &dyn Fn(u64) -> String| {
+            let figures: Vec<String> = figures.iter().map(|&n| text(n)).collect();
+            figures.join(" -> ")
+        };
+        let figures = format!(
+            "{} grew by {}: {} objects of {}, retained {}",
+            suspect.holder,
+            Size(suspect.growth.retained_bytes.max(0).unsigned_abs()),
+            series(&suspect.objects, &grouped),
+            suspect.class,
+            series(&suspect.retained_bytes, &|n| Size(n).to_string()),
+        );
+        Self {
+            rule: rule(crate::verdict(suspect), about, suspect.detector.as_deref()),
+            level,
+            holder: &suspect.holder,
+            class: &suspect.class,
+            root: &suspect.root,
+            path: &suspect.path,
+            figures,
+            reasons: &suspect.reasons,
+            stacks: &suspect.stacks,
+            through: suspect.allocated_through.as_ref(),
+        }
+    }
+
+    /// Something that holds much.
+    pub(crate) fn held(suspect: &'a HeapSuspect, report: &HeapReport) -> Self {
+        let figures = format!(
+            "{} retains {}, {} of the heap: {} objects of {}",
+            suspect.holder,
+            Size(suspect.retained_bytes),
+            crate::kept::part(suspect.retained_bytes, report),
+            grouped(suspect.objects),
+            suspect.class,
+        );
+        let about = "A field holds much of the heap, which may be right";
+        Self {
+            rule: rule("large", about, suspect.detector.as_deref()),
+            level: Level::Note,
+            holder: &suspect.holder,
+            class: &suspect.class,
+            root: &suspect.root,
+            path: &suspect.path,
+            figures,
+            reasons: &suspect.reasons,
+            stacks: &suspect.stacks,
+            through: suspect.allocated_through.as_ref(),
+        }
+    }
+
+    /// What is found in a comparison.
+    pub(crate) fn all(report: &'a Report) -> Vec<Self> {
+        report.suspects.iter().map(Self::grown).collect()
+    }
+
+    /// The frame of the program by which most of it was allocated.
+    pub(crate) fn frame(&self) -> Option<&'a str> {
+        let own = |stack: &'a Stack| {
+            let mut frames = stack.frames.iter().map(|frame| &**frame);
+            frames.find(|frame| !is_runtime_frame(frame))
+        };
+        let through = self.through.map(|through| &*through.frame);
+        // The frame that stacks have in common has no line where it is several calls.
+        let through = through.filter(|frame| Place::of(frame).is_some_and(|p| p.line.is_some()));
+        through.or_else(|| self.stacks.iter().find_map(own))
+    }
+
+    /// All that is said of it, a line each.
+    pub(crate) fn message(&self) -> String {
+        let mut lines = vec![self.figures.clone()];
+        lines.extend(self.reasons.iter().cloned());
+        let path: Vec<&str> = self.path.iter().map(|step| &**step).collect();
+        lines.push(format!("{}: {}", self.root, path.join(", ")));
+        lines.extend(self.frame().map(|frame| format!("allocated at {frame}")));
+        let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();
+        lines.join("\n")
+    }
+}
+
+fn rule(verdict: &str, about: &str, detector: Option<&str>) -> Rule {
+    match detector {
+        Some(detector) => Rule {
+            id: format!("{verdict}/{detector}"),
+            about: format!("{about}; it is of a kind that is known: {detector}"),
+        },
+        None => Rule {
+            id: verdict.to_owned(),
+            about: about.to_owned(),
+        },
+    }
+}
+
+/// A place in the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The file below the folder with the sources, its parts separated by slashes.
+    pub(crate) file: String,
+    pub(crate) line: Option<u32>,
+}
+
+impl Place {
+    /// Where a frame is, as far as its class and file tell: sources lie in the folders of their packages.
+    pub(crate) fn of(frame: &str) -> Option<Self> {
+        let parts = FrameParts::parse(frame);
+        let file = parts.file.filter(|file| is_file(file))?;
+        let function = parts.function.split(" (").next().unwrap_or_default();
+        let class = function.rsplit_once('.').map_or("", |(class, _)| class);
+        let folders: Vec<&str> = match file.ends_with(".java") {
+            true => class.rsplit_once('.').map_or("", |(package, _)| package),
+            false => class,
+        }
+        .split('.')
+        .filter(|part| !part.is_empty())
+        .collect();
+        // Kotlin's and Scala's classes within classes are named with dots, and functions may have no class.
+        let is_package = |part: &&&str| !part.starts_with(char::is_uppercase);
+        let packages = match file.ends_with(".java") {
+            true => folders.len(),
+            false => folders.iter().take_while(is_package).count(),
+        };
+        let path = folders.iter().take(packages).copied().chain([file]);
+        Some(Self {
+            file: path.collect::<Vec<_>>().join("/"),
+            line: parts.line.filter(|&line| line > 0),
+        })
+    }
+}
+
+impl Place {
+    /// The same below the folder where a repository has its sources.
+    pub(crate) fn below(self, root: Option<&str>) -> Self {
+        let root = root.map(|root| root.trim_end_matches('/'));
+        match root.filter(|root| !root.is_empty()) {
+            Some(root) => Self {
+                file: format!("{root}/{}", self.file),
+                ..self
+            },
+            None => self,
+        }
+    }
+}
+
+/// Whether a name is one of a source file, and no path.
+fn is_file(name: &str) -> bool {
+    let has_end = name.rsplit_once('.').is_some_and(|(stem, end)| {
+        !stem.is_empty() && !end.is_empty() && end.bytes().all(|b| b.is_ascii_alphanumeric())
+    });
+    has_end && !name.contains(['/', '\\', ' ', ':'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::{heap, suspect};
+
+    #[test]
+    fn rules_and_figures_say_what_they_are_of() {
+        let of = |verdict, detector: Option<&'static str>| {
+            let mut suspect = suspect(1, "a.B.c", verdict, 4096);
+            suspect.detector = detector.map(Into::into);
+            let finding = Finding::grown(&suspect);
+            (finding.rule.about.clone(), finding.figures)
+        };
+        let goes_on = "What a field holds grew, and something says that it will go on";
+        let all = [
+            (Verdict::Leak, goes_on),
+            (Verdict::Growth, "What a field holds grew"),
+            (
+                Verdict::Cache,
+                "What a field holds grew as caches do until they are full",
+            ),
+            (
+                Verdict::Warmup,
+                "What a field holds grew once, as programs do when they start",
+            ),
+        ];
+        for (verdict, about) in all {
+            for (other, _) in all {
+                assert_eq!(of(other, None).0 == about, other == verdict, "{about}");
+            }
+        }
+        let known = "it is of a kind that is known: timer";
+        assert_eq!(
+            of(Verdict::Leak, Some("timer")).0,
+            format!("{goes_on}; {known}")
+        );
+        assert!(!of(Verdict::Leak, None).0.contains(known));
+        let heap = heap(1);
+        let held = Finding::held(&heap.suspects[0], &heap);
+        let much = "A field holds much of the heap, which may be right";
+        assert_eq!(held.rule.about, much);
+        assert_ne!(of(Verdict::Growth, None).0, much);
+        let grew = "a.B.c grew by 4.0 KiB: 10 -> 522 objects of com.acme.Entry, retained 100 B";
+        let retains = " retains 2.0 MiB, 50.0 % of the heap: 1,000 objects of com.acme.Entry";
+        let growth = of(Verdict::Growth, None).1;
+        assert!(growth.starts_with(grew) && !growth.contains(retains));
+        assert!(held.figures.ends_with(retains) && !held.figures.contains(" grew by "));
+    }
+
+    #[test]
+    fn frames_have_places_in_the_source() {
+        let place = |frame| Place::of(frame).map(|p| (p.file, p.line));
+        let at = |file: &str, line| Some((file.to_owned(), line));
+        for (frame, expected) in [
+            (
+                "com.acme.Foo.add(Foo.java:42)",
+                at("com/acme/Foo.java", Some(42)),
+            ),
+            (
+                "com.acme.Foo$Bar.<init>(Foo.java)",
+                at("com/acme/Foo.java", None),
+            ),
+            ("Foo.add(Foo.java:1)", at("Foo.java", Some(1))),
+            ("a.b.c(b.java:1)", at("a/b.java", Some(1))),
+            (
+                "com.acme.Foo.add (lambda)(Foo.java:2)",
+                at("com/acme/Foo.java", Some(2)),
+            ),
+            (
+                "com.acme.book(Orders.kt:12)",
+                at("com/acme/Orders.kt", Some(12)),
+            ),
+            (
+                "com.acme.Shop.Companion.open(Orders.kt:17)",
+                at("com/acme/Orders.kt", Some(17)),
+            ),
+            ("com.acme.Foo.add(line 3)", None),
+            ("com.acme.Foo.add(Native Method)", None),
+            ("com.acme.Foo.add(../../x.java:3)", None),
+            ("com.acme.Foo.add(SourceFile:3)", None),
+            ("com.acme.Foo.add", None),
+        ] {
+            assert_eq!(place(frame), expected, "{frame}");
+        }
+    }
+}

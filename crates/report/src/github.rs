@@ -1,0 +1,229 @@
+//! Annotations of a GitHub Actions run: workflow commands on standard output.
+//!
+//! GitHub shows ten of each level in a step, so no more are written, in the order of the suspects. What is in names ends no command:
+//! line ends, and in properties colons and commas, are escaped.
+
+use std::io::{self, Write};
+
+use heapdiff_units::counted;
+
+use crate::findings::{Finding, Level, Place};
+use crate::model::{DiffReport, HeapReport};
+use crate::printable::printable;
+
+/// Annotations of one level that GitHub shows of a step.
+const SHOWN: usize = 10;
+
+/// Writes annotations for gates that tripped, warnings and suspects.
+///
+/// # Errors
+/// When the stream fails.
+pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut annotations = Annotations::default();
+    if let Some(why) = report.undecided() {
+        annotations.plain(Level::Error, "gates are not decided", why);
+    }
+    for why in report.outcomes.iter().filter_map(|g| g.tripped.as_ref()) {
+        annotations.plain(Level::Error, "gate tripped", why);
+    }
+    for warning in &report.diff.warnings {
+        annotations.plain(Level::Warning, "heapdiff", warning);
+    }
+    for finding in Finding::all(&report.diff) {
+        annotations.finding(&finding, report.source_root.as_deref());
+    }
+    annotations.write(out)
+}
+
+/// Writes annotations for what holds most of one dump.
+///
+/// # Errors
+/// When the stream fails.
+pub(crate) fn render_heap(report: &HeapReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut annotations = Annotations::default();
+    let heap = &report.heap;
+    for warning in heap.warnings.iter().chain(&heap.snapshot.warnings) {
+        annotations.plain(Level::Warning, "heapdiff", warning);
+    }
+    for suspect in &heap.suspects {
+        let finding = Finding::held(suspect, heap);
+        annotations.finding(&finding, report.source_root.as_deref());
+    }
+    annotations.write(out)
+}
+
+#[derive(Default)]
+struct Annotations {
+    lines: Vec<String>,
+    /// Of each level, with those that are not written.
+    counts: [usize; 3],
+}
+
+impl Annotations {
+    fn add(&mut self, level: Level, place: Option<Place>, title: &str, message: &str) {
+        let (name, count) = match level {
+            Level::Error => ("error", &mut self.counts[0]),
+            Level::Warning => ("warning", &mut self.counts[1]),
+            Level::Note => ("notice", &mut self.counts[2]),
+        };
+        *count += 1;
+        if *count > SHOWN {
+            return;
+        }
+        let mut properties = format!("title={}", property(&printable(title)));
+        if let Some(place) = place {
+            properties += &format!(",file={}", property(&printable(&place.file)));
+            if let Some(line) = place.line {
+                properties += &format!(",line={line}");
+            }
+        }
+        self.lines
+            .push(format!("::{name} {properties}::{}", data(message)));
+    }
+
+    fn plain(&mut self, level: Level, title: &str, message: &str) {
+        self.add(level, None, title, &printable(message));
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>, root: Option<&str>) {
+        let place = finding.frame().and_then(Place::of);
+        let place = place.map(|place| place.below(root));
+        let title = format!("{}: {}", finding.rule.id, finding.holder);
+        self.add(finding.level, place, &title, &finding.message());
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        for line in &self.lines {
+            writeln!(out, "{line}")?;
+        }
+        let more: usize = self.counts.iter().map(|n| n.saturating_sub(SHOWN)).sum();
+        if more > 0 {
+            let more = counted(more as u64, "annotation");
+            writeln!(out, "{more} left out: GitHub shows ten of each level")?;
+        }
+        Ok(())
+    }
+}
+
+/// A message's text.
+fn data(text: &str) -> String {
+    let text = text.replace('%', "%25");
+    text.replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// A property's text.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_diff::Verdict;
+
+    use super::*;
+    use crate::junit::Gate;
+    use crate::synthetic::{HOSTILE, heap, report, suspect};
+    use crate::tests::{diff_report, heap_report};
+
+    fn told(report: &DiffReport) -> String {
+        let mut out = Vec::new();
+        render(report, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn each_suspect_is_an_annotation_of_its_level() {
+        let suspects = [
+            Verdict::Leak,
+            Verdict::Growth,
+            Verdict::Cache,
+            Verdict::Warmup,
+        ];
+        let suspects = suspects.map(|verdict| suspect(1, "com.acme.Web.open", verdict, 4096));
+        let mut report = diff_report(report(suspects.to_vec(), 0));
+        report.source_root = Some("app/src/main/java".to_owned());
+        let text = told(&report);
+        let heads: Vec<&str> = text
+            .lines()
+            .map(|l| l.split("::").nth(1).unwrap())
+            .collect();
+        let place = "file=app/src/main/java/com/acme/Web.java,line=42";
+        assert_eq!(
+            heads,
+            [
+                format!("error title=leak%3A com.acme.Web.open,{place}"),
+                format!("warning title=growth%3A com.acme.Web.open,{place}"),
+                format!("notice title=cache%3A com.acme.Web.open,{place}"),
+                format!("notice title=warm-up%3A com.acme.Web.open,{place}"),
+            ]
+        );
+        assert!(!text.contains("GitHub shows ten of each level"), "{text}");
+        for part in [
+            "com.acme.Web.open grew by 4.0 KiB: 10 -> 522 objects of com.acme.Entry, retained 100 B -> 4.1 KiB%0A",
+            "allocated at com.acme.Web.put(Web.java:42)",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        report.diff.suspects[0].stacks.clear();
+        report.diff.suspects.truncate(1);
+        let text = told(&report);
+        assert!(
+            !text.contains("file=") && !text.contains("allocated at"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn gates_and_warnings_come_first() {
+        let mut report = diff_report(report(Vec::new(), 0));
+        assert_eq!(told(&report), "");
+        report.outcomes = vec![Gate {
+            name: "--fail-on-growth 1MiB".to_owned(),
+            tripped: Some("50 % more".to_owned()),
+        }];
+        report.diff.warnings.push("a\nb".to_owned());
+        let text = told(&report);
+        assert!(
+            text.starts_with(
+                "::error title=gate tripped::50 %25 more\n::warning title=heapdiff::a"
+            ),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 2);
+    }
+
+    #[test]
+    fn names_end_no_command_and_no_more_are_written_than_are_shown() {
+        let hostile = format!("a\n::error::{HOSTILE}\r%,:");
+        let many = (1..=12).map(|i| suspect(i, &hostile, Verdict::Leak, 4096));
+        let text = told(&diff_report(report(many.collect(), 0)));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), SHOWN + 1);
+        assert!(
+            lines[..SHOWN]
+                .iter()
+                .all(|l| l.starts_with("::error title=leak%3A a"))
+        );
+        let title = lines[0].split("::").nth(1).unwrap();
+        assert_eq!(title.matches(',').count(), 2, "{title}");
+        assert_eq!(
+            lines[SHOWN],
+            "2 annotations left out: GitHub shows ten of each level"
+        );
+    }
+
+    #[test]
+    fn what_holds_most_is_a_notice() {
+        let mut out = Vec::new();
+        render_heap(&heap_report(heap(2)), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(
+            "::notice title=large%3A com.acme.Registry.all,file=com/acme/Web.java,line=42::"
+        ));
+        assert!(
+            text.contains("com.acme.Registry.all retains 2.0 MiB, 50.0 %25 of the heap"),
+            "{text}"
+        );
+        assert!(text.starts_with("::warning title=heapdiff::--include a"));
+    }
+}

@@ -1,0 +1,175 @@
+//! Names that classes and methods had before a shrinker shortened them.
+
+use std::collections::HashMap;
+
+use crate::decode::{Frame, Line, Method, SiteTable};
+
+/// A frame with names of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedFrame {
+    /// As [`Frame::class`].
+    pub class: String,
+    /// As [`Frame::method`].
+    pub method: String,
+    /// As [`Frame::file`].
+    pub file: Option<String>,
+    /// As [`Frame::line`].
+    pub line: Line,
+}
+
+/// The names that classes and methods had before they were shortened.
+pub trait Originals: std::fmt::Debug + Send + Sync {
+    /// A class's name; `None` where it stays as it is.
+    fn class(&self, name: &str) -> Option<String>;
+    /// The frames that a frame stands for, the innermost first, where methods were inlined more than one; `None` where it
+    /// stays as it is.
+    fn frames(&self, frame: &Frame<'_>) -> Option<Vec<OwnedFrame>>;
+}
+
+/// Frames of a stack once each stands for all that were inlined into it.
+const DEEPEST: usize = 1 << 14;
+
+impl SiteTable {
+    /// Gives classes and frames the names that they had before they were shortened. Where a frame stands for several, a
+    /// site has all of them.
+    pub fn rename(&mut self, names: &dyn Originals) {
+        let mut renaming = Renaming {
+            last: 0,
+            ids: HashMap::new(),
+        };
+        let types: Vec<(u32, String)> = self
+            .types
+            .keys()
+            .filter_map(|&id| Some((id, names.class(self.class(id)?)?)))
+            .collect();
+        for (id, class) in types {
+            let name = renaming.string(&mut self.strings, class);
+            self.types.insert(id, name);
+        }
+        let renamed: Vec<(u32, Vec<OwnedFrame>)> = self
+            .frames
+            .keys()
+            .filter_map(|&id| Some((id, names.frames(&self.frame(id))?)))
+            .collect();
+        let (mut new_method, mut new_frame) = (0, 0);
+        let mut expanded: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (id, frames) in renamed {
+            let mut ids = Vec::with_capacity(frames.len());
+            for frame in frames {
+                let file = frame.file.map(|f| renaming.string(&mut self.strings, f));
+                let method = Method {
+                    class: renaming.string(&mut self.strings, frame.class),
+                    name: renaming.string(&mut self.strings, frame.method),
+                    file: file.unwrap_or(0),
+                };
+                let line = match frame.line {
+                    Line::At(line) => i32::try_from(line).unwrap_or(0),
+                    Line::Unknown => 0,
+                    Line::Native => -1,
+                };
+                new_method = unused(&self.methods, new_method);
+                new_frame = unused(&self.frames, new_frame);
+                self.methods.insert(new_method, method);
+                self.frames.insert(new_frame, (new_method, line));
+                ids.push(new_frame);
+            }
+            expanded.insert(id, ids);
+        }
+        for (_, frames) in self.sites.values_mut() {
+            if frames.iter().any(|frame| expanded.contains_key(frame)) {
+                let ids = frames.iter().flat_map(|frame| match expanded.get(frame) {
+                    Some(ids) => &ids[..],
+                    None => std::slice::from_ref(frame),
+                });
+                *frames = ids.copied().take(DEEPEST).collect();
+            }
+        }
+    }
+}
+
+/// Strings that are added to a table, each once.
+struct Renaming {
+    last: u32,
+    ids: HashMap<String, u32>,
+}
+
+impl Renaming {
+    fn string(&mut self, strings: &mut HashMap<u32, Box<str>>, text: String) -> u32 {
+        if let Some(&id) = self.ids.get(&text) {
+            return id;
+        }
+        self.last = unused(strings, self.last);
+        strings.insert(self.last, text.as_str().into());
+        self.ids.insert(text, self.last);
+        self.last
+    }
+}
+
+/// The first id after another one that nothing has.
+fn unused<T>(map: &HashMap<u32, T>, after: u32) -> u32 {
+    let free = (after.saturating_add(1)..=u32::MAX).find(|id| !map.contains_key(id));
+    free.unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::Batch;
+
+    #[derive(Debug)]
+    struct Names;
+
+    impl Originals for Names {
+        fn class(&self, name: &str) -> Option<String> {
+            (name == "a.b").then(|| "com.acme.Foo".to_owned())
+        }
+
+        fn frames(&self, frame: &Frame<'_>) -> Option<Vec<OwnedFrame>> {
+            let at = |class: &str, method: &str, line| OwnedFrame {
+                class: class.to_owned(),
+                method: method.to_owned(),
+                file: Some("Foo.java".to_owned()),
+                line,
+            };
+            (frame.class == "a.b").then(|| {
+                let inner = at("com.acme.Bar", "get", Line::At(7));
+                vec![inner, at("com.acme.Foo", "add", frame.line)]
+            })
+        }
+    }
+
+    #[test]
+    fn original_names_take_the_place_of_short_ones() {
+        let mut batch = Batch::new();
+        for (id, text) in [
+            (1, "a.b"),
+            (2, "c"),
+            (3, "java.util.List"),
+            (u32::MAX, "main"),
+        ] {
+            batch.string(id, text);
+        }
+        batch.method(1, 1, 2, 0);
+        batch.method(2, 3, 2, 0);
+        batch.frame(1, 1, 42);
+        batch.frame(2, 2, -1);
+        batch.site(1, &[1, 2, 1], true);
+        batch.site(2, &[2], false);
+        batch.class(1, 1);
+        batch.class(2, 3);
+        let mut table = SiteTable::decode([&batch.finish()[..]]).unwrap();
+        table.rename(&Names);
+        let frames = |site| -> Vec<String> {
+            let text = |f: Frame<'_>| format!("{}.{} {:?}", f.class, f.method, f.line);
+            table.frames(site).map(text).collect()
+        };
+        let add = ["com.acme.Bar.get At(7)", "com.acme.Foo.add At(42)"];
+        let get = ["java.util.List.c Native"];
+        assert_eq!(frames(1), [&add[..], &get[..], &add[..]].concat());
+        assert_eq!(frames(2), get);
+        assert!(table.site(1).unwrap().cut);
+        assert_eq!(table.class(1), Some("com.acme.Foo"));
+        assert_eq!(table.class(2), Some("java.util.List"));
+        assert_eq!(table.string(u32::MAX), Some("main"));
+    }
+}
