@@ -1,0 +1,233 @@
+//! The lines of the page: which there are, in which order, and what is sent of them.
+
+use heapdiff_trace::synthetic::{SITES, STARTED_MS, Scene, SceneFrame, SceneSite};
+use heapdiff_trace::{By, Timeline, Trace, Window, rank};
+
+use super::{Asked, Folder, status};
+
+#[test]
+fn the_leak_is_the_first_line_with_its_figures() {
+    let folder = Folder::new();
+    let scene = Scene::default();
+    let asked = Asked::of(&[&folder.trace("t.db", &scene)]);
+    let view = asked.json("api/view?by=site&measure=objects");
+    let bytes = asked.json("api/view?by=site&measure=bytes");
+    let line = &view["lines"][0];
+    assert_eq!(line["class"], "byte[]");
+    assert_eq!(
+        line["place"],
+        "com.acme.Interceptor.record(Interceptor.java:31)"
+    );
+    let x = view["x"].as_array().unwrap();
+    assert_eq!(x.len(), 120);
+    // Each point is what the site has alive at that tick.
+    for tick in 1..=120_i64 {
+        let i = usize::try_from(tick - 1).unwrap();
+        assert_eq!(x[i], STARTED_MS + tick * 1000);
+        assert_eq!(line["objects"][i], (SITES[0].live)(tick), "{tick}");
+        let size = SITES[0].size;
+        assert_eq!(bytes["lines"][0]["bytes"][i], (SITES[0].live)(tick) * size);
+    }
+    // What is not drawn is not sent.
+    assert!(line.get("bytes").is_none() && bytes["lines"][0].get("objects").is_none());
+    let counted: i64 = view["collections"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["count"].as_i64().unwrap())
+        .sum();
+    assert_eq!(counted, 60, "one at every second tick");
+    assert_eq!(view["dumps"][0]["text"], "before.hprof");
+    assert_eq!(view["heap"][0]["committed"][7], 268_435_456);
+    // A window, and fewer points than ticks: lines still end where they end.
+    let from = STARTED_MS + 30_000;
+    let few = asked.json(&format!(
+        "api/view?by=site&measure=objects&points=10&from={from}"
+    ));
+    assert_eq!(few["x"].as_array().unwrap().len(), 10);
+    assert_eq!(few["x"][9], STARTED_MS + 120_000);
+    assert_eq!(few["lines"][0]["objects"][9], (SITES[0].live)(120));
+    assert_eq!(few["lines"][0]["objects"][0], (SITES[0].live)(39));
+    // Its stacks: everything that is alive, callers first.
+    let at = line["at"][0].as_str().unwrap();
+    let stacks = asked.json(&format!("api/stacks?at={at}"));
+    let names: Vec<_> = stacks["name"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| {
+            stacks["names"][usize::try_from(n.as_u64().unwrap()).unwrap()]
+                .as_str()
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "com.acme.Main.main(Main.java:12)",
+            "com.acme.Handler.handle(Handler.java:40)",
+            "com.acme.Interceptor.record(Interceptor.java:31)",
+            "byte[]",
+        ]
+    );
+    assert_eq!(stacks["after"][3], (SITES[0].live)(120) * SITES[0].size);
+    assert_eq!(stacks["first_class"], 3);
+}
+
+#[test]
+fn all_of_it_is_sent_as_the_line_that_is_drawn() {
+    let folder = Folder::new();
+    let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
+    let all = asked.json("api/overview?points=10&from=1&to=2");
+    let keys: Vec<&String> = all.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["first_ms", "heap", "last_ms", "x"]);
+    assert_eq!(
+        all["last_ms"],
+        STARTED_MS + 120_000,
+        "a window is no part of it"
+    );
+    assert_eq!(all["heap"][0]["used"].as_array().unwrap().len(), 10);
+    let view = asked.json("api/view?points=10");
+    let marks = view["collections"].as_array().unwrap();
+    assert!(marks.len() <= 2 * 10 + 2, "{} marks", marks.len());
+    let counted = marks.iter().map(|c| c["count"].as_i64().unwrap());
+    assert_eq!(counted.sum::<i64>(), 60);
+}
+
+/// A leak of a class through two callers of one method.
+#[test]
+fn stacks_of_one_frame_are_one_line() {
+    const PUT: SceneFrame<'static> = ("com.acme.Cache", "put", "Cache.java", 7);
+    const NODE: SceneFrame<'static> = ("java.util.HashMap", "newNode", "HashMap.java", 1);
+    let caller = |class| [NODE, PUT, (class, "run", "Run.java", 1)];
+    let (one, two) = (caller("com.acme.One"), caller("com.acme.Two"));
+    let site = |frames| SceneSite {
+        class: "com.acme.Entry",
+        frames,
+        size: 64,
+        live: |t| t * 160,
+        churn: 0,
+    };
+    let sites = [site(&one), site(&two)];
+    let scene = Scene {
+        sites: &sites,
+        ..Scene::default()
+    };
+    let folder = Folder::new();
+    let asked = Asked::of(&[&folder.trace("t.db", &scene)]);
+    let view = asked.json("api/view?measure=objects");
+    let lines = view["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 1);
+    let place = "com.acme.Cache.put(Cache.java:7)";
+    assert_eq!(lines[0]["place"], place);
+    assert_eq!(lines[0]["objects"][119], 2 * 120 * 160);
+    assert_eq!(
+        asked.json("api/view?by=site")["lines"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    let [a, b] = [40_i64, 90].map(|tick| STARTED_MS + tick * 1000);
+    let between = asked.json(&format!("api/between?from={a}&to={b}"));
+    assert_eq!(between["rows"].as_array().unwrap().len(), 1);
+    assert_eq!(between["rows"][0]["after_objects"], 2 * 90 * 160);
+    // Its stacks: both, and no other class's or frame's.
+    let named = |place: &str| {
+        let query: String = form_urlencoded::byte_serialize(place.as_bytes()).collect();
+        asked.json(&format!("api/stacks?class=com.acme.Entry&place={query}"))
+    };
+    assert_eq!(named(place)["depth"].as_array().unwrap().len(), 8);
+    assert_eq!(
+        named("com.acme.Other.put(Cache.java:7)")["depth"],
+        serde_json::json!([])
+    );
+    let alone = asked.get("api/stacks?place=x");
+    assert_eq!(status(&alone), 400);
+}
+
+#[test]
+fn lines_stand_in_the_order_of_trace_top() {
+    let folder = Folder::new();
+    for (name, scene) in [
+        ("whole.db", Scene::default()),
+        (
+            "young.db",
+            Scene {
+                major: 0,
+                ..Scene::default()
+            },
+        ),
+        (
+            "short.db",
+            Scene {
+                ticks: 6,
+                ..Scene::default()
+            },
+        ),
+        (
+            "quiet.db",
+            Scene {
+                major: 0,
+                minor: 0,
+                ..Scene::default()
+            },
+        ),
+    ] {
+        let path = folder.trace(name, &scene);
+        let asked = Asked::of(&[&path]);
+        let trace = Trace::open(&path).unwrap();
+        let run = trace.runs().unwrap().remove(0);
+        // All of it, and a part that was chosen on the page.
+        let parts = [
+            ("", Window::ALL),
+            (
+                &*format!("&from={}&to={}", STARTED_MS + 30_000, STARTED_MS + 80_000),
+                Window {
+                    from_ms: 30_001,
+                    to_ms: 80_000,
+                },
+            ),
+        ];
+        for (part, window) in parts {
+            // Each stack of the scene allocates in a method of its own, so a frame's line is that of its stack.
+            for (name, by) in [
+                ("class", By::Class),
+                ("site", By::Site),
+                ("frame", By::Site),
+            ] {
+                let view = asked.json(&format!("api/view?by={name}{part}"));
+                let timeline = Timeline::of(&trace, &run, window).unwrap();
+                let ranking = rank(&trace, &timeline, by).unwrap();
+                let lines = view["lines"].as_array().unwrap();
+                assert_eq!(lines.len(), ranking.candidates.len());
+                for (line, candidate) in lines.iter().zip(&ranking.candidates) {
+                    assert_eq!(line["class"], *candidate.class, "{}{part}", path.display());
+                    let t = &candidate.trending;
+                    assert_eq!(line["verdict"], t.verdict.name());
+                    assert_eq!(line["trend"], t.trend.name());
+                    assert_eq!(line["grown_bytes"], t.grown_bytes);
+                    assert_eq!(line["grown_objects"], t.grown_objects);
+                }
+                assert_eq!(view["told"][0]["basis"], ranking.points.basis.name());
+            }
+        }
+    }
+    // Of several JVMs the worst verdict counts.
+    let calm = folder.trace(
+        "calm.db",
+        &Scene {
+            sites: &SITES[1..],
+            ..Scene::default()
+        },
+    );
+    let asked = Asked::of(&[&calm, &folder.0.path().join("whole.db")]);
+    assert_eq!(
+        asked.json("api/view?runs=0.1")["lines"][0]["verdict"],
+        "plateau"
+    );
+    let view = asked.json("api/view");
+    assert_eq!(view["lines"][0]["class"], "byte[]");
+    assert_eq!(view["lines"][0]["verdict"], "leak");
+    assert_eq!(view["told"].as_array().unwrap().len(), 2);
+}
