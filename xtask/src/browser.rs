@@ -115,6 +115,7 @@ fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
             load(page.browser, file)?;
             pictures(page.browser, file)?;
         }
+        seen::paper(page.browser)?;
         page.browser.no_fault(&ALONE)?;
     }
     let one = folder.join("one.html");

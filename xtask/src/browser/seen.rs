@@ -14,8 +14,9 @@ use crate::tools;
 /// The widths of a window, in pixels, and the height of a phone's.
 const WIDTHS: [u32; 2] = [1400, 400];
 const PHONE_HEIGHT: u32 = 800;
-/// A sheet of paper between its margins.
+/// A sheet of paper between its margins, and the most classes on paper.
 const PAPER: u32 = 720;
+const PRINTED: f64 = 100.0;
 
 /// The checker of the rules for accessible pages, as a script.
 pub(super) struct Axe(String);
@@ -82,7 +83,7 @@ fn fits(browser: &mut Browser, width: u32) -> Result<()> {
 }
 
 /// What is printed is whole: no column beyond the paper, none that can be scrolled there, no control.
-fn paper(browser: &mut Browser) -> Result<()> {
+pub(super) fn paper(browser: &mut Browser) -> Result<()> {
     let sheet = json!({"width": PAPER, "height": 1000, "deviceScaleFactor": 1, "mobile": false});
     browser.call("Emulation.setDeviceMetricsOverride", sheet)?;
     let media = |media: &str| json!({"media": media, "features": []});
@@ -99,6 +100,16 @@ fn paper(browser: &mut Browser) -> Result<()> {
         "[...document.querySelectorAll('select, input, nav')].filter((e) => e.checkVisibility()).length",
     )?;
     ensure!(controls == 0, "{controls} controls are printed");
+    let listed = browser.number(
+        "JSON.parse(document.getElementById('report')?.textContent ?? '{\"classes\": []}').classes.length",
+    )?;
+    let told = browser.eval(
+        "[...document.querySelectorAll('p')].some((p) => p.checkVisibility() && p.textContent.endsWith('more classes are not printed.'))",
+    )?;
+    ensure!(
+        told == (listed > PRINTED),
+        "of {listed} classes it is said that some are not printed: {told}"
+    );
     browser.eval("dispatchEvent(new Event('afterprint'))")?;
     browser.call("Emulation.setEmulatedMedia", media(""))?;
     Ok(())
