@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use heapdiff_diff::{frame_text, is_runtime_frame};
+use heapdiff_diff::{allocating_frame, frame_text};
 use heapdiff_trace::Stacks;
 use heapdiff_trace::read::{Frame, Site};
 use regex::Regex;
@@ -60,7 +60,7 @@ impl<'a> Groups<'a> {
         let key = match self.by {
             Merged::Class => return Some(0),
             Merged::Stack => frames.join("\n"),
-            Merged::Frame => allocating(&frames).unwrap_or("").to_owned(),
+            Merged::Frame => allocating_frame(&frames).cloned().unwrap_or_default(),
         };
         let next = i64::try_from(self.numbers.len()).unwrap_or(i64::MAX);
         Some(*self.numbers.entry(key).or_insert(next))
@@ -80,12 +80,6 @@ pub(crate) fn in_focus(stacks: &Stacks, site: &Site, focus: Option<&Regex>) -> O
         frames.truncate(entry + 1);
     }
     Some(frames)
-}
-
-/// The frame that allocates: the innermost one of the program, else the leaf.
-pub(crate) fn allocating(frames: &[String]) -> Option<&str> {
-    let own = frames.iter().find(|f| !is_runtime_frame(f));
-    own.or(frames.first()).map(String::as_str)
 }
 
 #[cfg(test)]
@@ -161,21 +155,5 @@ mod tests {
             "callers do not matter"
         );
         assert_eq!(merged(Merged::Frame, Some("Nowhere")), [0; 0]);
-    }
-
-    #[test]
-    fn the_programs_innermost_frame_allocates() {
-        let frames = |all: &[&str]| all.iter().map(|&f| f.to_owned()).collect::<Vec<_>>();
-        let put = frames(&[
-            "java.util.HashMap.newNode(HashMap.java:1)",
-            "a.Cache.put(C.java:2)",
-        ]);
-        assert_eq!(allocating(&put), Some("a.Cache.put(C.java:2)"));
-        let none = frames(&["java.lang.Thread.run(Thread.java:1)"]);
-        assert_eq!(
-            allocating(&none),
-            Some("java.lang.Thread.run(Thread.java:1)")
-        );
-        assert_eq!(allocating(&[]), None);
     }
 }

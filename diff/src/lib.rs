@@ -126,7 +126,7 @@ pub use self::{
     frame_parts::FrameParts,
     ignore::pattern,
     samples::attribution::{LiveBySite, LiveClass, by_class, by_site},
-    samples::frames::{Shown, folded, frame_text, is_runtime_frame},
+    samples::frames::{Shown, allocating_frame, folded, frame_text, is_runtime_frame},
     through::through,
     waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow, WasteSummary},
 };

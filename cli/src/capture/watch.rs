@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use heapdiff_diff::allocating_frame;
 use heapdiff_trace::{Candidate, Timeline, Trace, TraceError, Window, rank_groups};
 use heapdiff_units::{Size, counted};
 
 use super::folder::Folder;
 use super::protocol::Jvm;
 use crate::job::LONGEST_ARGUMENT;
-use crate::merge::{Groups, Merged, allocating, in_focus};
+use crate::merge::{Groups, Merged, in_focus};
 
 /// The trace's name in the hunt's folder.
 pub(super) const NAME: &str = "trace.db";
@@ -144,7 +145,7 @@ impl Watch {
                 .sites
                 .first()
                 .and_then(|s| in_focus(&stacks, s, None));
-            let at = frames.as_deref().and_then(allocating);
+            let at = frames.as_deref().and_then(allocating_frame);
             let at = at.map_or_else(String::new, |f| format!(" of {f}"));
             Seen {
                 class: candidate.class.to_string(),

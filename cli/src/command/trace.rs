@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use heapdiff_diff::samples::OriginalNames;
-use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, frame_text};
+use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, allocating_frame, frame_text};
 use heapdiff_report::{
     CandidateRow, Collections, CountingRow, DumpRow, Format, NoteRow, PathRow, PerWorkRow, Report,
     RunInfo, RunRow, SeriesRow, SlopeRow, TraceFile, TraceInfoReport, TraceTopReport, TraceTotals,
@@ -33,7 +33,7 @@ use regex::Regex;
 
 use crate::failure::{Failure, Result};
 use crate::job::{RunWindow, Setup, TraceJob};
-use crate::merge::{Groups, Merged, allocating, in_focus};
+use crate::merge::{Groups, Merged, in_focus};
 use counts::Counts;
 pub(crate) use export::export;
 pub(crate) use import::import;
@@ -398,7 +398,7 @@ impl Shown<'_> {
             .first()
             .map_or_else(Vec::new, |path| path.frames.clone());
         let frame = match self.by {
-            Merged::Frame => allocating(&frames).map(str::to_owned),
+            Merged::Frame => allocating_frame(&frames).cloned(),
             Merged::Class | Merged::Stack => None,
         };
         let stacks = paths.len() as u64;

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use heapdiff_diff::{Allocated, FrameParts, Report, SnapshotInfo, Suspect, is_runtime_frame};
+use heapdiff_diff::{Allocated, FrameParts, Report, SnapshotInfo, Suspect, allocating_frame};
 use heapdiff_units::{counted, grouped, signed, signed_size};
 use regex::Regex;
 use serde::Serialize;
@@ -107,10 +107,7 @@ impl First {
             .stacks
             .first()
             .filter(|stack| i64::try_from(stack.estimated_bytes).unwrap_or(i64::MAX) > grown / 2);
-        let allocating = most.and_then(|stack| {
-            let own = stack.frames.iter().find(|f| !is_runtime_frame(f));
-            own.or(stack.frames.first())
-        });
+        let allocating = most.and_then(|stack| allocating_frame(&stack.frames));
         Self {
             verdict: crate::verdict(suspect),
             holder: printable(&suspect.holder).into_owned(),
@@ -568,7 +565,7 @@ mod tests {
         assert!(whole.contains("leak</span>"), "{whole}");
         assert!(whole.contains("a.B.c"), "{whole}");
         assert!(whole.contains("+4.0 KiB"), "{whole}");
-        let frame = stack.frames.iter().find(|f| !is_runtime_frame(f)).unwrap();
+        let frame = allocating_frame(&stack.frames).unwrap();
         assert!(whole.contains("most of it allocated at"), "{whole}");
         assert!(whole.contains(frame), "{whole}");
         first.stacks[0].estimated_bytes = 2048;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use heapdiff_diff::allocating_frame;
 use heapdiff_trace::{Steps, Timeline, Trace};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -10,7 +11,7 @@ use serde::Serialize;
 use crate::amount::{Amount, Measure};
 use crate::by::{By, Places};
 use crate::key::Key;
-use crate::text::{self, cut, known_by};
+use crate::text::{self, cut};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
@@ -201,7 +202,7 @@ impl Between {
                 }
                 None => {
                     let frames = text::stack(trace, stack)?;
-                    (known_by(&frames).cloned(), frames.join("\n"))
+                    (allocating_frame(&frames).cloned(), frames.join("\n"))
                 }
             };
             let into = merged.entry((cut(&class).to_owned(), known)).or_default();

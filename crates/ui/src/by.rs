@@ -1,10 +1,11 @@
 //! What is one line of the page, as in `heapdiff trace top`.
 
+use heapdiff_diff::allocating_frame;
 use heapdiff_trace::read::Site;
 use heapdiff_trace::{Ranking, Stacks, Timeline, Trace, TraceError, rank_groups};
 use rustc_hash::FxHashMap;
 
-use crate::text::{frame_of, known_by};
+use crate::text::frame_of;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum By {
@@ -60,6 +61,6 @@ impl Places {
     pub(crate) fn of_stack(&self, stack: Option<i64>) -> Option<String> {
         let frames = self.0.frames(stack?);
         let frames: Vec<String> = frames.into_iter().map(frame_of).collect();
-        known_by(&frames).cloned()
+        allocating_frame(&frames).cloned()
     }
 }

@@ -1,13 +1,14 @@
 //! Which lines there are, and which of them are drawn: the candidates of `heapdiff trace top`, of one run or of
 //! several laid together.
 
+use heapdiff_diff::allocating_frame;
 use heapdiff_trace::{Ranking, Standing, Trace, TraceError, Trending};
 use rustc_hash::FxHashMap;
 
 use crate::amount::Amount;
 use crate::by::By;
 use crate::key::Key;
-use crate::text::{self, cut, known_by};
+use crate::text::{self, cut};
 
 /// A line of the graph, of one run or of several.
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ impl Lines {
             if by != By::Class {
                 let stack = candidate.sites.first().and_then(|site| site.stack);
                 let frames = text::stack(trace, stack)?;
-                line.place = known_by(&frames).cloned();
+                line.place = allocating_frame(&frames).cloned();
                 line.stack = match by {
                     By::Stack => frames.join("\n"),
                     _ => line.place.clone().unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! Names out of a trace, as far as they are shown. The page sets them as text and nothing else.
 
-use heapdiff_diff::{frame_text, is_runtime_frame};
+use heapdiff_diff::frame_text;
 use heapdiff_trace::read::Frame;
 use heapdiff_trace::{Trace, TraceError};
 
@@ -44,12 +44,6 @@ pub(crate) fn stack(trace: &Trace, stack: Option<i64>) -> Result<Vec<String>, Tr
         next = caller;
     }
     Ok(frames)
-}
-
-/// The frame that a stack is known by: the innermost one of the application, else the innermost.
-pub(crate) fn known_by(frames: &[String]) -> Option<&String> {
-    let own = frames.iter().find(|frame| !is_runtime_frame(frame));
-    own.or_else(|| frames.first())
 }
 
 #[cfg(test)]

@@ -272,6 +272,13 @@ pub fn is_runtime_frame(frame: &str) -> bool {
         || frame.split_once(" (proxy).").is_some()
 }
 
+/// The frame that a stack is known by: the program's that allocates, which is its innermost one, else the leaf.
+#[must_use]
+pub fn allocating_frame(frames: &[String]) -> Option<&String> {
+    let own = frames.iter().find(|frame| !is_runtime_frame(frame));
+    own.or(frames.first())
+}
+
 /// A part of a stack as it is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shown<'a> {
@@ -316,6 +323,19 @@ pub fn folded(frames: &[String]) -> Vec<Shown<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_programs_innermost_frame_allocates() {
+        let frames = |all: &[&str]| all.iter().map(|&f| f.to_owned()).collect::<Vec<_>>();
+        let put = frames(&[
+            "java.util.HashMap.newNode(HashMap.java:1)",
+            "a.Cache.put(C.java:2)",
+        ]);
+        assert_eq!(allocating_frame(&put), Some(&put[1]));
+        let none = frames(&["java.lang.Thread.run(Thread.java:1)"]);
+        assert_eq!(allocating_frame(&none), Some(&none[0]));
+        assert_eq!(allocating_frame(&[]), None);
+    }
 
     fn name(class: &str, method: &str, file: &str) -> String {
         readable(class, method, Some(file).filter(|f| !f.is_empty()))
