@@ -207,10 +207,13 @@ fn one(
 ) -> Result<Answer> {
     let scratch = run::target_dir().join("real").join("dumps");
     std::fs::create_dir_all(&scratch)?;
-    let mut target = Launch::source(jdk, folder(program).join(program.source))
+    // Compiled before, as such programs are: a compiler in the heap would be what holds most of it.
+    let classes = jdk.compile_with(&folder(program).join(program.source), libraries)?;
+    let class_path = format!("{}:{}/*", classes.display(), libraries.display());
+    let main_class = program.source.trim_end_matches(".java");
+    let mut target = Launch::class(jdk, class_path, main_class)
         .flag("-Xmx1g")
         .flag(format!("-XX:+Use{collector}GC"))
-        .flags(["-cp", &format!("{}/*", libraries.display())])
         .agent(agent, "interval=4k")
         .timeout(Duration::from_secs(120))
         .start()?;

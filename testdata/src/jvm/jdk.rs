@@ -117,7 +117,7 @@ impl Jdk {
 
     /// Compiles one source file and returns the folder with its classes.
     ///
-    /// The result is kept in [`class_cache`] under the hash of the source, so that only the first run
+    /// The result is kept in [`class_cache`] under the hash of the source and the jars' folder, so that only the first run
     /// pays. Classes are made for Java 17, hence one compilation serves every later JDK.
     pub fn compile(&self, source: &Path) -> Result<PathBuf, JvmError> {
         self.compiled(source, None)
@@ -133,6 +133,7 @@ impl Jdk {
         let text = fs::read(source).map_err(|error| JvmError::file(source, error))?;
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
+        jars.hash(&mut hasher);
         let stem = source
             .file_stem()
             .and_then(OsStr::to_str)
