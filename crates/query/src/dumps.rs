@@ -57,12 +57,6 @@ impl Dumps {
         self.heaps.get(at)
     }
 
-    /// Whether each dump has the class of its class objects.
-    pub(crate) fn all_have_class_objects(&self) -> bool {
-        let mut heaps = self.heaps.iter();
-        heaps.all(|heap| heap.snapshot().class_class().is_some())
-    }
-
     pub(crate) fn heap(&self, at: usize) -> Option<&Arc<Heap>> {
         self.heaps.get(at)
     }

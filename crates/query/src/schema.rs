@@ -25,6 +25,9 @@ pub enum Table {
     Allocated,
     /// What the agent counted at each line of code.
     CountedSites,
+    /// Sums over `objects` that statements are rewritten to, in no list of tables.
+    #[doc(hidden)]
+    ObjectSums,
 }
 
 use Kind::{Bool, Id, Int, Text};
@@ -202,8 +205,32 @@ pub(crate) const COUNTED_SITES: Columns = &[
     ),
 ];
 
+/// Of the objects of one class, those that are reachable or those that are not.
+pub(crate) const OBJECT_SUMS: Columns = &[
+    ("class", Text, "the name of their class"),
+    ("class_id", Id, "the id of the class object"),
+    ("reachable", Bool, "whether GC roots reach them"),
+    ("objects", Int, "how many"),
+    ("shallow_bytes_count", Int, "how many are not null"),
+    ("shallow_bytes_sum", Int, "their sum"),
+    ("shallow_bytes_min", Int, "the smallest"),
+    ("shallow_bytes_max", Int, "the largest"),
+    ("retained_bytes_count", Int, "how many are not null"),
+    ("retained_bytes_sum", Int, "their sum"),
+    ("retained_bytes_min", Int, "the smallest"),
+    ("retained_bytes_max", Int, "the largest"),
+    ("retained_objects_count", Int, "how many are not null"),
+    ("retained_objects_sum", Int, "their sum"),
+    ("retained_objects_min", Int, "the smallest"),
+    ("retained_objects_max", Int, "the largest"),
+    ("length_count", Int, "how many are not null"),
+    ("length_sum", Int, "their sum"),
+    ("length_min", Int, "the smallest"),
+    ("length_max", Int, "the largest"),
+];
+
 impl Table {
-    /// All of them, in the order in which they are told.
+    /// All of them that a statement can name, in the order in which they are told.
     pub const ALL: [Self; 10] = [
         Self::Objects,
         Self::Classes,
@@ -231,6 +258,7 @@ impl Table {
             Self::Samples => "samples",
             Self::Allocated => "allocated",
             Self::CountedSites => "counted_sites",
+            Self::ObjectSums => "object_sums",
         }
     }
 
@@ -254,6 +282,7 @@ impl Table {
             Self::Samples => "what the agent sampled, one by one",
             Self::Allocated => "what was allocated of each class, as the agent counts it",
             Self::CountedSites => "what was allocated at each line of code, as the agent counts it",
+            Self::ObjectSums => "sums over objects",
         }
     }
 
@@ -269,6 +298,7 @@ impl Table {
             Self::Samples => SAMPLES,
             Self::Allocated => ALLOCATED,
             Self::CountedSites => COUNTED_SITES,
+            Self::ObjectSums => OBJECT_SUMS,
         }
     }
 

@@ -50,7 +50,7 @@ pub fn check(sql: &str) -> Result<Vec<ResultColumn>> {
 /// As [`check`], and when a dump cannot have its name.
 pub fn check_over(names: &[String], sql: &str) -> Result<Vec<ResultColumn>> {
     check_names(names)?;
-    let connection = connect(names, None, Limits::default())?;
+    let connection = connect(names, None, &[], Limits::default())?;
     let sql = describe::statement(sql, names)?;
     Ok(columns_of(&prepare(
         &connection,
@@ -73,16 +73,19 @@ pub fn run(heap: &Arc<Heap>, sql: &str, limits: Limits, sink: &mut dyn Sink) -> 
 /// # Errors
 /// As [`check_over`], and when it fails while it runs.
 pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -> Result<Outcome> {
-    let connection = connect(dumps.names(), Some(dumps), limits)?;
     let sql = &*describe::statement(sql, dumps.names())?;
+    let faster = sums::from_sums(sql);
+    let unlisted: &[Table] = match faster {
+        Some(_) => &[Table::ObjectSums],
+        None => &[],
+    };
+    let connection = connect(dumps.names(), Some(dumps), unlisted, limits)?;
     let failed = |e| of_sqlite(e, sql, limits);
     let mut statement = prepare(&connection, sql, limits, dumps.names())?;
     let columns = columns_of(&statement);
     // The same rows, summed up faster.
-    if let Some(faster) = sums::from_classes(sql)
-        && dumps.all_have_class_objects()
-    {
-        statement = prepare(&connection, &faster, limits, dumps.names())?;
+    if let Some(faster) = &faster {
+        statement = prepare(&connection, faster, limits, dumps.names())?;
     }
     sink.columns(&columns)?;
     let mut rows = statement.query([]).map_err(failed)?;
@@ -135,7 +138,12 @@ fn columns_of(statement: &Statement<'_>) -> Vec<ResultColumn> {
 
 /// A connection to empty databases, one for each dump, with the tables and functions of dumps; without dumps the
 /// tables are empty.
-fn connect(names: &[String], dumps: Option<&Dumps>, limits: Limits) -> Result<Connection> {
+fn connect(
+    names: &[String],
+    dumps: Option<&Dumps>,
+    unlisted: &[Table],
+    limits: Limits,
+) -> Result<Connection> {
     let failed = |e| of_sqlite(e, "", limits);
     let mut connection = Connection::open_in_memory().map_err(failed)?;
     for name in names {
@@ -149,7 +157,7 @@ fn connect(names: &[String], dumps: Option<&Dumps>, limits: Limits) -> Result<Co
     };
     for (at, schema) in schemas.into_iter().enumerate() {
         if let Some(heap) = dumps.and_then(|dumps| dumps.heap(at)) {
-            vtab::create(&connection, schema, heap).map_err(failed)?;
+            vtab::create(&connection, schema, heap, unlisted).map_err(failed)?;
             continue;
         }
         for table in Table::ALL {

@@ -1,7 +1,26 @@
-//! Sums over all objects by class, which are known for each class and need no look at the objects.
+//! Sums over all objects, asked of `object_sums` instead, where a few thousand rows have been summed up already.
 //!
 //! A statement is taken for such a sum only if every word of it is known here; whatever else it is, SQLite sums up
 //! the objects.
+
+use crate::schema::Table;
+
+/// Columns of `objects` that rows of `object_sums` are about.
+const GROUPS: [&str; 3] = ["class", "class_id", "reachable"];
+
+/// Columns of `objects` that are summed up, in the order of `object_sums`.
+const SUMMED: [&str; 4] = [
+    "shallow_bytes",
+    "retained_bytes",
+    "retained_objects",
+    "length",
+];
+
+/// Words that mean the same over sums as over objects.
+const WORDS: [&str; 21] = [
+    "asc", "desc", "nulls", "first", "last", "offset", "and", "or", "not", "between", "like",
+    "glob", "regexp", "in", "is", "null", "true", "false", "escape", "round", "abs",
+];
 
 /// A word, number, text or sign of a statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,95 +29,299 @@ enum Token<'s> {
     Other(&'s str),
 }
 
-/// Words that mean the same over classes as over objects.
-const WORDS: [&str; 20] = [
-    "group", "by", "having", "order", "asc", "desc", "limit", "offset", "as", "and", "or", "not",
-    "between", "like", "glob", "regexp", "in", "is", "null", "class",
-];
+impl<'s> Token<'s> {
+    fn is(self, word: &str) -> bool {
+        matches!(self, Token::Word(w) if w.eq_ignore_ascii_case(word))
+    }
 
-/// The statement over `classes` that has the rows of one over `objects`, if it is
-/// `select ... from objects [where ...] group by class ...` that asks for nothing but the class, `count(*)` and
-/// `sum(shallow_bytes)`.
-pub(crate) fn from_classes(sql: &str) -> Option<String> {
+    /// The word among these that it is.
+    fn among<'w>(self, words: &[&'w str]) -> Option<&'w str> {
+        words.iter().copied().find(|word| self.is(word))
+    }
+
+    const fn text(self) -> &'s str {
+        match self {
+            Token::Word(text) | Token::Other(text) => text,
+        }
+    }
+}
+
+/// The statement over `object_sums` that has the rows of one over `objects`, if it is
+/// `select ... from objects [where ...] [group by ...] [having ...] [order by ...] [limit ...]` that asks for nothing but
+/// counts, sums, averages, smallest and largest values of numbers, by columns that [`GROUPS`] has.
+pub(crate) fn from_sums(sql: &str) -> Option<String> {
     let tokens = tokens(sql)?;
-    let is = |at: usize, word: &str| matches!(tokens.get(at), Some(Token::Word(w)) if w.eq_ignore_ascii_case(word));
-    let sign = |at: usize, text: &str| tokens.get(at) == Some(&Token::Other(text));
-    let by_class = (0..tokens.len()).any(|at| {
-        is(at, "group")
-            && is(at + 1, "by")
-            && is(at + 2, "class")
-            // `class like 'x'` would be another group.
-            && (at + 3 >= tokens.len()
-                || sign(at + 3, ";")
-                || ["having", "order", "limit"].iter().any(|w| is(at + 3, w)))
-    });
-    if !is(0, "select") || !by_class {
+    let parts = Parts::of(&tokens)?;
+    let grouped = parts.grouped()?;
+    let aliases = aliases(parts.select)?;
+    let words = Words {
+        grouped: &grouped,
+        aliases: &aliases,
+    };
+    let mut faster = Faster::default();
+    faster.push("SELECT");
+    faster.part(parts.select, &words, false)?;
+    if !faster.sums && parts.group.is_empty() {
         return None;
     }
-    let mut aliases: Vec<&str> = Vec::new();
-    let mut faster = String::from("SELECT");
-    let (mut at, mut from, mut open) = (1, false, false);
-    while let Some(token) = tokens.get(at) {
-        let call = sign(at + 1, "(") && sign(at + 3, ")");
-        let (taken, text) = match *token {
-            _ if is(at, "from") && !from => {
-                from = true;
-                let schema = match (tokens.get(at + 1), sign(at + 2, ".")) {
-                    (Some(Token::Word(schema)), true) => Some(*schema),
-                    _ => None,
-                };
-                let table = if schema.is_some() { at + 3 } else { at + 1 };
-                if !is(table, "objects") {
-                    return None;
-                }
-                let schema = schema.map_or_else(String::new, |s| format!("{s}."));
-                let filter = is(table + 1, "where");
-                open = filter;
-                let rest = if filter { " AND (" } else { "" };
-                let text = format!("FROM {schema}classes WHERE objects > 0{rest}");
-                (table + 1 + usize::from(filter) - at, text)
-            }
-            Token::Word(_) if is(at, "count") && call && sign(at + 2, "*") => {
-                (4, "sum(objects)".to_owned())
-            }
-            Token::Word(_) if is(at, "sum") && call && is(at + 2, "shallow_bytes") => {
-                (4, "sum(shallow_bytes)".to_owned())
-            }
-            Token::Word(word) if is(at - 1, "as") && !from => {
-                aliases.push(word);
-                (1, word.to_owned())
-            }
-            Token::Word(_) if is(at, "group") && open => {
-                open = false;
-                (1, ") GROUP".to_owned())
-            }
-            Token::Word(word) => {
-                let known = WORDS.iter().any(|w| w.eq_ignore_ascii_case(word))
-                    || aliases.iter().any(|a| a.eq_ignore_ascii_case(word));
-                if !known || sign(at + 1, ".") {
-                    return None;
-                }
-                (1, word.to_owned())
-            }
-            // `*` is every column, `;` may be followed by another statement.
-            Token::Other("*") => return None,
-            Token::Other(";") if at + 1 < tokens.len() => return None,
-            Token::Other(text) => (1, text.to_owned()),
+    faster.push("FROM");
+    faster.push(&parts.from);
+    if !parts.filter.is_empty() {
+        faster.push("WHERE");
+        let before = faster.sums;
+        // Any column that groups can be compared, and no sum.
+        faster.sums = false;
+        let words = Words {
+            grouped: &GROUPS,
+            aliases: &[],
         };
-        faster.push(' ');
-        faster.push_str(&text);
-        at += taken;
+        faster.part(parts.filter, &words, false)?;
+        if faster.sums {
+            return None;
+        }
+        faster.sums = before;
     }
-    // An alias may hide a column that only one of the tables has, and the other way about.
-    let columns = || {
-        crate::schema::Table::Classes
-            .column_names()
-            .chain(crate::schema::Table::Objects.column_names())
+    if !parts.group.is_empty() {
+        faster.push("GROUP BY");
+        let terms: Vec<&str> = parts.group.iter().map(|t| t.text()).collect();
+        faster.push(&terms.join(" "));
+    }
+    let hidden = Words {
+        grouped: &grouped,
+        aliases: &aliases
+            .iter()
+            .copied()
+            .filter(|a| !is_column(a))
+            .collect::<Vec<_>>(),
     };
-    let hides = aliases
-        .iter()
-        .any(|a| columns().any(|c| c.eq_ignore_ascii_case(a)));
-    (from && !open && !hides).then_some(faster)
+    if !parts.having.is_empty() {
+        faster.push("HAVING");
+        faster.part(parts.having, &hidden, false)?;
+    }
+    if !parts.order.is_empty() {
+        faster.push("ORDER BY");
+        faster.part(parts.order, &words, true)?;
+    }
+    if !parts.limit.is_empty() {
+        faster.push("LIMIT");
+        faster.part(parts.limit, &hidden, false)?;
+    }
+    Some(faster.text)
+}
+
+/// Whether a column has this name, so that it hides a result's.
+fn is_column(word: &str) -> bool {
+    let columns = Table::Objects.column_names();
+    columns
+        .chain(Table::ObjectSums.column_names())
+        .any(|c| c.eq_ignore_ascii_case(word))
+}
+
+/// The clauses of a statement, each without the words that begin it.
+#[derive(Debug)]
+struct Parts<'t, 's> {
+    select: &'t [Token<'s>],
+    /// The table that has the sums.
+    from: String,
+    filter: &'t [Token<'s>],
+    group: &'t [Token<'s>],
+    having: &'t [Token<'s>],
+    order: &'t [Token<'s>],
+    limit: &'t [Token<'s>],
+}
+
+impl<'t, 's> Parts<'t, 's> {
+    fn of(tokens: &'t [Token<'s>]) -> Option<Self> {
+        let tokens = match tokens.split_last() {
+            Some((Token::Other(";"), rest)) => rest,
+            _ => tokens,
+        };
+        let (first, mut rest) = tokens.split_first()?;
+        if !first.is("select") {
+            return None;
+        }
+        // The tokens up to a clause's first word, which must come if later ones do.
+        let mut until = |words: &[&str]| {
+            let end = rest.iter().position(|t| t.among(words).is_some());
+            let (part, left) = rest.split_at(end.unwrap_or(rest.len()));
+            rest = left;
+            part
+        };
+        const CLAUSES: [&str; 5] = ["where", "group", "having", "order", "limit"];
+        let select = until(&["from"]);
+        let from = match until(&CLAUSES) {
+            [_, table] if table.is("objects") => Table::ObjectSums.name().to_owned(),
+            [_, Token::Word(schema), Token::Other("."), table] if table.is("objects") => {
+                format!("{schema}.{}", Table::ObjectSums.name())
+            }
+            _ => return None,
+        };
+        let mut clause = |words: &[&str], later: &[&str]| {
+            let begins = rest.first().is_some_and(|t| t.is(words[0]));
+            if !begins {
+                return Some(&rest[..0]);
+            }
+            if words.len() > 1 && !rest.get(1)?.is(words[1]) {
+                return None;
+            }
+            let body = &rest[words.len()..];
+            let end = body.iter().position(|t| t.among(later).is_some());
+            let (part, left) = body.split_at(end.unwrap_or(body.len()));
+            rest = left;
+            (!part.is_empty()).then_some(part)
+        };
+        let parts = Self {
+            select,
+            from,
+            filter: clause(&["where"], &CLAUSES)?,
+            group: clause(&["group", "by"], &CLAUSES)?,
+            having: clause(&["having"], &CLAUSES)?,
+            order: clause(&["order", "by"], &CLAUSES)?,
+            limit: clause(&["limit"], &CLAUSES)?,
+        };
+        let is_whole = rest.is_empty() && (parts.having.is_empty() || !parts.group.is_empty());
+        is_whole.then_some(parts)
+    }
+
+    /// The columns that the rows are grouped by.
+    fn grouped(&self) -> Option<Vec<&'static str>> {
+        let mut grouped = Vec::new();
+        for (at, token) in self.group.iter().enumerate() {
+            if at % 2 == 1 {
+                if *token != Token::Other(",") {
+                    return None;
+                }
+                continue;
+            }
+            grouped.push(match token {
+                Token::Word(_) => token.among(&GROUPS)?,
+                Token::Other(number) => {
+                    let place: usize = number.parse().ok()?;
+                    match items(self.select).nth(place.checked_sub(1)?)? {
+                        [only] => only.among(&GROUPS)?,
+                        [only, keyword, Token::Word(_)] if keyword.is("as") => {
+                            only.among(&GROUPS)?
+                        }
+                        _ => return None,
+                    }
+                }
+            });
+        }
+        (self.group.is_empty() || self.group.len() % 2 == 1).then_some(grouped)
+    }
+}
+
+/// What stands between the commas that are in no parentheses.
+fn items<'t, 's>(tokens: &'t [Token<'s>]) -> impl Iterator<Item = &'t [Token<'s>]> {
+    let mut depth = 0_usize;
+    tokens.split(move |token| {
+        match token {
+            Token::Other("(") => depth += 1,
+            Token::Other(")") => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && *token == Token::Other(",")
+    })
+}
+
+/// The names that a list of results gives; `None` where one is a column that groups.
+fn aliases<'s>(select: &[Token<'s>]) -> Option<Vec<&'s str>> {
+    let pairs = select.windows(2).filter(|pair| pair[0].is("as"));
+    let names = pairs.map(|pair| match pair[1] {
+        Token::Word(name) if pair[1].among(&GROUPS).is_none() => Some(name),
+        _ => None,
+    });
+    names.collect()
+}
+
+/// What words stand for in a clause.
+struct Words<'w> {
+    grouped: &'w [&'w str],
+    aliases: &'w [&'w str],
+}
+
+/// The statement as it is written anew.
+#[derive(Default)]
+struct Faster {
+    text: String,
+    /// Whether anything is summed up.
+    sums: bool,
+}
+
+impl Faster {
+    fn push(&mut self, text: &str) {
+        if !self.text.is_empty() {
+            self.text.push(' ');
+        }
+        self.text.push_str(text);
+    }
+
+    /// Adds a clause; `None` if a word in it is not known. A name of a result that is a column's, too, is the result
+    /// only where it is all that rows are put in order by.
+    fn part(&mut self, part: &[Token<'_>], words: &Words<'_>, is_order: bool) -> Option<()> {
+        let mut at = 0;
+        while let Some(&token) = part.get(at) {
+            let sign = |at: usize, text: &str| part.get(at) == Some(&Token::Other(text));
+            if let Token::Word(function) = token
+                && sign(at + 1, "(")
+                && sign(at + 3, ")")
+                && let Some(sum) = sum(function, part[at + 2])
+            {
+                self.sums = true;
+                self.push(&sum);
+                at += 4;
+                continue;
+            }
+            match token {
+                Token::Word(_) if token.is("as") && at + 1 < part.len() => {
+                    self.push("AS");
+                    at += 1;
+                    self.push(part[at].text());
+                }
+                Token::Word(word) => {
+                    let is_alias = words.aliases.iter().any(|a| a.eq_ignore_ascii_case(word));
+                    let before = at == 0 || sign(at - 1, ",");
+                    let after = part.get(at + 1).is_none_or(|next| {
+                        *next == Token::Other(",")
+                            || next.among(&["asc", "desc", "nulls"]).is_some()
+                    });
+                    let is_known = token.among(&WORDS).is_some()
+                        || token.among(words.grouped).is_some()
+                        || is_alias && (!is_column(word) || is_order && before && after);
+                    if !is_known || sign(at + 1, ".") {
+                        return None;
+                    }
+                    self.push(word);
+                }
+                // `*` is every column, unless it multiplies; `;` may be followed by another statement.
+                Token::Other("*") if at == 0 || sign(at - 1, ",") || sign(at - 1, "(") => {
+                    return None;
+                }
+                Token::Other(";" | ".") => return None,
+                Token::Other(text) => self.push(text),
+            }
+            at += 1;
+        }
+        Some(())
+    }
+}
+
+/// What a function of all rows' values is of the sums.
+fn sum(function: &str, of: Token<'_>) -> Option<String> {
+    let is = |name: &str| function.eq_ignore_ascii_case(name);
+    if is("count") && of == Token::Other("*") {
+        return Some("coalesce(sum(objects), 0)".to_owned());
+    }
+    let column = of.among(&SUMMED)?;
+    Some(match () {
+        () if is("count") => format!("coalesce(sum({column}_count), 0)"),
+        () if is("sum") => format!("sum({column}_sum)"),
+        () if is("total") => format!("total({column}_sum)"),
+        () if is("avg") => format!("(1.0 * sum({column}_sum) / sum({column}_count))"),
+        () if is("min") => format!("min({column}_min)"),
+        () if is("max") => format!("max({column}_max)"),
+        () => return None,
+    })
 }
 
 /// The tokens of a statement; `None` where there are comments, quoted names or parameters.
@@ -136,32 +359,68 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_by_class_are_asked_of_classes() {
-        assert_eq!(
-            from_classes("select class, count(*) as n, sum(shallow_bytes) from objects group by class order by n").unwrap(),
-            "SELECT class , sum(objects) as n , sum(shallow_bytes) FROM classes WHERE objects > 0 group by class order by n"
-        );
-        assert_eq!(
-            from_classes("SELECT class FROM before.objects WHERE class like 'a' or class = 'b' GROUP BY class;").unwrap(),
-            "SELECT class FROM before.classes WHERE objects > 0 AND ( class like 'a' or class = 'b' ) GROUP BY class ;"
-        );
+    fn sums_are_asked_of_sums() {
+        for (sql, faster) in [
+            (
+                "select class, count(*) as n, sum(shallow_bytes) from objects group by class order by n",
+                "SELECT class , coalesce(sum(objects), 0) AS n , sum(shallow_bytes_sum) FROM object_sums \
+                 GROUP BY class ORDER BY n",
+            ),
+            (
+                "SELECT class FROM before.objects WHERE class like 'a' or class = 'b' GROUP BY class;",
+                "SELECT class FROM before.object_sums WHERE class like 'a' or class = 'b' GROUP BY class",
+            ),
+            (
+                "select avg(length), max(retained_bytes) * 2 from objects where not reachable",
+                "SELECT (1.0 * sum(length_sum) / sum(length_count)) , max(retained_bytes_max) * 2 \
+                 FROM object_sums WHERE not reachable",
+            ),
+            (
+                "select reachable, class_id as c, sum(shallow_bytes) as shallow_bytes from objects \
+                 group by 1, 2 having count(length) > 3 order by shallow_bytes desc, 1 limit 5 offset 2",
+                "SELECT reachable , class_id AS c , sum(shallow_bytes_sum) AS shallow_bytes FROM object_sums \
+                 GROUP BY 1 , 2 HAVING coalesce(sum(length_count), 0) > 3 ORDER BY shallow_bytes desc , 1 \
+                 LIMIT 5 offset 2",
+            ),
+        ] {
+            assert_eq!(from_sums(sql).as_deref(), Some(faster), "{sql}");
+        }
     }
 
     #[test]
     fn all_else_is_left() {
         for sql in [
             "select class, count(*) from objects",
+            "select class from objects",
             "select class, count(*) from objects group by class, root",
             "select class, count(*) from objects group by class || 'x'",
+            "select class, count(*) from objects group by class like 'x'",
+            "select class, count(*) from objects group by 2",
+            "select class, count(*) from objects group by 3",
+            "select class, count(*) from objects group by 0",
+            "select class, count(*) from objects group by",
+            "select class, class_id, count(*) from objects group by class",
+            "select class, max(retained_bytes) from objects group by reachable",
+            "select reachable from objects group by class order by reachable",
             "select class, count(*) from objects where length > 3 group by class",
-            "select class, sum(retained_bytes) from objects group by class",
+            "select class, count(*) from objects where count(*) > 3 group by class",
+            "select count(*) as n from objects where n > 3",
+            "select class, sum(id) from objects group by class",
+            "select class, sum(distinct length) from objects group by class",
+            "select class, sum(length + 1) from objects group by class",
+            "select class, group_concat(length) from objects group by class",
             "select class, sum(shallow_bytes) from objects, roots group by class",
             "select class, sum(shallow_bytes) from objects o group by class",
-            "select class, count(length) from objects group by class",
+            "select class, sum(objects.length) from objects group by class",
+            "select objects.class, count(*) from objects group by class",
             "select class, sum(shallow_bytes) from strings group by class",
             "select class, id from objects group by class",
             "select class, count(*) as length from objects group by class having length > 3",
-            "select class, count(*) as objects from objects group by class",
+            "select class, count(*) as length from objects group by class order by length + 1",
+            "select class, count(*) as objects from objects group by class having objects > 3",
+            "select length, count(*) as class from objects group by class",
+            "select count(*) as class from objects group by class",
+            "select count(*) from objects having count(*) > 1",
             "select class, count(*) from objects group by class union select 1, 2",
             "select class, count(*) from (select * from objects) group by class",
             "select class, count(*) -- of all\nfrom objects group by class",
@@ -169,9 +428,14 @@ mod tests {
             "select class, count(*) from objects group by class; select 2",
             "select class, *, count(*) from objects group by class",
             "select \"class\", count(*) from objects group by class",
+            "select distinct count(*) from objects",
+            "select count(*) over () from objects",
+            "select count(*) from objects where class in (select class from roots)",
+            "select",
+            "select count(*)",
             "",
         ] {
-            assert_eq!(from_classes(sql), None, "{sql}");
+            assert_eq!(from_sums(sql), None, "{sql}");
         }
     }
 }

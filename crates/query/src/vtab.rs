@@ -25,12 +25,17 @@ use crate::value::{Scalar, Value};
 /// Set in the plan's number when rows come by class. The other bits say which columns are looked at.
 const BY_CLASS: c_int = 1 << 30;
 
-/// Makes a dump's tables in a schema of a connection.
-pub(crate) fn create(connection: &Connection, schema: &str, heap: &Arc<Heap>) -> Result<()> {
+/// Makes a dump's tables, and others of them that are in no list, in a schema of a connection.
+pub(crate) fn create(
+    connection: &Connection,
+    schema: &str,
+    heap: &Arc<Heap>,
+    others: &[Table],
+) -> Result<()> {
     const MODULE: &Module<'static, HeapTable> = &Module::read_only_module();
     let module = format!("dump_{schema}");
     connection.create_module(&*module, MODULE, Some(heap.clone()))?;
-    for table in Table::ALL {
+    for table in Table::ALL.iter().chain(others) {
         let columns = table.declared_columns();
         let name = table.name();
         let create = format!("CREATE VIRTUAL TABLE {schema}.{name} USING {module}({columns})");
@@ -63,7 +68,9 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
     ) -> Result<(Cow<'static, CStr>, Self)> {
         let heap = aux.ok_or_else(|| failed("a table without a dump"))?;
         let name = std::str::from_utf8(table).unwrap_or_default();
-        let table = Table::by_name(name).ok_or_else(|| failed("an unknown table"))?;
+        let unlisted = Some(Table::ObjectSums).filter(|table| table.name() == name);
+        let table = Table::by_name(name).or(unlisted);
+        let table = table.ok_or_else(|| failed("an unknown table"))?;
         db.config(VTabConfig::Innocuous)?;
         let declaration = CString::new(table.declaration("x")).map_err(failed)?;
         let table = Self {

@@ -3,6 +3,7 @@
 mod allocated;
 mod classes;
 mod counted_sites;
+mod object_sums;
 mod objects;
 mod refs;
 mod roots;
@@ -111,6 +112,7 @@ pub(crate) fn open(heap: &Arc<Heap>, table: Table, ask: &Ask) -> Result<Box<dyn 
         Table::Samples => Box::new(samples::Samples::new(heap, ask)),
         Table::Allocated => Box::new(allocated::AllocatedClasses::new(heap)),
         Table::CountedSites => Box::new(counted_sites::CountedSites::new(heap)),
+        Table::ObjectSums => Box::new(object_sums::ObjectSums::new(heap, ask)),
     })
 }
 
@@ -126,7 +128,8 @@ pub(crate) fn accepts(table: Table, column: usize, op: Op) -> bool {
         | Table::Frames
         | Table::Samples
         | Table::Allocated
-        | Table::CountedSites => false,
+        | Table::CountedSites
+        | Table::ObjectSums => false,
     }
 }
 
@@ -141,6 +144,7 @@ pub(crate) fn cost(heap: &Heap, table: Table, ask: &Ask) -> (f64, u64) {
         Table::Roots => small(heap.snapshot().gc_roots().len()),
         Table::Threads => small(100),
         Table::Frames => small(1000),
+        Table::ObjectSums => small(heap.snapshot().classes().len()),
         Table::Samples | Table::Allocated | Table::CountedSites => samples::cost(heap),
     };
     (cost.max(1.0), rows.max(1))
