@@ -14,7 +14,7 @@ const ALL: u64 = 980;
 
 /// The most survivors, in thousandths, that count as "nothing stays".
 const NONE: u64 = 20;
-/// The fewest new samples that tell when they came.
+/// The fewest new samples that tell when they came, and the fewest that tell by all being gone.
 const NEW: u64 = 16;
 
 /// Samples at one place in the first dump and in the last dump of the same JVM.
@@ -33,6 +33,8 @@ pub(crate) struct Survival {
     pub(crate) quarters: [u64; 4],
     /// The part, in thousandths, that is alive of all samples taken at the stacks that allocated the growth.
     pub(crate) permille: u64,
+    /// The part, in thousandths, that has gone of the samples at those stacks of which enough were followed.
+    pub(crate) gone_permille: u64,
 }
 
 impl Survival {
@@ -56,9 +58,10 @@ impl Survival {
             && self.quarters.iter().all(|&q| q > 0)
     }
 
-    /// Whether next to nothing of what was there is alive.
+    /// Whether next to nothing of what was there is alive. Fewer samples are enough where none is.
     pub(crate) fn is_replaced(&self) -> bool {
         self.held >= ENOUGH && self.alive * 1000 <= self.held * NONE
+            || self.held >= NEW && self.alive == 0
     }
 
     /// The part, in thousandths, of what was there that is not alive any more; `None` where there are too
@@ -66,6 +69,13 @@ impl Survival {
     pub(crate) fn replaced_permille(&self) -> Option<u64> {
         let gone = self.held.saturating_sub(self.alive) * 1000;
         (self.held >= ENOUGH).then(|| gone / self.held)
+    }
+
+    /// Whether a growth is no more than half of what came to what is held there, and went again, at the same stacks.
+    pub(crate) fn is_within_passage(&self, grown: u64, held: u64) -> bool {
+        let stayed = 1000_u64.saturating_sub(self.gone_permille);
+        2 * u128::from(grown) * u128::from(stayed)
+            <= u128::from(held) * u128::from(self.gone_permille)
     }
 
     /// The sentence for a report; `None` where there are too few samples.
@@ -134,6 +144,7 @@ impl Attribution {
             }
         }
         found.permille = alive_permille(stacks);
+        found.gone_permille = gone_permille(stacks);
         Some(found)
     }
 }
@@ -145,6 +156,16 @@ fn alive_permille(stacks: &[Stack]) -> u64 {
     let known = stacks.iter().filter(|s| s.survival_known);
     let alive: u64 = known.map(|s| s.survival_permille * s.samples).sum();
     alive.checked_div(samples).unwrap_or(0)
+}
+
+/// The part, in thousandths, that has gone of the samples at those stacks of which enough were followed; 0 without any.
+fn gone_permille(stacks: &[Stack]) -> u64 {
+    let known = || stacks.iter().filter(|s| s.survival_known);
+    let samples: u64 = known().map(|s| s.samples).sum();
+    let gone: u64 = known()
+        .map(|s| 1000_u64.saturating_sub(s.survival_permille) * s.samples)
+        .sum();
+    gone.checked_div(samples).unwrap_or(0)
 }
 
 /// The quarter of a span of time in which something came that long after its begin.
@@ -176,6 +197,7 @@ mod tests {
         live: 300,
         quarters: [50; 4],
         permille: 1000,
+        gone_permille: 0,
     };
 
     #[test]

@@ -7,7 +7,7 @@
 //! | leak | a cause that is certain; growth at each of several steps, by more than such a holder wavers; samples of which next to none goes while others come; or a collection that elements are put into all the time, of which none is removed and none read |
 //! | cache | a bound of the very collection that grows, enforced or reached; growth that is over |
 //! | warm-up | growth that is over; or the runtime's own tables while classes are loaded |
-//! | none | all that was held was replaced, and no more was added than that; or far more was replaced than was added |
+//! | none | all that was held was replaced, and no more was added than that, or it fell and rose while more passed than was added; or far more was replaced than was added |
 //!
 //! What samples show of each object outranks what figures seem to show: nothing is over to which objects are
 //! still added that stay.
@@ -116,13 +116,17 @@ impl Evidence<'_> {
     }
 
     /// Whether nothing of what was there has stayed, and what came is not more than half as much again as what
-    /// went. A queue is filled and drained and grows nevertheless.
+    /// went; or it fell as well as it rose, by less than what came and went meanwhile, as what waits for a collection
+    /// does. A queue is filled and drained and grows nevertheless.
     fn is_churn(&self) -> bool {
         let (first, last) = self.ends();
         let grown = last.saturating_sub(first);
+        let falls = self.course.trend == Trend::RisingSawtooth;
         self.finding.is_none()
-            && self.survival.is_some_and(|s| s.is_replaced())
-            && grown <= first.saturating_add(first / 2)
+            && self.survival.is_some_and(|s| {
+                let small = grown <= first.saturating_add(first / 2);
+                s.is_replaced() && (small || falls && s.is_within_passage(grown, last))
+            })
     }
 
     /// Whether the growth is less than a small part of what was replaced meanwhile. So many dumps that all rise
@@ -278,6 +282,7 @@ mod tests {
             live: kept + quarters.iter().sum::<u64>(),
             quarters,
             permille: kept * 10,
+            gone_permille: 0,
         })
     }
 
@@ -440,6 +445,33 @@ mod tests {
             churn(50, more),
             "less than half of what was replaced"
         ));
+    }
+
+    #[test]
+    fn a_level_that_falls_and_rises_while_all_passes_is_no_suspect() {
+        let with = |kept, gone_permille, figures| Evidence {
+            survival: survival(kept, [0, 0, 0, 100]).map(|s| Survival { gone_permille, ..s }),
+            ..evidence(figures)
+        };
+        // Weak entries that are swept out after a collection: two of three are gone.
+        let sawtooth = &[220, 125, 690];
+        assert_eq!(with(0, 670, sawtooth).verdict(), None);
+        // What stopped being swept: most of all that ever came is there.
+        assert_eq!(with(0, 300, sawtooth).verdict(), Some(Verdict::Growth));
+        // Of stacks whose samples were not followed nothing is known.
+        assert_eq!(with(0, 0, sawtooth).verdict(), Some(Verdict::Growth));
+        // What was there has stayed.
+        assert_eq!(with(90, 670, sawtooth).verdict(), Some(Verdict::Growth));
+        // It never fell.
+        assert_eq!(
+            with(0, 670, &[220, 225, 690]).verdict(),
+            Some(Verdict::Growth)
+        );
+        let queue = Evidence {
+            finding: finding(false),
+            ..with(0, 670, sawtooth)
+        };
+        assert_eq!(queue.verdict(), Some(Verdict::Growth));
     }
 
     #[test]
