@@ -10,7 +10,7 @@ use crate::evidence::context::SuspectContext;
 use crate::evidence::survival::Survival;
 use crate::evidence::usage::Usages;
 use crate::growth::{Aligned, Candidate, difference};
-use crate::report::{ClassGrowth, Delta, Report, Suspect, Verdict};
+use crate::report::{self, ClassGrowth, Delta, Report, Suspect, Verdict};
 use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::suspect::{self, containers};
 use crate::through::through;
@@ -119,9 +119,9 @@ impl Comparison {
         let usages = Usages::of(last);
         let (suspects, contents, explained_bytes) = self.suspects(last, filter, &usages);
         let warnings = doubts.iter().map(ToString::to_string);
+        let snapshots: Vec<_> = self.summaries.iter().map(|s| s.info.clone()).collect();
         let report = Report {
             schema: "heapdiff.diff/1".into(),
-            snapshots: self.summaries.iter().map(|s| s.info.clone()).collect(),
             comparable: doubts.is_empty(),
             warnings: warnings.chain(usages.warning()).collect(),
             delta: match self.summaries.len() {
@@ -132,6 +132,8 @@ impl Comparison {
                 },
             },
             explained_bytes,
+            noise_bytes: report::noise(&snapshots),
+            snapshots,
             classes: self.classes(filter),
             suspects,
         };

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use hprof::Layout;
 use serde::{Deserialize, Serialize};
 
+use crate::growth::least;
+
 /// A diff of two or more dumps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
@@ -24,6 +26,9 @@ pub struct Report {
     /// How much of the growth of reachable bytes the suspects are; nothing is counted twice.
     #[serde(default)]
     pub explained_bytes: u64,
+    /// Growth of fewer bytes is taken for noise: it makes no suspect.
+    #[serde(default)]
+    pub noise_bytes: u64,
     /// Classes whose figures differ between dumps, by growth of retained bytes.
     pub classes: Vec<ClassGrowth>,
     /// What grows, the most growth first.
@@ -51,11 +56,18 @@ impl Report {
     /// How much of the growth no suspect explains; 0 where that is too little to look for.
     #[must_use]
     pub fn unexplained_bytes(&self) -> u64 {
-        let reachable = self.snapshots.iter().map(|s| s.reachable_bytes).max();
-        let least = crate::growth::least(reachable.unwrap_or(0));
         let rest = self.grown_bytes().saturating_sub(self.explained_bytes);
-        if rest < least { 0 } else { rest }
+        match rest < noise(&self.snapshots) {
+            true => 0,
+            false => rest,
+        }
     }
+}
+
+/// Growth of fewer bytes is noise among these dumps.
+pub(crate) fn noise(snapshots: &[SnapshotInfo]) -> u64 {
+    let reachable = snapshots.iter().map(|s| s.reachable_bytes).max();
+    least(reachable.unwrap_or(0))
 }
 
 /// One dump.

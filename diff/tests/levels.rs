@@ -348,6 +348,11 @@ fn a_report_says_how_much_the_suspects_explain() {
     };
     let explained = |dumps: [App; 2]| {
         let report = report(dumps);
+        let largest = report.snapshots.iter().map(|s| s.reachable_bytes).max();
+        assert_eq!(
+            report.noise_bytes,
+            largest.map_or(0, |bytes| bytes / 2000).max(16 << 10)
+        );
         let all = [
             report.delta.shallow_bytes.unsigned_abs(),
             report.explained_bytes,

@@ -328,6 +328,7 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         warnings: report.warnings.clone(),
         delta: report.delta,
         explained_bytes: report.explained_bytes,
+        noise_bytes: report.noise_bytes,
         classes,
         suspects,
     }

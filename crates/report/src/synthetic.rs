@@ -167,6 +167,7 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
             shallow_bytes: 8 << 20,
         },
         explained_bytes: 7 << 20,
+        noise_bytes: 16 << 10,
         classes: (0..classes).map(class).collect(),
         suspects,
     }
