@@ -2,8 +2,12 @@ package io.github.heapdiff.junit;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** How growth is looked for. Instances do not change: each {@code with} method returns another one. */
 public final class GrowthOptions {
@@ -12,100 +16,102 @@ public final class GrowthOptions {
 
     private static final Duration TIMEOUT = Duration.ofSeconds(60);
 
-    private final int rounds;
-    private final int warmUp;
-    private final long toleratedBytes;
-    private final Path program;
-    private final Path ignore;
-    private final boolean keepDumps;
-    private final WhenUndecided whenUndecided;
-    private final Duration timeout;
+    private int rounds = ROUNDS;
+    private int warmUp = WARM_UP;
+    private long toleratedBytes;
+    private Path program;
+    private Path ignore;
+    private boolean keepDumps;
+    private Forking forking = Forking.AUTO;
+    private WhenUndecided whenUndecided = WhenUndecided.FAIL;
+    private Duration timeout = TIMEOUT;
 
-    private GrowthOptions(
-            int rounds,
-            int warmUp,
-            long toleratedBytes,
-            Path program,
-            Path ignore,
-            boolean keepDumps,
-            WhenUndecided whenUndecided,
-            Duration timeout) {
-        if (rounds < 1) {
-            throw new IllegalArgumentException("rounds: " + rounds + ", and at least 1 is needed between two snapshots");
-        }
-        if (warmUp < 0 || toleratedBytes < 0) {
-            throw new IllegalArgumentException("neither warm-up rounds nor tolerated bytes can be negative");
-        }
-        if (timeout.isNegative() || timeout.isZero()) {
-            throw new IllegalArgumentException("timeout: " + timeout);
-        }
-        this.rounds = rounds;
-        this.warmUp = warmUp;
-        this.toleratedBytes = toleratedBytes;
-        this.program = program;
-        this.ignore = ignore;
-        this.keepDumps = keepDumps;
-        this.whenUndecided = whenUndecided;
-        this.timeout = timeout;
+    private GrowthOptions() {}
+
+    /** Another one, changed in one thing. */
+    private GrowthOptions with(Consumer<GrowthOptions> change) {
+        GrowthOptions other = new GrowthOptions();
+        other.rounds = rounds;
+        other.warmUp = warmUp;
+        other.toleratedBytes = toleratedBytes;
+        other.program = program;
+        other.ignore = ignore;
+        other.keepDumps = keepDumps;
+        other.forking = forking;
+        other.whenUndecided = whenUndecided;
+        other.timeout = timeout;
+        change.accept(other);
+        return other;
     }
 
     /**
      * The defaults, and what system properties say: {@code heapdiff.program}, {@code heapdiff.ignore}, {@code heapdiff.keepDumps},
-     * {@code heapdiff.whenUndecided}.
+     * {@code heapdiff.fork}, {@code heapdiff.whenUndecided}.
      */
     public static GrowthOptions defaults() {
-        return new GrowthOptions(
-                ROUNDS,
-                WARM_UP,
-                0,
-                property("heapdiff.program").map(Path::of).orElse(null),
-                property("heapdiff.ignore").map(Path::of).orElse(null),
-                property("heapdiff.keepDumps").map(GrowthOptions::yes).orElse(false),
-                property("heapdiff.whenUndecided").map(GrowthOptions::undecided).orElse(WhenUndecided.FAIL),
-                TIMEOUT);
+        GrowthOptions options = new GrowthOptions();
+        property("heapdiff.program").ifPresent(file -> options.program = Path.of(file));
+        property("heapdiff.ignore").ifPresent(file -> options.ignore = Path.of(file));
+        property("heapdiff.keepDumps").ifPresent(text -> options.keepDumps = yes(text));
+        property("heapdiff.fork").ifPresent(text -> options.forking = one(Forking.values(), "heapdiff.fork", text));
+        property("heapdiff.whenUndecided")
+                .ifPresent(text -> options.whenUndecided = one(WhenUndecided.values(), "heapdiff.whenUndecided", text));
+        return options;
     }
 
     /** Rounds between two snapshots. */
     public GrowthOptions withRounds(int count) {
-        return new GrowthOptions(count, warmUp, toleratedBytes, program, ignore, keepDumps, whenUndecided, timeout);
+        if (count < 1) {
+            throw new IllegalArgumentException("rounds: " + count + ", and at least 1 is needed between two snapshots");
+        }
+        return with(options -> options.rounds = count);
     }
 
     /** Rounds before the first snapshot. */
     public GrowthOptions withWarmUp(int count) {
-        return new GrowthOptions(rounds, count, toleratedBytes, program, ignore, keepDumps, whenUndecided, timeout);
+        return with(options -> options.warmUp = (int) notNegative(count, "warm-up rounds"));
     }
 
     /** A holder may grow by so many bytes from the first snapshot to the last. */
     public GrowthOptions withToleratedBytes(long bytes) {
-        return new GrowthOptions(rounds, warmUp, bytes, program, ignore, keepDumps, whenUndecided, timeout);
+        return with(options -> options.toleratedBytes = notNegative(bytes, "tolerated bytes"));
     }
 
     /** The heapdiff program; without it, the environment's {@code HEAPDIFF} and {@code PATH} are looked at. */
     public GrowthOptions withProgram(Path file) {
-        return new GrowthOptions(
-                rounds, warmUp, toleratedBytes, Objects.requireNonNull(file), ignore, keepDumps, whenUndecided, timeout);
+        Objects.requireNonNull(file);
+        return with(options -> options.program = file);
     }
 
     /** A file of known growth, as {@code heapdiff --ignore} reads it. */
     public GrowthOptions withIgnore(Path file) {
-        return new GrowthOptions(
-                rounds, warmUp, toleratedBytes, program, Objects.requireNonNull(file), keepDumps, whenUndecided, timeout);
+        Objects.requireNonNull(file);
+        return with(options -> options.ignore = file);
     }
 
     /** Whether the dumps stay, with their folder in the message. */
     public GrowthOptions withKeepDumps(boolean keep) {
-        return new GrowthOptions(rounds, warmUp, toleratedBytes, program, ignore, keep, whenUndecided, timeout);
+        return with(options -> options.keepDumps = keep);
+    }
+
+    /** Who writes the snapshots. */
+    public GrowthOptions withForking(Forking who) {
+        Objects.requireNonNull(who);
+        return with(options -> options.forking = who);
     }
 
     /** What becomes of the test when it cannot be told whether the heap grew. */
     public GrowthOptions withWhenUndecided(WhenUndecided what) {
-        return new GrowthOptions(
-                rounds, warmUp, toleratedBytes, program, ignore, keepDumps, Objects.requireNonNull(what), timeout);
+        Objects.requireNonNull(what);
+        return with(options -> options.whenUndecided = what);
     }
 
-    /** How long heapdiff may take for one comparison. */
+    /** How long heapdiff may take for one comparison, and for one forked snapshot. */
     public GrowthOptions withTimeout(Duration limit) {
-        return new GrowthOptions(rounds, warmUp, toleratedBytes, program, ignore, keepDumps, whenUndecided, limit);
+        if (limit.isNegative() || limit.isZero()) {
+            throw new IllegalArgumentException("timeout: " + limit);
+        }
+        return with(options -> options.timeout = limit);
     }
 
     int rounds() {
@@ -132,6 +138,10 @@ public final class GrowthOptions {
         return keepDumps;
     }
 
+    Forking forking() {
+        return forking;
+    }
+
     WhenUndecided whenUndecided() {
         return whenUndecided;
     }
@@ -151,12 +161,20 @@ public final class GrowthOptions {
         throw new IllegalArgumentException("heapdiff.keepDumps is true or false, not " + text);
     }
 
-    private static WhenUndecided undecided(String text) {
-        for (WhenUndecided each : WhenUndecided.values()) {
+    private static <E extends Enum<E>> E one(E[] values, String property, String text) {
+        for (E each : values) {
             if (each.name().equalsIgnoreCase(text)) {
                 return each;
             }
         }
-        throw new IllegalArgumentException("heapdiff.whenUndecided is fail or abort, not " + text);
+        String all = Stream.of(values).map(each -> each.name().toLowerCase(Locale.ROOT)).collect(Collectors.joining(", "));
+        throw new IllegalArgumentException(property + " is one of " + all + ", not " + text);
+    }
+
+    private static long notNegative(long number, String what) {
+        if (number < 0) {
+            throw new IllegalArgumentException(what + " cannot be negative: " + number);
+        }
+        return number;
     }
 }

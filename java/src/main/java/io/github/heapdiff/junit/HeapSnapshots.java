@@ -1,6 +1,5 @@
 package io.github.heapdiff.junit;
 
-import com.sun.management.HotSpotDiagnosticMXBean;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
@@ -16,7 +15,10 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 
-/** Dumps of this JVM in a folder of their own, which goes when this is closed or the JVM ends. */
+/**
+ * Dumps of this JVM in a folder of their own, which goes when this is closed or the JVM ends. All are written in one way: a child's
+ * has none of the JVM's hidden threads, which would be growth beside one of the JVM's own.
+ */
 final class HeapSnapshots implements AutoCloseable {
     /** How long the JVM is given to clear what a collection found to be garbage. */
     private static final long SETTLE_MILLIS = 500;
@@ -28,12 +30,19 @@ final class HeapSnapshots implements AutoCloseable {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> IN_USE.forEach(HeapSnapshots::delete), "heapdiff-dumps"));
     }
 
+    /** Why no child of this JVM can be forked, as the first attempt found. */
+    private static volatile String hindrance;
+
     private final Path folder;
     private final boolean keep;
+    private final boolean forkedOnly;
     private final List<Path> dumps = new ArrayList<>();
+    private boolean forked;
 
-    HeapSnapshots(boolean keep) {
-        this.keep = keep;
+    HeapSnapshots(GrowthOptions options) {
+        this.keep = options.keepDumps();
+        forkedOnly = options.forking() == Forking.ALWAYS;
+        forked = forkedOnly || options.forking() == Forking.AUTO && hindrance == null && HotSpot.hasAgent();
         try {
             folder = Files.createTempDirectory("heapdiff-junit-" + ProcessHandle.current().pid() + "-");
         } catch (IOException e) {
@@ -44,16 +53,40 @@ final class HeapSnapshots implements AutoCloseable {
         }
     }
 
-    /** Dumps what is reachable now. */
-    void take() {
+    /** Dumps what is reachable now. Where no further child can be forked those before go: this one is the first then. */
+    void take(HeapdiffProgram program) {
         settle();
-        Path dump = folder.resolve(dumps.size() + 1 + ".hprof");
-        try {
-            ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class).dumpHeap(dump.toString(), true);
-        } catch (IOException | RuntimeException | LinkageError e) {
-            throw new HeapUndecidedException("the heap cannot be dumped to " + dump + ": " + e, e);
+        if (forked) {
+            Path dump = next();
+            Optional<String> refused = forked(program, dump);
+            if (refused.isEmpty()) {
+                dumps.add(dump);
+                return;
+            }
+            if (forkedOnly) {
+                throw new HeapUndecidedException("no forked child wrote the heap: " + refused.get());
+            }
+            hindrance = refused.get();
+            forked = false;
+            deleteFiles(folder);
+            dumps.clear();
         }
+        Path dump = next();
+        HotSpot.dump(dump);
         dumps.add(dump);
+    }
+
+    private Path next() {
+        return folder.resolve(dumps.size() + 1 + ".hprof");
+    }
+
+    /** Has a child write what is reachable; returns why it did not. */
+    private static Optional<String> forked(HeapdiffProgram program, Path dump) {
+        // No collection goes before it but ours, without which cleaners would still hold what is to be cleaned.
+        if (!HotSpot.collectsWhenAsked()) {
+            return Optional.of("explicit collections are switched off (-XX:+DisableExplicitGC)");
+        }
+        return program.dumpForked(dump);
     }
 
     List<Path> dumps() {
@@ -99,13 +132,21 @@ final class HeapSnapshots implements AutoCloseable {
     }
 
     private static void delete(Path folder) {
+        deleteFiles(folder);
+        try {
+            Files.deleteIfExists(folder);
+        } catch (IOException e) {
+            System.err.println("heapdiff: cannot delete " + folder + ": " + e);
+        }
+    }
+
+    private static void deleteFiles(Path folder) {
         try (Stream<Path> files = Files.list(folder)) {
             for (Path file : (Iterable<Path>) files::iterator) {
                 Files.deleteIfExists(file);
             }
-            Files.deleteIfExists(folder);
         } catch (IOException | UncheckedIOException e) {
-            System.err.println("heapdiff: cannot delete " + folder + ": " + e);
+            System.err.println("heapdiff: cannot delete what is in " + folder + ": " + e);
         }
     }
 }

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 
 /** The heapdiff program, and how it is asked. */
@@ -17,6 +18,8 @@ final class HeapdiffProgram {
     private static final long LONGEST_REPORT = 16 << 20;
 
     private static final int LONGEST_COMPLAINT = 4000;
+
+    private static final long END_MILLIS = 2000;
 
     private final Path file;
     private final GrowthOptions options;
@@ -55,6 +58,30 @@ final class HeapdiffProgram {
             throw new HeapUndecidedException("no heapdiff program: " + file + ", named by " + by + ", is no program");
         }
         return new HeapdiffProgram(file.toAbsolutePath(), options);
+    }
+
+    Path file() {
+        return file;
+    }
+
+    /** Has the agent fork this JVM and the child write what is reachable; returns why it did not. */
+    Optional<String> dumpForked(Path dump) {
+        Path complaints = dump.resolveSibling("dump.txt");
+        String pid = Long.toString(ProcessHandle.current().pid());
+        List<String> command = List.of(file.toString(), "dump", pid, "--fork", "--quiet", "-o", dump.toString());
+        int exit;
+        try {
+            exit = run(command, dump.resolveSibling("dump-output.txt"), complaints);
+        } catch (HeapUndecidedException e) {
+            if (Thread.currentThread().isInterrupted()) {
+                throw e;
+            }
+            return Optional.of(e.getMessage());
+        }
+        if (exit == 0 && Files.exists(dump)) {
+            return Optional.empty();
+        }
+        return Optional.of("heapdiff dump --fork ended with " + exit + ": " + start(complaints));
     }
 
     /** The report on all snapshots, as JSON. */
@@ -111,10 +138,21 @@ final class HeapdiffProgram {
             throw new HeapUndecidedException("heapdiff took longer than " + options.timeout().toMillis() + " ms");
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new HeapUndecidedException("interrupted while heapdiff compared dumps", e);
+            throw new HeapUndecidedException("interrupted while heapdiff ran", e);
         } finally {
-            process.destroyForcibly();
+            end(process);
         }
+    }
+
+    /** It is given time to delete what it has begun. */
+    private static void end(Process process) {
+        process.destroy();
+        try {
+            process.waitFor(END_MILLIS, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        process.destroyForcibly();
     }
 
     private static String start(Path complaints) {

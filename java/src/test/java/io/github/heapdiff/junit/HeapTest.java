@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -88,6 +89,19 @@ class HeapTest {
         assertContains(message, "loader");
         Programs.reset();
         Heap.assertNoGrowth(Programs::redeploy);
+    }
+
+    @Test
+    void nothingOfTheLibrarysIsNamedAsHolder(@TempDir Path folder) throws Exception {
+        // A JVM without those who run tests, which refer to threads as well.
+        String said = OneCheck.in(List.of(), folder, "neverCleaned");
+        assertContains(said, "neverCleaned: failed: the heap grows with each round: io.github.heapdiff.junit.Programs.CLEANER grew by");
+    }
+
+    @Test
+    void whatThreadsKeepFails() {
+        assertContains(failure(Programs::leakToAThread), "Programs.OF_THREAD grew by");
+        assertContains(failure(Programs::leakThreadLocals), "java.lang.Thread.threadLocals grew by");
     }
 
     @Test

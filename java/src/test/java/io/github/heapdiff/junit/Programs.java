@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.lang.ref.Cleaner;
 import java.lang.ref.SoftReference;
+import java.lang.ref.WeakReference;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -24,6 +25,8 @@ final class Programs {
     static final Map<Integer, byte[]> PRICES = new HashMap<>();
     static final Cleaner CLEANER = Cleaner.create();
 
+    static final ThreadLocal<List<Object>> OF_THREAD = ThreadLocal.withInitial(ArrayList::new);
+
     static byte[] buffer = new byte[0];
     static Object lazy;
 
@@ -35,6 +38,7 @@ final class Programs {
             list.clear();
         }
         PRICES.clear();
+        OF_THREAD.remove();
         buffer = new byte[0];
         lazy = null;
     }
@@ -100,6 +104,10 @@ final class Programs {
         SOFT.add(new SoftReference<>(new byte[SESSION_BYTES]));
     }
 
+    static void weakly() {
+        SOFT.add(new WeakReference<>(new byte[SESSION_BYTES]));
+    }
+
     static void cleanedOnce() {
         CLEANER.register(new Object(), new byte[SESSION_BYTES]::clone);
     }
@@ -120,6 +128,17 @@ final class Programs {
         Map<String, Integer> counts = new HashMap<>();
         List.of("a", "b", "c").forEach(word -> counts.merge(word, 1, Integer::sum));
         String.format("%d %s", sum, counts);
+    }
+
+    /** Of the thread that runs the test, which is a GC root as long as it lives. */
+    static void leakToAThread() {
+        OF_THREAD.get().add(new byte[SESSION_BYTES]);
+    }
+
+    /** A value that leads back to its key is never removed. */
+    static void leakThreadLocals() {
+        ThreadLocal<Object> local = new ThreadLocal<>();
+        local.set(new Object[] {local, new byte[SESSION_BYTES]});
     }
 
     static void lazily() {

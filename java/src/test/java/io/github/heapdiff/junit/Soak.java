@@ -28,7 +28,8 @@ final class Soak {
                 "reflection", Programs::reflection,
                 "lazy", Programs::lazily,
                 "a bounded cache", Programs.leastRecentlyUsed(),
-                "redeployment", Programs::redeploy));
+                "redeployment", Programs::redeploy,
+                "weak references", Programs::weakly));
         Map<String, Executable> leaking = new TreeMap<>(Map.of(
                 "sessions", Programs::leakSession,
                 "a cache without an end", Programs.newKeys(),

@@ -53,11 +53,11 @@ class SuspectTest {
 
     @Test
     void whatIsTooLittleForASuspectGetsASecondStep() throws Exception {
-        assertFalse(Suspect.mayAppear(heap(1_000_000, 3_000)));
-        assertTrue(Suspect.mayAppear(heap(1_000_000, 4_000)));
-        assertFalse(Suspect.mayAppear(heap(100_000_000, 9_000)));
-        assertTrue(Suspect.mayAppear(heap(100_000_000, 10_000)));
-        assertFalse(Suspect.mayAppear(heap(100_000_000, -10_000)));
+        assertFalse(Suspect.mayAppear(heap(16_000, 3_199)));
+        assertTrue(Suspect.mayAppear(heap(16_000, 3_200)));
+        assertFalse(Suspect.mayAppear(heap(16_000, -10_000)));
+        // Of an earlier heapdiff.
+        assertTrue(Suspect.mayAppear(Map.of("delta", Map.of("shallow_bytes", 1L))));
         assertThrows(HeapUndecidedException.class, () -> Suspect.mayAppear(Map.of()));
     }
 
@@ -78,9 +78,8 @@ class SuspectTest {
         assertFalse(GrowthMessage.of(bare, OPTIONS, Optional.empty()).contains("allocated"));
     }
 
-    private static Map<?, ?> heap(long reachable, long grown) {
-        return Map.of(
-                "snapshots", List.of(Map.of("reachable_bytes", reachable)), "delta", Map.of("shallow_bytes", grown));
+    private static Map<?, ?> heap(long noise, long grown) {
+        return Map.of("delta", Map.of("shallow_bytes", grown), "noise_bytes", noise);
     }
 
     private static List<Suspect> growing(String verdict, String objects, String retained, GrowthOptions options)

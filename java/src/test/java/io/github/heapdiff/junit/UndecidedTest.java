@@ -63,6 +63,17 @@ class UndecidedTest {
     }
 
     @Test
+    void jvmsWithoutWhatItTakesAreTold() throws Exception {
+        String folderless = OneCheck.in(List.of("-Djava.io.tmpdir=/nowhere"), folder, "closeSession");
+        assertTrue(folderless.contains("undecided: cannot make a folder for heap dumps: "), folderless);
+        // As JVMs that are not HotSpot's.
+        String another = OneCheck.in(List.of("--limit-modules", "java.management"), folder, "closeSession");
+        assertTrue(another.contains("undecided: this JVM cannot dump its heap as HotSpot does"), another);
+        String small = OneCheck.in(List.of("-Xmx64m"), folder, "closeSession", "leakSession");
+        assertTrue(small.contains("closeSession: passed") && small.contains("leakSession: failed: the heap grows"), small);
+    }
+
+    @Test
     void dumpsGoHoweverItEnds() throws Throwable {
         List<Path> before = dumps();
         Heap.assertNoGrowth(() -> {});

@@ -1,0 +1,59 @@
+package io.github.heapdiff.junit;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/** {@code OneCheck WORK...}: a check of each work of {@link Programs} in a JVM of its own, with options of its own. */
+final class OneCheck {
+    private OneCheck() {}
+
+    public static void main(String[] works) throws Exception {
+        for (String work : works) {
+            Method method = Programs.class.getDeclaredMethod(work);
+            System.out.println(work + ": " + outcome(method));
+        }
+    }
+
+    private static String outcome(Method work) throws Exception {
+        try {
+            Heap.assertNoGrowth(() -> work.invoke(null));
+            return "passed";
+        } catch (HeapUndecidedException e) {
+            return "undecided: " + e.getMessage();
+        } catch (AssertionError e) {
+            return "failed: " + e.getMessage();
+        } catch (Throwable e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** What a JVM with these options says. */
+    static String in(List<String> options, Path folder, String... works) throws IOException, InterruptedException {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        String program = System.getProperty("heapdiff.program", "");
+        command.addAll(List.of("-Xmx128m", "-Dheapdiff.program=" + program, "-cp", System.getProperty("java.class.path")));
+        command.addAll(options);
+        command.add(OneCheck.class.getName());
+        command.addAll(List.of(works));
+        Path output = Files.createTempFile(folder, "jvm", ".txt");
+        Process jvm = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile()).start();
+        try {
+            assertTrue(jvm.waitFor(100, TimeUnit.SECONDS), "the JVM does not end");
+        } finally {
+            jvm.destroyForcibly();
+        }
+        try (InputStream in = Files.newInputStream(output)) {
+            return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+        }
+    }
+}
