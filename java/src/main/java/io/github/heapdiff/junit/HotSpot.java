@@ -17,8 +17,9 @@ final class HotSpot {
 
     /** Writes what is reachable, after a collection of the whole heap. */
     static void dump(Path file) {
+        HotSpotDiagnosticMXBean bean = bean();
         try {
-            bean().dumpHeap(file.toString(), true);
+            bean.dumpHeap(file.toString(), true);
         } catch (IOException | RuntimeException e) {
             throw new HeapUndecidedException("the heap cannot be dumped to " + file + ": " + e, e);
         }
