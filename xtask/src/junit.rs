@@ -1,4 +1,6 @@
-//! The Java library that fails tests when they leak: its tests, its Maven example, and many assertions in a row.
+//! The Java library that fails tests when they leak: its tests, its examples, and many assertions in a row.
+
+mod gradle;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,6 +25,9 @@ pub(crate) struct Options {
     /// Megabytes in the heap while `--soak` runs
     #[arg(long, value_name = "MB", default_value_t = 0, requires = "soak")]
     heap: u32,
+    /// Who writes the snapshots while `--soak` runs: auto, always (forked children) or never
+    #[arg(long, value_name = "WHEN", default_value = "auto", requires = "soak")]
+    fork: String,
 }
 
 /// Writes the class path of the tests; of a stated version, as what Maven takes without one changes.
@@ -45,7 +50,11 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
             .collect::<Result<_, _>>()?,
     };
     if let Some(runs) = options.soak {
-        return soak(&project, &compiler, &jvms, &heapdiff, [runs, options.heap]);
+        let of = Soak {
+            sizes: [runs, options.heap],
+            fork: &options.fork,
+        };
+        return soak(&project, &compiler, &jvms, &heapdiff, &of);
     }
     for jvm in &jvms {
         run::run(
@@ -54,11 +63,9 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
                 .arg(format!("-Dtest.java={}", jvm.java().display())),
         )?;
     }
-    // The example takes the library from a repository, as users do: from one of its own.
-    let repository = format!(
-        "-Dmaven.repo.local={}",
-        run::target_dir().join("maven").display()
-    );
+    // The examples take the library from a repository, as users do: from one of their own.
+    let folder = run::target_dir().join("maven");
+    let repository = format!("-Dmaven.repo.local={}", folder.display());
     run::run(
         maven(&project, &compiler, &heapdiff)
             .args(["install", "-Dmaven.test.skip=true"])
@@ -69,7 +76,20 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
         maven(&example, &compiler, &heapdiff)
             .arg("test")
             .arg(&repository),
+    )?;
+    gradle::example(
+        &project.join("examples/gradle"),
+        &compiler,
+        &heapdiff,
+        &folder,
     )
+}
+
+/// What is soaked.
+struct Soak<'a> {
+    /// Assertions, and megabytes in the heap.
+    sizes: [u32; 2],
+    fork: &'a str,
 }
 
 /// Assertions one after the other, and how long they took.
@@ -78,7 +98,7 @@ fn soak(
     compiler: &Jdk,
     jvms: &[Jdk],
     heapdiff: &Path,
-    sizes: [u32; 2],
+    of: &Soak<'_>,
 ) -> Result<()> {
     let list = run::target_dir().join("junit-classpath.txt");
     run::run(
@@ -98,8 +118,9 @@ fn soak(
             Command::new(jvm.java())
                 .arg("-Xmx512m")
                 .arg(format!("-Dheapdiff.program={}", heapdiff.display()))
+                .arg(format!("-Dheapdiff.fork={}", of.fork))
                 .args(["-cp", &classpath, "io.github.heapdiff.junit.Soak"])
-                .args(sizes.map(|size| size.to_string())),
+                .args(of.sizes.map(|size| size.to_string())),
         )?;
     }
     Ok(())

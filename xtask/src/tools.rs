@@ -32,6 +32,12 @@ pub(crate) fn ensure_maven() -> Result<()> {
     Ok(())
 }
 
+/// Gradle, which builds Java projects too.
+pub(crate) fn ensure_gradle() -> Result<()> {
+    ensure(&["gradle"], "gradle")?;
+    Ok(())
+}
+
 /// A Python with these packages, in an environment of its own in `folder`, made there if it is not yet.
 pub(crate) fn ensure_python(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
     let python = ensure(&["python3"], "python3")?;
