@@ -435,7 +435,7 @@ impl<'a> Aligned<'a> {
     }
 
     /// Candidates for direct buffers that are in no other candidate and whose memory outside of the heap grew by at
-    /// least so many bytes.
+    /// least so many bytes. What other candidates below them hold is left out of their figures.
     fn outside(&self, found: &[Candidate], least: i64) -> Vec<Candidate> {
         let trie = self.last();
         let Some(last) = self.summaries.last() else {
@@ -443,11 +443,31 @@ impl<'a> Aligned<'a> {
         };
         let content: BTreeSet<StepId> = found.iter().flat_map(|c| &c.content).copied().collect();
         let steps = last.stats.off_heap.keys().copied();
+        let of_others = |candidate: &mut Candidate, step: StepId| {
+            let is_below = |c: &&Candidate| {
+                let heads = &mut c.content.iter();
+                heads.any(|&s| trie.above(s).any(|above| above == step))
+            };
+            for other in found.iter().filter(is_below) {
+                for (own, theirs) in candidate.retained.iter_mut().zip(&other.retained) {
+                    *own = own.saturating_sub(*theirs);
+                }
+                for (own, theirs) in candidate.off_heap.iter_mut().zip(&other.off_heap) {
+                    own.buffers = own.buffers.saturating_sub(theirs.buffers);
+                    own.bytes = own.bytes.saturating_sub(theirs.bytes);
+                }
+            }
+        };
+        let outside = |c: &Candidate| c.off_heap.iter().map(|o| o.bytes).collect::<Vec<_>>();
         steps
             .filter(|&s| s != StepId::ROOT)
             .filter(|&s| trie.above(s).all(|a| !content.contains(&a)))
-            .map(|s| self.candidate(trie[s].parent, vec![s], false))
-            .filter(|c| c.all_growth() >= least)
+            .map(|s| {
+                let mut candidate = self.candidate(trie[s].parent, vec![s], false);
+                of_others(&mut candidate, s);
+                candidate
+            })
+            .filter(|c| difference(&outside(c)) >= least)
             .collect()
     }
 
@@ -599,6 +619,8 @@ impl<'a> Aligned<'a> {
         let mut by_class: BTreeMap<(String, Name), usize> = BTreeMap::new();
         let mut by_field: BTreeMap<StepId, usize> = BTreeMap::new();
         let mut by_fields: BTreeMap<Vec<Name>, usize> = BTreeMap::new();
+        // The fields that hold each; `None` where one is held by none.
+        let mut tops: Vec<Option<BTreeSet<StepId>>> = Vec::new();
         for candidate in found.drain(..) {
             let class = trie[candidate.named].class;
             let key = (self.holder(&candidate), class);
@@ -621,11 +643,42 @@ impl<'a> Aligned<'a> {
                 Some(at) => {
                     let same = trie[merged[at].named].class == class;
                     merged[at].take_in(candidate, same);
+                    match (&mut tops[at], field) {
+                        (Some(fields), Some(field)) => drop(fields.insert(field)),
+                        (fields, _) => *fields = None,
+                    }
                 }
-                None => merged.push(candidate),
+                None => {
+                    merged.push(candidate);
+                    tops.push(field.map(|field| BTreeSet::from([field])));
+                }
+            }
+        }
+        for (candidate, tops) in merged.iter_mut().zip(tops) {
+            if let Some(tops) = tops.filter(|_| !candidate.beside.is_empty()) {
+                self.bound(candidate, &tops);
             }
         }
         *found = merged;
+    }
+
+    /// Bounds what a candidate retains by what the fields do that hold it. Where nodes hold nodes, what one holds counts
+    /// once more in each step below that leads back to them.
+    fn bound(&self, candidate: &mut Candidate, fields: &BTreeSet<StepId>) {
+        let trie = self.last();
+        let above = |s: StepId| trie.above(trie[s].parent).any(|a| fields.contains(&a));
+        let mut most = vec![0_u64; candidate.retained.len()];
+        for &field in fields.iter().filter(|&&f| !above(f)) {
+            for (most, bytes) in most
+                .iter_mut()
+                .zip(self.figures(field, |s| s.retained_bytes))
+            {
+                *most = most.saturating_add(bytes);
+            }
+        }
+        for (retained, most) in candidate.retained.iter_mut().zip(most) {
+            *retained = (*retained).min(most);
+        }
     }
 
     /// The innermost step that is held through a field of an application class, down to the head of what grows.

@@ -125,6 +125,41 @@ fn what_falls_apart_most_is_what_accumulates() {
     assert_eq!(told(2000, 20), (all, tenant, 2000, 1, false));
 }
 
+/// Elements hold elements by name, and attributes besides: what each retains is in what the one above it does.
+#[test]
+fn what_nodes_hold_beside_nodes_counts_once() {
+    let mut app = App::new();
+    let element = app.class("com.acme.Element", &["children", "attributes", "text"], &[]);
+    let attribute = app.class("com.acme.Attribute", &["value"], &[]);
+    let mut level: Vec<Obj> = Vec::new();
+    for width in [4096, 512, 64, 8, 1] {
+        let below = level.len() / width;
+        let mut children = level.into_iter();
+        level = (0..width)
+            .map(|_| {
+                let held = children.by_ref().take(below).collect();
+                let held = list_of(&mut app, held);
+                let attributes = app.rows(attribute, 4, 60);
+                let attributes = list_of(&mut app, attributes);
+                let text = app.bytes(300);
+                let fields = [held.into(), attributes.into(), text.into()];
+                app.heap.add_instance(element, &fields)
+            })
+            .collect();
+    }
+    let page = app.class("com.acme.Page", &[], &["body"]);
+    let body = level.remove(0);
+    app.heap.set_static(page, "body", body);
+    // No more than all that is reachable.
+    let report = report(app);
+    let s = first(&report);
+    assert_eq!(s.holder, "com.acme.Page.body", "{s:?}");
+    assert!(
+        s.retained_bytes * 10 > report.snapshot.reachable_bytes * 9,
+        "{s:?}"
+    );
+}
+
 #[test]
 fn one_of_many_that_holds_most_is_told() {
     let mut app = App::new();

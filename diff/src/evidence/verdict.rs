@@ -512,7 +512,7 @@ mod tests {
         assert_eq!(evidence(levels).verdict(), Some(Verdict::Growth));
         let few = Evidence {
             survival: Some(Survival {
-                held: 49,
+                held: 15,
                 ..Survival::default()
             }),
             ..evidence(levels)

@@ -405,6 +405,28 @@ fn buffers_that_a_candidate_has_are_no_candidate_of_their_own() {
     assert!(found[0].beside.is_empty());
 }
 
+/// A class has a list that grows in one static field, and buffers in another, whose step was too small to be kept.
+#[test]
+fn buffers_beside_what_grows_are_a_candidate_if_they_grow() {
+    let found = |bytes: [u64; 2]| {
+        let dumps = [(100, bytes[0]), (200, bytes[1])].map(|(entries, bytes)| {
+            let mut summary = summary(&registry(entries), &[]);
+            let own = OffHeap { buffers: 1, bytes };
+            summary.stats.off_heap.insert(StepId(1), own);
+            summary
+        });
+        candidates(&dumps)
+    };
+    // As large as before: only the list grows.
+    let level = found([1 << 20, 1 << 20]);
+    assert_eq!((level.len(), &*level[0].content), (1, &[StepId(4)][..]));
+    let grown = found([1 << 20, 2 << 20]);
+    assert_eq!((grown.len(), &*grown[0].content), (2, &[StepId(1)][..]));
+    // What the list retains is not theirs.
+    assert_eq!(grown[0].retained, [200, 200]);
+    assert_eq!(grown[0].all_growth(), 1 << 20);
+}
+
 #[test]
 fn objects_that_only_moved_are_no_candidate() {
     let shared = |entries: u64, instances: u64| {

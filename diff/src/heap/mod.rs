@@ -136,7 +136,14 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         contents.push(content);
         explaining.push(candidate);
     }
-    suspects.sort_by_key(|s| std::cmp::Reverse(s.growth.retained_bytes));
+    // As they were chosen: what they own outside of the heap counts.
+    suspects.sort_by_key(|s| {
+        let outside = s
+            .off_heap_bytes
+            .last()
+            .map_or(0, |bytes| bytes.cast_signed());
+        std::cmp::Reverse(s.growth.retained_bytes.saturating_add(outside))
+    });
     suspect::fold_collections(&mut suspects, suspect::with_them);
     let suspects = (1..).zip(suspects);
     let suspects = suspects.map(|(rank, suspect)| HeapSuspect::of(suspect, rank));
