@@ -38,6 +38,8 @@ pub(crate) struct Candidate {
     pub(crate) named: StepId,
     /// Whether the same objects grew, rather than more objects were added.
     pub(crate) in_place: bool,
+    /// Whether what other candidates below it hold is left out of its figures.
+    pub(crate) is_rest: bool,
     /// Retained bytes of the content in each dump.
     pub(crate) retained: Vec<u64>,
     pub(crate) objects: Vec<u64>,
@@ -280,7 +282,8 @@ impl<'a> Aligned<'a> {
     pub(crate) fn explained(&self, candidates: &[&Candidate]) -> u64 {
         let trie = self.last();
         let steps = |c: &&'_ Candidate| [&c.content[..], &c.beside].concat();
-        let all: BTreeSet<StepId> = candidates.iter().flat_map(steps).collect();
+        let whole = candidates.iter().filter(|c| !c.is_rest);
+        let all: BTreeSet<StepId> = whole.flat_map(steps).collect();
         let is_inside = |s: StepId| trie.above(trie[s].parent).any(|a| all.contains(&a));
         let counted = candidates
             .iter()
@@ -449,6 +452,7 @@ impl<'a> Aligned<'a> {
                 heads.any(|&s| trie.above(s).any(|above| above == step))
             };
             for other in found.iter().filter(is_below) {
+                candidate.is_rest = true;
                 for (own, theirs) in candidate.retained.iter_mut().zip(&other.retained) {
                     *own = own.saturating_sub(*theirs);
                 }
@@ -565,6 +569,7 @@ impl<'a> Aligned<'a> {
             at,
             named,
             in_place,
+            is_rest: false,
             retained: sum(&content, &|s| s.retained_bytes),
             objects: self.figures(named, |s| s.objects),
             shallow: self.figures(named, |s| s.shallow_bytes),

@@ -1,6 +1,6 @@
 //! What one dump's report says of all of the heap, in the same words in each format.
 
-use heapdiff_diff::{Died, HeapReport, HeapThread};
+use heapdiff_diff::{Died, HeapReport, HeapSuspect, HeapThread};
 use heapdiff_units::{Size, counted};
 
 /// That a report of one dump names no leak.
@@ -18,17 +18,37 @@ pub(crate) fn part(bytes: u64, report: &HeapReport) -> String {
 pub(crate) fn sentence(report: &HeapReport) -> String {
     let reachable = Size(report.snapshot.reachable_bytes);
     let least = Size(report.least_bytes);
-    let count = report.suspects.len() as u64;
-    match count {
+    let is_large = |s: &&HeapSuspect| s.retained_bytes >= report.least_bytes;
+    let (large, others): (Vec<_>, Vec<_>) = report.suspects.iter().partition(is_large);
+    let mut sentence = match large.len() as u64 {
         0 => format!(
             "no place where much has accumulated: nothing that falls apart into many retains {least} or more"
         ),
-        _ => format!(
+        count => format!(
             "{} of {reachable} ({}) accumulated in {} of {least} or more",
             Size(report.explained_bytes),
             part(report.explained_bytes, report),
             counted(count, "place"),
         ),
+    };
+    if !others.is_empty() {
+        let bytes = others.iter().map(|s| s.off_heap_bytes).sum();
+        let places = counted(others.len() as u64, "place");
+        sentence.push_str(&format!(
+            "; {} outside of the heap in {places}",
+            Size(bytes)
+        ));
+    }
+    sentence
+}
+
+/// What a suspect retains, its part of the heap, and what it owns outside.
+pub(crate) fn figures(suspect: &HeapSuspect, report: &HeapReport) -> String {
+    let bytes = suspect.retained_bytes;
+    let inside = format!("{}, {}", Size(bytes), part(bytes, report));
+    match suspect.off_heap_bytes {
+        0 => inside,
+        outside => format!("{inside}, and {} off heap", Size(outside)),
     }
 }
 
@@ -64,6 +84,17 @@ mod tests {
         let mut report = heap(1);
         let told = "2.0 MiB of 4.0 MiB (50.0 %) accumulated in 1 place of 81.9 KiB or more";
         assert_eq!(sentence(&report), told);
+        // A buffer's own object is small.
+        let mut buffers = report.suspects[0].clone();
+        (buffers.retained_bytes, buffers.off_heap_bytes) = (100, 3 << 20);
+        assert_eq!(
+            figures(&buffers, &report),
+            "100 B, 0.0 %, and 3.0 MiB off heap"
+        );
+        assert_eq!(figures(&report.suspects[0], &report), "2.0 MiB, 50.0 %");
+        report.suspects.push(buffers);
+        let both = format!("{told}; 3.0 MiB outside of the heap in 1 place");
+        assert_eq!(sentence(&report), both);
         report.suspects.clear();
         let none = "no place where much has accumulated: nothing that falls apart into many retains 81.9 KiB or more";
         assert_eq!(sentence(&report), none);

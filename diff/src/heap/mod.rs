@@ -134,7 +134,10 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         }
         suspects.push(suspect);
         contents.push(content);
-        explaining.push(candidate);
+        // What owns memory outside of the heap may be small inside.
+        if candidate.growth() >= least.cast_signed() {
+            explaining.push(candidate);
+        }
     }
     // As they were chosen: what they own outside of the heap counts.
     suspects.sort_by_key(|s| {

@@ -109,7 +109,12 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     }
     let title = titles::of(context, &labels);
     let field = growth::holder(&down_to_head);
+    let head = candidate.content.first().map(|&s| text(trie[s].class));
     let holder = field.clone().unwrap_or_else(|| match candidate.at {
+        // Nobody need be asked who holds a class.
+        StepId::ROOT if labels[0].1 == LabelKind::Shared => head
+            .filter(|class| class.starts_with("class "))
+            .unwrap_or_else(|| labels[0].0.clone()),
         StepId::ROOT => labels[0].0.clone(),
         at => text(trie[at].class),
     });

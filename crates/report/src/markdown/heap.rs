@@ -52,8 +52,12 @@ fn suspects(report: &HeapReport, more: bool, text: &mut Comment) {
     let _ = writeln!(text, "{}.\n", prose(kept::NO_LEAK));
     text.0 += "| # | retained | of the heap | holder | content |\n|--:|--:|--:|---|---|\n";
     let row = |suspect: &HeapSuspect| {
+        let outside = match suspect.off_heap_bytes {
+            0 => String::new(),
+            bytes => format!(" + {} off heap", Size(bytes)),
+        };
         format!(
-            "| {} | {} | {} | {} | {} |\n",
+            "| {} | {}{outside} | {} | {} | {} |\n",
             suspect.rank,
             Size(suspect.retained_bytes),
             kept::part(suspect.retained_bytes, report),

@@ -67,21 +67,13 @@ fn suspect(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let bytes = Size(suspect.retained_bytes).to_string();
-    let figures = format!(
-        "{bytes}, {}",
-        kept::part(suspect.retained_bytes, &report.heap)
-    );
+    let figures = kept::figures(suspect, &report.heap);
     let holder = printable(&suspect.holder);
     let room = WIDTH.saturating_sub(4 + figures.chars().count() + 2);
     let holder = style.fitted(&holder, room);
     writeln!(out, "{:>3} {}  {figures}", suspect.rank, style.bold(holder))?;
     line("class", &suspect.class, style, out)?;
     line("objects", &grouped(suspect.objects), style, out)?;
-    if suspect.off_heap_bytes > 0 {
-        let outside = Size(suspect.off_heap_bytes).to_string();
-        line("off heap", &outside, style, out)?;
-    }
     line("root", &suspect.root, style, out)?;
     path(&suspect.path, report.verbose, style, out)?;
     reasons("about", &suspect.reasons, style, out)?;
@@ -100,7 +92,7 @@ fn suspect(
         stacks: &suspect.stacks,
         through: suspect.allocated_through.as_ref(),
         coverage: &coverage,
-        of: bytes,
+        of: Size(suspect.retained_bytes).to_string(),
     };
     let limit = if report.verbose { usize::MAX } else { STACKS };
     sampled(&stacks, (limit, report.verbose), style, out)
