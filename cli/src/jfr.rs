@@ -8,15 +8,21 @@ use heapdiff_jfr::{Frame, JfrError, Recording, StackId};
 use heapdiff_units::counted;
 
 use crate::failure::{Exit, Failure, Result, plain};
+use crate::job::Setup;
+use crate::mapping::originals;
 
 /// Whether a file is a flight recording. A file that cannot be read is not; whoever opens it next says why.
 pub(crate) fn is_recording(path: &Path) -> bool {
     heapdiff_jfr::is_recording(path).unwrap_or(false)
 }
 
-/// Reads a recording.
-pub(crate) fn open(path: &Path) -> Result<Recording> {
-    Recording::open(path).map_err(|e| failure(path, &e))
+/// Reads a recording, with the names of the setup's mapping.
+pub(crate) fn open(setup: &Setup, path: &Path) -> Result<Recording> {
+    let mut recording = Recording::open(path).map_err(|e| failure(path, &e))?;
+    if let Some(names) = originals(setup.analysis.mapping.as_ref()) {
+        recording.rename(&*names);
+    }
+    Ok(recording)
 }
 
 pub(crate) fn failure(path: &Path, error: &JfrError) -> Failure {

@@ -15,6 +15,7 @@ mod redact;
 mod trace;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap_complete::Shell;
 use heapdiff_diff::Gates;
@@ -405,6 +406,7 @@ pub(crate) struct Summarize {
 #[derive(Debug)]
 pub(crate) struct UiJob {
     pub(crate) files: Vec<PathBuf>,
+    pub(crate) mapping: Option<Arc<Mapping>>,
     /// The port to listen on; 0 for any.
     pub(crate) port: u16,
     pub(crate) open: bool,

@@ -5,7 +5,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use heapdiff_diff::samples::OriginalNames;
 use heapdiff_mapping::Mapping;
+use heapdiff_sites::Originals;
 
 use crate::failure::{Exit, Failure, Result, plain};
 
@@ -44,8 +46,14 @@ fn input(file: &Path, why: &str) -> Failure {
     }
 }
 
-/// Why a recording is not read with a mapping.
-pub(crate) fn not_of_recordings() -> Failure {
-    Failure::usage("--mapping is for dumps and traces")
-        .with_hint("`heapdiff trace import` makes a trace of a recording")
+/// A report has its names already.
+pub(crate) fn not_of_reports(report: &Path) -> Failure {
+    let message = format!("{}: a saved report has its names already", report.display());
+    Failure::usage(message).with_hint("--mapping is for the dumps that it is of")
+}
+
+/// The names of a mapping as what agents and recorders write is given them.
+pub(crate) fn originals(mapping: Option<&Arc<Mapping>>) -> Option<Arc<dyn Originals>> {
+    let mapping = Arc::clone(mapping?);
+    Some(Arc::new(OriginalNames(mapping)))
 }

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
+use heapdiff_mapping::Mapping;
 use heapdiff_report::Report;
 use heapdiff_units::counted;
 use hprof::Warning;
@@ -94,13 +96,14 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
 
 /// Prints that `--mapping` fits nothing, if so.
 pub(crate) fn mapping(setup: &Setup) {
-    let mapping = setup.analysis.mapping.as_deref();
-    if mapping.is_some_and(|mapping| !mapping.fits()) && !setup.progress.quiet {
-        let stderr = io::stderr();
-        let label = When::Auto.style(&stderr).yellow("warning:");
-        let _ = writeln!(
-            stderr.lock(),
-            "{label} --mapping: it has no class of the dump, so it is another program's or another build's"
+    mapping_of(setup.analysis.mapping.as_ref(), setup.progress.quiet);
+}
+
+/// The same where a command has no more than the mapping.
+pub(crate) fn mapping_of(mapping: Option<&Arc<Mapping>>, quiet: bool) {
+    if mapping.is_some_and(|mapping| !mapping.fits()) && !quiet {
+        warn(
+            "--mapping: it has no class of what was read, so it is another program's or another build's",
         );
     }
 }

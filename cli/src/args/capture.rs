@@ -8,7 +8,7 @@ use heapdiff_sites::attach::KEYS;
 use heapdiff_units::{Size, Span};
 use regex::Regex;
 
-use super::common::{ProgressArgs, ReportArgs, ViewArgs};
+use super::common::{NamesArgs, ProgressArgs, ReportArgs, ViewArgs, with_names};
 use super::diff::GrowthArgs;
 use crate::failure::{Failure, Result};
 use crate::job::{
@@ -123,6 +123,8 @@ pub(super) struct CountArgs {
     #[arg(long, value_name = "N", help_heading = "Output")]
     top: Option<usize>,
     #[command(flatten)]
+    names: NamesArgs,
+    #[command(flatten)]
     view: ViewArgs,
 }
 
@@ -141,7 +143,7 @@ impl CountArgs {
             top: self.top,
             ..self.view.setup(Path::new(""))?
         };
-        Ok((setup, Task::Count(count)))
+        Ok((with_names(setup, &self.names)?, Task::Count(count)))
     }
 }
 

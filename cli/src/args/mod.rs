@@ -334,7 +334,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
             what: IndexCommand::Clean { paths },
         })) => return Ok(Action::CleanIndexes(paths)),
         Some(Command::Trace(trace)) => return trace.action(),
-        Some(Command::Ui(ui)) => return Ok(Action::Ui(ui.job())),
+        Some(Command::Ui(ui)) => return Ok(Action::Ui(ui.job()?)),
         Some(Command::Summarize(summarize)) => {
             return Ok(Action::Summarize(Box::new(summarize.summarize()?)));
         }

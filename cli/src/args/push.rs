@@ -9,6 +9,7 @@ use clap::Args;
 use heapdiff_push::{Header, headers};
 use heapdiff_units::Span;
 
+use super::common::NamesArgs;
 use super::labels::{label, labels};
 use super::trace::{RunArgs, WindowArgs};
 use crate::failure::{Failure, Result, plain};
@@ -47,6 +48,8 @@ pub(super) struct PushArgs {
     run: RunArgs,
     #[command(flatten)]
     window: WindowArgs,
+    #[command(flatten)]
+    names: NamesArgs,
     /// The program's name, the label `service_name` [default: the agent's option service, else the main class or jar]
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
@@ -95,6 +98,7 @@ impl PushArgs {
         Ok(Action::Push(Box::new(Push {
             part: self.window.of(self.run),
             focus: self.window.focus,
+            mapping: self.names.read()?,
             trace: self.trace,
             url: self.url,
             report: self.report,

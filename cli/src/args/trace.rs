@@ -211,6 +211,8 @@ struct TraceExportArgs {
     /// For profiles: which run [default: the last]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
+    #[command(flatten)]
+    names: NamesArgs,
     /// Do not say what was written
     #[arg(short, long)]
     quiet: bool,
@@ -367,6 +369,7 @@ impl TraceExportArgs {
             table: self.table,
             slice: self.slice,
             run: self.run,
+            mapping: self.names.read()?,
             quiet: self.quiet,
         }))
     }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::common::NamesArgs;
+use crate::failure::Result;
 use crate::job::UiJob;
 
 const AFTER_HELP: &str = "\
@@ -20,6 +22,8 @@ pub(super) struct UiArgs {
     /// Traces that the agent writes (trace=FILE), or one report in JSON
     #[arg(required = true, value_name = "TRACE|REPORT.json")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    names: NamesArgs,
     /// The port to listen on [default: a free one]
     #[arg(long, value_name = "N", default_value_t, hide_default_value = true)]
     port: u16,
@@ -32,18 +36,13 @@ pub(super) struct UiArgs {
 }
 
 impl UiArgs {
-    pub(super) fn job(self) -> UiJob {
-        let Self {
-            files,
-            port,
-            open,
-            quiet,
-        } = self;
-        UiJob {
-            files,
-            port,
-            open,
-            quiet,
-        }
+    pub(super) fn job(self) -> Result<UiJob> {
+        Ok(UiJob {
+            mapping: self.names.read()?,
+            files: self.files,
+            port: self.port,
+            open: self.open,
+            quiet: self.quiet,
+        })
     }
 }

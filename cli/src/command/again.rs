@@ -8,13 +8,13 @@ use super::diff::{self, Found};
 use super::{each, heap};
 use crate::failure::{Failure, Result};
 use crate::job::{Question, Setup};
+use crate::mapping;
 use crate::report_file::{self, ReportFile};
 
 /// What is asked for of a report.
 pub(super) fn run(setup: &Setup, path: &Path, question: &Question) -> Result<Vec<Report>> {
     if setup.analysis.mapping.is_some() {
-        let message = format!("{}: a saved report has its names already", path.display());
-        return Err(Failure::usage(message).with_hint("--mapping is for the dumps that it is of"));
+        return Err(mapping::not_of_reports(path));
     }
     match report_file::open(path)? {
         ReportFile::Growth(report) => {

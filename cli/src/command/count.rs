@@ -5,12 +5,16 @@ use heapdiff_report::{CountMissed, CountReport, CountSite, CountTotals};
 use crate::capture;
 use crate::failure::Result;
 use crate::job::{Count, Setup};
+use crate::mapping::originals;
 
 /// Sites that text lists.
 const ROWS: usize = 20;
 
 pub(crate) fn run(setup: &Setup, job: &Count) -> Result<CountReport> {
-    let (process, counts) = capture::count(job, setup.progress)?;
+    let (process, mut counts) = capture::count(job, setup.progress)?;
+    if let Some(names) = originals(setup.analysis.mapping.as_ref()) {
+        counts.rename(&*names);
+    }
     let mut totals = CountTotals::default();
     for site in &counts.sites {
         totals.sites += 1;

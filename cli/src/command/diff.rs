@@ -33,7 +33,7 @@ pub(crate) fn run(
     question: &Question,
 ) -> Result<Vec<DiffReport>> {
     // A trace that cannot be read is reported before the dumps are.
-    let open = |trace| super::trace::open_named(setup, trace);
+    let open = |trace| super::trace::open_named(setup.analysis.mapping.as_ref(), trace);
     let trace = trace.map(open).transpose()?;
     report(setup, Compared::of(setup, dumps)?, trace, question)
 }

@@ -15,7 +15,6 @@ use crate::failure::{Failure, Result};
 use crate::fits;
 use crate::jfr;
 use crate::job::{Setup, SitesJob};
-use crate::mapping;
 
 const ROWS: usize = 10;
 /// Classes take a line each.
@@ -110,10 +109,7 @@ fn doubts(event: Event, samples: usize, lacks_sizes: bool) -> Vec<String> {
 
 pub(crate) fn run(setup: &Setup, path: &Path, job: &SitesJob) -> Result<RecordingReport> {
     let focus = job.focus.as_ref();
-    if setup.analysis.mapping.is_some() {
-        return Err(mapping::not_of_recordings());
-    }
-    let recording = jfr::open(path)?;
+    let recording = jfr::open(setup, path)?;
     let mut warnings = jfr::warnings(&recording);
     let choice = chosen(&recording, path, job.allocated, &mut warnings)?;
     // Two events tell of allocation buffers, and together they make one account.

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use heapdiff_diff::samples::OriginalNames;
 use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, allocating_frame, frame_text};
+use heapdiff_mapping::Mapping;
 use heapdiff_report::{
     CandidateRow, Collections, CountingRow, DumpRow, Format, NoteRow, PathRow, PerWorkRow, Report,
     RunInfo, RunRow, SeriesRow, SlopeRow, TraceFile, TraceInfoReport, TraceTopReport, TraceTotals,
@@ -33,6 +33,7 @@ use regex::Regex;
 
 use crate::failure::{Failure, Result};
 use crate::job::{RunWindow, Setup, TraceJob};
+use crate::mapping::originals;
 use crate::merge::{Groups, Merged, in_focus};
 use counts::Counts;
 pub(crate) use export::export;
@@ -51,7 +52,7 @@ const PATHS: usize = 5;
 const NOTES: usize = 50;
 
 pub(super) fn run(setup: &Setup, path: &Path, job: &TraceJob) -> Result<Report> {
-    let trace = open_named(setup, path)?;
+    let trace = open_named(setup.analysis.mapping.as_ref(), path)?;
     match job {
         TraceJob::Info => info(&trace).map(Report::TraceInfo),
         TraceJob::Top { part, by, focus } => {
@@ -79,11 +80,11 @@ pub(crate) fn open(path: &Path) -> Result<Trace> {
     Ok(trace)
 }
 
-/// The same, with the names of the setup's mapping.
-pub(super) fn open_named(setup: &Setup, path: &Path) -> Result<Trace> {
+/// The same, with the names of a mapping.
+pub(super) fn open_named(mapping: Option<&Arc<Mapping>>, path: &Path) -> Result<Trace> {
     let mut trace = open(path)?;
-    if let Some(mapping) = &setup.analysis.mapping {
-        trace.set_names(Arc::new(OriginalNames(mapping.clone())));
+    if let Some(names) = originals(mapping) {
+        trace.set_names(names);
     }
     Ok(trace)
 }

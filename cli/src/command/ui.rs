@@ -1,7 +1,7 @@
 //! `heapdiff ui`: a page until the user ends it.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use heapdiff_report::html;
@@ -11,6 +11,7 @@ use super::trace::readable;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
 use crate::job::UiJob;
+use crate::mapping::{self, originals};
 use crate::report_file::{self, ReportFile, is_json};
 
 /// How long the file that leads the browser to the page is kept.
@@ -19,7 +20,7 @@ const OPENING: Duration = Duration::from_secs(20);
 /// Serves the page, and prints its URL.
 pub(crate) fn run(job: &UiJob) -> Result<Exit> {
     interrupt::handle();
-    let server = Server::start(subject(&job.files)?, job.port).map_err(|e| Failure {
+    let server = Server::start(subject(job)?, job.port).map_err(|e| Failure {
         exit: match e {
             UiError::Trace(_) => Exit::Input,
             _ => Exit::Usage,
@@ -46,13 +47,18 @@ pub(crate) fn run(job: &UiJob) -> Result<Exit> {
 }
 
 /// What the files are: traces, or one report.
-fn subject(files: &[PathBuf]) -> Result<Subject> {
+fn subject(job: &UiJob) -> Result<Subject> {
+    let files = &*job.files;
     let mut reports = files.iter().filter(|file| is_json(file));
     match (reports.next(), files) {
         (None, traces) => {
             traces.iter().try_for_each(|path| readable(path))?;
-            Ok(Subject::Traces(traces.to_vec()))
+            Ok(Subject::Traces {
+                files: traces.to_vec(),
+                names: originals(job.mapping.as_ref()),
+            })
         }
+        (Some(report), _) if job.mapping.is_some() => Err(mapping::not_of_reports(report)),
         (Some(report), [_]) => Ok(Subject::Page(page(report)?)),
         (Some(report), _) => Err(Failure::usage(format!(
             "{}: a report is shown alone",

@@ -1,7 +1,9 @@
 //! Profiles to push to a server, checked.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use heapdiff_mapping::Mapping;
 use heapdiff_push::Header;
 use heapdiff_units::Span;
 use regex::Regex;
@@ -15,6 +17,7 @@ pub(crate) struct Push {
     pub(crate) url: String,
     /// Names the holders of what stacks allocate.
     pub(crate) report: Option<PathBuf>,
+    pub(crate) mapping: Option<Arc<Mapping>>,
     pub(crate) part: RunWindow,
     pub(crate) focus: Option<Regex>,
     /// In place of what the trace says.

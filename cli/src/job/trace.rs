@@ -1,8 +1,10 @@
 //! What is asked of traces, checked.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::ValueEnum;
+use heapdiff_mapping::Mapping;
 use heapdiff_trace::Which;
 use heapdiff_units::Span;
 use regex::Regex;
@@ -76,6 +78,7 @@ pub(crate) struct TraceExport {
     pub(crate) table: Option<String>,
     pub(crate) slice: Option<Span>,
     pub(crate) run: Option<String>,
+    pub(crate) mapping: Option<Arc<Mapping>>,
     pub(crate) quiet: bool,
 }
 

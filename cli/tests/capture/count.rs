@@ -192,6 +192,44 @@ fn every_allocation_of_a_running_jvm_is_counted() {
     }
 }
 
+/// A program that ProGuard shortened is counted under the names that it was written with.
+#[test]
+fn counts_have_the_names_of_a_mapping() {
+    let [jar, _, mapping] = testdata::programs::shrunk();
+    let mapping = mapping.to_str().expect("a name");
+    let jdks = jdks();
+    let jdk = jdks.first().expect("a JDK");
+    let launch = Launch::class(jdk, &jar, "com.acme.shop.Shop")
+        .flags(["-Xmx64m", "-XX:+EnableDynamicAgentLoading"])
+        .timeout(Duration::from_secs(120));
+    let mut target = ready(&launch);
+    let home = folder();
+    let more = ["--format", "json", "--mapping", mapping];
+    let report: Value =
+        serde_json::from_str(&counted(&mut target, home.path(), 2, &more)).expect("JSON");
+    assert_fits(&report, "count");
+    let sites = report["sites"].as_array().expect("sites");
+    let objects = |method: &str, allocated: &str| {
+        let of = sites
+            .iter()
+            .find(|s| s["method"] == method && s["allocated"] == allocated);
+        of.map(|site| (site["class"].clone(), site["objects"].clone()))
+    };
+    // `main`, which never ends, runs on without counters.
+    let of = |class: &str| Some((json!(class), json!(2000)));
+    assert_eq!(
+        objects("<init>", "long[]"),
+        of("com.acme.shop.Shop$Line"),
+        "{report}"
+    );
+    assert_eq!(
+        objects("<init>", "java.util.ArrayList"),
+        of("com.acme.shop.Shop$Cart"),
+        "{report}"
+    );
+    assert!(target.finish().expect("an end"));
+}
+
 /// Two at once are refused, and a target that is no JVM.
 #[test]
 fn one_count_at_a_time() {

@@ -14,18 +14,18 @@ use testdata::stub_server::{Answer, Received, StubServer};
 
 use crate::support::{heapdiff, prepare};
 
-fn folder() -> tempfile::TempDir {
+pub(crate) fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     prepare(folder.path());
     folder
 }
 
-fn ok() -> Answer {
+pub(crate) fn ok() -> Answer {
     Answer::says(200, "application/json", "{}")
 }
 
 /// The program without what this machine's environment says of tokens and proxies.
-fn command(folder: &Path, args: &[&str]) -> Command {
+pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = heapdiff(folder, args);
     command
         .env_remove("HEAPDIFF_PUSH_TOKEN")
@@ -38,7 +38,7 @@ fn push(folder: &Path, url: &str, args: &[&str]) -> Output {
     command(folder, &all).output().expect("a run")
 }
 
-fn stderr(done: &Output) -> String {
+pub(crate) fn stderr(done: &Output) -> String {
     String::from_utf8_lossy(&done.stderr).into_owned()
 }
 
@@ -357,4 +357,26 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
     assert!(child.wait().expect("a status").success());
     // Nothing was new since.
     assert_eq!(server.received().len(), 1);
+}
+
+#[test]
+fn a_profile_has_the_names_of_a_mapping() {
+    let folder = folder();
+    let home = folder.path();
+    let server = StubServer::start(vec![ok()]);
+    let mapping = ["--mapping", "shop-mapping.txt"];
+    let done = push(home, &server.url(), &mapping);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let (_, profile) = series(&server.received()[0]);
+    let traces = pprof(home, &profile, &["-traces", "-sample_index=inuse_space"]);
+    assert!(traces.contains("com.acme.web.Audit.audit"), "{traces}");
+    assert!(traces.contains("com.acme.web.Log.note"), "{traces}");
+    assert!(!traces.contains("com.acme.Interceptor"), "{traces}");
+    let server = StubServer::start(vec![ok()]);
+    let done = push(home, &server.url(), &["--mapping", "mapping.txt"]);
+    let said = stderr(&done);
+    assert!(
+        done.status.success() && said.contains("--mapping: it has no class of what was read"),
+        "{said}"
+    );
 }

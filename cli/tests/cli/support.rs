@@ -47,6 +47,11 @@ pub(crate) fn prepare(folder: &Path) {
             20:40:void com.acme.web.Log.note(java.lang.String):3:3 -> record\n    \
             20:40:void audit():70 -> record\n";
     fs::write(folder.join("shop-mapping.txt"), mapping).expect("a written file");
+    let mapping = "com.acme.book.Ledger -> Recorded:\n    \
+            20:40:void com.acme.book.Page.turn():7:7 -> leak\n    \
+            20:40:void enter(int):100 -> leak\n\
+        com.acme.book.Words -> java.lang.String:\n";
+    fs::write(folder.join("recorded-mapping.txt"), mapping).expect("a written file");
     use heapdiff_trace::synthetic;
     let scene = synthetic::Scene::default();
     synthetic::write(&folder.join("shop.db"), &scene).expect("a trace");

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use heapdiff_sites::types;
+use heapdiff_sites::{DEEPEST, Line, Originals, types};
 use rustc_hash::FxHashMap;
 
 use crate::chunk::{Chunk, Record};
@@ -127,6 +127,46 @@ impl Names {
         let id = self.name(&name);
         self.java.insert(raw, id);
         id
+    }
+
+    /// Gives frames the names that they had before a shrinker shortened them: each becomes as many as were inlined.
+    /// Returns what stacks are called from now on.
+    pub(crate) fn rename(&mut self, originals: &dyn Originals) -> Vec<StackId> {
+        let frames = std::mem::take(&mut self.frames);
+        self.by_frame.clear();
+        let mut expanded: Vec<Vec<u32>> = Vec::with_capacity(frames.len());
+        for frame in frames {
+            let recorded = heapdiff_sites::Frame {
+                class: self.text(frame.class),
+                method: self.text(frame.method),
+                file: None,
+                line: Line::of_number(frame.line),
+            };
+            let all = match originals.frames(&recorded) {
+                None => vec![frame],
+                Some(all) => all
+                    .into_iter()
+                    .map(|original| Frame {
+                        class: self.name(&original.class),
+                        method: self.name(&original.method),
+                        line: original.line.number(),
+                    })
+                    .collect(),
+            };
+            expanded.push(all.into_iter().map(|frame| self.frame(frame)).collect());
+        }
+        let stacks = std::mem::take(&mut self.stacks);
+        self.by_stack.clear();
+        let renamed = stacks.into_iter().map(|stack| {
+            let own = stack.frames.iter();
+            let all = own.flat_map(|&at| expanded.get(at as usize).into_iter().flatten());
+            let frames: Vec<u32> = all.copied().take(DEEPEST).collect();
+            self.intern(Stack {
+                frames: frames.into(),
+                is_cut: stack.is_cut,
+            })
+        });
+        renamed.collect()
     }
 
     fn frame(&mut self, frame: Frame) -> u32 {
@@ -358,7 +398,71 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
+    use heapdiff_sites::OwnedFrame;
+
     use super::*;
+
+    #[derive(Debug)]
+    struct Inlined;
+
+    impl Originals for Inlined {
+        fn class(&self, _: &str) -> Option<String> {
+            None
+        }
+
+        fn frames(&self, frame: &heapdiff_sites::Frame<'_>) -> Option<Vec<OwnedFrame>> {
+            let at = |method: &str, line| OwnedFrame {
+                class: "com.acme.Foo".to_owned(),
+                method: method.to_owned(),
+                file: None,
+                line,
+            };
+            (frame.class == "a").then(|| vec![at("get", Line::At(7)), at("add", Line::Unknown)])
+        }
+    }
+
+    #[test]
+    fn frames_become_those_that_were_inlined() {
+        let mut names = Names::default();
+        let (a, b, run) = (names.name("a"), names.name("b"), names.name("run"));
+        let mut frame = |class, line| {
+            let frame = Frame {
+                class,
+                method: run,
+                line,
+            };
+            names.frame(frame)
+        };
+        let (first, second, other) = (frame(a, 1), frame(a, 2), frame(b, -1));
+        let mut stack = |frames: &[u32]| {
+            names.intern(Stack {
+                frames: frames.into(),
+                is_cut: false,
+            })
+        };
+        let (one, same) = (stack(&[first, other]), stack(&[second, other]));
+        let renamed = names.rename(&Inlined);
+        let of = |id: StackId| renamed[id.0 as usize];
+        assert_eq!(of(StackId::default()), StackId::default());
+        // Both are the same stack of the source.
+        assert_eq!(of(one), of(same));
+        let frames = names.stack(of(one)).frames.iter();
+        let told: Vec<String> = frames
+            .map(|&at| names.frames()[at as usize])
+            .map(|f| {
+                format!(
+                    "{}.{} {}",
+                    names.text(f.class),
+                    names.text(f.method),
+                    f.line
+                )
+            })
+            .collect();
+        assert_eq!(
+            told,
+            ["com.acme.Foo.get 7", "com.acme.Foo.add 0", "b.run -1"]
+        );
+    }
 
     #[test]
     fn numbers_do_not_change() {

@@ -21,7 +21,8 @@
 
 use std::path::Path;
 
-use rustc_hash::FxHashSet;
+use heapdiff_sites::Originals;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::chunk::{Chunk, Record};
 use crate::chunks::Chunks;
@@ -239,6 +240,22 @@ impl Recording {
     /// As [`Recording::open`].
     pub fn add(&mut self, path: &Path) -> Result<(), JfrError> {
         self.read(Chunks::open(path)?)
+    }
+
+    /// Gives classes and frames the names that they had before a shrinker shortened them.
+    pub fn rename(&mut self, originals: &dyn Originals) {
+        let stacks = self.names.rename(originals);
+        let mut classes: FxHashMap<NameId, NameId> = FxHashMap::default();
+        for sample in &mut self.samples {
+            let stack = stacks.get(sample.stack.0 as usize);
+            sample.stack = stack.copied().unwrap_or_default();
+            let names = &mut self.names;
+            let class = classes.entry(sample.class);
+            sample.class = *class.or_insert_with_key(|&id| {
+                let original = originals.class(names.text(id));
+                original.map_or(id, |original| names.name(&original))
+            });
+        }
     }
 
     /// A recording in memory.

@@ -72,6 +72,28 @@ pub enum Line {
     At(u32),
 }
 
+impl Line {
+    /// The line of a number as recordings have it: below 0 in a native method, 0 where it is not known.
+    #[must_use]
+    pub fn of_number(number: i32) -> Self {
+        match u32::try_from(number) {
+            Ok(0) => Self::Unknown,
+            Ok(line) => Self::At(line),
+            Err(_) => Self::Native,
+        }
+    }
+
+    /// The number that [`of_number`](Self::of_number) takes.
+    #[must_use]
+    pub fn number(self) -> i32 {
+        match self {
+            Self::At(line) => i32::try_from(line).unwrap_or(0),
+            Self::Unknown => 0,
+            Self::Native => -1,
+        }
+    }
+}
+
 /// A frame, its names resolved. Names that the table lacks are empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame<'a> {
@@ -290,11 +312,7 @@ impl SiteTable {
             class: method.map_or("", |m| name(m.class)),
             method: method.map_or("", |m| name(m.name)),
             file: method.and_then(|m| self.string(m.file)),
-            line: match u32::try_from(line) {
-                Ok(0) => Line::Unknown,
-                Ok(line) => Line::At(line),
-                Err(_) => Line::Native,
-            },
+            line: Line::of_number(line),
         }
     }
 

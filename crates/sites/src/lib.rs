@@ -132,6 +132,6 @@ pub use names::{
     CHUNK, CLASS, CLASS_INTERNAL, Counted, Counter, FORMAT, MARK_CLASS, MARK_SAMPLE, TOTALS_CHUNK,
     Verbosity, fields, statics,
 };
-pub use originals::{Originals, OwnedFrame};
+pub use originals::{DEEPEST, Originals, OwnedFrame};
 pub use stratum::{Division, Follow, Known, Part, Stratum, Totals, size_class};
 pub use weight::{Sampling, Strategy, Weight};

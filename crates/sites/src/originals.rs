@@ -1,7 +1,9 @@
 //! Names that classes and methods had before a shrinker shortened them.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 
+use crate::counts::{CountedSite, Counts};
 use crate::decode::{Frame, Line, Method, SiteTable};
 
 /// A frame with names of its own.
@@ -24,10 +26,71 @@ pub trait Originals: std::fmt::Debug + Send + Sync {
     /// The frames that a frame stands for, the innermost first, where methods were inlined more than one; `None` where it
     /// stays as it is.
     fn frames(&self, frame: &Frame<'_>) -> Option<Vec<OwnedFrame>>;
+
+    /// The place in the source of a line of code: where methods were inlined there, the innermost. `None` where it stays
+    /// as it is.
+    fn place(&self, class: &str, method: &str, line: Option<u32>) -> Option<OwnedFrame> {
+        let frame = Frame {
+            class,
+            method,
+            file: None,
+            line: line.map_or(Line::Unknown, Line::At),
+        };
+        self.frames(&frame)?.into_iter().next()
+    }
 }
 
-/// Frames of a stack once each stands for all that were inlined into it.
-const DEEPEST: usize = 1 << 14;
+impl Counts {
+    /// Gives classes and lines the names that they had before they were shortened. Sites that are one line of the source
+    /// become one, and those of most bytes come first.
+    pub fn rename(&mut self, names: &dyn Originals) {
+        for class in &mut self.refused_names {
+            if let Some(original) = names.class(class) {
+                *class = original;
+            }
+        }
+        for method in &mut self.left_alone_names {
+            if let Some((class, name)) = method.rsplit_once('.')
+                && let Some(place) = names.place(class, name, None)
+            {
+                *method = format!("{}.{}", place.class, place.method);
+            }
+        }
+        let mut merged: BTreeMap<_, (u64, Option<u64>)> = BTreeMap::new();
+        for mut site in self.sites.drain(..) {
+            if let Some(place) = names.place(&site.class, &site.method, site.line) {
+                (site.class, site.method) = (place.class, place.method);
+                site.line = match place.line {
+                    Line::At(line) => Some(line),
+                    Line::Unknown | Line::Native => None,
+                };
+            }
+            let allocated = names.class(&site.allocated).unwrap_or(site.allocated);
+            let key = (site.line, site.class, site.method, allocated);
+            let sum = merged.entry(key).or_insert((0, Some(0)));
+            sum.0 = sum.0.saturating_add(site.objects);
+            let both = sum.1.zip(site.bytes);
+            sum.1 = both.map(|(a, b)| a.saturating_add(b));
+        }
+        let sites = merged.into_iter().map(|(key, (objects, bytes))| {
+            let (line, class, method, allocated) = key;
+            CountedSite {
+                class,
+                method,
+                line,
+                allocated,
+                objects,
+                bytes,
+            }
+        });
+        self.sites = sites.collect();
+        // Equals stay in the order of their lines and names.
+        self.sites.sort_by_key(|s| Reverse((s.bytes, s.objects)));
+    }
+}
+
+/// The most frames of a stack once each stands for all that were inlined into it.
+pub const DEEPEST: usize = 1 << 14;
 
 impl SiteTable {
     /// Gives classes and frames the names that they had before they were shortened. Where a frame stands for several, a
@@ -62,15 +125,11 @@ impl SiteTable {
                     name: renaming.string(&mut self.strings, frame.method),
                     file: file.unwrap_or(0),
                 };
-                let line = match frame.line {
-                    Line::At(line) => i32::try_from(line).unwrap_or(0),
-                    Line::Unknown => 0,
-                    Line::Native => -1,
-                };
                 new_method = unused(&self.methods, new_method);
                 new_frame = unused(&self.frames, new_frame);
                 self.methods.insert(new_method, method);
-                self.frames.insert(new_frame, (new_method, line));
+                self.frames
+                    .insert(new_frame, (new_method, frame.line.number()));
                 ids.push(new_frame);
             }
             expanded.insert(id, ids);
@@ -171,5 +230,48 @@ mod tests {
         assert_eq!(table.class(1), Some("com.acme.Foo"));
         assert_eq!(table.class(2), Some("java.util.List"));
         assert_eq!(table.string(u32::MAX), Some("main"));
+    }
+
+    #[test]
+    fn counts_of_one_line_of_the_source_become_one() {
+        let site = |class: &str, line, objects, bytes| CountedSite {
+            class: class.to_owned(),
+            method: "c".to_owned(),
+            line,
+            allocated: "a.b".to_owned(),
+            objects,
+            bytes,
+        };
+        let mut counts = Counts {
+            left_alone_names: vec!["a.b.c".to_owned(), "x.y".to_owned()],
+            refused_names: vec!["a.b".to_owned()],
+            sites: vec![
+                site("x", None, 1, Some(100)),
+                site("a.b", Some(4), 2, Some(80)),
+                site("a.b", Some(9), 3, Some(70)),
+            ],
+            ..Counts::default()
+        };
+        counts.rename(&Names);
+        let told: Vec<String> = counts
+            .sites
+            .iter()
+            .map(|s| format!("{}.{}:{:?} {}", s.class, s.method, s.line, s.allocated))
+            .collect();
+        let inlined = "com.acme.Bar.get:Some(7) com.acme.Foo";
+        assert_eq!(told, [inlined, "x.c:None com.acme.Foo"]);
+        assert_eq!(
+            (counts.sites[0].objects, counts.sites[0].bytes),
+            (5, Some(150))
+        );
+        assert_eq!(counts.left_alone_names, ["com.acme.Bar.get", "x.y"]);
+        assert_eq!(counts.refused_names, ["com.acme.Foo"]);
+        // What is not known of one is not known of both.
+        counts.sites = vec![
+            site("a.b", Some(4), 2, None),
+            site("a.b", Some(9), 3, Some(70)),
+        ];
+        counts.rename(&Names);
+        assert_eq!(counts.sites[0].bytes, None);
     }
 }

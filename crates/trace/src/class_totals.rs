@@ -110,10 +110,11 @@ impl Trace {
         let sql = "SELECT class, objects, bytes FROM class_total WHERE run = ?1";
         self.each(sql, [run], |row| {
             let name = text(row, 0);
+            let original = self.names.as_ref().and_then(|names| names.class(&name));
             take(CountedClass {
                 class: match name.is_empty() {
                     true => UNKNOWN_CLASS.to_owned(),
-                    false => name,
+                    false => original.unwrap_or(name),
                 },
                 objects: self.figure(row, 1),
                 bytes: self.figure(row, 2),

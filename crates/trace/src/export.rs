@@ -72,11 +72,25 @@ impl Trace {
     }
 
     /// Gives the rows of a table, one after the other, in the order of its key. `take` returns whether it
-    /// wants more.
+    /// wants more. With [names](Self::set_names) a frame becomes as many as were inlined.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn each_row(
+        &self,
+        table: &Table,
+        mut take: impl FnMut(&[ValueRef<'_>]) -> bool,
+    ) -> Result<(), TraceError> {
+        if let Some(names) = &self.names
+            && self.each_renamed_row(&**names, table, &mut take)?
+        {
+            return Ok(());
+        }
+        self.each_stored_row(table, take)
+    }
+
+    /// The same as the file has them.
+    pub(crate) fn each_stored_row(
         &self,
         table: &Table,
         mut take: impl FnMut(&[ValueRef<'_>]) -> bool,

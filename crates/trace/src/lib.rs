@@ -24,6 +24,7 @@ mod compared;
 mod counted;
 mod database;
 mod export;
+mod export_names;
 mod guard;
 mod history;
 mod import;
@@ -68,7 +69,7 @@ pub use rank::{
 pub use read::Trace;
 pub use read_counted::{CountedLine, CountedPart, CountedRun, TopLines};
 pub use read_samples::{SampleRow, Which};
-pub use read_stacks::Stacks;
+pub use read_stacks::{Innermost, Stacks};
 pub use rusqlite::types::ValueRef;
 pub use side_writer::{DumpTaken, SideWriter};
 pub use tick::{

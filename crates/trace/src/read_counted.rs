@@ -210,19 +210,10 @@ impl Trace {
 
     /// Gives a line the names that it had before they were shortened: the place in the source that was inlined there, if
     /// one was.
-    fn rename(&self, line: &mut CountedLine) {
+    pub(crate) fn rename(&self, line: &mut CountedLine) {
         let Some(names) = &self.names else { return };
-        let recorded = heapdiff_sites::Frame {
-            class: &line.class,
-            method: &line.method,
-            file: None,
-            line: match line.line.map(u32::try_from) {
-                Some(Ok(line)) => Line::At(line),
-                _ => Line::Unknown,
-            },
-        };
-        let originals = names.frames(&recorded);
-        if let Some(original) = originals.and_then(|all| all.into_iter().next()) {
+        let known = line.line.and_then(|line| u32::try_from(line).ok());
+        if let Some(original) = names.place(&line.class, &line.method, known) {
             (line.class, line.method) = (original.class, original.method);
             line.line = match original.line {
                 Line::At(line) => Some(line.into()),

@@ -11,6 +11,9 @@ use crate::read::{Frame, Trace, optional_text, text};
 /// Frames of a stack that are read; the agent records no more.
 const DEEPEST: usize = 1024;
 
+/// The innermost frame of a stack, with what was inlined into it before it, and the stack that called it.
+pub type Innermost = (Vec<Frame>, Option<i64>);
+
 impl Trace {
     /// All stacks, to be asked for those of sites.
     ///
@@ -55,7 +58,7 @@ impl Trace {
     }
 
     /// The frames that a frame stands for, the innermost first: more than one where methods were inlined.
-    fn originals(&self, frame: Frame) -> Vec<Frame> {
+    pub(crate) fn originals(&self, frame: Frame) -> Vec<Frame> {
         let Some(names) = &self.names else {
             return vec![frame];
         };
@@ -85,14 +88,14 @@ impl Trace {
         originals.collect()
     }
 
-    /// The innermost frame of a stack as the trace has it, and the stack that called it: for a few stacks, of which a
-    /// file may have many.
+    /// The innermost frame of a stack, with what was inlined into it before it, and the stack that called it: for a few
+    /// stacks, of which a file may have many.
     ///
     /// Cost: a look into the tables `stack`, `frame` and `class`.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn frame(&self, stack: i64) -> Result<Option<(Frame, Option<i64>)>, TraceError> {
+    pub fn frames(&self, stack: i64) -> Result<Option<Innermost>, TraceError> {
         let sql = "SELECT s.parent, c.name, f.method, f.file, f.line FROM stack AS s
             JOIN frame AS f ON f.id = s.frame LEFT JOIN class AS c ON c.id = f.class WHERE s.id = ?1";
         let found = self.list(sql, [stack], |row| {
@@ -102,7 +105,7 @@ impl Trace {
                 file: optional_text(row, 3).map(Arc::from),
                 line: self.id(row, 4),
             };
-            (frame, self.id(row, 0))
+            (self.originals(frame), self.id(row, 0))
         })?;
         Ok(found.into_iter().next())
     }

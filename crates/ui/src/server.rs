@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use heapdiff_sites::Originals;
+
 use crate::api;
 use crate::events;
 use crate::guard::{Guard, Token};
@@ -26,7 +28,12 @@ const STACK: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub enum Subject {
     /// Traces, finished or being written, on one page.
-    Traces(Vec<PathBuf>),
+    Traces {
+        /// Their files.
+        files: Vec<PathBuf>,
+        /// The names that classes and methods had before a shrinker shortened them.
+        names: Option<Arc<dyn Originals>>,
+    },
     /// A finished page: a report.
     Page(Vec<u8>),
 }
@@ -91,9 +98,9 @@ impl Server {
     /// One of the traces cannot be read, the port is taken, or the system has no more threads.
     pub fn start(subject: Subject, port: u16) -> Result<Self, UiError> {
         let shown = match subject {
-            Subject::Traces(paths) => Shown::Traces {
+            Subject::Traces { files, names } => Shown::Traces {
                 page: page::live(),
-                traces: Traces::open(paths)?,
+                traces: Traces::open(files, &names)?,
             },
             Subject::Page(html) => Shown::Page(page::whole(html)),
         };

@@ -1,5 +1,7 @@
 //! The stacks of a line, or of all, as the tree of a flame graph.
 
+use std::collections::hash_map::Entry;
+
 use heapdiff_trace::read::Site;
 use heapdiff_trace::{Trace, TraceError, Window};
 use rustc_hash::FxHashMap;
@@ -8,7 +10,7 @@ use serde::Serialize;
 use crate::amount::signed;
 use crate::by::Places;
 use crate::key::Key;
-use crate::text::{self, cut};
+use crate::text::{cut, frame_of};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, Question};
 
@@ -208,7 +210,7 @@ impl Ends {
 
 fn add(trace: &Trace, ends: Ends, of: &Of, builder: &mut Builder) -> Result<(), TraceError> {
     // Stacks share their outer parts.
-    let mut known: FxHashMap<i64, (u32, Option<i64>)> = FxHashMap::default();
+    let mut known: FxHashMap<i64, (Vec<u32>, Option<i64>)> = FxHashMap::default();
     let places = match of {
         Of::Place(..) => Some(Places::of(trace)?),
         Of::All | Of::Class(_) | Of::Sites(_) => None,
@@ -225,20 +227,21 @@ fn add(trace: &Trace, ends: Ends, of: &Of, builder: &mut Builder) -> Result<(), 
         while let Some(id) = next
             && path.len() <= DEEPEST
         {
-            let frame = match known.get(&id) {
-                Some(frame) => *frame,
-                None => {
-                    let Some((frame, caller)) = text::frame(trace, id)? else {
+            let (frames, caller) = match known.entry(id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    let Some((frames, caller)) = trace.frames(id)? else {
                         break;
                     };
-                    let frame = (builder.name((false, frame)), caller);
-                    known.insert(id, frame);
-                    frame
+                    let texts = frames.iter().map(frame_of);
+                    let names = texts.map(|frame| builder.name((false, frame)));
+                    place.insert((names.collect(), caller))
                 }
             };
-            path.push(frame.0);
-            next = frame.1;
+            path.extend_from_slice(frames);
+            next = *caller;
         }
+        path.truncate(DEEPEST);
         match builder.node(path.into_iter().rev()) {
             Some(node) => {
                 let change = after.saturating_sub(before);

@@ -15,15 +15,6 @@ pub(crate) fn cut(name: &str) -> &str {
     end.map_or(name, |(end, _)| name.get(..end).unwrap_or(name))
 }
 
-/// One frame of a stack as reports show it, and the stack that called it.
-pub(crate) fn frame(
-    trace: &Trace,
-    stack: i64,
-) -> Result<Option<(String, Option<i64>)>, TraceError> {
-    let found = trace.frame(stack)?;
-    Ok(found.map(|(frame, caller)| (frame_of(&frame), caller)))
-}
-
 /// A frame as reports show it.
 pub(crate) fn frame_of(frame: &Frame) -> String {
     let (class, method) = (cut(&frame.class), cut(&frame.method));
@@ -37,12 +28,13 @@ pub(crate) fn stack(trace: &Trace, stack: Option<i64>) -> Result<Vec<String>, Tr
     while let Some(id) = next
         && frames.len() < MOST_FRAMES
     {
-        let Some((text, caller)) = frame(trace, id)? else {
+        let Some((innermost, caller)) = trace.frames(id)? else {
             break;
         };
-        frames.push(text);
+        frames.extend(innermost.iter().map(frame_of));
         next = caller;
     }
+    frames.truncate(MOST_FRAMES);
     Ok(frames)
 }
 

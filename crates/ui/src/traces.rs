@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use heapdiff_sites::Originals;
 use heapdiff_trace::TraceError;
 
 use crate::counted::Counts;
@@ -40,16 +41,20 @@ impl From<TraceError> for Unanswered {
 /// All traces of a page.
 pub(crate) struct Traces(Vec<Trace>);
 
+/// The names that classes and methods had before they were shortened.
+pub(crate) type OriginalNames = Option<Arc<dyn Originals>>;
+
 impl Traces {
     /// Opens all traces. Each must exist now, and may be removed later.
-    pub(crate) fn open(paths: Vec<PathBuf>) -> Result<Self, TraceError> {
+    pub(crate) fn open(paths: Vec<PathBuf>, names: &OriginalNames) -> Result<Self, TraceError> {
         let traces = paths.into_iter().map(|path| {
-            let open = Open::once_made(&path)?;
+            let open = Open::once_made(&path, names)?;
             let state = Mutex::new(State {
                 open: Some(open),
                 ..State::default()
             });
-            Ok(Trace { path, state })
+            let names = names.clone();
+            Ok(Trace { path, names, state })
         });
         Ok(Self(traces.collect::<Result<_, _>>()?))
     }
@@ -72,6 +77,7 @@ impl Traces {
 /// One trace.
 pub(crate) struct Trace {
     path: PathBuf,
+    names: OriginalNames,
     state: Mutex<State>,
 }
 
@@ -97,10 +103,10 @@ pub(crate) struct Open {
 
 impl Open {
     /// Waits a little where there is a file without tables.
-    fn once_made(path: &Path) -> Result<Self, TraceError> {
+    fn once_made(path: &Path, names: &OriginalNames) -> Result<Self, TraceError> {
         let begun = Instant::now();
         loop {
-            match Self::new(path) {
+            match Self::new(path, names) {
                 Err(TraceError::Foreign { found: 0, .. }) if begun.elapsed() < MAKING => {
                     std::thread::sleep(AGAIN / 10);
                 }
@@ -109,8 +115,11 @@ impl Open {
         }
     }
 
-    fn new(path: &Path) -> Result<Self, TraceError> {
-        let trace = heapdiff_trace::Trace::open(path)?;
+    fn new(path: &Path, names: &OriginalNames) -> Result<Self, TraceError> {
+        let mut trace = heapdiff_trace::Trace::open(path)?;
+        if let Some(names) = names {
+            trace.set_names(Arc::clone(names));
+        }
         let version = trace.version()?;
         let file = std::fs::metadata(path).ok().as_ref().map(Identity::of);
         Ok(Self {
@@ -184,7 +193,7 @@ impl Trace {
             return false;
         }
         *tried = Some(Instant::now());
-        match Open::new(&self.path) {
+        match Open::new(&self.path, &self.names) {
             Ok(opened) => {
                 (*open, *fault) = (Some(opened), None);
                 true

@@ -9,7 +9,7 @@ use heapdiff_trace::{ColumnType, Table, Trace, TraceError, ValueRef};
 use heapdiff_units::counted;
 
 use super::slices;
-use super::{chosen, open};
+use super::{chosen, open_named};
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::job::{ExportFormat, TraceExport};
 use crate::write::{failed, replace};
@@ -18,7 +18,7 @@ use crate::{interrupt, messages};
 /// Writes the export and says what was written.
 pub(crate) fn export(export: &TraceExport) -> Result<Exit> {
     interrupt::handle();
-    let trace = open(&export.trace)?;
+    let trace = open_named(export.mapping.as_ref(), &export.trace)?;
     let said = match (&export.table, &export.output) {
         (Some(name), output) => one(&trace, name, export.format, output.as_deref())?,
         (None, Some(folder)) => {
@@ -34,6 +34,7 @@ pub(crate) fn export(export: &TraceExport) -> Result<Exit> {
         }
         (None, None) => return Err(Failure::usage("-o PATH is needed: the folder to write to")),
     };
+    messages::mapping_of(export.mapping.as_ref(), export.quiet);
     if !export.quiet {
         messages::said(&said);
     }

@@ -12,7 +12,7 @@ use heapdiff_trace::read::{Amount, Run};
 use heapdiff_units::{Size, counted};
 
 use super::by_site::BySite;
-use super::{file, frames, open};
+use super::{file, frames, open_named};
 use crate::command::history::key;
 use crate::failure::{Exit, Failure, Result};
 use crate::interrupt::{self, Wait};
@@ -48,18 +48,24 @@ pub(crate) fn push(job: &Push) -> Result<Exit> {
         messages::warn("the credentials go unencrypted: the address begins with http:");
     }
     let Some(every) = job.every else {
-        let trace = open(&job.trace)?;
-        Profile::of(&trace, job, &holders)?.send(job, &mut endpoint)?;
+        let trace = open_named(job.mapping.as_ref(), &job.trace)?;
+        let profile = Profile::of(&trace, job, &holders)?;
+        messages::mapping_of(job.mapping.as_ref(), job.quiet);
+        profile.send(job, &mut endpoint)?;
         return Ok(Exit::Done);
     };
     let wait = Wait::start();
     let mut last = None;
     loop {
-        let trace = open(&job.trace)?;
+        let trace = open_named(job.mapping.as_ref(), &job.trace)?;
         let profile = Profile::of(&trace, job, &holders)?;
         let moment = Some(profile.moment());
         if last != moment {
             match profile.send(job, &mut endpoint) {
+                Ok(()) if last.is_none() => {
+                    messages::mapping_of(job.mapping.as_ref(), job.quiet);
+                    last = moment;
+                }
                 Ok(()) => last = moment,
                 // A server that was there is waited for.
                 Err(Unsent::Now(error)) if last.is_some() => {

@@ -134,6 +134,47 @@ fn answers_are_those_of_the_commands() {
     assert!(client.close().status.success());
 }
 
+/// A mapping counts for all that is asked.
+#[test]
+fn names_are_those_of_a_mapping() {
+    let folder = folder();
+    let mapping = ["--mapping", "mapping.txt"];
+    let mut client = Client::begin(folder.path(), &mapping);
+    for (tool, asked, command) in [
+        (
+            "suspects",
+            json!({ "dumps": [BEFORE, AFTER] }),
+            vec![BEFORE, AFTER, "--top", "3"],
+        ),
+        (
+            "sites",
+            json!({ "dump": AFTER, "focus": "Ledger" }),
+            vec!["sites", AFTER, "--focus", "Ledger", "--top", "3"],
+        ),
+        (
+            "sizeof",
+            json!({ "dump": AFTER, "selectors": ["com.acme.book.Entry"] }),
+            vec![
+                "sizeof",
+                AFTER,
+                "com.acme.book.Entry",
+                "--by-class",
+                "--top",
+                "5",
+            ],
+        ),
+    ] {
+        let result = client.call(tool, asked);
+        let args = [&command[..], &["-q"], &mapping].concat();
+        let done = crate::support::heapdiff(folder.path(), &args).output();
+        let shown = String::from_utf8(done.expect("a run").stdout).expect("text");
+        assert!(shown.contains("com.acme.book."), "{shown}");
+        assert_eq!(text(&result), shown, "{tool}");
+    }
+    let end = client.close();
+    assert!(end.status.success() && end.stderr.is_empty());
+}
+
 #[test]
 fn what_is_left_out_is_counted() {
     let folder = folder();

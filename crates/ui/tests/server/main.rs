@@ -8,13 +8,19 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use heapdiff_sites::{Frame, Line, Originals, OwnedFrame};
 use heapdiff_trace::synthetic::{SITES, STARTED_MS, Scene, SceneSite, write};
 use heapdiff_ui::{Server, Subject, UiError};
 use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(20);
+
+fn subject(files: Vec<PathBuf>) -> Subject {
+    Subject::Traces { files, names: None }
+}
 
 /// A server, and how to ask it.
 struct Asked {
@@ -27,7 +33,7 @@ struct Asked {
 impl Asked {
     fn of(traces: &[&Path]) -> Self {
         let traces = traces.iter().map(|p| p.to_path_buf()).collect();
-        Self::with(Server::start(Subject::Traces(traces), 0).unwrap())
+        Self::with(Server::start(subject(traces), 0).unwrap())
     }
 
     fn with(server: Server) -> Self {
@@ -578,11 +584,11 @@ fn what_is_no_trace_is_refused_at_once() {
     let path = folder.0.path().join("text");
     fs::write(&path, "no trace").unwrap();
     for path in [path, folder.0.path().join("none.db")] {
-        let refused = Server::start(Subject::Traces(vec![path]), 0);
+        let refused = Server::start(subject(vec![path]), 0);
         assert!(matches!(refused, Err(UiError::Trace(_))));
     }
     let taken = Asked::of(&[]);
-    let again = Server::start(Subject::Traces(Vec::new()), taken.port);
+    let again = Server::start(subject(Vec::new()), taken.port);
     assert!(matches!(again, Err(UiError::Listen { .. })));
 }
 
@@ -600,7 +606,7 @@ fn a_trace_that_is_just_being_made_is_waited_for() {
     writer.join().unwrap();
     asked.until("api/view", |v| v["lines"][0]["class"] == "byte[]");
     fs::write(folder.0.path().join("empty"), "").unwrap();
-    let refused = Server::start(Subject::Traces(vec![folder.0.path().join("empty")]), 0);
+    let refused = Server::start(subject(vec![folder.0.path().join("empty")]), 0);
     assert!(matches!(refused, Err(UiError::Trace(_))));
 }
 
@@ -620,4 +626,61 @@ fn the_page_says_what_is_compared() {
     let told = |basis: Basis| script.contains(&format!("told.basis === \"{}\"", basis.name()));
     assert!([Basis::Major, Basis::Collections, Basis::Survivors].map(told) == [true; 3]);
     assert!(!told(Basis::Ticks));
+}
+
+/// What `record` of the interceptor was before: two methods, one in the other.
+#[derive(Debug)]
+struct Names;
+
+impl Originals for Names {
+    fn class(&self, name: &str) -> Option<String> {
+        (name == "com.acme.Page").then(|| "com.acme.web.Sheet".to_owned())
+    }
+
+    fn frames(&self, frame: &Frame<'_>) -> Option<Vec<OwnedFrame>> {
+        let at = |class: &str, method: &str, line| OwnedFrame {
+            class: class.to_owned(),
+            method: method.to_owned(),
+            file: Some("Audit.java".to_owned()),
+            line: Line::At(line),
+        };
+        let inlined = || {
+            vec![
+                at("com.acme.web.Log", "note", 3),
+                at("com.acme.web.Audit", "audit", 70),
+            ]
+        };
+        (frame.class == "com.acme.Interceptor").then(inlined)
+    }
+}
+
+#[test]
+fn names_are_those_of_a_mapping() {
+    let folder = Folder::new();
+    let files = vec![folder.trace("t.db", &Scene::default())];
+    let names: Option<Arc<dyn Originals>> = Some(Arc::new(Names));
+    let asked = Asked::with(Server::start(Subject::Traces { files, names }, 0).unwrap());
+    for question in [
+        "api/view?by=frame",
+        "api/view?by=site",
+        "api/view?by=class",
+        "api/stacks",
+    ] {
+        let answer = asked.json(question).to_string();
+        assert!(!answer.contains("Interceptor"), "{question}: {answer}");
+        assert!(!answer.contains("com.acme.Page"), "{question}: {answer}");
+        assert!(
+            answer.contains("com.acme.web.Sheet"),
+            "{question}: {answer}"
+        );
+    }
+    let [inner, outer] = [
+        "com.acme.web.Log.note(Audit.java:3)",
+        "com.acme.web.Audit.audit(Audit.java:70)",
+    ];
+    let view = asked.json("api/view?by=frame");
+    assert_eq!(view["lines"][0]["place"], inner);
+    // Both frames are there.
+    let stacks = asked.json("api/stacks").to_string();
+    assert!(stacks.contains(inner) && stacks.contains(outer), "{stacks}");
 }
