@@ -167,6 +167,71 @@ fn frames_of_r8() {
     );
 }
 
+/// A mapping that R8 wrote, and frames as its own retrace gives them.
+#[test]
+fn frames_are_those_that_r8_retraces() {
+    let mapping = mapping(include_str!("../../../testdata/shrunk/mapping-r8.txt"));
+    let shop = "com.acme.shop.Shop";
+    let main = |line: usize| format!("{shop}.main(Shop.java:{line})");
+    let open = format!("{shop}.open(Shop.java:52)");
+    let filled = |line: usize| format!("{shop}.filled(Shop.java:{line})");
+    let inlined = |own: String| vec![own, open.clone(), main(65)];
+    let added = |line: usize| inlined(format!("{shop}$Registry.add(Shop.java:{line})"));
+    for (line, frames) in [
+        (1, vec![main(65)]),
+        (2, vec![open.clone(), main(65)]),
+        (3, vec![open.clone(), main(65)]),
+        (4, inlined(filled(57))),
+        (
+            5,
+            vec![
+                format!("{shop}$Cart.put(Shop.java:37)"),
+                filled(58),
+                open.clone(),
+                main(65),
+            ],
+        ),
+        (6, added(23)),
+        (7, added(24)),
+        (8, vec![main(65)]),
+        (9, vec![main(66)]),
+        (10, vec![main(67)]),
+        (11, vec![main(67)]),
+    ] {
+        assert_eq!(texts(&mapping, shop, "main", Some(line)), frames, "{line}");
+    }
+    for (class, line, frame) in [
+        ("com.acme.shop.a", Some(1), "Shop$Cart.<init>(Shop.java:32)"),
+        ("com.acme.shop.a", Some(2), "Shop$Cart.<init>(Shop.java:30)"),
+        ("com.acme.shop.a", Some(5), "Shop$Cart.<init>(Shop.java:33)"),
+        ("com.acme.shop.b", Some(1), "Shop$Line.<init>(Shop.java:45)"),
+        (
+            "com.acme.shop.c",
+            Some(2),
+            "Shop$Registry.<init>(Shop.java:19)",
+        ),
+        ("com.acme.shop.a", None, "Shop$Cart.<init>(Shop.java)"),
+    ] {
+        let frame = format!("com.acme.shop.{frame}");
+        assert_eq!(texts(&mapping, class, "<init>", line), [frame]);
+    }
+    // Its residual signatures, which follow fields and methods, change no name.
+    for (class, field, original) in [
+        (shop, "a", "registry"),
+        (shop, "b", "opened"),
+        (shop, "c", "shop"),
+        ("com.acme.shop.a", "b", "lines"),
+        ("com.acme.shop.c", "a", "carts"),
+    ] {
+        let kind = if original == "opened" {
+            "int"
+        } else {
+            "Object"
+        };
+        assert_eq!(mapping.field(class, field, kind), Some(original));
+    }
+}
+
 #[test]
 fn a_source_file_that_was_kept_stays() {
     let text = "com.acme.Tools -> a:\n    1:1:void com.acme.Other.go():3:3 -> b\n    1:1:void run():9 -> b\n";
