@@ -180,6 +180,13 @@ pub(crate) fn write_pending() {
     }
 }
 
+/// Leaves what [`write_later`] was given: nobody waits for it.
+pub(crate) fn forget_pending() {
+    summary::forget_pending();
+    let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
+    drop(pending);
+}
+
 /// Writes to the first place that takes it.
 fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Result<()>) {
     for place in places {

@@ -28,6 +28,7 @@ mod progress;
 mod report_file;
 mod style;
 mod time;
+mod watch;
 mod write;
 
 use std::process::ExitCode;

@@ -2,16 +2,18 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use heapdiff_report::printable;
 use heapdiff_units::{Size, Span};
 use hprof::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::messages;
 use crate::style::When;
+use crate::watch::{self, Watch};
 
 /// What the user wants to see of the work.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +32,8 @@ pub(crate) struct Meter {
     quiet: bool,
     done: AtomicU64,
     phase: Mutex<Option<Phase>>,
+    /// Who is told besides, and the dump's name for them.
+    watch: Option<(Arc<Watch>, String)>,
 }
 
 #[derive(Debug)]
@@ -54,12 +58,14 @@ impl Meter {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(None, target);
+        let name = dump.file_name().unwrap_or(dump.as_os_str());
+        let name = name.to_string_lossy();
+        let watch = watch::of_job().map(|watch| (watch, printable(&name).into_owned()));
         if !bar.is_hidden() {
             // Until the first phase: a gzipped dump is decompressed before it.
             bar.set_style(style(0));
             bar.set_message("opening");
-            let name = dump.file_name().unwrap_or(dump.as_os_str());
-            bar.set_prefix(name.to_string_lossy().into_owned());
+            bar.set_prefix(name.into_owned());
             bar.enable_steady_tick(Duration::from_millis(100));
         }
         Self {
@@ -68,6 +74,7 @@ impl Meter {
             bar,
             done: AtomicU64::new(0),
             phase: Mutex::new(None),
+            watch,
         }
     }
 
@@ -167,6 +174,9 @@ impl Drop for Meter {
 impl Progress for Meter {
     fn phase(&self, name: &'static str, total: u64) {
         self.done.store(0, Ordering::Relaxed);
+        if let Some((watch, dump)) = &self.watch {
+            watch.phase(dump, name);
+        }
         self.change(Some(Phase {
             name,
             total,
@@ -184,9 +194,20 @@ impl Progress for Meter {
     }
 
     fn advance(&self, amount: u64) {
+        let done = self.done.fetch_add(amount, Ordering::Relaxed) + amount;
         if !self.bar.is_hidden() {
-            let done = self.done.fetch_add(amount, Ordering::Relaxed) + amount;
             self.bar.set_position(done);
         }
+        if let Some((watch, dump)) = &self.watch {
+            let phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(phase) = &*phase {
+                watch.reached(dump, phase.name, (done, phase.total));
+            }
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        let watch = self.watch.as_ref();
+        watch.is_some_and(|(watch, _)| watch.is_cancelled())
     }
 }

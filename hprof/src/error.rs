@@ -61,6 +61,9 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// Whoever follows the work ([`Progress`](crate::Progress)) gave it up.
+    #[error("given up, as was asked for")]
+    Cancelled,
     /// Nothing in the dump is at this address.
     #[error("no object at {0} in this dump")]
     NoSuchObject(crate::ids::ObjectId),

@@ -1,5 +1,7 @@
 //! How far the work has come, for whoever shows it.
 
+use crate::error::{Error, Result};
+
 /// Told what the analysis is doing. Methods are called from several threads.
 pub trait Progress: Sync {
     /// A phase begins; `total` is in bytes of the dump, or zero when it has no such measure.
@@ -9,6 +11,16 @@ pub trait Progress: Sync {
     /// Asked between phases and batches: `true` gives the work up.
     fn cancelled(&self) -> bool {
         false
+    }
+    /// The same as an error, for work that ends with one.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    fn go_on(&self) -> Result<()> {
+        match self.cancelled() {
+            true => Err(Error::Cancelled),
+            false => Ok(()),
+        }
     }
 }
 

@@ -62,6 +62,13 @@ pub(crate) fn write_later(summary: &Summary, snapshot: &Snapshot, setup: &Setup)
 }
 
 /// Writes what [`write_later`] was given. A failure to write a summary does not fail the run.
+pub(super) fn forget_pending() {
+    PENDING
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clear();
+}
+
 pub(super) fn write_pending() {
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
     for one in pending {

@@ -31,6 +31,8 @@ pub struct Limits {
     pub memory: Option<u64>,
     /// How long it may run, at most.
     pub time: Option<Duration>,
+    /// Says whether it is given up. Asked as often as the time is looked at.
+    pub is_given_up: Option<fn() -> bool>,
 }
 
 /// After so many steps of SQLite's machine the time is looked at.
@@ -171,9 +173,12 @@ fn connect(
         let set = connection.query_row(&format!("PRAGMA hard_heap_limit={memory}"), [], |_| Ok(()));
         set.map_err(failed)?;
     }
-    if let Some(time) = limits.time {
+    if limits.time.is_some() || limits.is_given_up.is_some() {
         let begin = Instant::now();
-        let is_over = move || begin.elapsed() > time;
+        let is_over = move || {
+            let is_late = limits.time.is_some_and(|time| begin.elapsed() > time);
+            is_late || limits.is_given_up.is_some_and(|ask| ask())
+        };
         let set = connection.progress_handler(STEPS, Some(is_over));
         set.map_err(failed)?;
     }

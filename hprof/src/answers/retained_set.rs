@@ -53,6 +53,7 @@ impl Snapshot {
             return Ok(Some(freed));
         }
         let graph = self.graph(progress)?;
+        progress.go_on()?;
         progress.phase("searching past the selected", 0);
         let mut set = Bits::new(graph.object_count());
         members.iter().for_each(|o| set.set(o.0));

@@ -47,6 +47,7 @@ pub(crate) fn dominators(
     } = store.preparing(later_bytes(&core), || {
         search::search(graph, class_of, &core, store)
     })?;
+    progress.go_on()?;
     progress.phase("finding dominators", 0);
     let predecessors = Predecessors::new(graph, class_of, &core, strong, store)?;
     mem::trim_heap();

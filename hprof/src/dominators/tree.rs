@@ -408,6 +408,7 @@ fn preorder_of(
     const ATTEMPTS: usize = 3;
     let mut witnesses: Vec<u32> = Vec::new();
     for attempt in 0..=ATTEMPTS {
+        progress.go_on()?;
         progress.phase("searching", 0);
         let core = if attempt < ATTEMPTS {
             Core::find(graph, class_of, &witnesses, thresholds, store)?
@@ -415,6 +416,7 @@ fn preorder_of(
             Core::all(graph, store)?
         };
         let dominators = lengauer_tarjan::dominators(graph, class_of, core, store, progress)?;
+        progress.go_on()?;
         progress.phase("retained sizes", 0);
         match preorder::lay_out(graph, class_of, dominators, thresholds, store)? {
             Outcome::Done(preorder) => return Ok(preorder),

@@ -202,6 +202,7 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
     let mut parts: Vec<ScannedPiece> = Vec::new();
     parts.resize_with(rayon::current_num_threads() * 8, ScannedPiece::default);
     for batch in pieces.chunks(parts.len()) {
+        job.progress.go_on()?;
         let shapes = &out.shapes;
         parts.par_iter_mut().zip(batch).for_each(|(part, &piece)| {
             part.clear();

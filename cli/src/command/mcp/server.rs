@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities,
+    ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
@@ -19,6 +21,10 @@ use super::transport::until_closed;
 use crate::failure::{Failure, Result};
 use crate::index;
 use crate::job::{Job, Setup};
+use crate::watch::{Followed, Step, Watch};
+
+/// Steps of a job that wait to be told.
+const WAITING: usize = 64;
 
 /// What an assistant is told of all tools together.
 const INSTRUCTIONS: &str = "\
@@ -47,16 +53,23 @@ impl Server {
         Arc::clone(&self.work)
     }
 
-    /// Waits until nobody else works, and works. What was begun is ended, whether or not somebody still waits for it.
-    async fn answer(&self, job: Job) -> Result<Answer> {
+    /// Waits until nobody else works, and works. What was begun goes on until it is done or the watch says that nobody
+    /// waits for it.
+    async fn answer(&self, job: Job, watch: Arc<Watch>) -> Result<Answer> {
         let failed = || Failure::usage("the analysis failed; the server's standard error says why");
         let permit = self.work().acquire_owned().await.map_err(|_| failed())?;
         let (send, answered) = oneshot::channel();
         spawn_blocking(move || {
+            let followed = Followed::by(Arc::clone(&watch));
+            let answer = answer::of(&job);
+            drop(followed);
             // Who has asked may be gone.
-            let _ = send.send(answer::of(&job));
+            let _ = send.send(answer);
             // As after other commands, so that the next question is answered faster.
-            index::write_pending();
+            match watch.is_cancelled() {
+                true => index::forget_pending(),
+                false => index::write_pending(),
+            }
             drop(permit);
         });
         answered.await.unwrap_or_else(|_| Err(failed()))
@@ -67,6 +80,19 @@ impl Server {
         let closed = until_closed(self.closed.clone()).await;
         sleep_until(closed + GRACE).await;
     }
+}
+
+/// Tells who has asked for it how far the work has come. Never ends while there may be an answer.
+async fn progress(context: &RequestContext<RoleServer>, mut told: Receiver<Step>) {
+    if let Some(token) = context.meta.get_progress_token() {
+        while let Some(step) = told.recv().await {
+            let mut progress = ProgressNotificationParam::new(token.clone(), step.done);
+            progress.message = Some(step.told);
+            // Nothing can be done about an assistant that is gone; the transport tells.
+            let _ = context.peer.notify_progress(progress).await;
+        }
+    }
+    std::future::pending().await
 }
 
 impl ServerHandler for Server {
@@ -97,17 +123,25 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let job = tool.job(&self.setup, request.arguments.unwrap_or_default());
+        let (steps, told) = channel(WAITING);
+        // What finds no room is made up for by the next.
+        let watch = Watch::new(move |step| drop(steps.try_send(step)));
         let answer = async {
             match job {
-                Ok(job) => self.answer(job).await,
+                Ok(job) => self.answer(job, Arc::clone(&watch)).await,
                 Err(failure) => Err(failure),
             }
+        };
+        let given_up = |why: &'static str| {
+            watch.cancel();
+            Err(ErrorData::internal_error(why, None))
         };
         let answer = tokio::select! {
             biased;
             answer = answer => answer,
-            () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
-            () = self.given_up() => return Err(ErrorData::internal_error("closed", None)),
+            () = context.ct.cancelled() => return given_up("cancelled"),
+            () = self.given_up() => return given_up("closed"),
+            () = progress(&context, told) => return given_up("closed"),
         };
         let result = match answer {
             Ok(Answer { text, data }) => {

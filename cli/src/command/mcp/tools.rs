@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::failure::{Failure, Result};
 use crate::job::{ClassFilter, Job, Output, Question, Setup, SitesJob, SizeofJob, Task, names_of};
+use crate::watch;
 
 /// The most rows that can be asked for; an answer that is larger than it may be has fewer.
 const ROWS: usize = 200;
@@ -277,6 +278,7 @@ impl Asked for Query {
             rows: Some(self.max_rows as u64),
             memory: setup.analysis.max_memory.or(Some(MEMORY)),
             time: Some(TIME),
+            is_given_up: Some(watch::is_given_up),
         };
         let task = Task::query(dumps, names, self.sql, limits)?;
         Ok((task, self.max_rows))

@@ -13,7 +13,7 @@ const ENDLESS: &str =
     "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n";
 
 /// Soon, on a busy machine; the server itself allows two seconds for what is under way.
-const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 #[test]
 fn failures_are_told_in_the_words_of_the_commands() {

@@ -3,6 +3,7 @@
 mod answers;
 mod client;
 mod faults;
+mod progress;
 mod transcript;
 
 use std::path::Path;

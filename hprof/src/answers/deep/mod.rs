@@ -239,6 +239,7 @@ impl Snapshot {
         let mut offsets: Array<u32> = self.store.zeroed(rows + 1)?;
         let mut targets: Array<u32> = self.store.zeroed(0)?;
         for pieces in self.pieces.chunks(BATCH) {
+            progress.go_on()?;
             let parts: Vec<RowsOfPiece<'_>> = pieces
                 .par_iter()
                 .map(|piece| {

@@ -171,6 +171,7 @@ impl Snapshot {
             }
         }
         let graph = self.graph(progress)?;
+        progress.go_on()?;
         let mut weak = if options.follow == Refs::Strong && self.options.refs != Refs::All {
             Vec::new()
         } else {
@@ -185,6 +186,7 @@ impl Snapshot {
             referents: Referents::new(weak, graph.object_count()),
             follow: options.follow,
         };
+        progress.go_on()?;
         progress.phase("searching paths", 0);
         let search = |targets: &[ObjectIndex], statics: Statics<'_>| {
             whole.search(targets, statics).map(Some)

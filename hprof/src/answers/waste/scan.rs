@@ -72,6 +72,7 @@ pub(super) fn scan(
     let hidden = hidden.filter_map(|s| snapshot.find(ObjectId(s.value)));
     hidden.for_each(|o| left_out.set(o.0));
     for pieces in snapshot.pieces.chunks(BATCH) {
+        progress.go_on()?;
         let parts: Vec<PieceContents<'_>> = pieces
             .par_iter()
             .map(|piece| {

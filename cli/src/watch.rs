@@ -1,0 +1,154 @@
+//! Who follows a job besides the terminal: told how far it has come, and able to take it back.
+//!
+//! One job runs at a time in a process, so there is one watch for all that it reads.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The least time between two things that are told within a phase.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How far a job has come.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Step {
+    /// Phases that were begun, and the part of the last one that is done: more each time.
+    pub(crate) done: f64,
+    /// What is done now.
+    pub(crate) told: String,
+}
+
+/// Somebody who follows a job.
+pub(crate) struct Watch {
+    cancelled: AtomicBool,
+    told: Mutex<Told>,
+    tell: Box<dyn Fn(Step) + Send + Sync>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    phases: f64,
+    last: f64,
+    at: Option<Instant>,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Watch");
+        shown.field("cancelled", &self.is_cancelled());
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    pub(crate) fn new(tell: impl Fn(Step) + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self {
+            cancelled: AtomicBool::new(false),
+            told: Mutex::default(),
+            tell: Box::new(tell),
+        })
+    }
+
+    /// From now on the job is given up, wherever it next asks.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// A phase of the work on `what` begins.
+    pub(crate) fn phase(&self, what: &str, name: &str) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.phases += 1.0;
+        let done = told.phases;
+        self.tell(&mut told, done, || format!("{what}: {name}"));
+    }
+
+    /// So much of a phase is done.
+    pub(crate) fn reached(&self, what: &str, name: &str, (done, total): (u64, u64)) {
+        let Ok(mut told) = self.told.try_lock() else {
+            return;
+        };
+        if total == 0 || told.at.is_some_and(|at| at.elapsed() < PAUSE) {
+            return;
+        }
+        let part = (done as f64 / total as f64).min(0.999);
+        let all = told.phases + part;
+        let percent = (part * 100.0) as u64;
+        self.tell(&mut told, all, || format!("{what}: {name}, {percent} %"));
+    }
+
+    /// Two dumps may be read at a time: what is less than was told before is not told.
+    fn tell(&self, told: &mut Told, done: f64, text: impl FnOnce() -> String) {
+        if done > told.last {
+            (told.last, told.at) = (done, Some(Instant::now()));
+            (self.tell)(Step { done, told: text() });
+        }
+    }
+}
+
+static WATCH: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
+
+/// Has somebody follow all that is read until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Followed(());
+
+impl Followed {
+    pub(crate) fn by(watch: Arc<Watch>) -> Self {
+        *WATCH.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+        Self(())
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        *WATCH.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Who follows the job that runs, if anybody does.
+pub(crate) fn of_job() -> Option<Arc<Watch>> {
+    let watch = WATCH.lock().unwrap_or_else(PoisonError::into_inner);
+    watch.clone()
+}
+
+/// Whether the job that runs was given up.
+pub(crate) fn is_given_up() -> bool {
+    of_job().is_some_and(|watch| watch.is_cancelled())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn what_is_told_only_grows() {
+        let (send, steps) = channel();
+        let watch = Watch::new(move |step| send.send(step).unwrap());
+        watch.phase("a.hprof", "reading objects");
+        // Too soon after the last.
+        watch.reached("a.hprof", "reading objects", (50, 100));
+        watch.told.lock().unwrap().at = None;
+        watch.reached("a.hprof", "reading objects", (50, 100));
+        watch.told.lock().unwrap().at = None;
+        // What is less, and what has no measure.
+        watch.reached("b.hprof", "reading objects", (10, 100));
+        watch.reached("b.hprof", "searching", (10, 0));
+        watch.phase("a.hprof", "searching");
+        let told: Vec<(f64, String)> = steps.try_iter().map(|s| (s.done, s.told)).collect();
+        let expected = [
+            (1.0, "a.hprof: reading objects"),
+            (1.5, "a.hprof: reading objects, 50 %"),
+            (2.0, "a.hprof: searching"),
+        ];
+        assert_eq!(told, expected.map(|(done, told)| (done, told.to_owned())));
+        assert!(!watch.is_cancelled());
+        watch.cancel();
+        assert!(watch.is_cancelled());
+    }
+}

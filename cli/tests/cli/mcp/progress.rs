@@ -1,0 +1,156 @@
+//! An assistant is told how far the work has come, and can take back what it asked.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use testdata::writer::linked;
+
+use super::client::Client;
+use super::{AFTER, BEFORE, folder};
+
+const BIG: &str = "big.hprof";
+/// Nodes of a tree: some 130 MB.
+const NODES: u64 = 3_000_000;
+
+/// A folder with a dump that takes a while.
+fn with_big_dump() -> tempfile::TempDir {
+    let folder = folder();
+    let file = File::create(folder.path().join(BIG)).expect("a file");
+    let made = linked::tree(NODES, &mut BufWriter::new(file)).expect("a dump");
+    assert!(made.bytes > 100_000_000, "{} bytes", made.bytes);
+    folder
+}
+
+/// A call whose progress is asked for under a name.
+fn followed(tool: &str, arguments: Value, token: &Value) -> Value {
+    json!({ "name": tool, "arguments": arguments, "_meta": { "progressToken": token } })
+}
+
+/// What is told until the answer comes, and the answer.
+fn told(client: &mut Client, id: u64) -> (Vec<Value>, Value) {
+    let mut told = Vec::new();
+    loop {
+        let message = client.receive();
+        if message["id"] == id {
+            return (told, message);
+        }
+        assert_eq!(message["method"], "notifications/progress", "{message}");
+        told.push(message["params"].clone());
+    }
+}
+
+/// Figures grow with each message, and each says what is done.
+fn assert_grows(told: &[Value], token: &Value) {
+    let figures: Vec<f64> = told
+        .iter()
+        .map(|step| step["progress"].as_f64().expect("a figure"))
+        .collect();
+    assert!(figures.windows(2).all(|two| two[0] < two[1]), "{figures:?}");
+    for step in told {
+        assert_eq!(step["progressToken"], *token);
+        let message = step["message"].as_str().expect("a message");
+        assert!(message.contains(".hprof"), "{message}");
+    }
+}
+
+/// What lies beside the big dump because of it.
+fn beside(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    let is_new = |name: &String| name.starts_with(".heapdiff-") || name.starts_with("big.hprof.");
+    names.filter(is_new).collect()
+}
+
+#[test]
+fn progress_is_told_to_those_who_ask_for_it() {
+    let folder = with_big_dump();
+    let mut client = Client::begin(folder.path(), &["--no-index"]);
+    for (tool, asked, token, phase) in [
+        (
+            "summary",
+            json!({ "dump": BIG }),
+            json!("a token"),
+            "big.hprof: reading objects",
+        ),
+        (
+            "suspects",
+            json!({ "dumps": [BEFORE, AFTER] }),
+            json!(7),
+            "sampled-after.hprof.gz: retained sizes",
+        ),
+    ] {
+        let call = followed(tool, asked, &token);
+        let id = client.request("tools/call", call);
+        let (told, answer) = told(&mut client, id);
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        assert_grows(&told, &token);
+        let has = |step: &Value| {
+            step["message"]
+                .as_str()
+                .is_some_and(|m| m.starts_with(phase))
+        };
+        assert!(told.iter().any(has), "{told:?}");
+    }
+    // Who does not ask is told nothing.
+    client.data("summary", json!({ "dump": AFTER }));
+    let end = client.close();
+    assert!(end.status.success() && end.unread.is_empty());
+}
+
+#[test]
+fn what_is_taken_back_is_not_worked_on_any_more() {
+    let folder = with_big_dump();
+    let mut client = Client::begin(folder.path(), &["--threads", "1"]);
+    let token = json!("big");
+    for (tool, asked) in [
+        ("suspects", json!({ "dumps": [BIG] })),
+        ("suspects", json!({ "dumps": [BIG, BIG] })),
+        ("paths", json!({ "dump": BIG, "selector": "linked.Node" })),
+    ] {
+        let running = client.request("tools/call", followed(tool, asked, &token));
+        let first = client.receive();
+        assert_eq!(first["method"], "notifications/progress", "{first}");
+        client.notify("notifications/cancelled", json!({ "requestId": running }));
+        // What comes next is told of the other dump alone, as soon as the first is left.
+        let next = client.request(
+            "tools/call",
+            json!({ "name": "summary", "arguments": { "dump": AFTER } }),
+        );
+        let (told, answer) = told(&mut client, next);
+        assert_eq!(
+            answer["result"]["structuredContent"]["schema"],
+            "heapdiff.histo/1"
+        );
+        assert_grows(&told, &token);
+        assert_eq!(beside(folder.path()), [] as [String; 0], "{tool}");
+    }
+    let end = client.close();
+    assert!(
+        end.status.success() && end.unread.is_empty(),
+        "{:?}",
+        end.unread
+    );
+    assert_eq!(end.stderr, "");
+}
+
+#[test]
+fn a_closed_input_ends_an_analysis() {
+    let folder = with_big_dump();
+    let mut client = Client::begin(folder.path(), &["--threads", "1"]);
+    let asked = json!({ "dumps": [BIG, BIG] });
+    client.request("tools/call", followed("suspects", asked, &json!(1)));
+    let first = client.receive();
+    assert_eq!(first["method"], "notifications/progress", "{first}");
+    let end = client.close();
+    assert!(end.status.success(), "{}", end.stderr);
+    assert!(end.took < super::faults::SOON, "{:?}", end.took);
+    let unfinished = beside(folder.path());
+    assert!(
+        !unfinished.iter().any(|name| name.starts_with(".heapdiff-")),
+        "{unfinished:?}"
+    );
+}
