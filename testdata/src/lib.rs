@@ -1,5 +1,6 @@
 //! Synthetic dumps, leak scenarios and real JVMs for the tests.
 
+pub mod authority;
 pub mod deadline;
 pub mod dumps;
 pub mod hostile;

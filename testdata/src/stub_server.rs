@@ -1,11 +1,13 @@
 //! A server of HTTP on this machine that gives the answers of a script, and keeps what it was asked.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
+
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// The longest that anything takes; a test that needs more fails.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -69,19 +71,38 @@ impl StubServer {
     /// When nothing can listen there.
     #[must_use]
     pub fn start(script: Vec<Answer>) -> Self {
+        Self::with(script, None)
+    }
+
+    /// The same, encrypted ([`Authority::server`](crate::authority::Authority::server)).
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn encrypted(script: Vec<Answer>, config: Arc<ServerConfig>) -> Self {
+        Self::with(script, Some(config))
+    }
+
+    fn with(script: Vec<Answer>, config: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         listener.set_nonblocking(true).expect("a listener");
         let address = listener.local_addr().expect("an address");
         let ends = Arc::new(AtomicBool::new(false));
         let thread = spawn({
             let ends = Arc::clone(&ends);
-            move || serve(&listener, script, &ends)
+            move || serve(&listener, script, (config, &ends))
         });
         Self {
             address,
             ends,
             thread,
         }
+    }
+
+    /// The port that it listens on.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.address.port()
     }
 
     /// Its address: `http://127.0.0.1:4711`.
@@ -101,7 +122,11 @@ impl StubServer {
     }
 }
 
-fn serve(listener: &TcpListener, script: Vec<Answer>, ends: &AtomicBool) -> Vec<Received> {
+fn serve(
+    listener: &TcpListener,
+    script: Vec<Answer>,
+    (config, ends): (Option<Arc<ServerConfig>>, &AtomicBool),
+) -> Vec<Received> {
     let begun = Instant::now();
     let mut received = Vec::new();
     for answer in script {
@@ -118,13 +143,22 @@ fn serve(listener: &TcpListener, script: Vec<Answer>, ends: &AtomicBool) -> Vec<
         };
         stream.set_nonblocking(false).expect("a stream");
         stream.set_read_timeout(Some(LONGEST)).expect("a stream");
-        received.push(one(stream, answer));
+        received.push(match &config {
+            None => one(stream, answer),
+            Some(config) => {
+                let connection = ServerConnection::new(Arc::clone(config));
+                one(
+                    StreamOwned::new(connection.expect("a connection"), stream),
+                    answer,
+                )
+            }
+        });
     }
     received
 }
 
 /// Reads a request and answers it.
-fn one(stream: TcpStream, answer: Answer) -> Received {
+fn one(stream: impl Read + Write, answer: Answer) -> Received {
     let mut reader = BufReader::new(stream);
     let request = request(&mut reader);
     let mut out = reader.into_inner();
@@ -143,12 +177,14 @@ fn one(stream: TcpStream, answer: Answer) -> Received {
                 .and_then(|()| out.write_all(&body))
         }
     };
+    let _ = out.flush();
     request
 }
 
-/// Reads a request; what does not begin as one, as a connection that is encrypted, is none.
+/// Reads a request; what does not begin as one is none, as a connection that is encrypted or whose other end does not
+/// trust the certificate.
 fn request(reader: &mut impl BufRead) -> Received {
-    let first = reader.fill_buf().expect("bytes").first().copied();
+    let first = reader.fill_buf().ok().and_then(|bytes| bytes.first());
     if !first.is_some_and(|byte| byte.is_ascii_uppercase()) {
         return Received::default();
     }

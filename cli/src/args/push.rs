@@ -62,6 +62,9 @@ pub(super) struct PushArgs {
     /// A header of each request, or @FILE with one a line; may be repeated
     #[arg(long, value_name = "NAME: VALUE")]
     header: Vec<String>,
+    /// A file with certificates of authorities (PEM), which are trusted in place of those that the machine trusts
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
     /// How long an answer may take; what fails for a moment is tried four times
     #[arg(long, value_name = "TIME", default_value = "30s")]
     timeout: Span,
@@ -106,6 +109,7 @@ impl PushArgs {
             host: self.host,
             labels: self.label,
             headers,
+            authorities: self.cacert,
             timeout: self.timeout,
             every: self.every,
             quiet: self.quiet,

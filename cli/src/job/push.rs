@@ -25,6 +25,8 @@ pub(crate) struct Push {
     pub(crate) host: Option<String>,
     pub(crate) labels: Vec<(String, String)>,
     pub(crate) headers: Vec<Header>,
+    /// A file of authorities, in place of those that the machine trusts.
+    pub(crate) authorities: Option<PathBuf>,
     /// For one answer.
     pub(crate) timeout: Span,
     /// Time from one profile to the next; one alone without it.

@@ -15,6 +15,7 @@ mod others;
 mod output;
 #[cfg(unix)]
 mod push;
+mod push_tls;
 mod queries;
 mod schema;
 mod support;

@@ -1,6 +1,7 @@
 //! Requests to a server, tried again within bounds, and what its answers mean.
 
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use ureq::http::{Response, StatusCode, Uri, header};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body, Error};
 
-use crate::error::PushError;
+use crate::error::{PushError, TlsFault};
 use crate::headers::Header;
 use crate::requests::{INGEST, PUSH, Request, Series, ingest, push};
 
@@ -73,17 +74,24 @@ impl std::fmt::Debug for Endpoint {
 
 impl Endpoint {
     /// A server by its address: `https://profiles.example.com`, with a path if it has one. An address that ends in
-    /// the path of an interface names that interface alone.
+    /// the path of an interface names that interface alone. `authorities` is a file of certificates (PEM) that are
+    /// trusted in place of this machine's.
     ///
     /// # Errors
-    /// When it is no such address, or has credentials in it, which everybody on the machine could read.
-    pub fn new(url: &str, headers: Vec<Header>, patience: Patience) -> Result<Self, PushError> {
+    /// When it is no such address, has credentials in it, which everybody on the machine could read, or when there is no
+    /// certificate of an authority.
+    pub fn new(
+        url: &str,
+        headers: Vec<Header>,
+        authorities: Option<&Path>,
+        patience: Patience,
+    ) -> Result<Self, PushError> {
         let (base, interface) = address(url).map_err(|why| PushError::Address {
             url: without_user(url),
             why,
         })?;
         let roots = match base.starts_with("https:") {
-            true => roots(&base)?,
+            true => roots(&base, authorities)?,
             false => Vec::new(),
         };
         let tls = TlsConfig::builder()
@@ -216,16 +224,11 @@ impl Endpoint {
             Error::Tls(why) => PushError::Tls {
                 url,
                 why: why.to_owned(),
+                fault: TlsFault::Other,
             },
-            Error::Rustls(why) => PushError::Tls {
-                url,
-                why: why.to_string(),
-            },
+            Error::Rustls(why) => untrusted(url, &why),
             Error::Io(error) => match error.get_ref().and_then(|e| e.downcast_ref()) {
-                Some::<&rustls::Error>(why) => PushError::Tls {
-                    url,
-                    why: why.to_string(),
-                },
+                Some::<&rustls::Error>(why) => untrusted(url, why),
                 None => unreachable(&in_words(&error)),
             },
             Error::Protocol(_) | Error::LargeResponseHeader(..) | Error::Http(_) => {
@@ -239,9 +242,21 @@ impl Endpoint {
     }
 }
 
-/// The authorities that this machine trusts, a company's own among them.
-fn roots(url: &str) -> Result<Vec<Certificate<'static>>, PushError> {
-    let found = rustls_native_certs::load_native_certs();
+/// What TLS says.
+fn untrusted(url: String, why: &rustls::Error) -> PushError {
+    PushError::Tls {
+        url,
+        why: said(&why.to_string()),
+        fault: TlsFault::of(why),
+    }
+}
+
+/// The authorities of a file, else those that this machine trusts, a company's own among them.
+fn roots(url: &str, file: Option<&Path>) -> Result<Vec<Certificate<'static>>, PushError> {
+    let found = match file {
+        Some(_) => rustls_native_certs::load_certs_from_paths(file, None),
+        None => rustls_native_certs::load_native_certs(),
+    };
     let roots = found.certs.iter();
     let roots: Vec<_> = roots
         .map(|root| Certificate::from_der(root).to_owned())
@@ -249,15 +264,18 @@ fn roots(url: &str) -> Result<Vec<Certificate<'static>>, PushError> {
     if !roots.is_empty() {
         return Ok(roots);
     }
-    let why = found.errors.first();
-    let why = why.map_or(String::new(), |why| {
-        format!(" ({})", said(&why.to_string()))
-    });
+    let why = found.errors.first().map(|why| said(&why.to_string()));
+    if let Some(file) = file {
+        return Err(PushError::Authorities {
+            file: file.to_owned(),
+            why: why.unwrap_or_else(|| "there is no certificate in it".to_owned()),
+        });
+    }
+    let why = why.map_or(String::new(), |why| format!(" ({why})"));
     Err(PushError::Tls {
         url: url.to_owned(),
-        why: format!(
-            "this machine has no certificates of authorities{why}; SSL_CERT_FILE names a file of them"
-        ),
+        why: format!("this machine has no certificates of authorities{why}"),
+        fault: TlsFault::NoAuthorities,
     })
 }
 

@@ -1,5 +1,6 @@
 //! Why a profile could not be pushed.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Why a profile could not be pushed. Addresses are without credentials.
@@ -30,6 +31,14 @@ pub enum PushError {
         /// What the system says.
         why: String,
     },
+    /// A file of authorities that has none.
+    #[error("{}: no certificates of authorities: {why}", .file.display())]
+    Authorities {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The server's certificate, or what it said before, is no ground to trust it.
     #[error("{url}: no trusted connection: {why}")]
     Tls {
@@ -37,6 +46,8 @@ pub enum PushError {
         url: String,
         /// What is wrong.
         why: String,
+        /// What kind of fault that is.
+        fault: TlsFault,
     },
     /// No answer in time.
     #[error("{url}: no answer within {} s", .within.as_secs_f32())]
@@ -72,6 +83,40 @@ pub enum PushError {
         /// What is odd.
         why: String,
     },
+}
+
+/// Why a connection is not trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFault {
+    /// The certificate is of an authority that is not trusted.
+    Authority,
+    /// The certificate is another server's.
+    Name,
+    /// The certificate's time is over, or has not begun.
+    Time,
+    /// There are no authorities at all.
+    NoAuthorities,
+    /// Something else: the port may speak no TLS.
+    Other,
+}
+
+impl TlsFault {
+    pub(crate) fn of(error: &rustls::Error) -> Self {
+        use rustls::CertificateError as Bad;
+        let rustls::Error::InvalidCertificate(bad) = error else {
+            return Self::Other;
+        };
+        match bad {
+            // An authority of the same name signs otherwise.
+            Bad::UnknownIssuer | Bad::BadSignature => Self::Authority,
+            Bad::NotValidForName | Bad::NotValidForNameContext { .. } => Self::Name,
+            Bad::Expired
+            | Bad::ExpiredContext { .. }
+            | Bad::NotValidYet
+            | Bad::NotValidYetContext { .. } => Self::Time,
+            _ => Self::Other,
+        }
+    }
 }
 
 impl PushError {

@@ -11,6 +11,6 @@ mod headers;
 mod requests;
 
 pub use client::{Endpoint, Patience};
-pub use error::PushError;
+pub use error::{PushError, TlsFault};
 pub use headers::{Header, headers};
 pub use requests::Series;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use heapdiff_diff::Stack;
-use heapdiff_push::{Endpoint, Patience, PushError, Series};
+use heapdiff_push::{Endpoint, Patience, PushError, Series, TlsFault};
 use heapdiff_report::pprof::{About, LiveSample, render_live};
 use heapdiff_report::{printable, utc};
 use heapdiff_trace::Trace;
@@ -39,9 +39,10 @@ pub(crate) fn push(job: &Push) -> Result<Exit> {
         answer: job.timeout.0,
         ..Patience::default()
     };
-    let endpoint = Endpoint::new(&job.url, job.headers.clone(), patience);
+    let (headers, authorities) = (job.headers.clone(), job.authorities.as_deref());
+    let endpoint = Endpoint::new(&job.url, headers, authorities, patience);
     let mut endpoint = endpoint.map_err(|e| match e {
-        PushError::Address { .. } => Failure::usage(e.to_string()),
+        PushError::Address { .. } | PushError::Authorities { .. } => Failure::usage(e.to_string()),
         _ => refused(&e),
     })?;
     if !endpoint.is_private() && job.headers.iter().any(|h| h.is_authorization()) {
@@ -371,6 +372,16 @@ fn refused(error: &PushError) -> Failure {
         PushError::Refused { status: 413, .. } => "--focus RE pushes less",
         PushError::Redirect { .. } => "if it is the right one, push to that address",
         PushError::Timeout { .. } => "--timeout gives it more time",
+        PushError::Tls { fault, .. } => match fault {
+            TlsFault::Authority | TlsFault::NoAuthorities => {
+                "--cacert FILE names a file with the certificate of the server's authority, and so does SSL_CERT_FILE"
+            }
+            TlsFault::Name => "push to a name that the certificate is of",
+            TlsFault::Time => {
+                "the server needs a new certificate, or this machine's clock is wrong"
+            }
+            TlsFault::Other => "does the server speak TLS there? http: is for those that do not",
+        },
         _ => "",
     };
     Failure {

@@ -21,7 +21,7 @@ fn no(status: u16, body: &str) -> Answer {
 
 fn send(url: &str, patience: Patience) -> Result<(), PushError> {
     let header = Header::parse("X-Scope-OrgID: acme", "--header")?;
-    let mut endpoint = Endpoint::new(url, vec![header], patience)?;
+    let mut endpoint = Endpoint::new(url, vec![header], None, patience)?;
     endpoint.push(&Series {
         service: "shop",
         labels: &[],
@@ -68,7 +68,7 @@ fn a_profile_goes_to_the_documented_interface() {
 fn a_server_that_has_only_the_older_interface_is_asked_there() {
     for status in [404, 405, 415, 501] {
         let server = StubServer::start(vec![no(status, "no"), no(200, ""), no(200, "")]);
-        let mut endpoint = Endpoint::new(&server.url(), Vec::new(), QUICK).unwrap();
+        let mut endpoint = Endpoint::new(&server.url(), Vec::new(), None, QUICK).unwrap();
         let series = Series {
             service: "shop",
             labels: &[],
@@ -222,6 +222,18 @@ fn a_server_without_encryption_is_not_taken_for_one_with() {
 }
 
 #[test]
+fn each_fault_of_a_certificate_has_its_kind() {
+    use rustls::{CertificateError as Bad, Error};
+    let kind = |bad| TlsFault::of(&Error::InvalidCertificate(bad));
+    assert_eq!(kind(Bad::UnknownIssuer), TlsFault::Authority);
+    assert_eq!(kind(Bad::BadSignature), TlsFault::Authority);
+    assert_eq!(kind(Bad::NotValidForName), TlsFault::Name);
+    assert_eq!(kind(Bad::Expired), TlsFault::Time);
+    assert_eq!(kind(Bad::Revoked), TlsFault::Other);
+    assert_eq!(TlsFault::of(&Error::DecryptError), TlsFault::Other);
+}
+
+#[test]
 fn addresses_are_checked_before_anything_is_sent() {
     for bad in [
         "",
@@ -235,10 +247,11 @@ fn addresses_are_checked_before_anything_is_sent() {
         "http://localhost?x=1",
         "http://localhost/#x",
     ] {
-        let error = Endpoint::new(bad, Vec::new(), QUICK).unwrap_err();
+        let error = Endpoint::new(bad, Vec::new(), None, QUICK).unwrap_err();
         assert!(matches!(error, PushError::Address { .. }), "{bad}: {error}");
     }
-    let error = Endpoint::new("https://me:s3cret@example.com/x", Vec::new(), QUICK).unwrap_err();
+    let error =
+        Endpoint::new("https://me:s3cret@example.com/x", Vec::new(), None, QUICK).unwrap_err();
     let error = error.to_string();
     assert!(!error.contains("s3cret"), "{error}");
     assert!(
@@ -256,7 +269,7 @@ fn only_this_machine_and_encryption_are_private() {
         ("http://localhost.example.com", false),
         ("http://192.168.0.1", false),
     ] {
-        let endpoint = Endpoint::new(url, Vec::new(), QUICK).unwrap();
+        let endpoint = Endpoint::new(url, Vec::new(), None, QUICK).unwrap();
         assert_eq!(endpoint.is_private(), private, "{url}");
     }
 }

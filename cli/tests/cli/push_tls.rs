@@ -1,0 +1,153 @@
+//! `trace push` over TLS, to servers whose authority the test makes.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use testdata::authority::Authority;
+use testdata::stub_server::{Answer, Received, StubServer};
+
+use crate::push::{command, folder, ok, stderr};
+
+const CACERT: &str = "authority.pem";
+const COMPANY: &str = "Acme Root";
+
+/// A folder with a trace, and with the authority in a file.
+fn prepared() -> (tempfile::TempDir, Authority) {
+    let folder = folder();
+    let authority = Authority::new(COMPANY);
+    fs::write(folder.path().join(CACERT), authority.pem()).expect("a written file");
+    (folder, authority)
+}
+
+fn url(server: &StubServer) -> String {
+    format!("https://localhost:{}", server.port())
+}
+
+/// Pushes without what this machine's environment says of proxies and authorities.
+fn push(folder: &Path, url: &str, args: &[&str], file: Option<&str>) -> Output {
+    let all = [&["trace", "push", "shop.db", url], args].concat();
+    let mut command = command(folder, &all);
+    for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
+        command.env_remove(name);
+    }
+    if let Some(file) = file {
+        command.env("SSL_CERT_FILE", file);
+    }
+    command.output().expect("a run")
+}
+
+/// What is said where nothing is pushed, and what the server received.
+fn refused(
+    server: StubServer,
+    folder: &Path,
+    args: &[&str],
+    file: Option<&str>,
+) -> (String, Vec<Received>) {
+    let done = push(folder, &url(&server), args, file);
+    let said = stderr(&done);
+    assert_eq!(done.status.code(), Some(3), "{said}");
+    (said, server.received())
+}
+
+#[test]
+fn a_server_of_a_known_authority_takes_a_profile() {
+    let (folder, authority) = prepared();
+    for (args, file) in [
+        (&["--cacert", CACERT][..], None),
+        (&[], Some(CACERT)),
+        // As with curl the option comes before the environment.
+        (&["--cacert", CACERT], Some("shop.db")),
+    ] {
+        let server = StubServer::encrypted(vec![ok()], authority.server("localhost"));
+        let token = [args, &["--header", "X-Scope-OrgID: shop"]].concat();
+        let done = push(folder.path(), &url(&server), &token, file);
+        assert!(done.status.success(), "{}", stderr(&done));
+        let received = server.received();
+        assert_eq!(received[0].target, "/push.v1.PusherService/Push");
+        assert_eq!(received[0].header("x-scope-orgid"), Some("shop"));
+        assert!(!received[0].body.is_empty());
+        assert!(!stderr(&done).contains("unencrypted"), "{}", stderr(&done));
+    }
+}
+
+#[test]
+fn what_is_not_trusted_gets_nothing() {
+    let (folder, authority) = prepared();
+    let home = folder.path();
+    let nothing = |received: Vec<Received>| assert_eq!(received, [Received::default()]);
+    // Another authority's, or one's that only has the same name.
+    for name in ["Other Root", COMPANY] {
+        let server = StubServer::encrypted(vec![ok()], Authority::new(name).server("localhost"));
+        let (said, received) = refused(server, home, &["--cacert", CACERT], None);
+        assert!(said.contains("no trusted connection: "), "{said}");
+        let hint = "--cacert FILE names a file with the certificate";
+        assert!(said.contains(hint), "{said}");
+        nothing(received);
+    }
+    // Another server's.
+    let server = StubServer::encrypted(vec![ok()], authority.server("profiles.example.com"));
+    let (said, received) = refused(server, home, &[], Some(CACERT));
+    assert!(said.contains("no trusted connection: "), "{said}");
+    assert!(
+        said.contains("push to a name that the certificate is of"),
+        "{said}"
+    );
+    nothing(received);
+    // No server of TLS.
+    let server = StubServer::start(vec![Answer::Raw(b"HTTP/1.1 400 Bad\r\n\r\n".to_vec())]);
+    let (said, received) = refused(server, home, &["--cacert", CACERT], None);
+    assert!(said.contains("does the server speak TLS there?"), "{said}");
+    nothing(received);
+    // No authorities.
+    fs::write(home.join("empty.pem"), "").expect("a written file");
+    for file in ["none.pem", "empty.pem"] {
+        let done = push(home, "https://localhost:1", &["--cacert", file], None);
+        let said = stderr(&done);
+        assert_eq!(done.status.code(), Some(2), "{said}");
+        let starts = format!("heapdiff: {file}: no certificates of authorities: ");
+        assert!(said.starts_with(&starts), "{said}");
+    }
+    let done = push(home, "https://localhost:1", &[], Some("empty.pem"));
+    let said = stderr(&done);
+    assert!(
+        said.contains("this machine has no certificates of authorities"),
+        "{said}"
+    );
+    assert!(said.contains("SSL_CERT_FILE"), "{said}");
+}
+
+#[test]
+fn a_server_that_stalls_is_left_after_its_time() {
+    let (folder, authority) = prepared();
+    let args = ["--cacert", CACERT, "--timeout", "100ms"];
+    // After the request, and before the connection is made.
+    for server in [
+        StubServer::encrypted(vec![Answer::Silence; 4], authority.server("localhost")),
+        StubServer::start(vec![Answer::Silence; 4]),
+    ] {
+        let begun = Instant::now();
+        let (said, received) = refused(server, folder.path(), &args, None);
+        assert!(said.contains("no answer within 0.1 s"), "{said}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{said}");
+        assert_eq!(received.len(), 4);
+    }
+}
+
+#[test]
+fn a_server_that_sends_elsewhere_is_not_followed() {
+    let (folder, authority) = prepared();
+    let elsewhere = StubServer::encrypted(vec![ok()], authority.server("localhost"));
+    let to = format!("Location: {}/other", url(&elsewhere));
+    let answer = Answer::Says(307, vec![to], Vec::new());
+    let server = StubServer::encrypted(vec![answer], authority.server("localhost"));
+    let (said, received) = refused(server, folder.path(), &["--cacert", CACERT], None);
+    assert!(said.contains("the server sends elsewhere, to "), "{said}");
+    assert!(
+        said.contains("if it is the right one, push to that address"),
+        "{said}"
+    );
+    assert_eq!(received.len(), 1);
+    assert_eq!(elsewhere.received(), []);
+}

@@ -1,0 +1,59 @@
+//! Certificates for servers of tests, of an authority that nobody knows.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// An authority, made anew for each test.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+impl Authority {
+    /// An authority of this name.
+    ///
+    /// # Panics
+    /// When the system gives no random bytes.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let pem = params.self_signed(&key).expect("a certificate").pem();
+        Self {
+            issuer: Issuer::new(params, key),
+            pem,
+        }
+    }
+
+    /// Its own certificate, as files have it that name authorities.
+    #[must_use]
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// What a server with this name needs.
+    ///
+    /// # Panics
+    /// When it is no name.
+    #[must_use]
+    pub fn server(&self, host: &str) -> Arc<ServerConfig> {
+        let params = CertificateParams::new(vec![host.to_owned()]).expect("a name");
+        let key = KeyPair::generate().expect("a key");
+        let signed = params.signed_by(&key, &self.issuer);
+        let certificate = signed.expect("a certificate").der().clone();
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key);
+        Arc::new(config.expect("a key that fits"))
+    }
+}
