@@ -187,7 +187,8 @@ fn is_primitive_array(name: &str) -> bool {
     name.strip_suffix("[]").is_some_and(is_primitive)
 }
 
-fn is_primitive(name: &str) -> bool {
+/// Whether a name is that of a primitive type.
+pub(crate) fn is_primitive(name: &str) -> bool {
     matches!(
         name,
         "boolean" | "char" | "float" | "double" | "byte" | "short" | "int" | "long"

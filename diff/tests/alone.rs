@@ -7,7 +7,7 @@ mod common;
 use common::app::App;
 use heapdiff_diff::{HeapReport, HeapSuspect};
 use hprof::Source;
-use testdata::writer::{FieldType, Frame, Obj};
+use testdata::writer::{self, FieldType, Frame, Obj};
 
 fn report(app: App) -> HeapReport {
     let report = common::alone(Source::from_bytes(app.heap.build()));
@@ -249,6 +249,68 @@ fn a_tree_is_held_by_the_field_with_its_root() {
         .iter()
         .filter(|s| s.root == "static com.acme.Store");
     assert_eq!(of_it.count(), 1);
+}
+
+#[test]
+fn only_a_chain_is_called_one() {
+    // A tree of two below each.
+    let mut app = App::new();
+    let node = app.class("com.acme.Node", &["left", "right", "body"], &[]);
+    let nodes: Vec<Obj> = (0..2047)
+        .map(|_| {
+            let body = app.bytes(100);
+            app.heap.add_instance(
+                node,
+                &[writer::Value::NULL, writer::Value::NULL, body.into()],
+            )
+        })
+        .collect();
+    for at in 0..1023 {
+        app.heap.set_field(nodes[at], "left", nodes[2 * at + 1]);
+        app.heap.set_field(nodes[at], "right", nodes[2 * at + 2]);
+    }
+    let holder = app.class("com.acme.Store", &[], &["root"]);
+    app.heap.set_static(holder, "root", nodes[0]);
+    let tree = report(app);
+    let s = first(&tree);
+    assert!(
+        says(
+            s,
+            "2,047 objects of class com.acme.Node, of which one holds all others: "
+        ) && !says(s, "chain"),
+        "{s:?}"
+    );
+    // Arrays of an array.
+    let mut app = App::new();
+    let cells: Vec<Obj> = (0..60)
+        .map(|_| {
+            let cells = (0..60).map(|_| app.array(Vec::new()));
+            let cells: Vec<Obj> = cells.collect();
+            app.array(cells)
+        })
+        .collect();
+    let grid = app.array(cells);
+    let holder = app.class("com.acme.Grid", &[], &["cells"]);
+    app.heap.set_static(holder, "cells", grid);
+    let grid = report(app);
+    let s = first(&grid);
+    assert!(
+        says(
+            s,
+            "3,661 objects of class java.lang.Object[], of which one holds all others: "
+        ) && !says(s, "chain"),
+        "{s:?}"
+    );
+    // Siblings, one of which is as large as all others.
+    let mut app = App::new();
+    let event = app.class("com.acme.Event", &["body"], &[]);
+    let mut events = app.rows(event, 400, 50);
+    events.extend(app.rows(event, 1, 400 * 200));
+    list(&mut app, "com.acme.Log", "events", events);
+    let siblings = report(app);
+    for s in &siblings.suspects {
+        assert!(!says(s, "chain") && !says(s, "holds all others"), "{s:?}");
+    }
 }
 
 #[test]

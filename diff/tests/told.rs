@@ -244,6 +244,80 @@ fn values_of_a_thread_local() {
 }
 
 #[test]
+fn threads_are_named_where_they_hold_the_values() {
+    // Every thread has values of thread locals; so many of them have those that grow.
+    let heap = |all: usize, holding: usize, count: usize| {
+        let mut app = App::new();
+        let object = app.boot.object;
+        let map = app.class("java.lang.ThreadLocal$ThreadLocalMap", &["table"], &[]);
+        let entry = [("referent", OBJECT), ("value", OBJECT)];
+        let entry_class = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
+        let entry = app.heap.add_class(entry_class, Some(object), &entry, &[]);
+        let list = app.class("java.util.ArrayList", &["elementData"], &[]);
+        let span = app.class("com.acme.Span", &["body"], &[]);
+        let frame = app.class("com.acme.Main", &[], &[]);
+        for at in 0..all {
+            let frames = [Frame::new(&app.heap, frame, "run", 7)];
+            let thread = app.heap.add_thread(&format!("req-{at}"), &frames);
+            let text = app.heap.add_string("x");
+            let mut values: Vec<Obj> = vec![text];
+            if at < holding {
+                let spans = app.rows(span, count, 100);
+                let data = app.array(spans);
+                values.push(app.heap.add_instance(list, &[data.into()]));
+            }
+            let slots: Vec<Obj> = values
+                .into_iter()
+                .map(|v| app.heap.add_instance(entry, &[Value::NULL, v.into()]))
+                .collect();
+            let table = app.heap.add_object_array(entry, slots);
+            let map = app.heap.add_instance(map, &[table.into()]);
+            app.heap.add_local(thread, 0, map);
+        }
+        app
+    };
+    let kept = |all, holding, count: usize| {
+        let dumps = [count, 3 * count].map(|n| heap(all, holding, n));
+        let report = common::report(dumps.map(|app| Source::from_bytes(app.heap.build())));
+        let s = &report.suspects[0];
+        assert_eq!(s.detector.as_deref(), Some("thread-local"), "{s:#?}");
+        let mut reasons = s.reasons.iter();
+        let kept = reasons.find(|r| r.starts_with("kept by"));
+        kept.cloned().unwrap_or_default()
+    };
+    assert_eq!(kept(40, 2, 300), "kept by req-0, req-1");
+    assert_eq!(kept(3, 3, 300), "kept by req-0, req-1, req-2");
+    assert_eq!(
+        kept(40, 20, 300),
+        "kept by 20 threads, among them req-0, req-1, req-2"
+    );
+}
+
+#[test]
+fn what_a_field_of_listeners_holds_can_be_called_back() {
+    let heap = |field: &'static str, of: &'static str| {
+        move |count| {
+            let mut app = App::new();
+            in_static(&mut app, ("com.acme.Feed", field), of, count);
+            app
+        }
+    };
+    let sentence = "listeners that are added and not removed: com.acme.Feed.observers holds 900 of class com.acme.View";
+    assert_told(
+        heap("observers", "com.acme.View"),
+        heap("observations", "com.acme.View"),
+        sentence,
+    );
+    let sentence = "listeners that are added and not removed";
+    for other in [
+        heap("observers", "java.time.Instant"),
+        heap("callbackStats", "com.acme.View"),
+    ] {
+        assert_told(heap("callbacks", "com.acme.View"), other, sentence);
+    }
+}
+
+#[test]
 fn small_views_of_large_lists() {
     let heap = |shown: i32| {
         move |count| {

@@ -177,7 +177,7 @@ fn shares_package(one: &str, other: &str) -> bool {
     package(one).is_some() && package(one) == package(other)
 }
 
-/// It is a mostly empty array of references, which keeps the size that it once needed.
+/// It is a mostly empty array of references, which has the size that it was made with, whether or not it ever needed it.
 fn slack(context: &SuspectContext<'_>) -> Option<String> {
     /// Elements of each array that are read.
     const ELEMENTS: u32 = 1 << 20;
@@ -198,7 +198,7 @@ fn slack(context: &SuspectContext<'_>) -> Option<String> {
     }
     (used * 4 < slots).then(|| {
         format!(
-            "{} of {} slots are empty: such an array keeps the size that it needed once",
+            "{} of {} slots are empty: the array was made that large, or needed the size once",
             grouped(slots - used),
             grouped(slots)
         )

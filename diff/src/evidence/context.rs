@@ -11,6 +11,8 @@ use crate::trie::{StepId, Trie};
 
 /// Objects collected on each level on the way down to the members of a step.
 const MEMBERS_PER_LEVEL: usize = 1 << 14;
+/// Objects that are visited to see how objects of one class hold one another.
+const NESTED: usize = 1 << 22;
 
 /// A candidate, the dumps that show it growing, and the steps that lead to it.
 pub(crate) struct SuspectContext<'a> {
@@ -20,6 +22,15 @@ pub(crate) struct SuspectContext<'a> {
     pub(crate) candidate: &'a Candidate,
     /// The steps from below the root down to the one that the report names.
     pub(crate) steps: Vec<StepId>,
+}
+
+/// How one object holds all others of its class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nested {
+    /// Each holds one next one.
+    Chain,
+    /// Some hold several.
+    Tree,
 }
 
 impl<'a> SuspectContext<'a> {
@@ -167,12 +178,60 @@ impl<'a> SuspectContext<'a> {
         objects
     }
 
+    /// Objects of a class that only roots hold.
+    pub(crate) fn rooted(&self, class: Option<ClassIndex>) -> Vec<ObjectIndex> {
+        self.of(class, self.children(Node::ROOT))
+    }
+
+    /// How the object that retains most of a step's holds the others; `None` where it does not hold all of them.
+    ///
+    /// Cost: visits some million objects of the dominator tree, in memory.
+    pub(crate) fn nested(&self, step: StepId) -> Option<Nested> {
+        let class = self.class_index(step)?;
+        let &head = self.trie()[step].samples.first()?;
+        let (mut open, mut objects, mut visited) = (vec![head], 0_u64, 0_usize);
+        let mut is_chain = true;
+        while let Some(object) = open.pop() {
+            objects += 1;
+            let Some(node) = self.snapshot.tree().node(object) else {
+                continue;
+            };
+            let before = open.len();
+            for child in self.children(node) {
+                visited += 1;
+                if visited > NESTED {
+                    return None;
+                }
+                if self.snapshot.class_of(child) == Some(class) {
+                    open.push(child);
+                }
+            }
+            is_chain &= open.len() <= before + 1;
+        }
+        (objects == self.trie()[step].objects).then_some(match is_chain {
+            true => Nested::Chain,
+            false => Nested::Tree,
+        })
+    }
+
     /// Objects of a class that these objects dominate immediately.
-    fn below(&self, objects: &[ObjectIndex], class: Option<ClassIndex>) -> Vec<ObjectIndex> {
+    pub(crate) fn below(
+        &self,
+        objects: &[ObjectIndex],
+        class: Option<ClassIndex>,
+    ) -> Vec<ObjectIndex> {
         let tree = self.snapshot.tree();
         let nodes = objects.iter().filter_map(|&o| tree.node(o));
-        let below = nodes.flat_map(|n| self.children(n));
-        let mut found: Vec<ObjectIndex> = below
+        self.of(class, nodes.flat_map(|n| self.children(n)))
+    }
+
+    /// The first objects of a class among these, in their order.
+    fn of(
+        &self,
+        class: Option<ClassIndex>,
+        objects: impl Iterator<Item = ObjectIndex>,
+    ) -> Vec<ObjectIndex> {
+        let mut found: Vec<ObjectIndex> = objects
             .take(8 * MEMBERS_PER_LEVEL)
             .filter(|&o| self.snapshot.class_of(o) == class)
             .take(MEMBERS_PER_LEVEL)

@@ -3,7 +3,7 @@
 use heapdiff_units::{Size, grouped};
 
 use super::{MANY, class_of_holders, mostly_one};
-use crate::evidence::context::SuspectContext;
+use crate::evidence::context::{Nested, SuspectContext};
 use crate::evidence::phrases::grown;
 use crate::growth;
 use crate::report::Suspect;
@@ -17,12 +17,16 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Stri
         let step = &context.trie()[content];
         let largest = step.samples.first();
         let largest = largest.and_then(|&o| context.snapshot.retained_bytes(o));
+        let largest = largest.unwrap_or(0);
+        // What retains most of them may hold them all.
+        let may_nest = largest > step.retained_bytes / 2 && !candidate.in_place;
         reasons.push(form(&Form {
             class: context.class(content),
             objects: step.objects,
             shallow: step.shallow_bytes,
             retained: step.retained_bytes,
-            largest: largest.unwrap_or(0),
+            largest,
+            nested: may_nest.then(|| context.nested(content)).flatten(),
             in_place: candidate.in_place,
         }));
     }
@@ -71,6 +75,7 @@ struct Form<'a> {
     retained: u64,
     /// What the largest retains.
     largest: u64,
+    nested: Option<Nested>,
     in_place: bool,
 }
 
@@ -94,16 +99,23 @@ fn form(of: &Form<'_>) -> String {
             "{} objects of class {class}, {mean} each on average, and no part below is large",
             grouped(objects)
         ),
-        // The first link of a chain retains all others.
-        (_, false) if of.largest > of.retained / 2 => format!(
-            "it falls apart into a chain of {} objects of class {class}, {mean} each on average",
-            grouped(objects)
-        ),
-        (_, false) => format!(
-            "it falls apart into {} objects of class {class}, {mean} each on average; the largest retains {}",
-            grouped(objects),
-            Size(of.largest)
-        ),
+        (_, false) => {
+            let count = grouped(objects);
+            match of.nested {
+                Some(Nested::Chain) => format!(
+                    "it falls apart into a chain of {count} objects of class {class}, {mean} each on average"
+                ),
+                Some(Nested::Tree) => format!(
+                    "it falls apart into {count} objects of class {class}, of which one holds all others: {mean} each \
+                     on average"
+                ),
+                None => format!(
+                    "it falls apart into {count} objects of class {class}, {mean} each on average; the largest \
+                     retains {}",
+                    Size(of.largest)
+                ),
+            }
+        }
     }
 }
 
@@ -139,17 +151,27 @@ mod tests {
     use super::*;
     use crate::suspect::tests::suspect;
 
+    fn told(
+        (objects, shallow): (u64, u64),
+        largest: u64,
+        nested: Option<Nested>,
+        in_place: bool,
+    ) -> String {
+        form(&Form {
+            class: "a.B",
+            objects,
+            shallow,
+            retained: 10_240,
+            largest,
+            nested,
+            in_place,
+        })
+    }
+
     #[test]
     fn what_is_held_is_told_by_its_figures() {
         let of = |objects: u64, shallow: u64, largest: u64, in_place: bool| {
-            form(&Form {
-                class: "a.B",
-                objects,
-                shallow,
-                retained: 10_240,
-                largest,
-                in_place,
-            })
+            told((objects, shallow), largest, None, in_place)
         };
         let one = "one object is most of it: a.B, 8.0 KiB itself";
         assert_eq!(of(1, 8192, 10_240, true), one);
@@ -157,11 +179,21 @@ mod tests {
         assert_eq!(of(1, 16, 10_240, true), apart);
         let few = "10 objects of class a.B, 1.0 KiB each on average, and no part below is large";
         assert_eq!(of(10, 160, 9000, true), few);
-        let chain =
-            "it falls apart into a chain of 10 objects of class a.B, 1.0 KiB each on average";
-        assert_eq!(of(10, 160, 10_240, false), chain);
         let many = "it falls apart into 10 objects of class a.B, 1.0 KiB each on average; the largest retains 2.0 KiB";
         assert_eq!(of(10, 160, 2048, false), many);
+    }
+
+    #[test]
+    fn what_holds_one_another_is_a_chain_where_each_holds_one() {
+        let of = |nested| told((10, 160), 10_240, nested, false);
+        let chain =
+            "it falls apart into a chain of 10 objects of class a.B, 1.0 KiB each on average";
+        assert_eq!(of(Some(Nested::Chain)), chain);
+        let tree = "it falls apart into 10 objects of class a.B, of which one holds all others: 1.0 KiB each on average";
+        assert_eq!(of(Some(Nested::Tree)), tree);
+        // One that is large holds no others for that.
+        let large = "it falls apart into 10 objects of class a.B, 1.0 KiB each on average; the largest retains 10.0 KiB";
+        assert_eq!(of(None), large);
     }
 
     #[test]

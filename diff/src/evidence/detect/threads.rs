@@ -1,7 +1,6 @@
 //! Growth that threads keep: values of thread locals, and virtual threads that wait.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use heapdiff_units::grouped;
 use hprof::ObjectIndex;
@@ -12,9 +11,9 @@ use crate::trie::StepId;
 
 /// Threads that a sentence names.
 const NAMED: usize = 3;
-/// Objects whose thread is looked for, and dominators that are visited above each.
+/// Threads that are looked into, and objects found in them after which no further thread is.
 const LOOKED_AT: usize = 1 << 12;
-const DEPTH: usize = 64;
+const VISITED: usize = 1 << 18;
 
 /// Values of thread locals, which pooled threads keep between tasks.
 pub(super) fn thread_local(context: &SuspectContext<'_>) -> Option<Finding> {
@@ -25,64 +24,88 @@ pub(super) fn thread_local(context: &SuspectContext<'_>) -> Option<Finding> {
         "values of a ThreadLocal: threads that live on, as those of a pool do, keep them until \
                     ThreadLocal.remove()"
             .to_owned();
-    let threads = whose(context);
-    let names = context.field(&threads, "name").into_iter().flatten();
-    let names: Vec<ObjectIndex> = names.take(NAMED).collect();
-    let names = context.snapshot.strings(&names, 100);
-    let shown: Vec<String> = names.into_iter().flatten().collect();
-    let shown = shown.join(", ");
-    // A step keeps a few of its objects, so the threads that were found may not be all.
-    let count = context
-        .of_kind("java.lang.Thread")
-        .map(|step| context.trie()[step].objects);
-    let threads = kept_by(&shown, threads.len() as u64, count);
+    let threads = whose(context).and_then(|whose| kept_by(context, &whose));
     Some(Finding::new("thread-local", sentence).and(threads))
 }
 
-/// The sentence that names the threads: `found` ones, of `all` that are known to hold some.
-fn kept_by(shown: &str, found: u64, all: Option<u64>) -> Option<String> {
-    let few = found <= NAMED as u64;
-    match (found, all) {
-        (0, _) => None,
-        (found, Some(all)) if all <= found && few => Some(format!("kept by {shown}")),
-        (found, Some(all)) => Some(format!(
-            "kept by {} threads, the most by {shown}",
-            grouped(all.max(found))
+/// The threads that hold what grows.
+struct Whose {
+    /// The one that holds most first.
+    threads: Vec<ObjectIndex>,
+    /// Whether there are no others.
+    are_all: bool,
+}
+
+/// The sentence that names the threads; `None` where none has a name.
+fn kept_by(context: &SuspectContext<'_>, whose: &Whose) -> Option<String> {
+    let of = &whose.threads[..whose.threads.len().min(NAMED)];
+    let names: Vec<ObjectIndex> = context.field(of, "name").into_iter().flatten().collect();
+    let names = context.snapshot.strings(&names, 100);
+    let names: Vec<String> = names.into_iter().flatten().collect();
+    told(&names, whose.threads.len(), whose.are_all)
+}
+
+/// The sentence for so many threads, some of them by name.
+fn told(names: &[String], threads: usize, are_all: bool) -> Option<String> {
+    let shown = names.join(", ");
+    let count = grouped(threads as u64);
+    match (are_all, threads == names.len()) {
+        _ if names.is_empty() => None,
+        (true, true) => Some(format!("kept by {shown}")),
+        (true, false) => Some(format!("kept by {count} threads, among them {shown}")),
+        (false, true) => Some(format!("kept by {shown}, and perhaps by more threads")),
+        (false, false) => Some(format!(
+            "kept by at least {count} threads, among them {shown}"
         )),
-        (_, None) if few => Some(format!("kept by {shown}")),
-        (_, None) => Some(format!("kept by several threads, among them {shown}")),
     }
 }
 
-/// The threads that dominate the growth, the one that holds most first.
-fn whose(context: &SuspectContext<'_>) -> Vec<ObjectIndex> {
-    let tree = context.snapshot.tree();
-    let classes = context.snapshot.classes();
-    let Some(&thread) = classes.by_name("java.lang.Thread").first() else {
-        return Vec::new();
+/// The threads that hold what is named by the way down to it; `None` where no threads are on that way.
+fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
+    let trie = context.trie();
+    let thread = context.of_kind("java.lang.Thread")?;
+    let at = |step| context.steps.iter().position(|&s| s == step);
+    let first = at(thread)?;
+    // There is one step of holders, if a few levels up: what it holds may be too much to be looked at.
+    let counted = at(context.candidate.at).unwrap_or(first).max(first);
+    let holders = context.steps[counted];
+    let known = trie[thread].objects == trie[thread].samples.len() as u64;
+    let mut threads = match trie[thread].parent == StepId::ROOT && !known {
+        true => context.rooted(context.class_index(thread)),
+        false => trie[thread].samples.clone(),
     };
-    let is_thread = |o: &ObjectIndex| {
-        let class = context.snapshot.class_of(*o);
-        class.is_some_and(|c| classes.is_subclass(c, thread))
-    };
-    let mut held: BTreeMap<ObjectIndex, u64> = BTreeMap::new();
-    let at = match context.candidate.at {
-        StepId::ROOT => context.candidate.content[0],
-        at => at,
-    };
-    for member in context.members(at, LOOKED_AT) {
-        let up = |&o: &ObjectIndex| tree.dominator(o).and_then(|d| tree.object(d));
-        let found = std::iter::successors(Some(member), up)
-            .take(DEPTH)
-            .find(is_thread);
-        if let Some(thread) = found {
-            *held.entry(thread).or_default() +=
-                context.snapshot.retained_bytes(member).unwrap_or(0);
+    threads.truncate(LOOKED_AT);
+    let (mut seen, mut visited) = (0_u64, 0);
+    let mut held: Vec<(u64, ObjectIndex)> = Vec::new();
+    for thread in threads {
+        if visited >= VISITED {
+            break;
+        }
+        let mut objects = vec![thread];
+        let mut bytes = 0;
+        for (at, &step) in context.steps.iter().enumerate().skip(first) {
+            if at > first {
+                objects = context.below(&objects, context.class_index(step));
+                visited += objects.len();
+            }
+            if at == counted {
+                seen += objects.len() as u64;
+                let retained = objects
+                    .iter()
+                    .filter_map(|&o| context.snapshot.retained_bytes(o));
+                bytes = retained.sum();
+            }
+        }
+        // Another thread local's value may look like this one's holder, and hold nothing of the kind.
+        if !objects.is_empty() {
+            held.push((bytes, thread));
         }
     }
-    let mut threads: Vec<(u64, ObjectIndex)> = held.into_iter().map(|(t, b)| (b, t)).collect();
-    threads.sort_by_key(|&(bytes, thread)| (Reverse(bytes), thread));
-    threads.into_iter().map(|t| t.1).collect()
+    held.sort_by_key(|&(bytes, thread)| (Reverse(bytes), thread));
+    Some(Whose {
+        threads: held.into_iter().map(|h| h.1).collect(),
+        are_all: seen == trie[holders].objects && visited < VISITED,
+    })
 }
 
 /// Virtual threads, or the stacks that they leave in the heap while they are parked.
@@ -104,21 +127,31 @@ pub(super) fn virtual_thread(context: &SuspectContext<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::kept_by;
+    use super::told;
 
     #[test]
-    fn threads_are_counted_by_what_is_known_of_all() {
-        assert_eq!(kept_by("", 0, Some(8)), None);
-        assert_eq!(kept_by("a, b", 2, Some(2)).unwrap(), "kept by a, b");
-        // Four examples of eight are no count.
+    fn threads_are_counted_where_all_are_known() {
+        let names = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
+        let told = |shown: &[&str], threads, are_all| told(&names(shown), threads, are_all);
+        assert_eq!(told(&[], 8, true), None);
+        assert_eq!(told(&["a", "b"], 2, true).unwrap(), "kept by a, b");
+        let three = ["a", "b", "c"];
         assert_eq!(
-            kept_by("a, b, c", 4, Some(8)).unwrap(),
-            "kept by 8 threads, the most by a, b, c"
+            told(&three, 8, true).unwrap(),
+            "kept by 8 threads, among them a, b, c"
         );
-        assert_eq!(kept_by("a", 1, None).unwrap(), "kept by a");
+        // One has no name.
         assert_eq!(
-            kept_by("a, b, c", 9, None).unwrap(),
-            "kept by several threads, among them a, b, c"
+            told(&["a"], 2, true).unwrap(),
+            "kept by 2 threads, among them a"
+        );
+        assert_eq!(
+            told(&["a"], 1, false).unwrap(),
+            "kept by a, and perhaps by more threads"
+        );
+        assert_eq!(
+            told(&three, 8, false).unwrap(),
+            "kept by at least 8 threads, among them a, b, c"
         );
     }
 }

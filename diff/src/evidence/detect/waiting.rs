@@ -6,25 +6,27 @@ use crate::evidence::context::SuspectContext;
 use crate::names;
 use crate::trie::StepId;
 
+/// What objects are called that wait to be called back.
+const LISTENERS: [&str; 6] = [
+    "listener",
+    "observer",
+    "subscriber",
+    "callback",
+    "watcher",
+    "hook",
+];
+
 /// Listeners that were added and never removed.
 pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
-    const WORDS: [&str; 6] = [
-        "listener",
-        "observer",
-        "subscriber",
-        "callback",
-        "watcher",
-        "hook",
-    ];
-    let has_word = |text: &str| {
-        let text = text.to_ascii_lowercase();
-        WORDS.iter().any(|w| text.contains(w))
-    };
     let field = context.own_field()?;
     let name = context.via(field);
-    let is_listener = |class: &str| has_word(class.rsplit(['.', '$']).next().unwrap_or(class));
-    let holds = has_word(name.rsplit('.').next().unwrap_or(name));
+    let is_listener = |class: &str| {
+        let class = class.rsplit(['.', '$']).next().unwrap_or(class);
+        let class = class.to_ascii_lowercase();
+        LISTENERS.iter().any(|w| class.contains(w))
+    };
     let class = context.class(context.candidate.named);
+    let holds = is_called_listeners(name.rsplit('.').next().unwrap_or(name)) && !is_value(class);
     // What keeps listeners for the application is declared to, such as an array of listeners.
     let below = context.steps.iter().skip_while(|&&s| s != field).skip(1);
     let mut kept_as = below.map(|&s| context.via(s));
@@ -42,6 +44,71 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
         context.changed(first, last, &format!("of class {class}"))
     );
     Some(Finding::new("listener", sentence))
+}
+
+/// Whether a field is called by what listens: its last word says what it holds, where that is no collection's. Others
+/// are about listeners, as statistics of callbacks are.
+fn is_called_listeners(field: &str) -> bool {
+    const COLLECTIONS: [&str; 8] = [
+        "list",
+        "set",
+        "map",
+        "queue",
+        "array",
+        "table",
+        "registry",
+        "collection",
+    ];
+    let words = words(field);
+    let said = words.split(|w| w == "by").next().unwrap_or_default();
+    let mut said = said.iter().rev();
+    let last = said.find(|&w| !COLLECTIONS.contains(&&**w));
+    last.is_some_and(|last| {
+        let one = last.strip_suffix('s').unwrap_or(last);
+        LISTENERS.contains(&one)
+    })
+}
+
+/// The words of a name in Java, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in name.chars() {
+        if !c.is_alphabetic() || was_lower && c.is_uppercase() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphabetic()) {
+            word.extend(c.to_lowercase());
+        }
+        was_lower = c.is_lowercase();
+    }
+    words.retain(|w| !w.is_empty());
+    words
+}
+
+/// Whether objects of a class are values, which nobody can call back.
+fn is_value(class: &str) -> bool {
+    const VALUES: [&str; 13] = [
+        "java.lang.String",
+        "java.lang.Boolean",
+        "java.lang.Character",
+        "java.lang.Byte",
+        "java.lang.Short",
+        "java.lang.Integer",
+        "java.lang.Long",
+        "java.lang.Float",
+        "java.lang.Double",
+        "java.util.Date",
+        "java.util.UUID",
+        "java.net.URI",
+        "java.net.URL",
+    ];
+    const PACKAGES: [&str; 3] = ["java.math.", "java.time.", "java.util.concurrent.atomic."];
+    // Arrays of values, and primitive ones, too.
+    let element = class.trim_end_matches("[]");
+    VALUES.contains(&element)
+        || PACKAGES.iter().any(|p| element.starts_with(p))
+        || names::is_primitive(element)
 }
 
 /// The class that declares a field, or the class of an array's elements.
@@ -120,4 +187,51 @@ fn has_two_ends(context: &SuspectContext<'_>, step: StepId) -> bool {
     };
     ENDS.iter()
         .any(|(a, b)| node(a).is_some_and(|class| node(b) == Some(class)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_called_listeners, is_value};
+
+    #[test]
+    fn the_last_word_of_a_field_says_what_it_holds() {
+        for field in [
+            "listeners",
+            "hook",
+            "SHUTDOWN_HOOKS",
+            "propertyObservers",
+            "listenerList",
+            "callbacksById",
+            "_subscribers",
+            "watchers2",
+        ] {
+            assert!(is_called_listeners(field), "{field}");
+        }
+        for field in [
+            "callbackStats",
+            "observations",
+            "listenerCount",
+            "hooked",
+            "names",
+            "list",
+            "",
+            "statsByCallback",
+        ] {
+            assert!(!is_called_listeners(field), "{field}");
+        }
+    }
+
+    #[test]
+    fn values_cannot_be_called_back() {
+        for class in ["java.lang.String", "byte[]", "java.time.Instant", "int"] {
+            assert!(is_value(class), "{class}");
+        }
+        for class in [
+            "com.acme.View",
+            "java.lang.Object[]",
+            "java.lang.ref.WeakReference",
+        ] {
+            assert!(!is_value(class), "{class}");
+        }
+    }
 }
