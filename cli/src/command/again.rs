@@ -30,7 +30,7 @@ pub(super) fn run(setup: &Setup, path: &Path, question: &Question) -> Result<Vec
                 let message = format!("{}: gates and --ignore are about growth", path.display());
                 return Err(Failure::usage(message).with_hint("it is the report of one dump"));
             }
-            let reports = heap::shaped(setup, *heap, (false, None), question);
+            let reports = heap::shaped(setup, *heap, (heap::More::default(), None), question);
             Ok(each(reports, Report::Heap))
         }
     }

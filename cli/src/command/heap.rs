@@ -27,6 +27,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec
     let OneDump {
         report: mut heap,
         more_suspects,
+        left_out,
         allocated,
     } = one.map_err(|e| Failure::input(dump, &e))?;
     drop(meter);
@@ -36,14 +37,27 @@ pub(crate) fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec
     let loaded = snapshot.classes().iter().map(|(_, class)| &*class.name);
     let loaded: Vec<&str> = loaded.collect();
     heap.warnings.extend(classes.unused(&loaded));
-    Ok(shaped(setup, heap, (more_suspects, allocated), question))
+    let more = More {
+        suspects: more_suspects,
+        left_out: Some(left_out),
+    };
+    Ok(shaped(setup, heap, (more, allocated), question))
+}
+
+/// What a report has no place for.
+#[derive(Clone, Copy, Default)]
+pub(super) struct More {
+    /// Whether there are more suspects than were asked for.
+    suspects: bool,
+    /// Whether some are left out by their classes; `None` where that is not known.
+    left_out: Option<bool>,
 }
 
 /// What one dump holds, as each output has it.
 pub(super) fn shaped(
     setup: &Setup,
     heap: heapdiff_diff::HeapReport,
-    (more_suspects, allocated): (bool, Option<Allocated>),
+    (more, allocated): (More, Option<Allocated>),
     question: &Question,
 ) -> Vec<HeapReport> {
     let shape = |output: &Output| {
@@ -55,7 +69,7 @@ pub(super) fn shaped(
             }
         }
         let limit = setup.top.unwrap_or(SUSPECTS).min(heap.suspects.len());
-        let more_suspects = more_suspects || limit < heap.suspects.len();
+        let more_suspects = more.suspects || limit < heap.suspects.len();
         heap.suspects.truncate(limit);
         let rows = setup.rows_in(format, CLASSES);
         let more_classes = heap.classes.len().saturating_sub(rows);
@@ -63,6 +77,7 @@ pub(super) fn shaped(
         HeapReport {
             heap,
             more_suspects,
+            left_out: more_suspects.then_some(true).or(more.left_out),
             more_classes,
             verbose: setup.progress.verbose,
             allocated: allocated.clone().filter(|_| format.shows_stacks()),

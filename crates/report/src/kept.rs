@@ -14,17 +14,22 @@ pub(crate) fn part(bytes: u64, report: &HeapReport) -> String {
     format!("{}.{} %", permille / 10, permille % 10)
 }
 
-/// How much of the heap the suspects keep, and from what size on something is one.
-pub(crate) fn sentence(report: &HeapReport) -> String {
+/// How much of the heap the suspects keep, and from what size on something is one. `left_out`: whether there are
+/// others, where that is known.
+pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     let reachable = Size(report.snapshot.reachable_bytes);
     let least = Size(report.least_bytes);
     let is_large = |s: &&HeapSuspect| s.retained_bytes >= report.least_bytes;
     let (large, others): (Vec<_>, Vec<_>) = report.suspects.iter().partition(is_large);
-    let mut sentence = match large.len() as u64 {
-        0 => format!(
+    let mut sentence = match (large.len() as u64, left_out) {
+        (0, Some(true)) => format!(
+            "nothing of what retains {least} or more is shown: --top, --include or --exclude left it out"
+        ),
+        (0, None) => format!("the report has no place that retains {least} or more"),
+        (0, Some(false)) => format!(
             "no place where much has accumulated: nothing that falls apart into many retains {least} or more"
         ),
-        count => format!(
+        (count, _) => format!(
             "{} of {reachable} ({}) accumulated in {} of {least} or more",
             Size(report.explained_bytes),
             part(report.explained_bytes, report),
@@ -82,8 +87,9 @@ mod tests {
     #[test]
     fn how_much_is_kept_is_told() {
         let mut report = heap(1);
+        let whole = Some(false);
         let told = "2.0 MiB of 4.0 MiB (50.0 %) accumulated in 1 place of 81.9 KiB or more";
-        assert_eq!(sentence(&report), told);
+        assert_eq!(sentence(&report, whole), told);
         // A buffer's own object is small.
         let mut buffers = report.suspects[0].clone();
         (buffers.retained_bytes, buffers.off_heap_bytes) = (100, 3 << 20);
@@ -94,11 +100,15 @@ mod tests {
         assert_eq!(figures(&report.suspects[0], &report), "2.0 MiB, 50.0 %");
         report.suspects.push(buffers);
         let both = format!("{told}; 3.0 MiB outside of the heap in 1 place");
-        assert_eq!(sentence(&report), both);
+        assert_eq!(sentence(&report, whole), both);
         report.suspects.clear();
         let none = "no place where much has accumulated: nothing that falls apart into many retains 81.9 KiB or more";
-        assert_eq!(sentence(&report), none);
+        assert_eq!(sentence(&report, whole), none);
         assert!(!none.contains("accumulated in") && !told.contains("no place where"));
+        let asked = "nothing of what retains 81.9 KiB or more is shown: --top, --include or --exclude left it out";
+        assert_eq!(sentence(&report, Some(true)), asked);
+        let saved = "the report has no place that retains 81.9 KiB or more";
+        assert_eq!(sentence(&report, None), saved);
         report.snapshot.reachable_bytes = 0;
         assert_eq!(part(0, &report), "0.0 %");
     }

@@ -109,6 +109,7 @@ pub(crate) mod tests {
         HeapReport {
             heap,
             more_suspects: false,
+            left_out: Some(false),
             more_classes: 0,
             verbose: false,
             allocated: None,

@@ -104,10 +104,7 @@ fn heap(format: Format, report: &HeapReport, out: &mut dyn Write) -> io::Result<
     let heap = &report.heap;
     match format {
         Format::Html => html::render_heap(report, out),
-        Format::Md => {
-            let more = (report.more_suspects, report.more_classes);
-            markdown::render_heap(heap, more, out)
-        }
+        Format::Md => markdown::render_heap(report, out),
         Format::OpenMetrics => openmetrics::heap(heap, &report.labels, out),
         Format::Sarif => sarif::render_heap(report, out),
         Format::Github => github::render_heap(report, out),

@@ -8,6 +8,8 @@ mod died;
 mod report;
 mod threads;
 
+use std::cell::Cell;
+
 use hprof::{Progress, Snapshot};
 
 use crate::allocated::{Allocated, Content};
@@ -46,6 +48,8 @@ pub struct OneDump {
     pub report: HeapReport,
     /// Whether there are more suspects than were asked for.
     pub more_suspects: bool,
+    /// Whether the filter left some out by their classes.
+    pub left_out: bool,
     /// All stacks that samples name; `None` where the dump has no samples.
     pub allocated: Option<Allocated>,
 }
@@ -89,6 +93,7 @@ impl OneDump {
         Ok(Self {
             report,
             more_suspects: found.more,
+            left_out: found.left_out,
             allocated: Allocated::between(summaries, &found.contents),
         })
     }
@@ -103,6 +108,8 @@ struct Found {
     explained_bytes: u64,
     /// Whether there are more of them.
     more: bool,
+    /// Whether some are left out by their classes.
+    left_out: bool,
 }
 
 /// The suspects, as many as a filter lets through.
@@ -115,7 +122,23 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     let candidates = looked_through(snapshot, &mut aligned, count, |aligned| {
         aligned.largest(snapshot, least)
     });
-    let mut told = told((snapshot, summaries), filter, &aligned, candidates, count);
+    let left_out = Cell::new(false);
+    let admitted = |names: &[&str]| {
+        let is_admitted = (filter.classes)(names);
+        left_out.set(left_out.get() || !is_admitted);
+        is_admitted
+    };
+    let admitting = Filter {
+        classes: &admitted,
+        suspects: filter.suspects,
+    };
+    let mut told = told(
+        (snapshot, summaries),
+        &admitting,
+        &aligned,
+        candidates,
+        count,
+    );
     let more = told.len() >= count;
     told.truncate(filter.suspects);
     let mut explaining: Vec<&Candidate> = Vec::new();
@@ -155,6 +178,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         contents,
         explained_bytes: aligned.explained(&explaining),
         more,
+        left_out: left_out.get(),
     }
 }
 

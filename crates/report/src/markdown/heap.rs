@@ -11,20 +11,18 @@ use super::{
     rows_of_classes, rows_of_suspects, steps, warnings,
 };
 use crate::kept;
+use crate::model;
 use crate::text::is_noted;
 
 /// Threads, and kinds of waste, that are shown.
 const ROWS: usize = 5;
 
-/// Writes the report. `more`: whether there are suspects that are not listed, and the classes that are not.
+/// Writes the report.
 ///
 /// # Errors
 /// When the stream fails.
-pub(crate) fn render(
-    report: &HeapReport,
-    more: (bool, usize),
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(crate) fn render(whole: &model::HeapReport, out: &mut dyn Write) -> io::Result<()> {
+    let report = &whole.heap;
     let mut text = Comment("## What holds most of the heap\n\n".to_owned());
     let info = &report.snapshot;
     let _ = writeln!(
@@ -39,9 +37,13 @@ pub(crate) fn render(
         let _ = writeln!(text, "> {}\n", prose(&cut(&kept::died(died))));
         frames(&died.frames, &mut text.0);
     }
-    let _ = writeln!(text, "{}.\n", prose(&kept::sentence(report)));
-    suspects(report, more.0, &mut text);
-    rest(report, more.1, &mut text);
+    let _ = writeln!(
+        text,
+        "{}.\n",
+        prose(&kept::sentence(report, whole.left_out))
+    );
+    suspects(report, whole.more_suspects, &mut text);
+    rest(report, whole.more_classes, &mut text);
     text.write(out)
 }
 
@@ -146,9 +148,14 @@ mod tests {
     use super::*;
     use crate::synthetic;
 
-    fn told(report: &HeapReport, more: (bool, usize)) -> String {
+    fn told(report: &HeapReport, (more_suspects, more_classes): (bool, usize)) -> String {
+        let whole = model::HeapReport {
+            more_suspects,
+            more_classes,
+            ..crate::tests::heap_report(report.clone())
+        };
         let mut out = Vec::new();
-        render(report, more, &mut out).unwrap();
+        render(&whole, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -12,6 +12,10 @@ pub struct HeapReport {
     /// Whether there are suspects that are not listed.
     #[serde(skip)]
     pub more_suspects: bool,
+    /// Whether suspects are left out, by their classes or because they are too many; `None` where a saved report
+    /// does not tell.
+    #[serde(skip)]
+    pub left_out: Option<bool>,
     /// Classes that are not listed.
     #[serde(skip)]
     pub more_classes: usize,

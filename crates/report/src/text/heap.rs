@@ -42,7 +42,7 @@ pub(crate) fn render(report: &HeapReport, style: Style, out: &mut dyn Write) -> 
     writeln!(out)?;
     writeln!(out, "{}", style.bold("What holds most"))?;
     writeln!(out)?;
-    for part in wrapped(&kept::sentence(heap), WIDTH) {
+    for part in wrapped(&kept::sentence(heap, report.left_out), WIDTH) {
         writeln!(out, "{part}")?;
     }
     if !heap.suspects.is_empty() {
@@ -52,7 +52,7 @@ pub(crate) fn render(report: &HeapReport, style: Style, out: &mut dyn Write) -> 
         writeln!(out)?;
         self::suspect(suspect, report, style, out)?;
     }
-    if report.more_suspects {
+    if report.more_suspects && !heap.suspects.is_empty() {
         let rest = "and more that hold less (--top N shows more)";
         writeln!(out, "\n{}", style.dim(rest))?;
     }
