@@ -25,7 +25,8 @@ pub(crate) fn add(connection: &Connection, dumps: Option<&Dumps>) -> rusqlite::R
             let pattern = value
                 .as_str()
                 .map_err(|_| "REGEXP wants a text".to_owned())?;
-            Ok(Regex::new(pattern).map_err(|e| e.to_string())?)
+            let wrong = |why| format!("REGEXP '{pattern}': {why}");
+            Ok(heapdiff_diff::pattern(pattern).map_err(wrong)?)
         };
         let regex = context.get_or_create_aux(0, compile)?;
         Ok(match context.get_raw(1) {
