@@ -31,7 +31,12 @@ pub(crate) fn answer(question: &str, query: &str, traces: &Traces) -> Answer {
         "overview" => overview(traces, &with_runs()).map(|o| json(&o)),
         "view" => view(traces, &with_runs()).map(|v| json(&v)),
         "counted" => counted(traces, &with_runs()).map(|c| json(&c)),
-        "between" => between(traces, &with_runs()).map(|b| json(&b)),
+        "between" => {
+            let (Some(from), Some(to)) = (asked.question.from, asked.question.to) else {
+                return fault(Status::BadRequest, "two moments are needed: from and to");
+            };
+            between(traces, &with_runs(), (from, to)).map(|b| json(&b))
+        }
         "stacks" => stacks(traces, &with_runs(), &asked.of).map(|t| json(&t)),
         _ => return fault(Status::NotFound, "no such question"),
     };

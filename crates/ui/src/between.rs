@@ -114,11 +114,12 @@ struct Group {
 }
 
 /// Answers what changed in a window; only sites where something happened have a part in it.
-pub(crate) fn between(traces: &Traces, question: &Question) -> Result<Between, Unanswered> {
+pub(crate) fn between(
+    traces: &Traces,
+    question: &Question,
+    (from, to): (i64, i64),
+) -> Result<Between, Unanswered> {
     let lives = Life::of(traces, &question.runs);
-    let (Some(from), Some(to)) = (question.from, question.to) else {
-        return Err(Unanswered("two moments are needed".to_owned()));
-    };
     let (from, to) = (from.min(to), from.max(to));
     let mut answer = Between {
         from_ms: from,
