@@ -114,6 +114,14 @@ impl Estimate {
         self.added.bytes - self.taken.bytes
     }
 
+    /// Objects for each byte, as samples have them: between those of the smallest sample and of the largest.
+    pub(crate) fn objects_per_byte(&self) -> f64 {
+        match self.added.bytes > 0.0 {
+            true => self.objects / self.added.bytes,
+            false => 0.0,
+        }
+    }
+
     /// Bytes of the samples themselves.
     pub(crate) fn seen_bytes(&self) -> u64 {
         whole(self.seen)

@@ -313,15 +313,22 @@ impl<K: Ord + Copy> Stratum<K> {
             let (own_kept, own_came, own_went) = (of(&self.kept), of(&self.came), of(&self.went));
             let born = share(&own_came, &came, objects.born);
             // Without samples among what went, those of what stayed say whose it may be.
-            let gone = match (went.samples, kept.samples) {
-                (0, 0) => [born[0], Interval::exact(born[1].value)],
-                (0, _) => share(&own_kept, &kept, 1.0).map(|s| Interval::exact(s.value)),
-                _ => share(&own_went, &went, objects.gone.value),
+            let (lost, gone) = match (went.samples, kept.samples) {
+                (0, 0) => (own_came, Interval::exact(born.value)),
+                (0, _) => {
+                    let kept = share(&own_kept, &kept, 1.0);
+                    (own_kept, Interval::exact(kept.value))
+                }
+                _ => (own_went, share(&own_went, &went, objects.gone.value)),
             };
-            let net = objects.born * born[0].value - objects.gone.value * gone[0].value;
+            // As many as the bytes are at the sizes that were sampled, and no more than there are: those of other sizes
+            // that were joined are no objects of these.
+            let net = bytes.born * born.value * own_came.objects_per_byte()
+                - bytes.gone.value * gone.value * lost.objects_per_byte();
+            let net = net.clamp(-objects.before, objects.after);
             // Nobody has fewer than the samples that are seen there.
             let seen = float(own_came.seen_bytes()) - bytes.gone.high;
-            let net_bytes = bytes.net(born[1], gone[1]);
+            let net_bytes = bytes.net(born, gone);
             let low = net_bytes.low.max(seen.min(net_bytes.value));
             let high = net_bytes.high.min(bytes.after.max(net_bytes.value));
             (
@@ -406,17 +413,19 @@ fn survival(kept: &Estimate, went: &Estimate) -> Interval {
     }
 }
 
-/// The share that one has of all samples' objects and bytes, of a population of so many objects.
-fn share(own: &Estimate, all: &Estimate, population: f64) -> [Interval; 2] {
+/// The share that one has of all samples' bytes, of a population of so many objects.
+fn share(own: &Estimate, all: &Estimate, population: f64) -> Interval {
     // Samples that weigh unequally say less: Kish's number of equal ones.
     let samples = all.equal_samples();
     let drawn = float(all.samples) / population.max(1.0);
-    let objects = own.net_objects() / all.net_objects().max(f64::MIN_POSITIVE);
-    let bytes = own.net_bytes() / all.net_bytes().max(f64::MIN_POSITIVE);
-    [objects, bytes].map(|share| Interval::share(share, samples, drawn))
+    let share = own.net_bytes() / all.net_bytes().max(f64::MIN_POSITIVE);
+    Interval::share(share, samples, drawn)
 }
 
 /// Joins strata with few samples with their neighbours in size, and strata without any where chance explains that.
+///
+/// What is joined is a chain that can reach far: cut at a doubling of the size, groups without a sample would be many, and
+/// stacks of arrays of all sizes would be told too few bytes.
 fn joined<K: Ord + Copy>(
     strata: BTreeMap<u32, Stratum<K>>,
     sampling: &Sampling,

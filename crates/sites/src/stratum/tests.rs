@@ -348,3 +348,101 @@ fn losses_widen_every_interval() {
     let unseen = Unseen { there: 7, gone: 4 };
     assert_eq!(unseen.widened(Interval::exact(10.0)), [6, 17]);
 }
+
+/// A stack's share of arrays of several sizes: what part of its intervals covers its bytes, and the mean errors of bytes
+/// and objects, all in thousandths.
+fn among_sizes(runs: u64, heap: impl Fn(&mut Random) -> Vec<(char, u64)>) -> [i64; 3] {
+    let sampling = sampling(512 << 10);
+    let (mut covered, mut errors) = (0_u64, [0.0_f64; 2]);
+    for run in 0..runs {
+        let mut random = Random(run.wrapping_mul(0x5851_f42d_4c95_7f2d));
+        let mut truth = Known::default();
+        let mut strata: BTreeMap<u32, Stratum<char>> = BTreeMap::new();
+        for (stack, size) in heap(&mut random) {
+            let stratum = strata.entry(size_class(size)).or_default();
+            stratum.after.add(known(1, size));
+            if stack == 'a' {
+                truth.add(known(1, size));
+            }
+            if random.uniform() < sampling.probability(size).unwrap() {
+                let weight = sampling.weight(size).unwrap();
+                stratum.came.entry(stack).or_default().add(&weight, size);
+            }
+        }
+        let parts = Stratum::divide(strata, &sampling, Totals::Shared, Follow::Nothing).parts;
+        let part = parts.get(&'a').copied().unwrap_or_default();
+        let bytes = truth.bytes as f64;
+        covered += u64::from((part.bytes.low.floor()..=part.bytes.high.ceil()).contains(&bytes));
+        errors[0] += part.bytes.value / bytes - 1.0;
+        errors[1] += part.objects / truth.objects as f64 - 1.0;
+    }
+    let permille = |part: f64| (part * 1000.0 / runs as f64).round() as i64;
+    [covered as f64, errors[0], errors[1]].map(permille)
+}
+
+/// A size between two, all powers alike.
+fn any_size(random: &mut Random, least: f64, most: f64) -> u64 {
+    (least * (most / least).powf(random.uniform())) as u64
+}
+
+#[test]
+fn small_neighbours_are_no_objects_of_a_stack_of_large_ones() {
+    // Few samples are to be expected of what other stacks allocated, and most often there is none.
+    let [covered, bytes, objects] = among_sizes(100, |random| {
+        let mut heap = vec![('a', 3016); 3000];
+        heap.extend((0..10_000).map(|_| ('b', any_size(random, 24.0, 200.0))));
+        heap.extend((0..100).map(|_| ('c', any_size(random, 200.0, 3000.0))));
+        heap
+    });
+    assert!(covered >= 930, "{covered}");
+    assert!(
+        bytes.abs() < 20 && objects.abs() < 20,
+        "{bytes} and {objects}"
+    );
+}
+
+#[test]
+fn shares_among_all_sizes_have_intervals_that_hold() {
+    let [covered, bytes, _] = among_sizes(200, |random| {
+        let arrays = 0..600;
+        let one = |_| {
+            let stack = if random.uniform() < 0.6 { 'a' } else { 'b' };
+            (stack, any_size(random, 24.0, 65_536.0))
+        };
+        arrays.map(one).collect()
+    });
+    assert!((925..=985).contains(&covered), "{covered}");
+    assert!(bytes.abs() < 30, "{bytes}");
+}
+
+#[test]
+fn objects_are_those_of_the_bytes_at_the_sizes_that_were_sampled() {
+    let with = |objects, size, came: &[(char, u64)]| {
+        let came = came.iter().map(|&(stack, n)| (stack, samples(n, size)));
+        let stratum = Stratum {
+            after: known(objects, size),
+            came: came.collect(),
+            ..Stratum::default()
+        };
+        (size_class(size), stratum)
+    };
+    let strata = [
+        with(200, 56, &[('b', 1)]),
+        with(20, 96, &[]),
+        with(10, 160, &[]),
+        with(300, 320, &[('a', 9), ('b', 4)]),
+    ];
+    let strata = strata.into_iter().collect();
+    let totals = (Totals::Shared, Follow::Nothing);
+    let parts = Stratum::divide(strata, &sampling(10_000), totals.0, totals.1).parts;
+    near(parts[&'a'].bytes.value + parts[&'b'].bytes.value, 110_720.0);
+    near(parts[&'a'].objects, parts[&'a'].bytes.value / 320.0);
+    let b = parts[&'b'];
+    assert!(b.objects > b.bytes.value / 320.0 && b.objects < b.bytes.value / 56.0);
+    // Never more than there are.
+    let strata = [with(10, 96, &[('a', 1)]), with(100, 160, &[])];
+    let strata = strata.into_iter().collect();
+    let parts = Stratum::divide(strata, &sampling(10_000), totals.0, totals.1).parts;
+    near(parts[&'a'].bytes.value, 16_960.0);
+    near(parts[&'a'].objects, 110.0);
+}
