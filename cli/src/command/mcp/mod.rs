@@ -4,6 +4,7 @@
 //! text. One job runs at a time, on a thread of its own; meanwhile other messages are answered.
 
 mod answer;
+mod lines;
 mod server;
 mod tools;
 mod transport;

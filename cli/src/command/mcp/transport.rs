@@ -1,4 +1,4 @@
-//! Messages on standard input and output, a line each, and whether anybody is at their other end.
+//! Messages on standard input and output, and whether anybody is at their other end.
 
 use std::future::Future;
 use std::io;
@@ -6,17 +6,14 @@ use std::io;
 use rmcp::RoleServer;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{Stdin, Stdout, stdin, stdout};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The most bytes of a message; a longer one is not read.
-const LONGEST: usize = 2 << 20;
+use super::lines::Lines;
 
 /// Standard input and output.
 pub(super) struct Pipes {
-    lines: AsyncRwTransport<RoleServer, Stdin, Stdout>,
+    lines: Lines,
     closed: watch::Sender<Option<Instant>>,
 }
 
@@ -24,7 +21,7 @@ impl Pipes {
     /// The pipes, and what tells when one of them was closed.
     pub(super) fn new() -> (Self, watch::Receiver<Option<Instant>>) {
         let (closed, when) = watch::channel(None);
-        let lines = AsyncRwTransport::new(stdin(), stdout()).with_max_line_length(LONGEST);
+        let lines = Lines::new();
         (Self { lines, closed }, when)
     }
 }

@@ -74,12 +74,17 @@ impl Client {
     /// A server that expects questions.
     pub(crate) fn begin(folder: &Path, args: &[&str]) -> Self {
         let mut client = Self::start(folder, args);
+        client.initialize();
+        client
+    }
+
+    /// Says what comes first.
+    pub(crate) fn initialize(&mut self) {
         let client_info = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info });
-        let answer = client.ask("initialize", params);
+        let answer = self.ask("initialize", params);
         assert_eq!(answer["result"]["serverInfo"]["name"], "heapdiff");
-        client.notify("notifications/initialized", json!({}));
-        client
+        self.notify("notifications/initialized", json!({}));
     }
 
     pub(crate) fn process(&self) -> u32 {

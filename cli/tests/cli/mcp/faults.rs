@@ -154,33 +154,60 @@ fn arguments_that_do_not_fit_are_told() {
 }
 
 #[test]
-fn what_is_no_message_is_left() {
+fn what_is_no_request_is_refused_and_the_next_answered() {
     let folder = folder();
-    let mut client = Client::begin(folder.path(), &[]);
+    let mut client = Client::start(folder.path(), &[]);
+    // Before anything else, too.
+    client.send_line(br#"{"jsonrpc":"2.0","id":"first","method":"initialize","params":{}}"#);
+    let first = client.receive();
+    assert_eq!(
+        (&first["id"], &first["error"]["code"]),
+        (&json!("first"), &json!(-32602))
+    );
+    client.initialize();
     let long = vec![b'x'; 3 << 20];
     let deep = "[".repeat(100_000);
-    for line in [
-        &b"no JSON"[..],
-        b"",
-        b"\r",
-        b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":",
-        b"\xff\xfe\x00",
-        deep.as_bytes(),
-        &long,
+    let call = |id: &str, rest: &str| {
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\"{rest}}}").into_bytes()
+    };
+    for (line, id, code) in [
+        (b"no JSON".to_vec(), json!(null), -32700),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":".to_vec(),
+            json!(null),
+            -32700,
+        ),
+        (b"\xff\xfe\x00".to_vec(), json!(null), -32700),
+        (deep.into_bytes(), json!(null), -32700),
+        (long, json!(null), -32600),
+        (b"[]".to_vec(), json!(null), -32600),
+        (b"{\"jsonrpc\":\"2.0\"}".to_vec(), json!(null), -32600),
+        (call("1.5", ""), json!(1.5), -32600),
+        (call("18446744073709551615", ""), json!(u64::MAX), -32600),
+        (call("8", ",\"params\":[]"), json!(8), -32602),
+        (call("9", ""), json!(9), -32602),
+        (call("10", ",\"params\":{\"name\":5}"), json!(10), -32602),
+        (
+            call("11", ",\"params\":{\"name\":\"summary\",\"arguments\":[1]}"),
+            json!(11),
+            -32602,
+        ),
     ] {
-        client.send_line(line);
-        let answer = client.ask("ping", json!({}));
-        assert_eq!(answer["result"], json!({}));
+        client.send_line(&line);
+        let refusal = client.receive();
+        let start = String::from_utf8_lossy(&line[..line.len().min(60)]);
+        assert_eq!(refusal["id"], id, "{start}: {refusal}");
+        assert_eq!(refusal["error"]["code"], code, "{start}: {refusal}");
+        assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
     }
-    // JSON that is no message is answered.
+    // Nobody waits for an answer to these.
     for line in [
-        "[]",
-        "7",
-        "{\"jsonrpc\":\"2.0\"}",
-        "{\"id\":[],\"method\":1}",
+        "",
+        "\r",
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/none\",\"params\":7}",
     ] {
         client.send_line(line.as_bytes());
-        assert_eq!(client.receive()["error"]["code"], -32600, "{line}");
+        assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
     }
     let found = client.data("summary", json!({ "dump": AFTER }));
     assert_eq!(found["schema"], "heapdiff.histo/1");
