@@ -254,6 +254,10 @@ fn memory_outside_of_the_heap_counts_however_small_its_buffers() {
     assert!(mapped.suspects.is_empty(), "{mapped:#?}");
 }
 
+fn number(of: usize) -> Value {
+    Value::Int(i32::try_from(of).expect("a small number"))
+}
+
 /// A timer's queue with so many tasks, the first ones of them cancelled.
 fn timer(tasks: usize, cancelled: usize) -> Vec<u8> {
     held(|heap, loader| {
@@ -274,7 +278,8 @@ fn timer(tasks: usize, cancelled: usize) -> Vec<u8> {
         };
         let all: Vec<Obj> = (0..tasks).map(one).collect();
         let all = array(heap, all);
-        heap.add_instance(queue, &[all.into(), Value::Int(0)])
+        // The one that runs next is the timer thread's, too.
+        heap.add_instance(queue, &[all.into(), number(tasks + 1)])
     })
 }
 
@@ -298,7 +303,8 @@ fn two_ends(of: &str, field: &str, ends: [&str; 2], count: usize) -> Vec<u8> {
     held(|heap, loader| {
         let owner = class(heap, "com.acme.Owner", &[(field, OBJECT)]);
         heap.set_loader(owner, loader);
-        let list = class(heap, of, &[(ends[0], OBJECT), (ends[1], OBJECT)]);
+        let fields = [(ends[0], OBJECT), (ends[1], OBJECT), ("count", INT)];
+        let list = class(heap, of, &fields);
         heap.set_loader(list, loader);
         let node = class(heap, "com.acme.Link", &[("text", OBJECT), ("next", OBJECT)]);
         heap.set_loader(node, loader);
@@ -312,7 +318,7 @@ fn two_ends(of: &str, field: &str, ends: [&str; 2], count: usize) -> Vec<u8> {
             first = Some(one);
         }
         let end = |o: Option<Obj>| o.map_or(Value::NULL, Value::from);
-        let list = heap.add_instance(list, &[end(first), end(last)]);
+        let list = heap.add_instance(list, &[end(first), end(last), number(count)]);
         heap.add_instance(owner, &[list.into()])
     })
 }
@@ -544,6 +550,22 @@ fn one_dump_alone_names_no_growth() {
         two_ends("com.acme.WorkQueue", "work", ["head", "tail"], 1500),
         "queue",
         "elements of a queue wait to be taken out (1,499 in a com.acme.WorkQueue)",
+    );
+    // What the runtime's collections count themselves is all of it: the last element is held from two sides.
+    told(
+        two_ends(
+            "java.util.concurrent.LinkedBlockingDeque",
+            "work",
+            ["first", "last"],
+            1500,
+        ),
+        "queue",
+        "elements of a queue wait to be taken out (1,500 in a java.util.concurrent.LinkedBlockingDeque)",
+    );
+    told(
+        timer(1500, 0),
+        "timer",
+        "tasks wait in a timer's queue (1,501 tasks)",
     );
     told(
         buffers(60, 0, 0),

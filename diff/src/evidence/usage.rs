@@ -223,7 +223,7 @@ pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage>
 }
 
 /// How many elements a collection has, by the fields that those have which the agent watches; `None` for others.
-fn size(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<i64> {
+pub(crate) fn size(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<i64> {
     let number = |of: ObjectIndex, name| context.number(&[of], name).pop().flatten();
     let inner = |name| context.field(&[object], name).pop().flatten();
     let plain = ["size", "count", "elementCount"].into_iter();

@@ -14,7 +14,12 @@ mod waiting;
 mod weak_map;
 
 use crate::evidence::context::SuspectContext;
+use crate::evidence::usage::size;
+use crate::names;
 use crate::trie::StepId;
+
+/// Elements of a collection that may be held elsewhere too, while it is still its number that is told.
+const BESIDE: u64 = 2;
 
 /// What a detector found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +83,20 @@ fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
         false => last > first,
     };
     is_pile.then_some((first, last))
+}
+
+/// How many elements a collection has, of which so many are below it in the dominator tree. The element at its end can hang
+/// elsewhere, as a thread or another field refers to it too: in one dump alone a collection of the runtime says the number.
+fn counted(context: &SuspectContext<'_>, collection: StepId, below: u64) -> u64 {
+    let step = &context.trie()[collection];
+    let is_one = context.is_alone() && step.objects == 1;
+    if !is_one || !names::is_runtime_name(context.class(collection)) {
+        return below;
+    }
+    let own = step.samples.first().and_then(|&o| size(context, o));
+    let own = own.and_then(|own| u64::try_from(own).ok());
+    own.filter(|own| (below..=below + BESIDE).contains(own))
+        .unwrap_or(below)
 }
 
 /// The first detector's finding; `None` where no detector knows the suspect.

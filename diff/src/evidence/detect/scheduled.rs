@@ -2,7 +2,7 @@
 
 use heapdiff_units::grouped;
 
-use super::{Finding, more};
+use super::{Finding, counted, more};
 use crate::evidence::context::SuspectContext;
 
 const LOOKED_AT: usize = 512;
@@ -28,6 +28,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         .copied()
         .unwrap_or(context.candidate.named);
     let (first, last) = more(context, task)?;
+    let last = counted(context, queue, last);
     let what = match context.is_alone() {
         true => "tasks wait in a timer's queue",
         false => "tasks pile up in a timer's queue",

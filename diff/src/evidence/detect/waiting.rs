@@ -1,6 +1,6 @@
 //! Collections that are filled on one side and should be emptied on another.
 
-use super::{Finding, more};
+use super::{Finding, counted, more};
 use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::names;
@@ -128,6 +128,7 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
         .or_else(|| near.find(|&s| is_queue(context, s)))
         .filter(|&queue| bounds::is_own(context, queue))?;
     let (first, last) = more(context, context.candidate.named)?;
+    let last = counted(context, queue, last);
     let what = match (work, context.is_alone()) {
         (Some(_), false) => "tasks wait for a thread of the pool: more are submitted than are run",
         (None, false) => "a queue: more elements enter than are taken out",
