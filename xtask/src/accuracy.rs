@@ -9,10 +9,12 @@
 
 mod explained;
 mod judge;
+mod one_dump;
 mod report;
 mod subject;
 mod table;
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -23,9 +25,9 @@ use anyhow::{Context, Result, bail, ensure};
 use testdata::jvm::Jdk;
 use testdata::scenarios::fetch_libraries;
 
-use self::judge::{Judgement, Totals};
+use self::judge::Totals;
 use self::subject::{Subject, Tools};
-use crate::{java, run};
+use crate::{java, mat, run};
 
 /// What has to be reached, in per cent.
 const HOLDER: u32 = 98;
@@ -68,6 +70,11 @@ pub(crate) struct Options {
     /// Leave the dumps and reports below target/accuracy
     #[arg(long)]
     keep: bool,
+    /// Only what the last dump alone says of leaks, in runs without the agent
+    #[arg(long, conflicts_with_all = ["smoke", "repeat", "sampling"])]
+    one_dump: bool,
+    #[command(flatten)]
+    mat: mat::Options,
     #[command(flatten)]
     tested: run::Tested,
     /// Write the table to this file; docs/measurements/accuracy.md if nothing is left out
@@ -113,6 +120,9 @@ impl Options {
             let is_known = subjects.iter().any(|subject| subject.name() == name);
             ensure!(is_known, "no such scenario: {name}");
         }
+        if self.one_dump {
+            subjects.retain(|subject| matches!(subject, Subject::Leak(_)));
+        }
         if !self.scenario.is_empty() {
             subjects.retain(|subject| self.scenario.iter().any(|n| n == subject.name()));
         }
@@ -121,7 +131,7 @@ impl Options {
 
     fn is_whole(&self) -> bool {
         let is_usual = self.collector == G1 && self.flag.is_empty() && self.sampling == SAMPLING;
-        !self.smoke && is_usual && self.jdk.is_empty() && self.scenario.is_empty()
+        !self.smoke && !self.one_dump && is_usual && self.jdk.is_empty() && self.scenario.is_empty()
     }
 }
 
@@ -146,7 +156,20 @@ pub(crate) fn accuracy(options: &Options) -> Result<()> {
         sampling: &options.sampling,
         jdks: &jdks,
     };
-    let judgements = run_all(&jdks, &subjects, &tools, options.jobs.max(1));
+    let workers = options.jobs.max(1);
+    if options.one_dump {
+        let judge =
+            |jdk: &Jdk, subject: &Subject| one_dump::judge(jdk, subject, &tools, &options.mat);
+        let judged = run_all(&jdks, &subjects, workers, judge);
+        let text = one_dump::table(&jdks, &judged)?;
+        println!("{text}");
+        if let Some(file) = &options.output {
+            write(file, &text)?;
+        }
+        return one_dump::goal(&judged);
+    }
+    let judge = |jdk: &Jdk, subject: &Subject| judge::judge(jdk, subject, &tools);
+    let judgements = run_all(&jdks, &subjects, workers, judge);
     let totals = Totals::of(&judgements);
     let flags: String = options.flag.iter().map(|flag| format!(" {flag}")).collect();
     let with = format!(
@@ -198,17 +221,17 @@ fn goals(totals: &Totals) -> Result<()> {
 }
 
 /// What came of every subject on every JDK, in their order.
-fn run_all(
+fn run_all<J: Display + Send>(
     jdks: &[Jdk],
     subjects: &[Subject],
-    tools: &Tools<'_>,
     workers: usize,
-) -> Vec<Judgement> {
+    judge: impl Fn(&Jdk, &Subject) -> J + Sync,
+) -> Vec<J> {
     let jobs: Vec<(&Jdk, &Subject)> = jdks
         .iter()
         .flat_map(|jdk| subjects.iter().map(move |subject| (jdk, subject)))
         .collect();
-    let done: Mutex<Vec<(usize, Judgement)>> = Mutex::new(Vec::new());
+    let done: Mutex<Vec<(usize, J)>> = Mutex::new(Vec::new());
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..workers {
@@ -217,7 +240,7 @@ fn run_all(
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     jobs.get(at).map(|job| (at, job))
                 } {
-                    let judgement = judge::judge(jdk, subject, tools);
+                    let judgement = judge(jdk, subject);
                     println!("  {judgement}");
                     let mut done = done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                     done.push((at, judgement));

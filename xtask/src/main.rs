@@ -16,6 +16,7 @@ mod install;
 mod java;
 mod junit;
 mod languages;
+mod mat;
 mod metrics;
 mod overhead;
 mod package;

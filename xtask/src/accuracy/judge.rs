@@ -10,7 +10,7 @@ use super::report::{OneDump, Report, Suspect};
 use super::subject::{Subject, Tools};
 
 /// Suspects of a report that a failure shows.
-const SHOWN: usize = 4;
+pub(super) const SHOWN: usize = 4;
 
 /// What came of a subject on a JDK.
 #[derive(Debug)]
@@ -342,7 +342,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    fn count(&mut self, is_part: bool) {
+    pub(super) fn count(&mut self, is_part: bool) {
         self.add(u32::from(is_part), 1);
     }
 

@@ -72,6 +72,25 @@ impl Tools<'_> {
         Ok((self.reports(&dumps, &folder)?, one))
     }
 
+    /// The last dump of a leaking scenario that runs without the agent, what it says alone, and the folder that it is in.
+    pub(super) fn last_alone(
+        &self,
+        jdk: &Jdk,
+        scenario: &Scenario,
+    ) -> Result<(PathBuf, OneDump, PathBuf)> {
+        let folder = self.folder(&format!("{}-alone", scenario.name), jdk)?;
+        let mut target = self.plain(scenario.launch(jdk, Mode::Leak)?).start()?;
+        target.wait_ready(1)?;
+        for phase in 2..=PHASES {
+            target.advance(phase)?;
+        }
+        let dump = folder.join("last.hprof");
+        target.dump(&dump, DumpOptions::default())?;
+        drop(target);
+        let one = OneDump::read(&self.written(std::slice::from_ref(&dump), &folder)?)?;
+        Ok((dump, one, folder))
+    }
+
     /// Reports of a fixed scenario's first two dumps and of all three.
     pub(super) fn twin(&self, jdk: &Jdk, scenario: &Scenario) -> Result<[Report; 2]> {
         let (dumps, folder) = self.dumped(jdk, scenario, Mode::Fixed)?;
@@ -113,11 +132,16 @@ impl Tools<'_> {
             self.report(but_the_last, folder)?,
             self.report(dumps, folder)?,
         ];
-        if !self.keep {
-            fs::remove_dir_all(folder)
-                .with_context(|| format!("cannot remove {}", folder.display()))?;
-        }
+        self.clear(folder)?;
         Ok(reports)
+    }
+
+    /// Removes a folder whose dumps are judged, unless they are to be kept.
+    pub(super) fn clear(&self, folder: &Path) -> Result<()> {
+        if self.keep {
+            return Ok(());
+        }
+        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))
     }
 
     fn folder(&self, name: &str, jdk: &Jdk) -> Result<PathBuf> {
@@ -127,9 +151,13 @@ impl Tools<'_> {
     }
 
     fn measured(&self, launch: Launch) -> Launch {
+        self.plain(launch).agent(self.agent, self.sampling)
+    }
+
+    /// Without the agent.
+    fn plain(&self, launch: Launch) -> Launch {
         let collector = format!("-XX:+Use{}GC", self.collector);
-        let launch = launch.flag(collector).flags(self.flags).timeout(TIMEOUT);
-        launch.agent(self.agent, self.sampling)
+        launch.flag(collector).flags(self.flags).timeout(TIMEOUT)
     }
 
     /// A dump of each of as many runs as there are phases, after the last, by the JDKs in turn.

@@ -1,0 +1,212 @@
+//! What the last dump of a leak says alone, in a run without the agent, and what Eclipse MAT makes of the same dump.
+
+use std::fmt::{self, Write as _};
+
+use anyhow::{Context, Result, bail, ensure};
+use testdata::jvm::Jdk;
+use testdata::scenarios::{Expected, Scenario};
+
+use super::ONE_DUMP;
+use super::judge::{SHOWN, Share};
+use super::report::OneDump;
+use super::subject::{Subject, Tools};
+use crate::mat::{self, Suspects, Told};
+
+/// Suspects that a user is thought to read.
+const READ: usize = 3;
+
+/// What came of a program on a JDK.
+#[derive(Debug)]
+pub(super) struct Judged {
+    name: &'static str,
+    jdk: u32,
+    /// For each leak; nothing where this JDK lacks what the program needs.
+    leaks: Result<Vec<Leak>>,
+}
+
+/// What was said of one leak.
+#[derive(Debug)]
+struct Leak {
+    expected: Expected,
+    /// The holder's place among the suspects, from 1.
+    place: Option<usize>,
+    /// The first suspects.
+    said: String,
+    /// What MAT says, where it is asked, and what it suspects first.
+    mat: Option<(Told, String)>,
+}
+
+/// Runs a leak and judges its last dump.
+pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>, mat: &mat::Options) -> Judged {
+    Judged {
+        name: subject.name(),
+        jdk: jdk.major(),
+        leaks: match subject {
+            Subject::Leak(scenario) if scenario.runs_on(jdk) => run(jdk, scenario, tools, mat),
+            _ => Ok(Vec::new()),
+        },
+    }
+}
+
+fn run(jdk: &Jdk, scenario: &Scenario, tools: &Tools<'_>, mat: &mat::Options) -> Result<Vec<Leak>> {
+    let (dump, one, folder) = tools.last_alone(jdk, scenario)?;
+    let suspects = mat.suspects(&dump, &folder.join("mat"))?;
+    tools.clear(&folder)?;
+    let leaks = scenario.expected();
+    Ok(leaks
+        .map(|of| Leak::of(of, &one, suspects.as_ref()))
+        .collect())
+}
+
+impl Leak {
+    fn of(expected: Expected, one: &OneDump, mat: Option<&Suspects>) -> Self {
+        let is_right = |holder: &str| expected.accepts_holder(holder);
+        let said: Vec<String> = one
+            .suspects
+            .iter()
+            .take(SHOWN)
+            .map(ToString::to_string)
+            .collect();
+        let told = |suspects: &Suspects| {
+            suspects.told(expected.holders, &|class| expected.accepts_class(class))
+        };
+        Self {
+            expected,
+            place: one
+                .suspects
+                .iter()
+                .position(|s| is_right(&s.holder))
+                .map(|at| at + 1),
+            said: said.join("; "),
+            mat: mat.map(|suspects| (told(suspects), suspects.to_string())),
+        }
+    }
+
+    fn is_right(&self) -> bool {
+        self.place.is_some_and(|place| place <= READ)
+    }
+
+    /// Both answers, where one of the two is right.
+    fn difference(&self) -> Option<String> {
+        let (told, said) = self.mat.as_ref()?;
+        (told.names_field() != self.is_right()).then(|| {
+            format!(
+                "expected `{}`\n  - heapdiff: {}\n  - MAT, by its keywords: {said}",
+                self.expected.holders.join("` or `"),
+                self.said
+            )
+        })
+    }
+}
+
+impl fmt::Display for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JDK {} {}:", self.jdk, self.name)?;
+        match &self.leaks {
+            Err(error) => return write!(f, " could not be run: {error:#}"),
+            Ok(leaks) if leaks.is_empty() => return write!(f, " needs another JDK"),
+            Ok(leaks) => {
+                for leak in leaks {
+                    write!(f, " {}", place(leak.place))?;
+                    if let Some((told, _)) = &leak.mat {
+                        write!(f, ", MAT {} and {}", place(told.field), place(told.class))?;
+                    }
+                    if !leak.is_right() {
+                        write!(f, "\n    {}", leak.said)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn place(of: Option<usize>) -> String {
+    of.map_or("-".to_owned(), |place| place.to_string())
+}
+
+/// How many were right: of heapdiff, of MAT by the field, and of MAT by the field or a class.
+fn shares(judged: &[Judged]) -> [Share; 3] {
+    let mut shares = [Share::default(); 3];
+    for leak in judged
+        .iter()
+        .filter_map(|j| j.leaks.as_ref().ok())
+        .flatten()
+    {
+        shares[0].count(leak.is_right());
+        if let Some((told, _)) = &leak.mat {
+            shares[1].count(told.names_field());
+            shares[2].count(told.names_class());
+        }
+    }
+    shares
+}
+
+/// The table, as Markdown.
+pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
+    let versions: Vec<&str> = jdks.iter().map(Jdk::version).collect();
+    let mut text = format!(
+        "# One dump\n\nJDK {}, no agent.\n\n| | |\n|---|---|\n",
+        versions.join(" and ")
+    );
+    let [own, field, class] = shares(judged);
+    writeln!(text, "| heapdiff: holder among the first three | {own} |")?;
+    if field.all > 0 {
+        writeln!(
+            text,
+            "| MAT: a path through the holder in one of its first three | {field} |"
+        )?;
+        writeln!(
+            text,
+            "| MAT: that, or the holder's class or the one that accumulates | {class} |"
+        )?;
+    }
+    text.push_str(
+        "\n| scenario | JDK | one dump | MAT, field | MAT, class |\n|---|---|---|---|---|\n",
+    );
+    let mut differences = String::new();
+    for Judged { name, jdk, leaks } in judged {
+        for (number, leak) in (1..).zip(leaks.as_ref().ok().into_iter().flatten()) {
+            let shown = match number {
+                1 => (*name).to_owned(),
+                _ => format!("{name} ({number})"),
+            };
+            let [field, class] = leak
+                .mat
+                .as_ref()
+                .map_or([String::new(), String::new()], |(told, _)| {
+                    [place(told.field), place(told.class)]
+                });
+            writeln!(
+                text,
+                "| {shown} | {jdk} | {} | {field} | {class} |",
+                place(leak.place)
+            )?;
+            if let Some(both) = leak.difference() {
+                writeln!(differences, "- {shown}, JDK {jdk}: {both}")?;
+            }
+        }
+        if let Err(error) = leaks {
+            writeln!(
+                differences,
+                "- {name}, JDK {jdk}: could not be run: {error:#}"
+            )?;
+        }
+    }
+    if !differences.is_empty() {
+        write!(text, "\n## Where they differ\n\n{differences}")?;
+    }
+    Ok(text)
+}
+
+/// Fails where too few are right.
+pub(super) fn goal(judged: &[Judged]) -> Result<()> {
+    let failed = judged.iter().filter(|j| j.leaks.is_err()).count();
+    ensure!(failed == 0, "{failed} could not be run");
+    let [own, ..] = shares(judged);
+    let percent = own.percent().context("nothing was run")?;
+    if percent < ONE_DUMP {
+        bail!("holder among three of one dump in {own}, the goal is {ONE_DUMP} %");
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Eclipse MAT's leak suspects of a dump, held to the same expectations as one dump's report.
+//!
+//! MAT is run as its users run it without a window: `ParseHeapDump.sh DUMP org.eclipse.mat.api:suspects`. It
+//! is not part of this project and is not installed by it.
+
+mod report;
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use self::report::Suspect;
+
+/// How long MAT may take, in seconds.
+const SECONDS: &str = "900";
+/// Suspects that a user is thought to read.
+const READ: usize = 3;
+/// Suspects that a table shows.
+const SHOWN: usize = 4;
+
+/// Where MAT is, and whether it is asked.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Options {
+    /// Ask Eclipse MAT too: its ParseHeapDump.sh, or a program that takes the same arguments
+    #[arg(long = "mat", value_name = "PROGRAM")]
+    program: Option<PathBuf>,
+}
+
+impl Options {
+    /// MAT's suspects of a dump, or nothing where it is not asked. `scratch`: a folder that is made for MAT's files and removed.
+    pub(crate) fn suspects(&self, dump: &Path, scratch: &Path) -> Result<Option<Suspects>> {
+        self.program
+            .as_deref()
+            .map(|program| suspects(program, dump, scratch))
+            .transpose()
+    }
+}
+
+/// What MAT suspects, in its order.
+#[derive(Debug)]
+pub(crate) struct Suspects(Vec<Suspect>);
+
+/// Where the right answer is among the suspects, from 1.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// The first suspect with a path through the field, at an object of its class.
+    pub(crate) field: Option<usize>,
+    /// The first suspect that names the field's class, or the class that accumulates.
+    pub(crate) class: Option<usize>,
+}
+
+impl Told {
+    /// Whether one of the first three shows the field.
+    pub(crate) fn names_field(self) -> bool {
+        self.field.is_some_and(|place| place <= READ)
+    }
+
+    /// Whether one of the first three shows the field, or names a class.
+    pub(crate) fn names_class(self) -> bool {
+        [self.field, self.class]
+            .into_iter()
+            .flatten()
+            .any(|place| place <= READ)
+    }
+}
+
+impl Suspects {
+    /// Holds the suspects to what is right: fields as `Class.field`, and classes that accumulate.
+    pub(crate) fn told(&self, holders: &[&str], accumulates: &dyn Fn(&str) -> bool) -> Told {
+        let fields: Vec<(&str, &str)> = holders.iter().filter_map(|h| h.rsplit_once('.')).collect();
+        let place =
+            |is_right: &dyn Fn(&Suspect) -> bool| self.0.iter().position(is_right).map(|at| at + 1);
+        let names = |class: &str| accumulates(class) || fields.iter().any(|(of, _)| *of == class);
+        Told {
+            field: place(&|s| fields.iter().any(|(class, field)| s.shows(class, field))),
+            class: place(&|s| s.names(&names)),
+        }
+    }
+}
+
+impl fmt::Display for Suspects {
+    /// The first suspects by MAT's keywords for each.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return write!(f, "nothing");
+        }
+        for (number, suspect) in (1..).zip(self.0.iter().take(SHOWN)) {
+            let before = if number == 1 { "" } else { "; " };
+            write!(f, "{before}{number}. {suspect}")?;
+        }
+        Ok(())
+    }
+}
+
+fn suspects(program: &Path, dump: &Path, scratch: &Path) -> Result<Suspects> {
+    let _ = fs::remove_dir_all(scratch);
+    fs::create_dir_all(scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    // Its indexes are written beside the dump, and would be used again.
+    let linked = std::path::absolute(scratch.join("last.hprof"))?;
+    fs::hard_link(dump, &linked).with_context(|| format!("cannot link {}", dump.display()))?;
+    let output = Command::new("timeout")
+        .arg(SECONDS)
+        .arg(program)
+        .arg(&linked)
+        .arg("org.eclipse.mat.api:suspects")
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {}", program.display()))?;
+    let zip = scratch.join("last_Leak_Suspects.zip");
+    ensure!(
+        output.status.success() && zip.is_file(),
+        "MAT: {}, {} report: {}",
+        output.status,
+        if zip.is_file() { "a" } else { "no" },
+        last_lines(&output.stdout) + &last_lines(&output.stderr)
+    );
+    let suspects = report::read(&zip)?;
+    fs::remove_dir_all(scratch).with_context(|| format!("cannot remove {}", scratch.display()))?;
+    Ok(Suspects(suspects))
+}
+
+fn last_lines(of: &[u8]) -> String {
+    let text = String::from_utf8_lossy(of);
+    let mut lines: Vec<&str> = text.lines().rev().take(5).collect();
+    lines.reverse();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mat::report::tests::{PATH, suspect};
+
+    const HOLDER: &str = "com.acme.Registry.open";
+
+    fn told(suspects: Vec<Suspect>, holder: &str, class: &str) -> Told {
+        Suspects(suspects).told(&[holder], &|of| of == class)
+    }
+
+    #[test]
+    fn a_path_through_the_field_is_the_strict_answer() {
+        let other = || suspect("One instance of \"com.acme.Other\" occupies much.", "", "");
+        let right = || {
+            suspect(
+                "The memory is in one instance of \"java.util.HashMap$Node[]\".",
+                PATH,
+                "",
+            )
+        };
+        let found = told(vec![other(), right()], HOLDER, "com.acme.Ticket");
+        assert_eq!((found.field, found.class), (Some(2), Some(2)));
+        assert!(found.names_field() && found.names_class());
+        // Another field of the class: its class is named all the same.
+        let found = told(vec![right()], "com.acme.Registry.closed", "-");
+        assert_eq!((found.field, found.class), (None, Some(1)));
+        assert!(!found.names_field() && found.names_class());
+        let fourth = told(vec![other(), other(), other(), right()], HOLDER, "-");
+        assert!(fourth.field == Some(4) && !fourth.names_field() && !fourth.names_class());
+        assert_eq!(told(Vec::new(), HOLDER, "-"), Told::default());
+    }
+
+    #[test]
+    fn what_is_shown_is_told_by_keywords() {
+        let text = "12 instances of \"com.acme.Ticket\" occupy much.\nKeywords\ncom.acme.Ticket\ncom.acme.Desk\n";
+        let shown = Suspects(vec![suspect(text, "", ""), suspect("Much.", "", "")]).to_string();
+        assert_eq!(shown, "1. com.acme.Ticket, com.acme.Desk; 2. Much.");
+        assert_eq!(Suspects(Vec::new()).to_string(), "nothing");
+    }
+}
