@@ -27,7 +27,7 @@ use testdata::scenarios::fetch_libraries;
 
 use self::judge::Totals;
 use self::subject::{Subject, Tools};
-use crate::{java, mat, run};
+use crate::{java, run};
 
 /// What has to be reached, in per cent.
 const HOLDER: u32 = 98;
@@ -73,8 +73,9 @@ pub(crate) struct Options {
     /// Only what the last dump alone says of leaks, in runs without the agent
     #[arg(long, conflicts_with_all = ["smoke", "repeat", "sampling"])]
     one_dump: bool,
-    #[command(flatten)]
-    mat: mat::Options,
+    /// With --one-dump: ask Eclipse MAT too, by its ParseHeapDump.sh or a program that takes the same arguments
+    #[arg(long, value_name = "PROGRAM", requires = "one_dump")]
+    mat: Option<PathBuf>,
     #[command(flatten)]
     tested: run::Tested,
     /// Write the table to this file; docs/measurements/accuracy.md if nothing is left out
@@ -126,6 +127,7 @@ impl Options {
         if !self.scenario.is_empty() {
             subjects.retain(|subject| self.scenario.iter().any(|n| n == subject.name()));
         }
+        ensure!(!subjects.is_empty(), "--one-dump takes programs that leak");
         Ok(subjects)
     }
 
@@ -158,8 +160,9 @@ pub(crate) fn accuracy(options: &Options) -> Result<()> {
     };
     let workers = options.jobs.max(1);
     if options.one_dump {
-        let judge =
-            |jdk: &Jdk, subject: &Subject| one_dump::judge(jdk, subject, &tools, &options.mat);
+        let judge = |jdk: &Jdk, subject: &Subject| {
+            one_dump::judge(jdk, subject, &tools, options.mat.as_deref())
+        };
         let judged = run_all(&jdks, &subjects, workers, judge);
         let text = one_dump::table(&jdks, &judged)?;
         println!("{text}");

@@ -7,7 +7,7 @@ mod report;
 
 use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -20,24 +20,6 @@ const SECONDS: &str = "900";
 const READ: usize = 3;
 /// Suspects that a table shows.
 const SHOWN: usize = 4;
-
-/// Where MAT is, and whether it is asked.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct Options {
-    /// Ask Eclipse MAT too: its ParseHeapDump.sh, or a program that takes the same arguments
-    #[arg(long = "mat", value_name = "PROGRAM")]
-    program: Option<PathBuf>,
-}
-
-impl Options {
-    /// MAT's suspects of a dump, or nothing where it is not asked. `scratch`: a folder that is made for MAT's files and removed.
-    pub(crate) fn suspects(&self, dump: &Path, scratch: &Path) -> Result<Option<Suspects>> {
-        self.program
-            .as_deref()
-            .map(|program| suspects(program, dump, scratch))
-            .transpose()
-    }
-}
 
 /// What MAT suspects, in its order.
 #[derive(Debug)]
@@ -95,7 +77,9 @@ impl fmt::Display for Suspects {
     }
 }
 
-fn suspects(program: &Path, dump: &Path, scratch: &Path) -> Result<Suspects> {
+/// MAT's suspects of a dump. `program`: its ParseHeapDump.sh, or what takes the same arguments; `scratch`: a folder that is made for MAT's
+/// files and removed.
+pub(crate) fn suspects(program: &Path, dump: &Path, scratch: &Path) -> Result<Suspects> {
     let _ = fs::remove_dir_all(scratch);
     fs::create_dir_all(scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
     // Its indexes are written beside the dump, and would be used again.

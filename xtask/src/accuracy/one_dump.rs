@@ -1,6 +1,7 @@
 //! What the last dump of a leak says alone, in a run without the agent, and what Eclipse MAT makes of the same dump.
 
 use std::fmt::{self, Write as _};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use testdata::jvm::Jdk;
@@ -37,7 +38,7 @@ struct Leak {
 }
 
 /// Runs a leak and judges its last dump.
-pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>, mat: &mat::Options) -> Judged {
+pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>, mat: Option<&Path>) -> Judged {
     Judged {
         name: subject.name(),
         jdk: jdk.major(),
@@ -48,9 +49,10 @@ pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>, mat: &mat::
     }
 }
 
-fn run(jdk: &Jdk, scenario: &Scenario, tools: &Tools<'_>, mat: &mat::Options) -> Result<Vec<Leak>> {
+fn run(jdk: &Jdk, scenario: &Scenario, tools: &Tools<'_>, mat: Option<&Path>) -> Result<Vec<Leak>> {
     let (dump, one, folder) = tools.last_alone(jdk, scenario)?;
-    let suspects = mat.suspects(&dump, &folder.join("mat"))?;
+    let ask = |program: &Path| mat::suspects(program, &dump, &folder.join("mat"));
+    let suspects = mat.map(ask).transpose()?;
     tools.clear(&folder)?;
     let leaks = scenario.expected();
     Ok(leaks
@@ -209,4 +211,77 @@ pub(super) fn goal(judged: &[Judged]) -> Result<()> {
         bail!("holder among three of one dump in {own}, the goal is {ONE_DUMP} %");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accuracy::report::Holder;
+    use testdata::scenarios::SESSION_REGISTRY;
+
+    fn leak(holders: &[&str], mat: Option<Told>) -> Leak {
+        let of = |holder: &&str| Holder {
+            holder: (*holder).to_owned(),
+            class: "a.B".to_owned(),
+            retained_bytes: 7,
+        };
+        let one = OneDump {
+            suspects: holders.iter().map(of).collect(),
+        };
+        let expected = SESSION_REGISTRY.expected().next().expect("its leak");
+        let mut leak = Leak::of(expected, &one, None);
+        leak.mat = mat.map(|told| (told, "1. a.B".to_owned()));
+        leak
+    }
+
+    fn judged(leaks: Result<Vec<Leak>>) -> Judged {
+        Judged {
+            name: "session_registry",
+            jdk: 17,
+            leaks,
+        }
+    }
+
+    const RIGHT: &str = "com.acme.shop.SessionRegistry.sessions";
+
+    #[test]
+    fn both_answers_are_shown_where_one_is_right() {
+        let by_field = |place| Told {
+            field: Some(place),
+            class: Some(1),
+        };
+        assert_eq!(leak(&[RIGHT], Some(by_field(3))).difference(), None);
+        assert_eq!(leak(&["A.a"], Some(by_field(4))).difference(), None);
+        assert_eq!(leak(&[RIGHT], None).difference(), None);
+        let ours = leak(&["A.a", RIGHT], Some(by_field(4)));
+        assert_eq!(ours.place, Some(2));
+        let both = ours.difference().expect("MAT's fourth is not read");
+        assert!(both.contains("heapdiff: A.a holds a.B 7; com.acme") && both.ends_with("1. a.B"));
+        let judged = [
+            judged(Ok(vec![ours])),
+            judged(Err(anyhow::anyhow!("no JVM"))),
+        ];
+        let table = table(&[], &judged).expect("a table");
+        assert!(
+            table.contains("| session_registry | 17 | 2 | 4 | 1 |"),
+            "{table}"
+        );
+        assert!(
+            table.contains("MAT: a path through the holder in one of its first three | 0 of 1")
+        );
+        assert!(table.contains("could not be run: no JVM") && goal(&judged).is_err());
+    }
+
+    #[test]
+    fn without_mat_nothing_is_said_of_it() {
+        let judged = [judged(Ok(vec![leak(&[RIGHT], None)]))];
+        let table = table(&[], &judged).expect("a table");
+        assert!(
+            !table.contains("| MAT: ") && !table.contains("differ"),
+            "{table}"
+        );
+        assert!(goal(&judged).is_ok());
+        let missed = [self::judged(Ok(vec![leak(&["A.a"], None)]))];
+        assert!(goal(&missed).is_err() && goal(&[]).is_err());
+    }
 }
