@@ -60,26 +60,22 @@ pub(crate) fn from_sums(sql: &str) -> Option<String> {
     };
     let mut faster = Faster::default();
     faster.push("SELECT");
-    faster.part(parts.select, &words, false)?;
-    if !faster.sums && parts.group.is_empty() {
+    let sums_up = faster.part(parts.select, &words, false)?;
+    if !sums_up && parts.group.is_empty() {
         return None;
     }
     faster.push("FROM");
     faster.push(&parts.from);
     if !parts.filter.is_empty() {
         faster.push("WHERE");
-        let before = faster.sums;
         // Any column that groups can be compared, and no sum.
-        faster.sums = false;
         let words = Words {
             grouped: &GROUPS,
             aliases: &[],
         };
-        faster.part(parts.filter, &words, false)?;
-        if faster.sums {
+        if faster.part(parts.filter, &words, false)? {
             return None;
         }
-        faster.sums = before;
     }
     if !parts.group.is_empty() {
         faster.push("GROUP BY");
@@ -244,8 +240,6 @@ struct Words<'w> {
 #[derive(Default)]
 struct Faster {
     text: String,
-    /// Whether anything is summed up.
-    sums: bool,
 }
 
 impl Faster {
@@ -256,10 +250,10 @@ impl Faster {
         self.text.push_str(text);
     }
 
-    /// Adds a clause; `None` if a word in it is not known. A name of a result that is a column's, too, is the result
+    /// Adds a clause, and says whether anything is summed up in it; `None` if a word is not known. A name of a result that is a column's, too, is the result
     /// only where it is all that rows are put in order by.
-    fn part(&mut self, part: &[Token<'_>], words: &Words<'_>, is_order: bool) -> Option<()> {
-        let mut at = 0;
+    fn part(&mut self, part: &[Token<'_>], words: &Words<'_>, is_order: bool) -> Option<bool> {
+        let (mut at, mut sums_up) = (0, false);
         while let Some(&token) = part.get(at) {
             let sign = |at: usize, text: &str| part.get(at) == Some(&Token::Other(text));
             if let Token::Word(function) = token
@@ -267,7 +261,7 @@ impl Faster {
                 && sign(at + 3, ")")
                 && let Some(sum) = sum(function, part[at + 2])
             {
-                self.sums = true;
+                sums_up = true;
                 self.push(&sum);
                 at += 4;
                 continue;
@@ -302,7 +296,7 @@ impl Faster {
             }
             at += 1;
         }
-        Some(())
+        Some(sums_up)
     }
 }
 

@@ -36,6 +36,18 @@ pub(crate) struct End {
     pub(crate) took: Duration,
 }
 
+impl End {
+    /// It ended well, and had nothing more to say.
+    pub(super) fn assert_quiet(&self) {
+        assert!(
+            self.status.success() && self.unread.is_empty(),
+            "{:?}",
+            self.unread
+        );
+        assert_eq!(self.stderr, "");
+    }
+}
+
 impl Client {
     /// A server that nothing has been said to.
     pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {

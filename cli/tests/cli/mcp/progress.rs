@@ -129,12 +129,7 @@ fn what_is_taken_back_is_not_worked_on_any_more() {
         assert_eq!(beside(folder.path()), [] as [String; 0], "{tool}");
     }
     let end = client.close();
-    assert!(
-        end.status.success() && end.unread.is_empty(),
-        "{:?}",
-        end.unread
-    );
-    assert_eq!(end.stderr, "");
+    end.assert_quiet();
 }
 
 #[test]
