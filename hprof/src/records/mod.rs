@@ -28,6 +28,7 @@
 //! ```
 
 pub(crate) mod classes;
+mod missing_length;
 mod modified_utf8;
 pub(crate) mod outline;
 pub(crate) mod reader;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::bytes::source::Source;
 use crate::error::{Error, Result, Warning};
+use crate::records::missing_length;
 use crate::records::modified_utf8;
 use crate::records::record::{self, FrameRecord, Header, LoadClass, tag};
 
@@ -65,7 +66,7 @@ pub(crate) struct Outline {
 }
 
 /// The bytes that every dump begins with.
-const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
+pub(super) const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
 
 /// The bytes of a record's header: tag, time, length.
 pub(crate) const RECORD_HEAD: usize = 9;
@@ -81,6 +82,8 @@ pub(crate) struct TopRecord {
     pub(crate) end: usize,
     /// The body's length as the header says, which may be more than the file has.
     pub(crate) length: u64,
+    /// True if the header has the length 0, and the body was found by its content.
+    pub(crate) lacks_length: bool,
 }
 
 impl TopRecord {
@@ -104,12 +107,20 @@ pub(crate) enum Next {
 pub(crate) struct TopLevel<'a> {
     bytes: &'a [u8],
     at: usize,
+    id_size: usize,
+    /// Where the next dump begins, if that was looked for.
+    next_dump: Option<Option<usize>>,
 }
 
 impl<'a> TopLevel<'a> {
-    /// Those from an offset on.
-    pub(crate) const fn after(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at }
+    /// The records that follow a dump's header.
+    pub(crate) const fn after(bytes: &'a [u8], header: &Header) -> Self {
+        Self {
+            bytes,
+            at: header.end,
+            id_size: header.id_size,
+            next_dump: None,
+        }
     }
 }
 
@@ -140,7 +151,20 @@ impl Iterator for TopLevel<'_> {
             length
         };
         let left = (bytes.len() - start) as u64;
-        let end = start + length.min(left) as usize;
+        let lacks_length =
+            is_heap && length == 0 && missing_length::is_missing(bytes, start, self.id_size);
+        let end = if lacks_length {
+            let find = || missing_length::next_dump(bytes, start);
+            let next_dump = *self.next_dump.get_or_insert_with(find);
+            missing_length::end_of_content(bytes, start, next_dump, self.id_size)
+        } else {
+            start + length.min(left) as usize
+        };
+        let length = if lacks_length {
+            (end - start) as u64
+        } else {
+            length
+        };
         self.at = end;
         Some(Next::Record(TopRecord {
             at,
@@ -148,6 +172,7 @@ impl Iterator for TopLevel<'_> {
             start,
             end,
             length,
+            lacks_length,
         }))
     }
 }
@@ -164,9 +189,12 @@ impl Outline {
     pub(crate) fn read(bytes: &[u8], header: &Header, heap: usize) -> Self {
         let mut out = Self::default();
         let mut unknown = 0_u64;
-        for next in TopLevel::after(bytes, header.end) {
+        for next in TopLevel::after(bytes, header) {
             match next {
                 Next::Record(r) => {
+                    if r.lacks_length {
+                        out.without_length(r.at, r.length);
+                    }
                     if r.length > (r.end - r.start) as u64 {
                         out.cut(r.at, r.tag, r.length, (bytes.len() - r.start) as u64);
                     }
@@ -198,6 +226,14 @@ impl Outline {
             out.warnings.push(Warning::damage(bytes.len() as u64, text));
         }
         out
+    }
+
+    fn without_length(&mut self, at: usize, length: u64) {
+        self.cut_off = true;
+        self.warnings.push(Warning::damage(
+            at as u64,
+            format!("the heap record has no length, which JDK 5 to 8 write last: the dump was cut off while being written. The {length} bytes that follow are read, but objects and GC roots may be missing from all figures"),
+        ));
     }
 
     fn cut(&mut self, at: usize, tag: u8, length: u64, left: u64) {
@@ -339,7 +375,7 @@ impl Source {
     }
 }
 
-fn head(bytes: &[u8], at: usize) -> Option<(u8, u64)> {
+pub(super) fn head(bytes: &[u8], at: usize) -> Option<(u8, u64)> {
     let head = bytes.get(at..at + RECORD_HEAD)?;
     Some((
         head[0],

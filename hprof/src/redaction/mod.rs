@@ -331,7 +331,7 @@ struct Batches<'a> {
 impl<'a> Batches<'a> {
     fn new(dump: &'a [u8], header: &Header, survey: &'a Survey) -> Self {
         Self {
-            records: TopLevel::after(dump, header.end),
+            records: TopLevel::after(dump, header),
             blocks: survey.blocks.iter().peekable(),
             end: dump.len(),
             heap: 0,

@@ -74,7 +74,7 @@ impl Survey {
         let outline = Outline::read(bytes, header, 0);
         let mut names: HashSet<u64> = outline.loads.iter().map(|l| l.name).collect();
         let mut segments = Vec::new();
-        for next in TopLevel::after(bytes, header.end) {
+        for next in TopLevel::after(bytes, header) {
             let Next::Record(r) = next else { continue };
             if r.is_heap() {
                 segments.push(r);
