@@ -17,6 +17,12 @@ pub enum Error {
     /// The file does not begin as a heap dump.
     #[error("not a heap dump: {0}")]
     NotADump(String),
+    /// The file ends before its first heap record.
+    #[error("the dump has no heap record: it was cut off before the first object was written{}", other_dump(*.next))]
+    NoHeap {
+        /// The place of the next dump in the file, from 1, if there is one.
+        next: Option<usize>,
+    },
     /// The header is there but says something no dump says.
     #[error("at byte {offset}: {what}")]
     Header {
@@ -70,6 +76,11 @@ pub enum Error {
     /// No object has this number.
     #[error("no object has the number {} in this dump", .0.0)]
     NoSuchNumber(crate::ids::ObjectIndex),
+}
+
+fn other_dump(next: Option<usize>) -> String {
+    let told = |next| format!(" (`--dump {next}` reads the next dump in the file)");
+    next.map(told).unwrap_or_default()
 }
 
 fn changed(before: u64, now: u64) -> String {

@@ -10,11 +10,12 @@ use crate::bytes::array::{Array, Column, Store};
 use crate::bytes::mem;
 use crate::bytes::source::Source;
 use crate::dominators::held::{LaidOut, Note, RowCodes};
-use crate::dominators::tree::DominatorTree;
+use crate::dominators::tree::{DominatorTree, Node};
 use crate::error::{Result, Warning};
 use crate::graph::address::{AddressMap, Split};
 use crate::graph::bare;
 use crate::graph::build::{self, Built, LateClasses, Plan};
+use crate::graph::missing_roots::MissingRoots;
 use crate::graph::scan::{Piece, Scanned};
 use crate::graph::waypoints::Waypoints;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
@@ -29,7 +30,7 @@ use crate::records::walk::Root;
 use crate::sizes::layout::{Layout, Sizes};
 use crate::sizes::shape::{self, Shape, ShapeSizes, Shapes};
 use crate::sizes::stats::Stats;
-use crate::sizes::totals::{self, ClassTotal};
+use crate::sizes::totals::{self, ClassTotal, Total};
 
 /// A dump's records, classes and sizes, without its graph.
 #[derive(Debug)]
@@ -142,6 +143,8 @@ pub(crate) struct Derived {
     pub(crate) bare_leaves: bool,
     /// The warnings that only linking the objects gave.
     pub(crate) of_graph: Vec<Warning>,
+    /// GC roots that the dump lacks although it is whole.
+    pub(crate) missing: Option<MissingRoots>,
     /// Results that are computed when first asked for.
     pub(crate) unreachable: OnceLock<u64>,
     pub(crate) jvm: OnceLock<Option<String>>,
@@ -201,6 +204,7 @@ struct Analysed {
     scanned: Scanned,
     roots: Vec<Root>,
     of_graph: Vec<Warning>,
+    missing: Option<MissingRoots>,
     split: Split,
     sizes: Sizes,
     shape_sizes: ShapeSizes,
@@ -226,6 +230,7 @@ impl Analysed {
             pinned,
             roots,
             warnings: of_graph,
+            missing,
             bare_holder,
         } = built;
         if bare_holder {
@@ -304,6 +309,7 @@ impl Analysed {
             scanned,
             roots,
             of_graph,
+            missing,
             split,
             sizes,
             shape_sizes,
@@ -366,7 +372,7 @@ impl Snapshot {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let header = record::header(&source)?;
-        let outline = Outline::of(&source, &header);
+        let outline = Outline::with_heap(&source, &header)?;
         let mut plan = Plan::new(&source, &header, &outline);
         let analysed = loop {
             let built = build::build(
@@ -389,6 +395,7 @@ impl Snapshot {
             mut scanned,
             roots,
             mut of_graph,
+            missing,
             split,
             sizes,
             shape_sizes,
@@ -443,6 +450,7 @@ impl Snapshot {
                 late_classes: plan.late_classes,
                 bare_leaves: plan.bare_leaves,
                 of_graph,
+                missing,
                 ..Derived::default()
             },
             positions: None,
@@ -485,6 +493,31 @@ impl Snapshot {
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.dump.warnings.iter().any(|w| w.partial)
+    }
+
+    /// The GC roots that the dump lacks although it is whole. Then objects without referrers count as roots of the kind
+    /// [`MissingRoots::root_kind`].
+    #[must_use]
+    pub const fn missing_roots(&self) -> Option<MissingRoots> {
+        self.derived.missing
+    }
+
+    /// The number of objects that count as GC roots because the dump lacks roots, and what they retain.
+    ///
+    /// Cost: a look at each root.
+    #[must_use]
+    pub fn assumed_roots(&self) -> Option<(MissingRoots, Total)> {
+        let missing = self.derived.missing?;
+        let kind = missing.root_kind();
+        let mut all = Total::default();
+        for (object, _) in self.tree.roots().filter(|root| root.1 == kind) {
+            all.objects += 1;
+            // An object below another is retained by that one.
+            if self.tree.dominator(object) == Some(Node::ROOT) {
+                all.bytes += self.retained_bytes(object).unwrap_or(0);
+            }
+        }
+        Some((missing, all))
     }
 
     /// The JVM's object layout, as inferred.

@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hprof::{Histogram, Options, Silent, Snapshot, Source};
+use hprof::{
+    Error, Histogram, MissingRoots, ObjectId, ObjectIndex, Options, RootKind, Silent, Snapshot,
+    Source,
+};
 use testdata::writer::{
-    Elements, FieldType, Framing, HeapBuilder, Options as Written, Root, Value,
+    Elements, FieldType, Framing, HeapBuilder, Obj, Options as Written, Root, Value,
 };
 
 fn open(bytes: &[u8]) -> Snapshot {
@@ -122,4 +125,290 @@ fn what_follows_a_heap_record_of_length_0_is_not_part_of_it() {
     let said = warnings(&open(&empty));
     assert!(!said.contains("the heap record has no length"), "{said}");
     assert!(!open(&empty).is_partial(), "{said}");
+}
+
+fn is_reachable(snapshot: &Snapshot, object: ObjectIndex) -> bool {
+    snapshot.retained_bytes(object).is_some()
+}
+
+/// HotSpot writes classes, then objects, then roots: a real dump that is cut off has all classes and no roots.
+#[test]
+fn all_classes_of_a_dump_that_was_cut_off_are_roots() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/before.hprof.gz");
+    let whole = Source::open(file.as_ref()).unwrap().to_vec();
+    let text = "all classes are treated as roots";
+    assert!(!warnings(&open(&whole)).contains(text));
+    for parts in [5, 6, 7, 8, 9] {
+        let snapshot = open(&whole[..whole.len() / 10 * parts]);
+        let said = warnings(&snapshot);
+        assert!(
+            said.contains("the dump has no GC roots") && said.contains(text),
+            "{said}"
+        );
+        let classes = snapshot.classes();
+        let mut dumped = classes.iter().take(classes.dumped());
+        assert!(dumped.all(|(class, _)| is_reachable(&snapshot, ObjectIndex(class.0))));
+    }
+    // A class of the application is a root of its own kind.
+    let snapshot = open(&whole[..whole.len() / 10 * 9]);
+    let classes = snapshot.classes();
+    let own = classes
+        .iter()
+        .find(|(_, c)| !c.loader.is_null() && c.element.is_none());
+    let kind = snapshot.tree().root_kind(ObjectIndex(own.unwrap().0.0));
+    assert_eq!(kind, Some(RootKind::LoadedClass));
+}
+
+/// What a class holds is alive even if nothing leads to its loader.
+#[test]
+fn what_classes_of_a_dump_that_was_cut_off_hold_is_reachable() {
+    let unrooted = Unrooted::new(Written::default());
+    let id = ObjectId(unrooted.heap.address(unrooted.held_by_class));
+    let (whole, boundaries) = unrooted.heap.build_with_offsets();
+    let place = |snapshot: &Snapshot| snapshot.find(id).unwrap();
+    let snapshot = open(&whole);
+    assert!(!is_reachable(&snapshot, place(&snapshot)));
+    let heap = heap_record(&whole, &boundaries);
+    let mut roots = boundaries
+        .iter()
+        .filter(|&&at| at > heap && whole[at] == 0x05);
+    let first = *roots.next().unwrap();
+    // Without roots, with some of them, and with all of them.
+    for cut in [first, *roots.next().unwrap(), whole.len() - 9] {
+        let snapshot = open(&whole[..cut]);
+        let is_alive = is_reachable(&snapshot, place(&snapshot));
+        assert!(is_alive, "{cut} of {}", whole.len());
+    }
+}
+
+#[test]
+fn a_dump_is_read_if_it_has_a_heap_record_and_refused_if_not() {
+    let (whole, boundaries) = list(Written::default()).build_with_offsets();
+    let heap = heap_record(&whole, &boundaries) + 9;
+    for cut in 31..whole.len() {
+        let source = Source::from_bytes(whole[..cut].to_vec());
+        let snapshot = Snapshot::of(source, &Options::default(), &Silent);
+        if cut < heap {
+            let refused = matches!(snapshot, Err(Error::NoHeap { next: None }));
+            assert!(refused, "cut at {cut} of {heap}");
+        } else {
+            assert!(snapshot.unwrap().is_partial(), "cut at {cut} of {heap}");
+        }
+    }
+    // The next dump in the file is named.
+    let two = [&whole[..heap - 9], &whole].concat();
+    let error = Snapshot::of(Source::from_bytes(two), &Options::default(), &Silent);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("`--dump 2` reads the next dump"), "{error}");
+}
+
+/// Objects that nothing leads to: the head of a list, a pair in a cycle, a class loader.
+struct Unrooted {
+    heap: HeapBuilder,
+    head: Obj,
+    pair: Obj,
+    loader: Obj,
+    /// What a static field of a class of the loader holds.
+    held_by_class: Obj,
+}
+
+impl Unrooted {
+    fn new(options: Written) -> Self {
+        let mut heap = HeapBuilder::new(options);
+        let object = heap.boot().object;
+        let fields = [("next", FieldType::Object)];
+        let node = heap.add_class("com.acme.Node", Some(object), &fields, &[]);
+        let mut head = heap.add_primitive_array(Elements::Zeros(FieldType::Long, 1000));
+        for _ in 0..20 {
+            head = heap.add_instance(node, &[head.into()]);
+        }
+        let pair = heap.add_instance(node, &[Value::NULL]);
+        let other = heap.add_instance(node, &[pair.into()]);
+        heap.set_field(pair, "next", other);
+        let loaders = heap.add_class(
+            "com.acme.Loader",
+            Some(object),
+            &[("of", FieldType::Object)],
+            &[],
+        );
+        let loader = heap.add_instance(loaders, &[Value::NULL]);
+        let plugin = heap.add_class(
+            "com.acme.Plugin",
+            Some(object),
+            &[],
+            &[("all", Value::NULL)],
+        );
+        heap.set_loader(plugin, loader);
+        let all = heap.add_primitive_array(Elements::Zeros(FieldType::Long, 50));
+        heap.set_static(plugin, "all", all);
+        let _ = heap.add_thread("main", &[]);
+        Self {
+            heap,
+            head,
+            pair,
+            loader,
+            held_by_class: all,
+        }
+    }
+
+    fn build(self) -> Built {
+        let ids = [self.head, self.pair, self.loader].map(|o| ObjectId(self.heap.address(o)));
+        Built {
+            bytes: self.heap.build(),
+            ids,
+        }
+    }
+}
+
+/// The bytes of such a heap, and the ids of head, pair and loader.
+struct Built {
+    bytes: Vec<u8>,
+    ids: [ObjectId; 3],
+}
+
+impl Built {
+    fn open(&self) -> (Snapshot, [ObjectIndex; 3]) {
+        let snapshot = open(&self.bytes);
+        let places = self.ids.map(|id| snapshot.find(id).unwrap());
+        (snapshot, places)
+    }
+
+    /// Holds what is a root in a dump that lacks roots.
+    fn check(&self, missing: MissingRoots) {
+        let (snapshot, [head, pair, loader]) = self.open();
+        assert_eq!(snapshot.missing_roots(), Some(missing));
+        assert!(snapshot.is_partial() && !snapshot.shows_parked_frames());
+        let kind = Some(missing.root_kind());
+        for root in [head, loader] {
+            assert_eq!(snapshot.tree().root_kind(root), kind);
+        }
+        assert!(snapshot.retained_bytes(head).unwrap() > 8000);
+        assert!(!is_reachable(&snapshot, pair), "a cycle");
+        let (_, roots) = snapshot.assumed_roots().unwrap();
+        assert!(roots.objects >= 2 && roots.bytes > 8000, "{roots:?}");
+        let said = warnings(&snapshot);
+        for part in [
+            "unreachable objects may count as reachable",
+            "cycles without an outside referrer may count as unreachable",
+            missing.root_kind().name(),
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+        self.check_index(&snapshot);
+    }
+
+    /// Holds that an index has the same roots and warnings.
+    fn check_index(&self, snapshot: &Snapshot) {
+        let folder = tempfile::tempdir().unwrap();
+        let [dump, index] = ["dump.hprof", "dump.hdx"].map(|name| folder.path().join(name));
+        std::fs::write(&dump, &self.bytes).unwrap();
+        let options = Options::default();
+        let opened = Snapshot::open(&dump, &options, &Silent).unwrap();
+        let mut file = std::fs::File::create(&index).unwrap();
+        opened.write_index(&mut file).unwrap();
+        let again = Snapshot::from_index(&dump, &index, &options).unwrap();
+        assert_eq!(again.assumed_roots(), snapshot.assumed_roots());
+        assert_eq!(again.warnings(), snapshot.warnings());
+        assert!(again.tree().roots().eq(snapshot.tree().roots()));
+    }
+
+    /// Holds that nothing is assumed of a dump that has its roots.
+    fn check_whole(&self) {
+        let (snapshot, places) = self.open();
+        assert_eq!(snapshot.missing_roots(), None);
+        assert_eq!(snapshot.assumed_roots(), None);
+        assert!(snapshot.shows_parked_frames());
+        assert!(places.iter().all(|&o| !is_reachable(&snapshot, o)));
+        let said = warnings(&snapshot);
+        assert!(!said.contains("referrer"), "{said}");
+    }
+}
+
+fn without_system_classes() -> Written {
+    Written {
+        sticky_classes: false,
+        ..Written::default()
+    }
+}
+
+#[test]
+fn objects_without_referrers_are_roots_in_a_dump_by_jhsdb() {
+    let mut jhsdb = Unrooted::new(without_system_classes());
+    let local = Root::JniLocal {
+        thread: 1,
+        frame: -1,
+    };
+    let string = jhsdb.heap.add_string("local");
+    jhsdb.heap.add_root(local, string);
+    jhsdb.build().check(MissingRoots::Frames);
+    // Each kind of root that jhsdb does not write tells that another program wrote the dump.
+    let frame = Root::JavaFrame {
+        thread: 1,
+        frame: -1,
+    };
+    for root in [frame, Root::JniGlobal { global_ref: 7 }] {
+        let mut whole = Unrooted::new(without_system_classes());
+        let string = whole.heap.add_string("held");
+        whole.heap.add_root(root, string);
+        whole.build().check_whole();
+    }
+    Unrooted::new(Written {
+        sticky_classes: true,
+        ..Written::default()
+    })
+    .build()
+    .check_whole();
+}
+
+/// A heap of a JVM of a version, with a virtual thread.
+fn with_virtual_thread(version: &str, is_root: bool, has_stack: bool) -> Built {
+    let mut unrooted = Unrooted::new(Written {
+        sticky_classes: true,
+        ..Written::default()
+    });
+    let heap = &mut unrooted.heap;
+    heap.set_system_properties(&[("user.dir", "/"), ("java.vm.version", version)]);
+    let boot = heap.boot();
+    let stack = [("parent", FieldType::Object), ("size", FieldType::Int)];
+    let stacks = heap.add_class("jdk.internal.vm.StackChunk", Some(boot.object), &stack, &[]);
+    if has_stack {
+        heap.add_instance(stacks, &[Value::NULL, Value::Int(4)]);
+    }
+    let threads = heap.add_class("java.lang.VirtualThread", Some(boot.thread), &[], &[]);
+    if is_root {
+        heap.add_thread_of(threads, "virtual", &[]);
+    } else {
+        heap.add_instance(threads, &[]);
+    }
+    unrooted.build()
+}
+
+#[test]
+fn objects_without_referrers_are_roots_where_parked_threads_have_no_frames() {
+    for version in ["19.0.2+7-44", "20.0.1+9-29", "21.0.8+9-LTS", "21"] {
+        with_virtual_thread(version, false, true).check(MissingRoots::ParkedThreads);
+    }
+    let (snapshot, _) = with_virtual_thread("21.0.8+9-LTS", false, true).open();
+    let said = warnings(&snapshot);
+    assert!(
+        said.contains("the local variables of 1 virtual threads hold"),
+        "{said}"
+    );
+    for version in [
+        "17.0.15+6",
+        "22.0.2+9-70",
+        "25+36",
+        "openj9-0.41.0",
+        "",
+        "210.1",
+    ] {
+        with_virtual_thread(version, false, true).check_whole();
+    }
+    // A dump that was cut off lacks these frames, too.
+    let cut = with_virtual_thread("21.0.8+9-LTS", false, true);
+    let snapshot = open(&cut.bytes[..cut.bytes.len() - 9]);
+    assert_eq!(snapshot.missing_roots(), Some(MissingRoots::ParkedThreads));
+    // A thread root has frames, and a thread that was never parked has no stack in the heap.
+    with_virtual_thread("21.0.8+9-LTS", true, true).check_whole();
+    with_virtual_thread("21.0.8+9-LTS", false, false).check_whole();
 }

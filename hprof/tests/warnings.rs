@@ -92,17 +92,19 @@ fn heaps_that_are_cut_off_or_missing_are_told() {
     let whole = usual().heap.build();
     only(whole.clone(), &[]);
     let begin = whole.iter().position(|&b| b == 0).unwrap() + 13;
-    let empty = "the dump has no heap records: all figures are zero";
-    let rootless = "the dump has no GC roots (they come last, so a dump that was cut off has none)";
-    only(whole[..begin].to_vec(), &[empty, rootless]);
+    let source = Source::from_bytes(whole[..begin].to_vec());
+    let error = Snapshot::of(source, &Options::default(), &Silent).unwrap_err();
+    let empty = "the dump has no heap record: it was cut off before the first object was written";
+    assert_eq!(error.to_string(), empty);
+    let all = "GC roots may be in the part that is missing: all classes are treated as roots";
     let closing = whole.len() - CLOSING;
     let unclosed = "the dump ends without its closing record: it was cut off while being written";
-    only(whole[..closing].to_vec(), &[unclosed]);
+    only(whole[..closing].to_vec(), &[unclosed, all]);
     // What is there of a heap record counts.
     let inside = "it is cut off, and the objects and GC roots in the rest of it are missing from all figures";
     let walked =
         "of its segment, 8 bytes, is not read, and its objects are missing from all figures";
-    only(whole[..closing - 1].to_vec(), &[inside, walked]);
+    only(whole[..closing - 1].to_vec(), &[inside, walked, all]);
 }
 
 #[test]
@@ -130,19 +132,24 @@ fn what_cannot_be_walked_is_told() {
     };
     let id = 0x9_0000_0000_u64.to_be_bytes();
     let [one, three, thousand] = [1_u32, 3, 1000].map(u32::to_be_bytes);
+    let all = "GC roots may be in the part that is missing: all classes are treated as roots";
     with(
         &[&[0x23], &id, &one, &three, &[99], &[0; 3]],
-        &["a primitive array of unknown element type 99; the rest of its segment"],
+        &[
+            "a primitive array of unknown element type 99; the rest of its segment",
+            all,
+        ],
     );
     with(
         &[&[0x22], &id, &one, &thousand, &id],
-        &["an object array needs 8000 bytes but its segment has"],
+        &["an object array needs 8000 bytes but its segment has", all],
     );
     with(
         &[&[0x77]],
         &[
             "a sub-record of unknown kind 0x77; the rest of its segment, 1 bytes, is not read, and \
            its objects are missing from all figures",
+            all,
         ],
     );
     with(&[&[0x23], &id, &one, &three, &[8], &[0; 3]], &[]);

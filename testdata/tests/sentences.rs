@@ -52,6 +52,7 @@ const WORDED: &[&str] = &[
     "hprof/src/bytes/gzip.rs",
     "hprof/src/graph/build.rs",
     "hprof/src/graph/implicit_refs.rs",
+    "hprof/src/graph/missing_roots.rs",
     "hprof/src/graph/scan.rs",
     "hprof/src/records/outline.rs",
     "hprof/src/records/walk.rs",

@@ -43,7 +43,7 @@ impl Histogram {
     pub fn of(source: Source, options: &Options, progress: &dyn Progress) -> Result<Self> {
         let store = Store::new(options.max_memory);
         let header = record::header(&source)?;
-        let outline = Outline::of(&source, &header);
+        let outline = Outline::with_heap(&source, &header)?;
         let mut plan = Plan::new(&source, &header, &outline);
         let scanned = build::measure(
             &source, &header, &outline, &mut plan, options, progress, &store,

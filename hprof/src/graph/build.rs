@@ -6,18 +6,16 @@
 //! late, an id out of range) is found by that pass, which then runs again with it.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use rayon::prelude::*;
-
-use crate::bytes::array::{Array, Store};
-use crate::bytes::mem;
+use crate::bytes::array::Store;
 use crate::bytes::source::Source;
 use crate::error::{Result, Warning};
 use crate::graph::address::{self, AddressMap, GRAIN, MarkWriter, Marks, Ranks, Split};
 use crate::graph::bare::{self, Kept, LeafClasses};
 use crate::graph::heap_graph::{self, HeapGraph};
 use crate::graph::implicit_refs;
+use crate::graph::missing_roots::{self, MissingRoots};
+use crate::graph::permute;
 use crate::graph::reach::Reach;
 use crate::graph::runs;
 use crate::graph::scan::{self, Job, Scanned};
@@ -27,8 +25,8 @@ use crate::options::Options;
 use crate::progress::Progress;
 use crate::records::classes::{self, Classes};
 use crate::records::outline::{Outline, Segment};
-use crate::records::record::{self, ClassDump, Header, Kind, sub};
-use crate::records::walk::{self, Object, Root, RootKind, Visitor};
+use crate::records::record::{self, ClassDump, Header, sub};
+use crate::records::walk::{self, Root, RootKind, Visitor};
 use crate::sizes::gaps;
 use crate::sizes::shape::{self, ShapeClasses};
 
@@ -207,6 +205,7 @@ pub(crate) struct Built {
     pub(crate) pinned: Vec<bool>,
     pub(crate) roots: Vec<Root>,
     pub(crate) warnings: Vec<Warning>,
+    pub(crate) missing: Option<MissingRoots>,
     /// Whether what holds objects without a record that says so is a bare leaf.
     pub(crate) bare_holder: bool,
 }
@@ -221,7 +220,7 @@ impl HeapGraph {
     /// When the bytes are no heap dump, or there is no memory for the objects. Damaged parts are left out.
     pub fn of(source: &Source, options: &Options, progress: &dyn Progress) -> Result<Self> {
         let header = record::header(source)?;
-        let outline = Outline::of(source, &header);
+        let outline = Outline::with_heap(source, &header)?;
         let mut plan = Plan::new(source, &header, &outline);
         plan.class_references = true;
         plan.bare_leaves = false;
@@ -545,7 +544,10 @@ fn address_map(
     let map = match scanned.runs.table(&ranks) {
         Some(runs) if runs.is_ordered() => AddressMap::Ordered(ranks),
         Some(runs) => AddressMap::Runs { ranks, runs },
-        None => permute(context, scanned, ranks, split)?,
+        None => {
+            let file = (context.source, context.header.id_size);
+            permute::permute(file, scanned, ranks, split, context.store)?
+        }
     };
     Ok((map, 0))
 }
@@ -623,7 +625,9 @@ fn finish(
         scanned = scan::scan(&context.job(plan, &pinned, numbers), &plan.pieces)?;
     }
     let roots = std::mem::take(&mut scanned.roots);
-    warnings.extend(implicit_refs::without_roots(&roots));
+    let is_incomplete = context.outline.is_cut_off() || !scanned.warnings.is_empty();
+    warnings.extend(implicit_refs::without_roots(&roots, is_incomplete));
+    let all_classes = is_incomplete || roots.is_empty();
     let resolve = |id: u64| {
         NumberTargets {
             map: &map,
@@ -641,7 +645,21 @@ fn finish(
         implicit_refs::have_bare_holder(classes, split, &roots, resolve, is_bare)
     });
     let near = of_leaf.as_ref().filter(|_| !plan.class_references);
-    let mut graph = assemble(&mut scanned, classes, split, near, &roots, resolve, store)?;
+    let roots_of = (&roots[..], all_classes);
+    let mut graph = assemble(&mut scanned, classes, split, near, roots_of, resolve, store)?;
+    let parts = missing_roots::Parts {
+        source: context.source,
+        id_size: context.header.id_size,
+        classes,
+        scanned: &scanned,
+        map: &map,
+        split,
+        roots: &roots,
+        pinned: &pinned,
+        is_whole: !all_classes,
+    };
+    let (missing, warning) = missing_roots::add(&mut graph, &parts).unzip();
+    warnings.extend(warning);
     if let Some(of_leaf) = of_leaf.filter(|_| plan.class_references) {
         let shapes = scanned.leaf_shapes.iter();
         let classes = shapes.map(|&shape| of_leaf.of(&scanned.shapes, shape));
@@ -655,79 +673,8 @@ fn finish(
         pinned,
         roots,
         warnings,
+        missing,
         bare_holder,
-    })
-}
-
-/// For a file that is not in address order: which object each rank is. One more pass over the ids.
-fn permute(
-    context: &Context<'_>,
-    scanned: &Scanned,
-    ranks: Ranks,
-    split: Split,
-) -> Result<AddressMap> {
-    struct RankVisitor<'a> {
-        ranks: &'a Ranks,
-        /// Numbers by rank, of objects with references and of leaves.
-        numbers: [&'a [AtomicU32]; 2],
-        next: [u32; 2],
-    }
-    impl RankVisitor<'_> {
-        #[inline(always)]
-        fn object(&mut self, id: u64) {
-            let rank = self
-                .ranks
-                .space
-                .slot(id)
-                .and_then(|slot| self.ranks.rank(slot));
-            if let Some((rank, leaf)) = rank {
-                let leaf = usize::from(leaf);
-                self.numbers[leaf][rank as usize].store(self.next[leaf], Ordering::Relaxed);
-                self.next[leaf] += 1;
-            }
-        }
-    }
-    impl Visitor for RankVisitor<'_> {
-        fn instance(&mut self, object: Object, _: u64, _: &[u8]) {
-            self.object(object.id);
-        }
-        fn object_array(&mut self, object: Object, _: u64, _: &[u8]) {
-            self.object(object.id);
-        }
-        fn primitive_array(&mut self, object: Object, _: Kind, _: u32, _: &[u8]) {
-            self.object(object.id);
-        }
-    }
-    let mut with_refs: Array<u32> = context.store.zeroed(ranks.marked[0] as usize)?;
-    let mut leaves: Array<u32> = context.store.zeroed(ranks.marked[1] as usize)?;
-    let numbers = [
-        mem::as_atomic_u32(&mut with_refs),
-        mem::as_atomic_u32(&mut leaves),
-    ];
-    scanned.pieces.par_iter().for_each(|piece| {
-        let next = [
-            split.classes + piece.first_inner,
-            split.inner + piece.first_leaf,
-        ];
-        let mut place = RankVisitor {
-            ranks: &ranks,
-            numbers,
-            next,
-        };
-        let Segment { start, end } = piece.segment;
-        // Damage was reported by the pass before, and ends this walk at the same place.
-        let _ = walk::walk(
-            context.source,
-            start,
-            end,
-            context.header.id_size,
-            &mut place,
-        );
-    });
-    Ok(AddressMap::Permuted {
-        ranks,
-        with_refs: with_refs.into(),
-        leaves: leaves.into(),
     })
 }
 
@@ -737,13 +684,16 @@ fn assemble(
     classes: &Classes,
     split: Split,
     near: Option<&ShapeClasses>,
-    roots: &[Root],
+    (roots, all_classes): (&[Root], bool),
     resolve: impl Fn(u64) -> u32,
     store: &Store,
 ) -> Result<HeapGraph> {
     let (mut extra, mut held) = implicit_refs::unwritten(classes, split, roots, &resolve);
     for object in implicit_refs::held_by_classes(scanned, classes, split) {
         held.entry(object).or_insert(RootKind::VmInternal);
+    }
+    if all_classes {
+        implicit_refs::hold_classes(&mut held, split);
     }
     let mut offsets = std::mem::replace(&mut scanned.ends, store.zeroed(0)?);
     let mut targets = std::mem::replace(&mut scanned.targets, store.zeroed(0)?);

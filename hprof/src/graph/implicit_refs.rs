@@ -67,14 +67,19 @@ pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     rooted
 }
 
-/// The warning for a dump without roots, or without roots of the JVM's own.
-pub(crate) fn without_roots(roots: &[Root]) -> Option<Warning> {
+/// The warning for a dump without roots, without some of them, or without roots of the JVM's own.
+pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warning> {
     if roots.is_empty() {
-        let text = "the dump has no GC roots (they come last, so a dump that was cut off has none): the classes of the boot loader are treated as roots, and what only threads, JNI or other class loaders hold counts as unreachable";
+        let text = "the dump has no GC roots (they come last, so a dump that was cut off has none): all classes are treated as roots, and what only threads or JNI hold counts as unreachable";
         return Some(Warning {
             partial: true,
             ..Warning::note(text)
         });
+    }
+    if is_incomplete {
+        return Some(Warning::note(
+            "GC roots may be in the part that is missing: all classes are treated as roots",
+        ));
     }
     let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
     (!sticky).then(|| {
@@ -126,6 +131,14 @@ pub(crate) fn unwritten(
     extra.sort_unstable();
     extra.dedup();
     (extra, held)
+}
+
+/// Makes roots of all classes: of a dump in which roots may be missing, nothing else tells which objects are alive. A JVM
+/// writes its classes first.
+pub(crate) fn hold_classes(held: &mut BTreeMap<u32, RootKind>, split: Split) {
+    for class in 0..split.classes {
+        held.entry(class).or_insert(RootKind::LoadedClass);
+    }
 }
 
 /// Whether one of these roots' threads or of the classes' loaders is a bare leaf: what it holds has no row to be in.

@@ -29,6 +29,9 @@ pub(crate) mod blocks;
 pub(crate) mod build;
 pub(crate) mod heap_graph;
 pub(crate) mod implicit_refs;
+pub(crate) mod jvm_version;
+pub(crate) mod missing_roots;
+pub(crate) mod permute;
 #[cfg(feature = "petgraph")]
 pub(crate) mod petgraph_impl;
 #[cfg(test)]
@@ -43,6 +46,7 @@ pub(crate) mod targets;
 pub(crate) mod waypoints;
 
 pub use heap_graph::HeapGraph;
+pub use missing_roots::MissingRoots;
 #[cfg(feature = "petgraph")]
 pub use petgraph_impl::{
     AllEdges, Edges, GraphEdge, GraphNode, Neighbors, NodeReferences, Nodes, Visited,

@@ -2,6 +2,7 @@
 //! class tables apart.
 
 use crate::bytes::stamp::hash;
+use crate::graph::missing_roots::MissingRoots;
 use crate::records::classes::Classes;
 use crate::records::walk::RootKind;
 
@@ -12,7 +13,7 @@ pub(super) const SORTED: u32 = 2;
 pub(super) const RUNS: u32 = 3;
 
 /// Kinds of roots by the numbers that stand for them.
-pub(super) const ROOT_KINDS: [RootKind; 15] = [
+pub(super) const ROOT_KINDS: [RootKind; 18] = [
     RootKind::StickyClass,
     RootKind::Thread,
     RootKind::JavaFrame,
@@ -28,7 +29,14 @@ pub(super) const ROOT_KINDS: [RootKind; 15] = [
     RootKind::VmInternal,
     RootKind::JniMonitor,
     RootKind::Unknown,
+    RootKind::LoadedClass,
+    RootKind::ParkedThreads,
+    RootKind::NoReferrer,
 ];
+
+/// Kinds of missing roots by the numbers that stand for them.
+pub(super) const MISSING_ROOTS: [MissingRoots; 2] =
+    [MissingRoots::ParkedThreads, MissingRoots::Frames];
 
 /// A hash that tells one class table from another.
 pub(super) fn class_hash(classes: &Classes) -> u64 {

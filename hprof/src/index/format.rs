@@ -22,7 +22,7 @@ pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
 /// the file is split into pieces: the numbers of bare objects hang on these.
 ///
 /// [`Thresholds::USUAL`]: crate::Thresholds::USUAL
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 /// Bytes of the header; its checksum, which covers the table as well, is the last word.
 const HEADER: usize = 128;
 const ENTRY: usize = 24;

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytemuck::Pod;
 
 use super::check;
-use super::codes::{ORDERED, PERMUTED, ROOT_KINDS, RUNS, SORTED, class_hash};
+use super::codes::{MISSING_ROOTS, ORDERED, PERMUTED, ROOT_KINDS, RUNS, SORTED, class_hash};
 use super::encode::Decoder;
 use super::fault::IndexFault;
 use super::format::{Section, Sections};
@@ -219,6 +219,7 @@ impl SmallSection {
         let bare_leaves = d.flag()?;
         let warnings = d.list(warning)?;
         let of_graph = d.list(warning)?;
+        let missing = d.option(|d| MISSING_ROOTS.get(d.u32()? as usize).copied())?;
         let layout = Layout {
             reference: d.u32()?,
             header: d.u32()?,
@@ -256,6 +257,7 @@ impl SmallSection {
             late_classes,
             bare_leaves,
             of_graph,
+            missing,
             unreachable: size(d)?.into(),
             jvm: d.option(Decoder::text)?.into(),
             doubt: d.option(warning)?.into(),

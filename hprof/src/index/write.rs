@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::codes::{ORDERED, PERMUTED, ROOT_KINDS, RUNS, SORTED, class_hash};
+use super::codes::{MISSING_ROOTS, ORDERED, PERMUTED, ROOT_KINDS, RUNS, SORTED, class_hash};
 use super::encode::Encoder;
 use super::format::{self, ALIGN, SECTIONS, Section};
 use super::gather::Gathered;
 use crate::error::Warning;
 use crate::graph::address::{AddressMap, Ranks};
+use crate::graph::missing_roots::MissingRoots;
 use crate::records::walk::RootKind;
 use crate::sizes::layout::LayoutSource;
 use crate::sizes::totals::{ClassTotal, Total};
@@ -22,6 +23,11 @@ fn warning(encoder: &mut Encoder, warning: &Warning) {
     encoder.option(warning.offset, Encoder::u64);
     encoder.text(&warning.message);
     encoder.flag(warning.partial);
+}
+
+fn missing_code(missing: MissingRoots) -> u32 {
+    let at = MISSING_ROOTS.iter().position(|&m| m == missing);
+    at.unwrap_or(MISSING_ROOTS.len()) as u32
 }
 
 fn total(encoder: &mut Encoder, total: Total) {
@@ -161,6 +167,8 @@ impl Snapshot {
         e.flag(derived.bare_leaves);
         e.list(&self.dump.warnings, warning);
         e.list(&derived.of_graph, warning);
+        let missing = derived.missing.map(missing_code);
+        e.option(missing, Encoder::u32);
         let layout = &sizes.layout;
         for value in [
             layout.reference,

@@ -52,10 +52,13 @@ pub(crate) struct Outline {
     pub(crate) complete: bool,
     /// Where another dump begins in the same file, after this one.
     pub(crate) next_dump: Option<usize>,
-    /// Whether the file ends inside a record.
+    /// Whether the file ends inside a record, and whether that is a heap record.
     cut_off: bool,
+    is_heap_cut_off: bool,
     /// Where the next heap begins under the same header: the hprof agent of JDK 5 to 8 writes one for each SIGQUIT.
     pub(crate) next_heap: Option<usize>,
+    /// True if there is a heap record, be it empty.
+    pub(crate) has_heap: bool,
     /// The place under the header of the heap that the records at hand are of, from 0, and whether it has any.
     heap: usize,
     begun: bool,
@@ -183,6 +186,19 @@ impl Outline {
         Self::read(source, header, source.heap())
     }
 
+    /// As [`Outline::of`].
+    ///
+    /// # Errors
+    /// If the dump has no heap record.
+    pub(crate) fn with_heap(source: &Source, header: &Header) -> Result<Self> {
+        let outline = Self::of(source, header);
+        let next = outline.next_dump.map(|_| source.number() + 2);
+        match outline.has_heap {
+            true => Ok(outline),
+            false => Err(Error::NoHeap { next }),
+        }
+    }
+
     /// The outline of the heap with this place under the header, from 0.
     ///
     /// Cost: one visit of each top-level record; a heap segment's content is not touched.
@@ -229,7 +245,7 @@ impl Outline {
     }
 
     fn without_length(&mut self, at: usize, length: u64) {
-        self.cut_off = true;
+        (self.cut_off, self.is_heap_cut_off) = (true, true);
         self.warnings.push(Warning::damage(
             at as u64,
             format!("the heap record has no length, which JDK 5 to 8 write last: the dump was cut off while being written. The {length} bytes that follow are read, but objects and GC roots may be missing from all figures"),
@@ -253,6 +269,7 @@ impl Outline {
             _ => ("a record", "what would follow is missing"),
         };
         self.cut_off = true;
+        self.is_heap_cut_off |= matches!(tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
         self.warnings.push(Warning::damage(
             at as u64,
             format!("{what} (kind {tag:#04x}) needs {length} bytes but the file has {left} more: it is cut off, and {missing}"),
@@ -304,6 +321,7 @@ impl Outline {
                 // The old form has no closing record: the record itself is the whole heap.
                 self.closed |= tag == tag::HEAP_DUMP;
                 if self.heap == wanted {
+                    self.has_heap = true;
                     self.complete |= self.closed;
                     if end > start {
                         self.segments.push(Segment { start, end });
@@ -326,6 +344,11 @@ impl Outline {
             tag::UNLOAD_CLASS..=tag::CONTROL_SETTINGS => {}
             _ => *unknown += 1,
         }
+    }
+
+    /// True if records at the end of the heap are missing, GC roots perhaps among them.
+    pub(crate) const fn is_cut_off(&self) -> bool {
+        self.is_heap_cut_off || !self.complete
     }
 
     /// What the hprof agent tells of classes; nothing in dumps of others.

@@ -38,6 +38,12 @@ pub enum RootKind {
     JniMonitor,
     /// The dump does not say.
     Unknown,
+    /// A class of an incomplete dump, in which GC roots may be missing.
+    LoadedClass,
+    /// An object without referrers in a dump without the frames of parked virtual threads.
+    ParkedThreads,
+    /// An object without referrers in a dump without Java frames.
+    NoReferrer,
 }
 
 /// A GC root as the dump has it.
@@ -74,6 +80,9 @@ impl RootKind {
             Self::VmInternal => "VM internal",
             Self::JniMonitor => "JNI monitor",
             Self::Unknown => "unknown root",
+            Self::LoadedClass => "loaded class",
+            Self::ParkedThreads => "parked virtual threads, frames not in this dump",
+            Self::NoReferrer => "unknown (no referrer)",
         }
     }
 

@@ -263,8 +263,8 @@ impl Redacted {
 /// The bytes of a header: those that are read.
 fn head(dump: &[u8], header: &Header) -> Vec<u8> {
     let mut head = dump[..header.end].to_vec();
-    // A version is digits.
-    let version = "JAVA PROFILE ".len()..header.version.len().min(head.len());
+    // A version is digits. Then come a zero, the size of ids, and the time.
+    let version = "JAVA PROFILE ".len()..header.end.saturating_sub(1 + 4 + 8);
     for byte in head.get_mut(version).unwrap_or_default() {
         if !byte.is_ascii_digit() && *byte != b'.' {
             *byte = b'.';

@@ -321,7 +321,11 @@ impl Raw {
                 if !sticky || self.name(id).starts_with('[') {
                     heap.roots.insert(at);
                 }
-            } else if let Some(&loader) = heap.by_id.get(&class.loader) {
+            }
+            if self.roots.is_empty() {
+                heap.roots.insert(at);
+            }
+            if let Some(&loader) = heap.by_id.get(&class.loader) {
                 heap.nodes[loader].edges.push((at, Strength::Strong));
             }
         }

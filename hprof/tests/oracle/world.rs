@@ -316,6 +316,15 @@ impl World {
             };
             heap.add_root(root, target);
         }
+        if !heap.options().sticky_classes {
+            if rng.below(3) == 0 {
+                return;
+            }
+            // A dump with threads and without this root or system classes lacks roots.
+            let global_ref = 0x900;
+            let target = self.any(rng);
+            heap.add_root(Root::JniGlobal { global_ref }, target);
+        }
         for i in 0..rng.below(3) {
             let thread = heap.add_thread(&format!("thread {i}"), &[]);
             for _ in 0..rng.below(4) {

@@ -1,0 +1,322 @@
+//! Whole dumps in which GC roots are missing, and the objects that count as roots instead.
+//!
+//! Two writers leave roots out. HotSpot of JDK 19 to 21 writes no frames of parked virtual threads (JDK-8299426), and a
+//! `jdk.internal.vm.StackChunk` has no references to locals in a dump. `jhsdb jmap --binaryheap` writes threads and JNI
+//! locals as roots and no others. Objects that only the missing roots hold are in such a dump, but nothing leads to them.
+//!
+//! The objects at the top of what nothing leads to have no referrer. They become roots of a kind of their own. In a dump
+//! that was written after a full GC, nearly all of them were alive. Objects that refer to each other in a cycle have
+//! referrers, so a cycle stays unreachable unless something outside of it refers to it. Class loaders and their classes
+//! always are such a cycle, so a loader that nothing leads to becomes a root as well.
+
+use rustc_hash::FxHashMap;
+
+use crate::error::Warning;
+use crate::graph::address::{AddressMap, Split};
+use crate::graph::bare;
+use crate::graph::bits::Bits;
+use crate::graph::heap_graph::HeapGraph;
+use crate::graph::jvm_version;
+use crate::graph::scan::Scanned;
+use crate::ids::{ClassIndex, NONE};
+use crate::records::classes::Classes;
+use crate::records::walk::{Root, RootKind};
+use crate::sizes::shape::{self, ShapeClasses};
+use crate::snapshot::Snapshot;
+
+/// The first and the last JDK that writes no frames of parked virtual threads.
+const WITHOUT_PARKED_FRAMES: std::ops::RangeInclusive<u32> = 19..=21;
+
+/// GC roots that a dump lacks although it is whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MissingRoots {
+    /// The frames of parked virtual threads: HotSpot of JDK 19 to 21.
+    ParkedThreads,
+    /// Java frames, JNI globals and system classes: `jhsdb jmap --binaryheap`.
+    Frames,
+}
+
+impl MissingRoots {
+    /// Returns the kind of the objects that count as GC roots instead.
+    #[must_use]
+    pub const fn root_kind(self) -> RootKind {
+        match self {
+            Self::ParkedThreads => RootKind::ParkedThreads,
+            Self::Frames => RootKind::NoReferrer,
+        }
+    }
+}
+
+/// True if a JVM of this version writes no frames of parked virtual threads.
+fn lacks_parked_frames(version: &str) -> bool {
+    let major = version.split(|c: char| !c.is_ascii_digit()).next();
+    let major = major.and_then(|v| v.parse().ok());
+    major.is_some_and(|v| WITHOUT_PARKED_FRAMES.contains(&v))
+}
+
+impl Snapshot {
+    /// True if the dump shows what the local variables of parked virtual threads hold.
+    ///
+    /// Cost: as [`Snapshot::jvm`], if the dump is incomplete.
+    #[must_use]
+    pub fn shows_parked_frames(&self) -> bool {
+        let is_old = || {
+            self.jvm()
+                .is_some_and(|version| lacks_parked_frames(&version))
+        };
+        self.missing_roots().is_none() && !(self.is_partial() && is_old())
+    }
+}
+
+/// The parts of a dump that are known when its graph is complete.
+pub(crate) struct Parts<'a> {
+    pub(crate) source: &'a [u8],
+    pub(crate) id_size: usize,
+    pub(crate) classes: &'a Classes,
+    pub(crate) scanned: &'a Scanned,
+    pub(crate) map: &'a AddressMap,
+    pub(crate) split: Split,
+    pub(crate) roots: &'a [Root],
+    /// For each class whether it is certainly a GC root.
+    pub(crate) pinned: &'a [bool],
+    /// False if roots may be in a part of the file that is missing or damaged.
+    pub(crate) is_whole: bool,
+}
+
+/// Adds roots to the graph of a dump that lacks some. Returns which the dump lacks, and the warning.
+///
+/// Cost: nothing for other dumps. Else one search through the graph, one pass over its unreachable objects, and two bits
+/// for each object.
+pub(crate) fn add(graph: &mut HeapGraph, parts: &Parts<'_>) -> Option<(MissingRoots, Warning)> {
+    let has = |kind| parts.roots.iter().any(|r| r.kind == kind);
+    if parts.is_whole
+        && has(RootKind::Thread)
+        && ![
+            RootKind::JavaFrame,
+            RootKind::JniGlobal,
+            RootKind::StickyClass,
+        ]
+        .into_iter()
+        .any(has)
+    {
+        let missing = MissingRoots::Frames;
+        let added = add_roots(graph, parts, missing, &[]);
+        let text = format!(
+            "the dump has no Java frames, no JNI globals and no system classes as GC roots, as `jhsdb jmap --binaryheap` writes it: it does not show what local variables and JNI hold. Objects without referrers count as GC roots of the kind \"{}\": {added}. So unreachable objects may count as reachable, and cycles without an outside referrer may count as unreachable. If the process runs, `jcmd PID GC.heap_dump FILE` writes all roots",
+            missing.root_kind().name()
+        );
+        return Some((missing, partial(text)));
+    }
+    let parked = parked_threads(parts)?;
+    let missing = MissingRoots::ParkedThreads;
+    let added = add_roots(graph, parts, missing, &parked.threads);
+    let text = format!(
+        "the dump has no frames of parked virtual threads, which JDK 19 to 21 do not write (this is {}): it does not show what the local variables of {} virtual threads hold. Objects without referrers count as GC roots of the kind \"{}\": {added}. So unreachable objects may count as reachable, and cycles without an outside referrer may count as unreachable. JDK 22 and later write these frames",
+        parked.version,
+        parked.threads.len(),
+        missing.root_kind().name()
+    );
+    Some((missing, partial(text)))
+}
+
+fn partial(text: String) -> Warning {
+    Warning {
+        partial: true,
+        ..Warning::note(text)
+    }
+}
+
+/// Virtual threads whose frames are in no record.
+struct Parked {
+    /// Virtual threads that are no roots.
+    threads: Vec<u32>,
+    /// The value of `java.vm.version`.
+    version: String,
+}
+
+/// `None` if the dump is of another JDK, or has no virtual thread without frames.
+fn parked_threads(parts: &Parts<'_>) -> Option<Parked> {
+    const THREAD: &str = "java.lang.VirtualThread";
+    const STACK: &str = "jdk.internal.vm.StackChunk";
+    let boot = |name: &str| -> Vec<ClassIndex> {
+        let found = parts.classes.by_name(name).iter().copied();
+        found
+            .filter(|&c| parts.classes[c].loader.is_null())
+            .collect()
+    };
+    let (of_threads, of_stacks) = (boot(THREAD), boot(STACK));
+    let stats = &parts.scanned.stats;
+    let count = |classes: &[ClassIndex]| -> u64 {
+        let instances = classes.iter().map(|c| stats.classes[c.index()].instances);
+        instances.sum()
+    };
+    let stacks = stats.stack_chunks.values().sum::<u64>() + count(&of_stacks);
+    let threads = count(&of_threads);
+    // A thread that was parked once has a stack in the heap.
+    if threads + stacks == 0 || (stacks == 0 && !of_stacks.is_empty()) {
+        return None;
+    }
+    let version = jvm_version::read(parts)?;
+    if !lacks_parked_frames(&version) {
+        return None;
+    }
+    let threads = match threads {
+        0 => Vec::new(),
+        _ => unrooted(parts, &of_threads),
+    };
+    let are_all_rooted = threads.is_empty() && !of_threads.is_empty() && count(&of_threads) > 0;
+    (!are_all_rooted).then_some(Parked { threads, version })
+}
+
+/// The instances of these classes that are no thread roots.
+fn unrooted(parts: &Parts<'_>, classes: &[ClassIndex]) -> Vec<u32> {
+    let Split { classes: first, .. } = parts.split;
+    let mut rooted: Vec<u32> = parts
+        .roots
+        .iter()
+        .filter(|r| r.kind == RootKind::Thread)
+        .map(|r| parts.map.by_id(r.id.0, parts.split))
+        .collect();
+    rooted.sort_unstable();
+    let shapes: Vec<u32> = classes
+        .iter()
+        .map(|c| parts.scanned.shapes.instance(c.0))
+        .collect();
+    let inner = parts.scanned.inner_shapes.iter();
+    let inner = inner.map(|&s| shape::plain(s));
+    let leaves = parts.scanned.leaf_shapes.iter().copied();
+    let all = inner.chain(leaves).zip(first..);
+    all.filter(|(shape, _)| shapes.contains(shape))
+        .map(|(_, object)| object)
+        .filter(|object| rooted.binary_search(object).is_err())
+        .collect()
+}
+
+/// Makes roots of objects that nothing leads to: of `first`, of objects without referrers, and of class loaders.
+/// Returns their number.
+fn add_roots(
+    graph: &mut HeapGraph,
+    parts: &Parts<'_>,
+    missing: MissingRoots,
+    first: &[u32],
+) -> usize {
+    let mut search = Search::new(graph, parts);
+    let mut added: Vec<u32> = Vec::new();
+    let root = |search: &mut Search<'_>, added: &mut Vec<u32>, object: u32| {
+        if object < graph.objects && !search.reached.has(object) {
+            added.push(object);
+            search.reach(object);
+        }
+    };
+    for &object in first {
+        root(&mut search, &mut added, object);
+    }
+    for object in search.without_referrers() {
+        root(&mut search, &mut added, object);
+    }
+    let classes = parts.classes.iter().take(parts.classes.dumped());
+    for (_, class) in classes.filter(|(_, c)| !c.loader.is_null()) {
+        let loader = parts.map.by_id(class.loader.0, parts.split);
+        root(&mut search, &mut added, loader);
+    }
+    drop(search);
+    let count = added.len();
+    let kind = missing.root_kind();
+    graph.roots.extend(added.into_iter().map(|o| (o, kind)));
+    graph.roots.sort_unstable();
+    count
+}
+
+/// A search for what roots lead to.
+struct Search<'a> {
+    graph: &'a HeapGraph,
+    parts: &'a Parts<'a>,
+    /// The class that an object of each shape keeps alive.
+    of_shape: ShapeClasses,
+    /// Referents of soft and final references by the reference object.
+    referents: FxHashMap<u32, Vec<u32>>,
+    reached: Bits,
+    stack: Vec<u32>,
+}
+
+impl<'a> Search<'a> {
+    fn new(graph: &'a HeapGraph, parts: &'a Parts<'a>) -> Self {
+        let mut referents: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for &(from, to) in graph.weaker.iter().flatten() {
+            referents.entry(from).or_default().push(to);
+        }
+        let mut search = Self {
+            graph,
+            parts,
+            of_shape: bare::shape_classes(
+                &parts.scanned.shapes,
+                parts.classes,
+                parts.pinned,
+                parts.split,
+            ),
+            referents,
+            reached: Bits::new(graph.objects as usize),
+            stack: Vec::new(),
+        };
+        for &(object, _) in &graph.roots {
+            search.reach(object);
+        }
+        search
+    }
+
+    /// Calls `f` with each object that an object keeps alive.
+    fn for_each_target(&self, object: u32, mut f: impl FnMut(u32)) {
+        let Split { classes, inner } = self.parts.split;
+        let scanned = self.parts.scanned;
+        let shape = match object.checked_sub(inner) {
+            Some(leaf) => scanned.leaf_shapes.get(leaf as usize).copied(),
+            None => {
+                for &target in self.graph.row(object) {
+                    f(target);
+                }
+                if let Some(referents) = self.referents.get(&object) {
+                    referents.iter().for_each(|&target| f(target));
+                }
+                let nth = object.checked_sub(classes);
+                nth.and_then(|nth| scanned.inner_shapes.get(nth as usize))
+                    .map(|&s| shape::plain(s))
+            }
+        };
+        if let Some(shape) = shape {
+            f(self.of_shape.of(&scanned.shapes, shape));
+        }
+    }
+
+    /// Marks an object and all that it leads to.
+    fn reach(&mut self, object: u32) {
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.push(object);
+        while let Some(object) = stack.pop() {
+            if object == NONE || self.reached.has(object) {
+                continue;
+            }
+            self.reached.set(object);
+            self.for_each_target(object, |target| {
+                if target != NONE && !self.reached.has(target) {
+                    stack.push(target);
+                }
+            });
+        }
+        self.stack = stack;
+    }
+
+    /// The objects, class objects excepted, that nothing leads to and that no other object refers to.
+    fn without_referrers(&self) -> Vec<u32> {
+        let first = self.parts.split.classes;
+        let mut referred = Bits::new(self.graph.objects as usize);
+        for object in (0..self.graph.objects).filter(|&o| !self.reached.has(o)) {
+            self.for_each_target(object, |target| {
+                if target != object && target != NONE {
+                    referred.set(target);
+                }
+            });
+        }
+        let unreached = (first..self.graph.objects).filter(|&o| !self.reached.has(o));
+        unreached.filter(|&o| !referred.has(o)).collect()
+    }
+}
