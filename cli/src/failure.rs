@@ -66,6 +66,10 @@ impl Failure {
                 ),
             ),
             hprof::Error::Changed { .. } => return Self::changed(error),
+            hprof::Error::NoHeap { .. } => (
+                format!("{}: {error}", path.display()),
+                Some("take the dump again with: jcmd PID GC.heap_dump FILE".to_owned()),
+            ),
             _ => (format!("{}: {error}", path.display()), None),
         };
         Self {

@@ -88,6 +88,9 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
         }
     }
     match conditions.iter().find(|c| c.partial) {
+        Some(condition) if setup.strict && condition.lacks_roots => {
+            Err(rootless(&condition.path).with_hint("without --strict there is a report"))
+        }
         Some(damaged) if setup.strict => Err(refused(&damaged.path)
             .with_hint("without --strict the report covers what could be read")),
         _ => Ok(()),
@@ -114,6 +117,14 @@ pub(crate) fn refused(dump: &dyn std::fmt::Display) -> Failure {
         exit: Exit::Input,
         message: format!("{dump}: damaged, which --strict refuses"),
         hint: None,
+    }
+}
+
+/// A whole dump without some of its GC roots is not read.
+pub(crate) fn rootless(dump: &dyn std::fmt::Display) -> Failure {
+    Failure {
+        message: format!("{dump}: GC roots are missing, which --strict refuses"),
+        ..refused(dump)
     }
 }
 

@@ -3,15 +3,17 @@
 use std::fmt;
 
 use heapdiff_units::counted;
+use hprof::MissingRoots;
 
 use crate::origin::Apart;
+use crate::report::SnapshotInfo;
 use crate::summary::Summary;
 
 /// A reason not to take what differs between dumps for growth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt<'a> {
-    /// The dump was cut off or damaged.
-    Damaged(&'a str),
+    /// The dump was cut off or damaged, or lacks GC roots.
+    Incomplete(&'a SnapshotInfo),
     /// Both are the same dump.
     Same(&'a str, &'a str),
     /// The second was taken before the first.
@@ -22,8 +24,8 @@ pub(crate) enum Doubt<'a> {
 
 /// All reasons, for dumps in the order in which they are compared.
 pub(crate) fn doubts(summaries: &[Summary]) -> Vec<Doubt<'_>> {
-    let damaged = summaries.iter().filter(|s| s.info.partial);
-    let mut doubts: Vec<Doubt<'_>> = damaged.map(|s| Doubt::Damaged(&s.info.path)).collect();
+    let incomplete = summaries.iter().filter(|s| s.info.partial);
+    let mut doubts: Vec<Doubt<'_>> = incomplete.map(|s| Doubt::Incomplete(&s.info)).collect();
     for (i, later) in summaries.iter().enumerate() {
         let name = &*later.info.path;
         let mut before = summaries[..i].iter();
@@ -44,6 +46,12 @@ pub(crate) fn doubts(summaries: &[Summary]) -> Vec<Doubt<'_>> {
     doubts
 }
 
+/// The reason not to trust the figures of one dump.
+pub(crate) fn incomplete(info: &SnapshotInfo) -> Vec<String> {
+    let why = info.partial.then(|| Doubt::Incomplete(info).to_string());
+    why.into_iter().collect()
+}
+
 /// Whether two files have the same dump, compressed or not: taken in the same millisecond, with the same figures.
 fn is_same(a: &Summary, b: &Summary) -> bool {
     let figures = |s: &Summary| {
@@ -56,11 +64,24 @@ fn is_same(a: &Summary, b: &Summary) -> bool {
 impl fmt::Display for Doubt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Damaged(path) => {
-                write!(
-                    f,
-                    "{path} is damaged or cut off: what could not be read is in no figure"
-                )
+            Self::Incomplete(info) => {
+                let path = &info.path;
+                match info.assumed_roots.as_ref().map(|roots| &*roots.kind) {
+                    None => write!(
+                        f,
+                        "{path} is damaged or cut off: what could not be read is in no figure"
+                    ),
+                    Some(kind) if kind == MissingRoots::ParkedThreads.root_kind().name() => write!(
+                        f,
+                        "{path} has no frames of parked virtual threads (JDK 19 to 21): what their local variables hold \
+                         may count as unreachable, and unreachable objects may count as reachable"
+                    ),
+                    Some(_) => write!(
+                        f,
+                        "{path} has no Java frames, no JNI globals and no system classes (jhsdb): what they hold may \
+                         count as unreachable, and unreachable objects may count as reachable"
+                    ),
+                }
             }
             Self::Same(a, b) if a == b => {
                 write!(f, "{a} is named twice: a dump does not differ from itself")
@@ -86,7 +107,7 @@ mod tests {
     use hprof::{Options, Silent, Snapshot};
 
     use super::*;
-    use crate::report::AgentInfo;
+    use crate::report::{AgentInfo, AssumedRoots};
 
     fn said(summaries: &[Summary]) -> Vec<String> {
         doubts(summaries).iter().map(ToString::to_string).collect()
@@ -113,6 +134,34 @@ mod tests {
         assert!(
             damaged.starts_with("sampled-after.hprof.gz is damaged"),
             "{damaged}"
+        );
+        let rootless = |missing: MissingRoots| {
+            pair(&|s| {
+                s.info.partial = true;
+                s.info.assumed_roots = Some(AssumedRoots {
+                    kind: missing.root_kind().name().into(),
+                    objects: 3,
+                    retained_bytes: 100,
+                });
+            })
+        };
+        let [parked] = &rootless(MissingRoots::ParkedThreads)[..] else {
+            panic!("one doubt")
+        };
+        let no_frames = "sampled-after.hprof.gz has no frames of parked virtual threads";
+        let unsure = "may count as unreachable, and unreachable objects may count as reachable";
+        assert!(
+            parked.starts_with(no_frames) && parked.ends_with(unsure),
+            "{parked}"
+        );
+        let [core] = &rootless(MissingRoots::Frames)[..] else {
+            panic!("one doubt")
+        };
+        let no_roots =
+            "sampled-after.hprof.gz has no Java frames, no JNI globals and no system classes";
+        assert!(
+            core.starts_with(no_roots) && core.ends_with(unsure),
+            "{core}"
         );
         let early = pair(&|s| s.info.taken_ms = 1);
         assert_eq!(

@@ -114,9 +114,9 @@ pub use heap::{
 pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
 pub use redaction::redaction_rules;
 pub use report::{
-    AgentInfo, AllocatedAt, ClassGrowth, Coverage, Delta, Growth, History, HistoryGrowth,
-    HistorySeries, HistorySlope, LayoutInfo, Report, SampledBytes, SnapshotInfo, Stack, Suspect,
-    Through, Verdict,
+    AgentInfo, AllocatedAt, AssumedRoots, ClassGrowth, Coverage, Delta, Growth, History,
+    HistoryGrowth, HistorySeries, HistorySlope, LayoutInfo, Report, SampledBytes, SnapshotInfo,
+    Stack, Suspect, Through, Verdict,
 };
 pub use summary::Summary;
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hprof::Layout;
+use hprof::{Layout, Snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::growth::least;
@@ -14,7 +14,7 @@ pub struct Report {
     pub schema: Cow<'static, str>,
     /// The dumps, oldest first.
     pub snapshots: Vec<SnapshotInfo>,
-    /// Whether what differs between the dumps can be taken for growth: none of them is damaged, of another program
+    /// Whether what differs between the dumps can be taken for growth: none of them is incomplete, of another program
     /// or JVM than the others, the same as another, or was named out of order.
     #[serde(default = "comparable")]
     pub comparable: bool,
@@ -93,12 +93,39 @@ pub struct SnapshotInfo {
     pub reachable_bytes: u64,
     /// Bytes of garbage.
     pub unreachable_bytes: u64,
-    /// Whether damage keeps some of the content out of the figures.
+    /// Whether damage or missing GC roots keep some of the content out of the figures.
     pub partial: bool,
     /// What was damaged or missing.
     pub warnings: Vec<String>,
+    /// Objects that count as GC roots because the dump, although whole, lacks roots; missing elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed_roots: Option<AssumedRoots>,
     /// The sampling agent, where one was loaded.
     pub agent: Option<AgentInfo>,
+}
+
+/// Objects without referrers that count as GC roots because a dump lacks roots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssumedRoots {
+    /// The kind of these roots.
+    pub kind: Cow<'static, str>,
+    /// Number of these objects.
+    pub objects: u64,
+    /// Bytes that they retain.
+    pub retained_bytes: u64,
+}
+
+impl AssumedRoots {
+    /// The assumed roots of a dump; `None` if it lacks none.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot) -> Option<Self> {
+        let (missing, total) = snapshot.assumed_roots()?;
+        Some(Self {
+            kind: missing.root_kind().name().into(),
+            objects: total.objects,
+            retained_bytes: total.bytes,
+        })
+    }
 }
 
 /// The JVM's object layout as inferred from a dump.

@@ -245,6 +245,21 @@ fn threads_that_wait_are_held_by_what_the_application_wrote() {
         "virtual threads that wait: a parked one keeps its stack in the heap, with all that its locals refer to (1,200 \
          threads or stacks, up from 200)"
     );
+    // JDK 19 to 21 do not write what they refer to.
+    let of = |version: &str, count| {
+        let mut heap = waiting(count, true);
+        heap.set_system_properties(&[("java.vm.version", version)]);
+        heap
+    };
+    let keeps = "keeps its stack in the heap, with all that its locals refer to";
+    let shows_not = "virtual threads that wait: this dump does not show what the locals of a parked one refer to";
+    for (version, sentence, other) in [("21.0.8+9", shows_not, keeps), ("25+36", keeps, shows_not)] {
+        let found = report([of(version, 200), of(version, 1200)]);
+        let reasons = found.suspects.iter().flat_map(|s| &s.reasons);
+        let reasons: Vec<&String> = reasons.collect();
+        let says = |text| reasons.iter().any(|r| r.contains(text));
+        assert!(says(sentence) && !says(other), "{version}: {reasons:?}");
+    }
     // A field that leads to two of twelve hundred says nothing of the others.
     let found = report([waiting(200, false), waiting(1200, false)]);
     let s = &found.suspects[0];

@@ -1,5 +1,6 @@
 //! What reports say of the dump that they are of.
 
+use heapdiff_diff::AssumedRoots;
 use heapdiff_diff::samples::{AgentObjects, Samples, is_agent_class};
 use heapdiff_report::SnapshotInfo;
 use hprof::{Histogram, Node, Refs, Snapshot, Warning};
@@ -28,6 +29,7 @@ pub(crate) fn of_histogram(histogram: &Histogram) -> SnapshotInfo {
         unreachable_bytes: None,
         partial: histogram.warnings().iter().any(|w| w.partial),
         warnings: lines(histogram.warnings()),
+        assumed_roots: None,
         agent: None,
         holds_weakly: false,
     }
@@ -73,6 +75,7 @@ pub(crate) fn of_own(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
         unreachable_bytes: Some(unreachable),
         partial: snapshot.is_partial(),
         warnings: lines(snapshot.warnings().iter().chain(&snapshot.layout_doubt())),
+        assumed_roots: AssumedRoots::of(snapshot),
         agent: None,
         holds_weakly: snapshot.refs() == Refs::All,
     }

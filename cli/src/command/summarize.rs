@@ -18,7 +18,11 @@ pub(crate) fn run(job: &Summarize) -> Result<Exit> {
     let (snapshot, summary) = diff::reduced(&job.setup, None, &job.dump)?;
     messages::of_input(&job.dump, snapshot.warnings(), job.setup.progress);
     if job.setup.strict && summary.info.partial {
-        return Err(messages::refused(&job.dump.display()));
+        let dump = job.dump.display();
+        return Err(match summary.info.assumed_roots {
+            Some(_) => messages::rootless(&dump),
+            None => messages::refused(&dump),
+        });
     }
     messages::mapping(&job.setup);
     let file = summary.to_file(&snapshot).ok_or_else(|| {

@@ -5,6 +5,7 @@ mod changed;
 mod commands;
 mod documents;
 mod formats;
+mod incomplete;
 mod index;
 mod kept;
 mod links;

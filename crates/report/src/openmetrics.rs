@@ -118,7 +118,7 @@ impl Families {
         let help = "When the last dump was taken, since 1970.";
         let taken = seconds(snapshot.taken_ms);
         self.one("snapshot_timestamp_seconds", help, taken);
-        let help = "1 where damage keeps some of the last dump out of the figures, else 0.";
+        let help = "1 if damage or missing GC roots keep some of the last dump out of the figures, else 0.";
         self.one("snapshot_damaged", help, u8::from(snapshot.partial));
         let help = "Objects that GC roots reach.";
         self.one("heap_objects", help, snapshot.reachable_objects);

@@ -135,6 +135,7 @@ fn snapshot(path: &str, bytes: u64) -> SnapshotInfo {
         unreachable_bytes: 0,
         partial: false,
         warnings: Vec::new(),
+        assumed_roots: None,
         agent: None,
     }
 }

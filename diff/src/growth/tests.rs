@@ -44,6 +44,7 @@ fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
             unreachable_bytes: 0,
             partial: false,
             warnings: Vec::new(),
+            assumed_roots: None,
             agent: None,
         },
         classes: classes.collect(),

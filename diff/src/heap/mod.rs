@@ -13,6 +13,7 @@ use std::cell::Cell;
 use hprof::{Progress, Snapshot};
 
 use crate::allocated::{Allocated, Content};
+use crate::comparable;
 use crate::compare::{Filter, looked_through, told};
 use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
@@ -81,7 +82,7 @@ impl OneDump {
         let report = HeapReport {
             schema: HeapReport::SCHEMA.into(),
             snapshot: summary.info.clone(),
-            warnings: Vec::new(),
+            warnings: comparable::incomplete(&summary.info),
             least_bytes: least,
             explained_bytes: found.explained_bytes,
             died: died::of(&threads),

@@ -11,7 +11,7 @@ use heapdiff_mapping::Mapping;
 use hprof::{Alone, Decoder, Encoder, FileStamp, IndexFault, Kept, Refs, Snapshot, Total};
 
 use crate::origin::Origin;
-use crate::report::{AgentInfo, LayoutInfo, SnapshotInfo};
+use crate::report::{AgentInfo, AssumedRoots, LayoutInfo, SnapshotInfo};
 use crate::samples::attribution::Attribution;
 use crate::summary::stats::{DumpStats, OffHeap};
 use crate::summary::{ClassFigures, ClassKey, Names, Summary};
@@ -19,7 +19,7 @@ use crate::trie::{StepId, Trie};
 
 /// The version of what is kept: it goes up with every change of what a summary of the same dump says, or how it is
 /// written. A test holds it to both.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 /// The most bytes of a kept summary.
 const MOST: u64 = 64 << 20;
 /// A kept summary is no larger than this part of its dump.
@@ -267,6 +267,11 @@ fn info(e: &mut Encoder, info: &SnapshotInfo) {
     }
     e.flag(info.partial);
     e.list(&info.warnings, |e, warning| e.text(warning));
+    e.option(info.assumed_roots.as_ref(), |e, roots| {
+        e.text(&roots.kind);
+        e.u64(roots.objects);
+        e.u64(roots.retained_bytes);
+    });
     e.option(info.agent.as_ref(), |e, agent| {
         for word in [
             agent.interval_bytes,
@@ -300,6 +305,13 @@ fn info_of(d: &mut Decoder<'_>) -> Option<SnapshotInfo> {
         unreachable_bytes: figure(d)?,
         partial: d.flag()?,
         warnings: d.list(Decoder::text)?,
+        assumed_roots: d.option(|d| {
+            Some(AssumedRoots {
+                kind: d.text()?.into(),
+                objects: figure(d)?,
+                retained_bytes: figure(d)?,
+            })
+        })?,
         agent: d.option(|d| {
             Some(AgentInfo {
                 interval_bytes: d.u64()?,

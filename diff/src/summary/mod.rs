@@ -10,7 +10,7 @@ use hprof::{Node, Snapshot, Total};
 
 use crate::names;
 use crate::origin::Origin;
-use crate::report::SnapshotInfo;
+use crate::report::{AssumedRoots, SnapshotInfo};
 use crate::samples::attribution::Attribution;
 use crate::samples::{AgentObjects, Samples};
 use crate::summary::stats::DumpStats;
@@ -140,6 +140,7 @@ impl Summary {
                 .map(ToString::to_string)
                 .chain(fault)
                 .collect(),
+            assumed_roots: AssumedRoots::of(snapshot),
             agent,
         };
         Ok(Self {

@@ -107,6 +107,7 @@ mod tests {
             warnings(&Condition {
                 path: "a.hprof",
                 partial: true,
+                lacks_roots: false,
                 warnings: &all,
             })
         };

@@ -138,6 +138,7 @@ impl CountReport {
         Condition {
             path: &self.process,
             partial: false,
+            lacks_roots: false,
             warnings: &[],
         }
     }

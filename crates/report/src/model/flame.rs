@@ -51,6 +51,7 @@ impl FlameReport {
         Condition {
             path: &self.path,
             partial: false,
+            lacks_roots: false,
             warnings: &self.warnings,
         }
     }

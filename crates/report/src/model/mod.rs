@@ -165,6 +165,8 @@ pub struct Condition<'a> {
     pub path: &'a str,
     /// Whether damage keeps some of the content out of the figures.
     pub partial: bool,
+    /// Whether the dump, although whole, lacks GC roots.
+    pub lacks_roots: bool,
     /// What was damaged or missing.
     pub warnings: &'a [String],
 }
@@ -201,6 +203,7 @@ fn condition(snapshot: &heapdiff_diff::SnapshotInfo) -> Condition<'_> {
     Condition {
         path: &snapshot.path,
         partial: snapshot.partial,
+        lacks_roots: snapshot.assumed_roots.is_some(),
         warnings: &snapshot.warnings,
     }
 }

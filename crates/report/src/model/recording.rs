@@ -135,6 +135,7 @@ impl RecordingReport {
         Condition {
             path: &self.recording.path,
             partial: self.recording.partial,
+            lacks_roots: false,
             warnings: &self.recording.warnings,
         }
     }

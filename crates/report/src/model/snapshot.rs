@@ -1,6 +1,6 @@
 //! The dump that a report is of.
 
-use heapdiff_diff::{AgentInfo, LayoutInfo};
+use heapdiff_diff::{AgentInfo, AssumedRoots, LayoutInfo};
 use serde::Serialize;
 
 use super::Condition;
@@ -28,10 +28,13 @@ pub struct SnapshotInfo {
     pub reachable_bytes: Option<u64>,
     /// Shallow bytes of garbage; `None` where no graph was built.
     pub unreachable_bytes: Option<u64>,
-    /// Whether damage keeps some of the dump out of the figures.
+    /// Whether damage or missing GC roots keep some of the dump out of the figures.
     pub partial: bool,
     /// What was damaged or missing.
     pub warnings: Vec<String>,
+    /// Objects that count as GC roots because the dump lacks roots; `None` elsewhere, and where no graph was built.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assumed_roots: Option<AssumedRoots>,
     /// `None` without the agent, and where no graph was built.
     pub agent: Option<AgentInfo>,
     /// Whether weak and phantom references, too, count as holding (`--refs all`).
@@ -55,6 +58,7 @@ impl From<&heapdiff_diff::SnapshotInfo> for SnapshotInfo {
             unreachable_bytes: Some(info.unreachable_bytes),
             partial: info.partial,
             warnings: info.warnings.clone(),
+            assumed_roots: info.assumed_roots.clone(),
             agent: info.agent.clone(),
             holds_weakly: false,
         }
@@ -68,6 +72,7 @@ impl SnapshotInfo {
         Condition {
             path: &self.path,
             partial: self.partial,
+            lacks_roots: self.assumed_roots.is_some(),
             warnings: &self.warnings,
         }
     }

@@ -41,6 +41,7 @@ impl TraceFile {
         Condition {
             path: &self.path,
             partial: false,
+            lacks_roots: false,
             warnings: &self.warnings,
         }
     }

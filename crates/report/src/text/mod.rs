@@ -88,6 +88,7 @@ pub(crate) mod tests {
             unreachable_bytes: Some(1 << 20),
             partial: false,
             warnings: Vec::new(),
+            assumed_roots: None,
             agent: None,
             holds_weakly: false,
         }

@@ -117,11 +117,17 @@ pub(super) fn virtual_thread(context: &SuspectContext<'_>) -> Option<Finding> {
         .of_class(|c| c == "java.lang.VirtualThread" || is_stack(c))
         .or_else(|| context.of_kind("java.lang.VirtualThread"))?;
     let (first, last) = more(context, step)?;
-    let sentence = format!(
-        "virtual threads that wait: a parked one keeps its stack in the heap, with all that its locals refer \
-         to ({})",
-        context.changed(first, last, "threads or stacks")
-    );
+    let changed = context.changed(first, last, "threads or stacks");
+    let sentence = if context.snapshot.shows_parked_frames() {
+        format!(
+            "virtual threads that wait: a parked one keeps its stack in the heap, with all that its locals refer \
+             to ({changed})"
+        )
+    } else {
+        format!(
+            "virtual threads that wait: this dump does not show what the locals of a parked one refer to ({changed})"
+        )
+    };
     Some(Finding::new("virtual-thread", sentence))
 }
 
