@@ -346,7 +346,7 @@ mod tests {
         let nothing = text(&nothing, &[]);
         for help in [
             "When the last dump was taken, since 1970.",
-            "1 where damage keeps some of the last dump out of the figures, else 0.",
+            "1 if damage or missing GC roots keep some of the last dump out of the figures, else 0.",
             "Objects that GC roots reach.",
             "Their shallow sizes together.",
             "Bytes of garbage in the dump.",
