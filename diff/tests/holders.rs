@@ -253,7 +253,8 @@ fn threads_that_wait_are_held_by_what_the_application_wrote() {
     };
     let keeps = "keeps its stack in the heap, with all that its locals refer to";
     let shows_not = "virtual threads that wait: this dump does not show what the locals of a parked one refer to";
-    for (version, sentence, other) in [("21.0.8+9", shows_not, keeps), ("25+36", keeps, shows_not)] {
+    for (version, sentence, other) in [("21.0.8+9", shows_not, keeps), ("25+36", keeps, shows_not)]
+    {
         let found = report([of(version, 200), of(version, 1200)]);
         let reasons = found.suspects.iter().flat_map(|s| &s.reasons);
         let reasons: Vec<&String> = reasons.collect();

@@ -18,7 +18,7 @@ pub enum Error {
     #[error("not a heap dump: {0}")]
     NotADump(String),
     /// The file ends before its first heap record.
-    #[error("the dump has no heap record: it was cut off before the first object was written{}", other_dump(*.next))]
+    #[error("the dump has no heap record: it was cut off or damaged before its first object{}", other_dump(*.next))]
     NoHeap {
         /// The place of the next dump in the file, from 1, if there is one.
         next: Option<usize>,

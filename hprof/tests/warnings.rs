@@ -94,7 +94,7 @@ fn heaps_that_are_cut_off_or_missing_are_told() {
     let begin = whole.iter().position(|&b| b == 0).unwrap() + 13;
     let source = Source::from_bytes(whole[..begin].to_vec());
     let error = Snapshot::of(source, &Options::default(), &Silent).unwrap_err();
-    let empty = "the dump has no heap record: it was cut off before the first object was written";
+    let empty = "the dump has no heap record: it was cut off or damaged before its first object";
     assert_eq!(error.to_string(), empty);
     let all = "GC roots may be in the part that is missing: all classes are treated as roots";
     let closing = whole.len() - CLOSING;

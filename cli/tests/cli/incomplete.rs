@@ -176,7 +176,7 @@ fn every_format_says_that_roots_are_missing() {
         let select = "SELECT class, root FROM objects WHERE class = 'com.acme.Requests'";
         let (_, err) = place.ends(0, &["query", "b.hprof", select]);
         assert!(err.contains(writer.kind()), "{err}");
-        let (out, _) = place.ends(0, &["paths", "b.hprof", "class:com.acme.Requests"]);
+        let (out, _) = place.ends(0, &["paths", "b.hprof", "com.acme.Requests"]);
         assert!(out.contains(writer.kind()), "{out}");
     }
 }
