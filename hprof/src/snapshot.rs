@@ -236,7 +236,7 @@ impl Analysed {
         if bare_holder {
             return Ok(None);
         }
-        if !scanned.runs.are_apart() {
+        if !scanned.runs.are_apart() || plan.classes.forked.is_some() {
             build::measure_gaps(&plan.classes, &map, &mut scanned, graph.split);
         }
         let sizes = Sizes::infer(

@@ -13,7 +13,9 @@ use jvmti_sys::{jvmtiFrameInfo, jvmtiStackInfo};
 use super::calls::{Any, Class, Env, Local, Ref};
 use super::sys::as_int;
 use super::{Environment, Jvmti, Result};
-use crate::snapshot::{ClassInfo, FieldInfo, FrameInfo, Gathered, ThreadInfo, kind_of};
+use crate::snapshot::{
+    ClassInfo, FieldInfo, FrameInfo, Gathered, ObjectLayout, ThreadInfo, kind_of,
+};
 
 /// The first id. It looks as addresses of a heap usually do.
 const BASE: u64 = 0x7_0000_0000;
@@ -88,6 +90,7 @@ impl Environment {
             let address = unsafe { jvmti.give_id(class, &mut ids.next)? };
             ids.classes.insert(address, index);
         }
+        gathered.layout = jvmti.object_layout(env, &classes);
         for &class in &classes {
             // SAFETY: as above.
             let info = unsafe { jvmti.class_info(env, class, &mut ids, &mut gathered.others)? };
@@ -160,6 +163,48 @@ impl Jvmti {
             let _ = unsafe { call!(self, GetTag, object, &raw mut tag) };
         }
         tag.cast_unsigned()
+    }
+
+    /// Measures the object layout of the JVM: two arrays show how long a reference is, and the sizes of all classes' objects
+    /// show the alignment. Returns `None` if the heap has no room for the arrays.
+    fn object_layout(&self, env: &Env<'_>, classes: &[jclass]) -> Option<ObjectLayout> {
+        /// A multiple of every alignment.
+        const ELEMENTS: c_int = 256;
+        let raw = env.raw();
+        let size = |object: jobject| {
+            let mut size = 0;
+            // SAFETY: the reference is valid; the pointer is to a long.
+            unsafe { call!(self, GetObjectSize, object, &raw mut size) }.ok()?;
+            u64::try_from(size).ok()
+        };
+        // SAFETY: the environment is this thread's; the text ends with a zero byte.
+        let class = unsafe { ((**raw).v1_2.FindClass)(raw, c"java/lang/Object".as_ptr()) };
+        let array = |length| {
+            if class.is_null() {
+                return None;
+            }
+            // SAFETY: the environment is this thread's, the reference is to a class; null is an allowed element.
+            let made = unsafe { ((**raw).v1_2.NewObjectArray)(raw, length, class, null_mut()) };
+            if made.is_null() {
+                // SAFETY: the environment is this thread's.
+                unsafe { ((**raw).v1_2.ExceptionClear)(raw) };
+                return None;
+            }
+            let size = size(made);
+            delete(env, made);
+            size
+        };
+        let measured = array(0).zip(array(ELEMENTS));
+        delete(env, class);
+        let (empty, filled) = measured?;
+        let reference = filled.checked_sub(empty)? / u64::from(ELEMENTS.unsigned_abs());
+        let sizes = classes.iter().filter_map(|&class| size(class));
+        let bits = sizes.fold(empty | filled, |bits, size| bits | size);
+        let align = 1_u32 << bits.trailing_zeros().min(8);
+        Some(ObjectLayout {
+            reference: u32::try_from(reference).ok()?,
+            align,
+        })
     }
 
     /// Links the boot loader's classes that are not.

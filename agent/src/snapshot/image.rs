@@ -69,6 +69,25 @@ pub(crate) struct ThreadInfo {
     pub(crate) own: bool,
 }
 
+/// How a JVM lays out objects.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ObjectLayout {
+    /// Bytes of a reference in the heap.
+    pub(crate) reference: u32,
+    /// Object sizes are multiples of this.
+    pub(crate) align: u32,
+}
+
+impl ObjectLayout {
+    /// The text that records the layout in the dump. Other readers take it for a name that nothing uses.
+    fn text(self) -> String {
+        let Self { reference, align } = self;
+        format!(
+            "heapdiff forked dump: ids are sums of object sizes, references {reference} bytes, alignment {align} bytes"
+        )
+    }
+}
+
 /// All that is asked of the JVM before the fork.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gathered {
@@ -81,6 +100,8 @@ pub(crate) struct Gathered {
     /// The next free id.
     pub(crate) next: u64,
     pub(crate) taken_ms: u64,
+    /// `None` if the heap was too full to measure it.
+    pub(crate) layout: Option<ObjectLayout>,
 }
 
 /// What objects of a class look like.
@@ -216,6 +237,9 @@ impl Image {
     pub(crate) fn new(gathered: &Gathered) -> Self {
         let mut texts = Texts::default();
         let mut records = Vec::new();
+        if let Some(layout) = gathered.layout {
+            texts.id(&layout.text());
+        }
         let classes = &gathered.classes;
         for (index, class) in classes.iter().enumerate() {
             let name = texts.id(&name_of(&class.signature));

@@ -26,7 +26,9 @@ use crate::jvmti::sys::capability;
 use crate::jvmti::walk::NoChild;
 use crate::jvmti::{Environment, walk::end};
 use crate::log::say;
-pub(crate) use image::{ClassInfo, FieldInfo, FrameInfo, Gathered, Image, ThreadInfo, kind_of};
+pub(crate) use image::{
+    ClassInfo, FieldInfo, FrameInfo, Gathered, Image, ObjectLayout, ThreadInfo, kind_of,
+};
 pub use room::memory_left;
 pub(crate) use target::Target;
 pub use watch::State;

@@ -88,6 +88,7 @@ fn gathered() -> Gathered {
         base: BASE,
         next: BASE + 640,
         taken_ms: 1_700_000_000_000,
+        layout: None,
         classes,
     }
 }

@@ -15,6 +15,8 @@ use super::target::Output;
 
 /// About so many bytes make a segment.
 const SEGMENT: u64 = 1 << 20;
+/// The largest object alignment of a JVM. An array that is made up takes enough ids for every layout, so it contradicts none.
+const LARGEST_ALIGNMENT: u64 = 256;
 /// A segment's header: tag, time, length.
 const HEADER: usize = 9;
 /// The name of a class that was loaded after the classes were asked for.
@@ -562,7 +564,7 @@ impl<O: Output> Writer<O> {
         {
             let length = self.longest(constants.len(), 8);
             let id = self.next;
-            self.next += (16 + 4 * u64::from(length)).next_multiple_of(8);
+            self.next += (24 + 8 * u64::from(length)).next_multiple_of(LARGEST_ALIGNMENT);
             self.start_record(25 + 8 * u64::from(length))?;
             self.array_start(tag::OBJECT_ARRAY, id, length);
             let class = self.image.object_array;

@@ -115,8 +115,13 @@ impl Plan {
             is_object.then(|| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
         });
         let firsts: Vec<u64> = firsts.collect();
+        // Older forked dumps are aligned as their JVM is only up to the first array that the child made up.
+        let classes_only = ids.iter().fold(0, |a, b| a | b);
         ids.extend(&firsts);
-        let bits = ids.iter().fold(0, |a, b| a | b);
+        let bits = match self.classes.forked {
+            Some(_) => classes_only,
+            None => ids.iter().fold(0, |a, b| a | b),
+        };
         self.alignment = 1 << bits.trailing_zeros().min(8);
         let threads = rayon::current_num_threads() as u64 + 1;
         let counters = self.classes.arrays().len() as u64 * 8 * threads;

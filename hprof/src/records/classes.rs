@@ -6,6 +6,7 @@ use std::sync::Arc;
 use heapdiff_mapping::Mapping;
 
 use crate::ids::{ClassIndex, ObjectId};
+use crate::records::forked::Forked;
 use crate::records::outline::Outline;
 use crate::records::record::{ClassDump, Kind};
 
@@ -120,6 +121,8 @@ pub struct Classes {
     primitive_arrays: [u32; 12],
     /// `jdk.internal.vm.StackChunk`, and where in its instances the words of the stack are counted.
     stack_chunk: Option<(ClassIndex, usize)>,
+    /// If a forked child of the agent wrote the dump.
+    pub(crate) forked: Option<Forked>,
     pub(crate) duplicates: u64,
     /// Fields that layouts may still list: in a damaged dump many classes can inherit many.
     spare_fields: u64,
@@ -248,6 +251,7 @@ impl Classes {
         for i in 0..this.list.len() {
             this.add_layout(i, id_size);
         }
+        this.forked = Forked::new(outline.recorded, &outline.loads, &this.list);
         this
     }
 

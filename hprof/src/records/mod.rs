@@ -28,6 +28,7 @@
 //! ```
 
 pub(crate) mod classes;
+pub(crate) mod forked;
 mod missing_length;
 mod modified_utf8;
 pub(crate) mod outline;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::bytes::source::Source;
 use crate::error::{Error, Result, Warning};
+use crate::records::forked::Recorded;
 use crate::records::missing_length;
 use crate::records::modified_utf8;
 use crate::records::record::{self, FrameRecord, Header, LoadClass, tag};
@@ -66,6 +67,8 @@ pub(crate) struct Outline {
     closed: bool,
     /// Classes by their serials: live objects and their bytes, as the hprof agent tells them after a heap.
     live: HashMap<u32, (u64, u64)>,
+    /// The layout that a forked child recorded.
+    pub(crate) recorded: Option<Recorded>,
 }
 
 /// The bytes that every dump begins with.
@@ -288,6 +291,9 @@ impl Outline {
         match tag {
             tag::UTF8 => {
                 if let Ok((text, id)) = record::id(id_size)(body) {
+                    if self.names.is_empty() {
+                        self.recorded = Recorded::parse(id, text);
+                    }
                     self.names.insert(id, (end - text.len(), text.len() as u32));
                 }
             }

@@ -73,6 +73,7 @@ impl Survey {
         let id_size = header.id_size;
         let outline = Outline::read(bytes, header, 0);
         let mut names: HashSet<u64> = outline.loads.iter().map(|l| l.name).collect();
+        names.extend(outline.recorded.map(|recorded| recorded.name));
         let mut segments = Vec::new();
         for next in TopLevel::after(bytes, header) {
             let Next::Record(r) = next else { continue };

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::graph::address::{AddressMap, Split};
-use crate::ids::ClassIndex;
+use crate::ids::{ClassIndex, ObjectId};
 use crate::records::classes::Classes;
 use crate::sizes::shape::{Shape, Shapes};
 use crate::sizes::stats::{Last, Stats};
@@ -41,7 +41,12 @@ pub(crate) fn measure(
                 }
                 own.gap(last, next.saturating_sub(previous));
                 previous = id;
+                let is_made_up = classes
+                    .forked
+                    .as_ref()
+                    .is_some_and(|f| f.is_made_up(ObjectId(id)));
                 last = match shapes.decode(shape_of(number)) {
+                    _ if is_made_up => Last::Nothing,
                     Shape::Instance(class) => Last::Instance { class: class.0, id },
                     Shape::Array(class, len) => array(classes, class, len),
                     Shape::ClassObject(_) => Last::Nothing,

@@ -12,6 +12,7 @@ mod rule_tests;
 use crate::error::Warning;
 use crate::ids::{ClassIndex, ObjectId};
 use crate::records::classes::{Class, Classes};
+use crate::records::forked::Forked;
 use crate::records::outline::LiveObjects;
 use crate::records::record::Kind;
 use crate::sizes::agent::Agreed;
@@ -86,6 +87,9 @@ fn are_too_near(classes: &Classes, gaps: &[Gap]) -> bool {
     near * 2 > all
 }
 
+/// Maximum number of bytes by which the fields that a JVM adds to a class object differ between JVMs.
+const NEARLY: u64 = 64;
+
 /// In place of an element's size: the size of a stack chunk.
 const STACK: u32 = 16;
 
@@ -123,8 +127,15 @@ impl Sizes {
             .map(|(i, c)| Gap::new(stats, i, &mirrors, c.element.is_some()))
             .collect();
         let class_class = classes.by_name("java.lang.Class").first().copied();
-        let align = alignment(classes, stats);
-        let modelled = are_too_near(classes, &gaps);
+        let forked = classes.forked.as_ref();
+        if forked.is_some() {
+            gaps.iter_mut().for_each(Gap::take_as_size);
+        }
+        let align = match forked {
+            Some(forked) => forked_alignment(forked, &gaps),
+            None => alignment(classes, stats),
+        };
+        let modelled = forked.is_none() && are_too_near(classes, &gaps);
         let measured =
             !modelled && stats.address_bits != 0 && stats.address_bits.trailing_zeros() >= 3;
         let mut agreed = None;
@@ -181,6 +192,15 @@ impl Sizes {
             .map(|(_, class)| {
                 let size = round_up(base + statics(class, &model), u64::from(align));
                 match mirrors.next(class.id.0) {
+                    // Class objects that the child came upon one after the other are side by side.
+                    Some(next) if forked.is_some() => {
+                        let exact = next - class.id.0;
+                        if exact.abs_diff(size) <= NEARLY {
+                            exact
+                        } else {
+                            size
+                        }
+                    }
                     Some(next) if measured => size.min(next - class.id.0),
                     _ => size,
                 }
@@ -289,6 +309,19 @@ fn alignment(classes: &Classes, stats: &Stats) -> u32 {
     (1_u32 << bits.trailing_zeros().min(8)).max(8)
 }
 
+/// The alignment of a forked dump: the recorded one, or that of all sizes.
+fn forked_alignment(forked: &Forked, gaps: &[Gap]) -> u32 {
+    if let Some(recorded) = forked.recorded {
+        return recorded.align;
+    }
+    let known = gaps.iter().filter(|gap| gap.is_known());
+    let bits = known.fold(0_u64, |bits, gap| bits | gap.bytes);
+    if bits == 0 {
+        return 8;
+    }
+    (1_u32 << bits.trailing_zeros().min(8)).max(8)
+}
+
 /// `to` is a power of two.
 #[inline]
 const fn round_up(value: u64, to: u64) -> u64 {
@@ -355,6 +388,13 @@ impl Gap {
         (self.bytes, self.seen) = (bytes, u64::from(u32::MAX));
     }
 
+    /// Takes the distance as the exact size, which it is in a forked dump.
+    fn take_as_size(&mut self) {
+        if self.is_known() {
+            self.tell(self.bytes);
+        }
+    }
+
     fn forget(&mut self) {
         (self.bytes, self.seen) = (u64::MAX, 0);
     }
@@ -417,7 +457,13 @@ fn choose(
     align: u32,
 ) -> (Model, u64) {
     let wide = id_size == 8;
-    let references: &[u32] = if wide { &[4, 8] } else { &[4] };
+    let forked = classes.forked.as_ref();
+    let recorded = forked.and_then(|forked| forked.recorded);
+    let references: &[u32] = match recorded.map(|recorded| recorded.reference) {
+        Some(8) if wide => &[8],
+        None if wide => &[4, 8],
+        _ => &[4],
+    };
     let headers: &[u32] = if wide { &[12, 16, 8] } else { &[8] };
     let mut best: Option<(Model, i128, bool)> = None;
     for &reference in references {
@@ -465,7 +511,7 @@ fn choose(
     let Some((model, score, proven)) = best else {
         return (fallback, 0);
     };
-    if proven {
+    if proven && forked.is_none() {
         for (gap, (_, class)) in gaps.iter_mut().zip(classes.iter()) {
             gap.over_model &= fields::is_special(class);
         }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::bytes::source::Source;
 use crate::graph::build::Plan;
+use crate::records::forked::{Forked, Recorded};
 use crate::records::outline::Outline;
 use crate::records::record;
 use testdata::writer::FieldType::{Int, Long, Object};
@@ -420,5 +421,32 @@ fn what_a_class_is_larger_its_subclasses_are_too() {
         let mut layouts = Layouts::new(&world.classes, &MODEL, &gaps, surplus);
         let laid = layouts.of(world.class("Below"));
         assert_eq!(MODEL.size(&laid), size, "{gap} {surplus}");
+    }
+}
+
+#[test]
+fn the_distances_of_a_forked_dump_are_sizes() {
+    let recorded = |reference, align| {
+        Some(Recorded {
+            name: 1,
+            reference,
+            align,
+        })
+    };
+    // One instance alone, in another size than any layout gives it.
+    let mut world = World::new(&[class("Own", 0x1000, LONG)]);
+    world.measure("Own", 48, 1, 1);
+    let own = world.class("Own");
+    assert_eq!(world.infer().instance(own), 24);
+    for (recorded, align) in [(None, 16), (recorded(8, 16), 16), (recorded(8, 8), 8)] {
+        world.classes.forked = Some(Forked {
+            recorded,
+            ..Forked::default()
+        });
+        let sizes = world.infer();
+        assert_eq!(sizes.instance(own), 48);
+        assert_eq!(sizes.layout.align, align);
+        let reference = recorded.map_or(4, |r: Recorded| r.reference);
+        assert_eq!(sizes.layout.reference, reference, "{recorded:?}");
     }
 }
