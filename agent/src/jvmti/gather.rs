@@ -14,7 +14,7 @@ use super::calls::{Any, Class, Env, Local, Ref};
 use super::sys::as_int;
 use super::{Environment, Jvmti, Result};
 use crate::snapshot::{
-    ClassInfo, FieldInfo, FrameInfo, Gathered, ObjectLayout, ThreadInfo, kind_of,
+    ClassInfo, FieldInfo, FrameInfo, Gathered, MethodInfo, ObjectLayout, ThreadInfo, kind_of,
 };
 
 /// The first id. It looks as addresses of a heap usually do.
@@ -26,7 +26,7 @@ const ARRAY: c_int = 16;
 const PRIMITIVE: c_int = 32;
 const STATIC: c_int = 8;
 /// The most frames of a thread that are in the dump.
-const DEEPEST: c_int = 1024;
+pub(super) const DEEPEST: c_int = 1024;
 
 /// Local references that go when this goes.
 pub(crate) struct Held<'a, 'local>(&'a Env<'local>);
@@ -50,8 +50,8 @@ impl Drop for Held<'_, '_> {
 }
 
 /// Classes by their ids, while they are gathered.
-struct Ids {
-    next: u64,
+pub(super) struct Ids {
+    pub(super) next: u64,
     classes: HashMap<u64, usize>,
 }
 
@@ -71,6 +71,7 @@ impl Environment {
             base: BASE,
             ..Gathered::default()
         };
+        let lists = jvmti.lists_of_virtual_threads(env);
         let (mut count, mut list) = (0, null_mut());
         // SAFETY: the pointers are to an int and a pointer.
         unsafe { call!(jvmti, GetLoadedClasses, &raw mut count, &raw mut list)? };
@@ -98,7 +99,14 @@ impl Environment {
         }
         // SAFETY: as above.
         unsafe { jvmti.hold_fields(env, &classes) };
-        jvmti.threads(env, &mut ids, &mut gathered)?;
+        let mut methods = HashMap::new();
+        jvmti.threads(env, &mut methods, &mut ids, &mut gathered)?;
+        gathered.reports_virtual_threads = jvmti.reports_virtual_threads();
+        // SAFETY: arrays of threads, valid until `held` goes.
+        unsafe { jvmti.virtual_stacks(env, &lists, &mut methods, &mut ids, &mut gathered)? };
+        let known = methods.into_iter();
+        let known = known.filter_map(|(method, info)| Some((method, info?)));
+        gathered.methods = known.collect();
         gathered.next = ids.next;
         Ok((gathered, held))
     }
@@ -135,7 +143,7 @@ impl Jvmti {
     /// # Safety
     /// The reference is valid.
     // SAFETY: what is unsafe in it says so where it stands.
-    unsafe fn give_id(&self, object: jobject, next: &mut u64) -> Result<u64> {
+    pub(super) unsafe fn give_id(&self, object: jobject, next: &mut u64) -> Result<u64> {
         // SAFETY: by the caller's promise.
         let known = unsafe { self.id_of(object) };
         if known != 0 {
@@ -412,7 +420,13 @@ impl Jvmti {
     }
 
     /// Threads, and their stacks as they are at one moment.
-    fn threads(&self, env: &Env<'_>, ids: &mut Ids, gathered: &mut Gathered) -> Result<()> {
+    fn threads(
+        &self,
+        env: &Env<'_>,
+        methods: &mut Methods,
+        ids: &mut Ids,
+        gathered: &mut Gathered,
+    ) -> Result<()> {
         let mut own = null_mut();
         // SAFETY: the pointer is to a pointer.
         unsafe { call!(self, GetCurrentThread, &raw mut own)? };
@@ -436,7 +450,6 @@ impl Jvmti {
         let count = usize::try_from(count).unwrap_or(0);
         // SAFETY: the JVM gave a list of so many stacks, ours until it is given back below.
         let stacks: &[jvmtiStackInfo] = unsafe { std::slice::from_raw_parts(list, count) };
-        let mut methods = HashMap::new();
         for stack in stacks {
             // SAFETY: fresh from the JVM.
             let address = unsafe { self.give_id(stack.thread, &mut ids.next)? };
@@ -449,13 +462,9 @@ impl Jvmti {
             let frames = frames
                 .iter()
                 .filter_map(|frame| {
-                    let method = methods
-                        .entry(frame.method.addr())
-                        // SAFETY: all classes are held, and their methods with them; a method of a class that was
-                        // loaded since is refused below, for the class has no id. The JVM checks ids of methods.
-                        .or_insert_with(|| unsafe { self.method_of(env, frame, ids) })
-                        .as_ref()?;
-                    Some(method.frame(frame.location))
+                    // SAFETY: all classes are held, and their methods with them.
+                    let method = unsafe { self.known_method(env, frame, methods, ids) };
+                    Some(method?.frame_at(frame.location))
                 })
                 .collect();
             gathered.threads.push(ThreadInfo {
@@ -475,6 +484,26 @@ impl Jvmti {
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { self.deallocate(list.cast()) };
         Ok(())
+    }
+
+    /// What there is to know of a frame's method; `None` if its class was loaded after the classes were asked for.
+    ///
+    /// # Safety
+    /// All classes that are known by their ids are held.
+    // SAFETY: what is unsafe in it says so where it stands.
+    pub(super) unsafe fn known_method<'m>(
+        &self,
+        env: &Env<'_>,
+        frame: &jvmtiFrameInfo,
+        methods: &'m mut Methods,
+        ids: &Ids,
+    ) -> Option<&'m MethodInfo> {
+        let method = methods
+            .entry(frame.method.addr())
+            // SAFETY: by the caller's promise their methods are valid. A method of a class that was loaded since is refused,
+            // for the class has no id. The JVM checks ids of methods.
+            .or_insert_with(|| unsafe { self.method_of(env, frame, ids) });
+        method.as_ref()
     }
 
     /// # Safety
@@ -512,6 +541,9 @@ impl Jvmti {
             )
             .ok()?;
         }
+        let mut is_native = 0;
+        // SAFETY: the method is valid; the pointer is to a byte. If it fails the byte stays 0.
+        let _ = unsafe { call!(self, IsMethodNative, method, &raw mut is_native) };
         // SAFETY: what the JVM has just given.
         let (name, signature) = unsafe { (self.text(name), self.text(signature)) };
         Some(MethodInfo {
@@ -522,35 +554,18 @@ impl Jvmti {
                 file,
                 line: 0,
             },
+            is_native: is_native != 0,
             // SAFETY: as above, the method is valid.
             lines: unsafe { self.lines(method) },
         })
     }
 }
 
-struct MethodInfo {
-    frame: FrameInfo,
-    lines: Box<[(i64, i32)]>,
-}
-
-impl MethodInfo {
-    /// The frame at a bytecode. HPROF has -3 for the line of a native method, -1 where none is known.
-    fn frame(&self, location: i64) -> FrameInfo {
-        let after = self.lines.partition_point(|&(start, _)| start <= location);
-        let line = match (location < 0, after.checked_sub(1)) {
-            (true, _) => -3,
-            (_, Some(at)) => self.lines[at].1,
-            _ => -1,
-        };
-        FrameInfo {
-            line,
-            ..self.frame.clone()
-        }
-    }
-}
+/// Methods by their ids; `None` for those of classes that are not known.
+pub(super) type Methods = HashMap<usize, Option<MethodInfo>>;
 
 /// Gives a local reference back.
-fn delete(env: &Env<'_>, reference: jobject) {
+pub(super) fn delete(env: &Env<'_>, reference: jobject) {
     // SAFETY: local references, fresh from the JVM and owned by nobody else, or null.
     drop(unsafe { Local::<Any>::new(env, reference) });
 }

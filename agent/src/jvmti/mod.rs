@@ -217,6 +217,7 @@ macro_rules! call {
 pub(crate) mod counting;
 mod gather;
 mod usage;
+mod virtual_threads;
 pub(crate) mod walk;
 
 impl Environment {

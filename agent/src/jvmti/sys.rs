@@ -15,6 +15,7 @@ use jvmti_sys::{
 pub(crate) const VERSION_11: jint = 0x300B_0000;
 /// JVMTI of JDK 17.
 pub(crate) const VERSION_17: jint = 0x3011_0000;
+pub(crate) const VERSION_21: jint = 0x3015_0000;
 
 /// The function table with the function that JDK 11 added at its end (slot 156, counted from 1).
 #[repr(C)]
@@ -102,9 +103,20 @@ pub(crate) mod as_int {
     pub(crate) type GetCurrentThread = unsafe extern "C" fn(*mut jvmtiEnv, *mut jobject) -> c_int;
     pub(crate) type GetAllStackTraces =
         unsafe extern "C" fn(*mut jvmtiEnv, jint, *mut *mut jvmtiStackInfo, *mut jint) -> c_int;
+    pub(crate) type GetThreadListStackTraces = unsafe extern "C" fn(
+        *mut jvmtiEnv,
+        jint,
+        *const jobject,
+        jint,
+        *mut *mut jvmtiStackInfo,
+    ) -> c_int;
     pub(crate) type GetObjectSize =
         unsafe extern "C" fn(*mut jvmtiEnv, jobject, *mut jlong) -> c_int;
     pub(crate) type GetTag = GetObjectSize;
+    pub(crate) type IsMethodNative =
+        unsafe extern "C" fn(*mut jvmtiEnv, MethodId, *mut u8) -> c_int;
+    pub(crate) type GetClassMethods =
+        unsafe extern "C" fn(*mut jvmtiEnv, jclass, *mut jint, *mut *mut MethodId) -> c_int;
     pub(crate) type GetVersionNumber = unsafe extern "C" fn(*mut jvmtiEnv, *mut jint) -> c_int;
     pub(crate) type SetTag = unsafe extern "C" fn(*mut jvmtiEnv, jobject, jlong) -> c_int;
     pub(crate) type FollowReferences = unsafe extern "C" fn(

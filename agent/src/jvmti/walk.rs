@@ -143,6 +143,9 @@ struct StackInfo {
     thread_tag: jlong,
     thread_id: jlong,
     depth: jint,
+    method: *const c_void,
+    /// Only for local variables of Java.
+    location: jlong,
 }
 
 // SAFETY: types of functions; only the JVM calls those that have them.
@@ -526,12 +529,17 @@ unsafe extern "C" fn on_reference(
         _ => Kind::Other,
     };
     let (mut index, mut thread, mut depth) = (0, 0, 0);
+    let (mut method, mut location) = (0, -1);
     if !info.is_null() {
         match kind {
             Kind::StackLocal | Kind::JniLocal => {
                 // SAFETY: for these kinds the JVM gives a record that begins so.
                 let stack = unsafe { (*info).stack };
                 (thread, depth) = (id(stack.thread_tag), stack.depth.cast_unsigned());
+                method = stack.method.addr();
+                if kind == Kind::StackLocal {
+                    location = stack.location;
+                }
             }
             // SAFETY: for the others it gives a number.
             _ => index = unsafe { (*info).index }.cast_unsigned(),
@@ -544,6 +552,8 @@ unsafe extern "C" fn on_reference(
         index,
         thread,
         depth,
+        method,
+        location,
         class: id(class),
         size: id(size),
         length: u32::try_from(length).ok(),

@@ -3,8 +3,11 @@
 //! The parent writes it all. The child fills in what the walk tells of classes: the values of static fields, loaders,
 //! signers. Their places in the class section are known beforehand, so that all classes come before all objects.
 
-use heapdiff_sites::types::without_number;
 use std::collections::HashMap;
+
+use heapdiff_sites::types::without_number;
+
+use super::threads::{KnownMethod, KnownStacks, Place, VirtualState, line_at};
 
 /// Tags of HPROF records.
 pub(super) mod tag {
@@ -60,6 +63,26 @@ pub(crate) struct FrameInfo {
     pub(crate) line: i32,
 }
 
+/// A method of a stack.
+#[derive(Debug, Clone)]
+pub(crate) struct MethodInfo {
+    /// Its frame, whatever the line.
+    pub(crate) frame: FrameInfo,
+    pub(crate) is_native: bool,
+    /// Where lines begin in its bytecode.
+    pub(crate) lines: Box<[(i64, i32)]>,
+}
+
+impl MethodInfo {
+    /// The frame at a bytecode.
+    pub(crate) fn frame_at(&self, location: i64) -> FrameInfo {
+        FrameInfo {
+            line: line_at(&self.lines, location),
+            ..self.frame.clone()
+        }
+    }
+}
+
 /// A thread.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ThreadInfo {
@@ -102,6 +125,15 @@ pub(crate) struct Gathered {
     pub(crate) taken_ms: u64,
     /// `None` if the heap was too full to measure it.
     pub(crate) layout: Option<ObjectLayout>,
+    /// Whether the walk reports the stacks of virtual threads that are not mounted.
+    pub(crate) reports_virtual_threads: bool,
+    /// Ids of virtual threads, and which of the stacks each has.
+    pub(crate) virtual_threads: Vec<(u64, usize)>,
+    pub(crate) stacks: Vec<Vec<Place>>,
+    /// Number of virtual threads whose stacks were not read.
+    pub(crate) stacks_left: usize,
+    /// All methods of all stacks, by JVMTI's ids.
+    pub(crate) methods: Vec<(usize, MethodInfo)>,
 }
 
 /// What objects of a class look like.
@@ -153,6 +185,9 @@ pub(crate) struct Image {
     pub(super) slots: Vec<Slot>,
     /// Serial numbers of threads by their ids; 0 for our own.
     pub(super) threads: HashMap<u64, u32>,
+    pub(super) stacks: KnownStacks,
+    /// Where virtual threads have their state; `None` if the walk does not report their stacks.
+    pub(super) virtual_state: Option<VirtualState>,
     pub(super) base: u64,
     pub(super) next: u64,
     /// The class objects of `java.lang.Class` and of `Object[]`.
@@ -229,6 +264,32 @@ fn record(to: &mut Vec<u8>, tag: u8, parts: &[&[u8]]) {
     }
 }
 
+/// Appends a frame.
+pub(super) fn frame(records: &mut Vec<u8>, id: u64, names: [u64; 3], class: u32, line: i32) {
+    let [method, signature, file] = names.map(u64::to_be_bytes);
+    let parts: [&[u8]; 6] = [
+        &id.to_be_bytes(),
+        &method,
+        &signature,
+        &file,
+        &class.to_be_bytes(),
+        &line.to_be_bytes(),
+    ];
+    record(records, tag::FRAME, &parts);
+}
+
+/// Appends a stack trace.
+pub(super) fn trace(records: &mut Vec<u8>, serial: u32, thread: u32, frames: &[u64]) {
+    let mut body = Vec::with_capacity(12 + 8 * frames.len());
+    for number in [serial, thread, number(frames.len())] {
+        body.extend_from_slice(&number.to_be_bytes());
+    }
+    for id in frames {
+        body.extend_from_slice(&id.to_be_bytes());
+    }
+    record(records, tag::TRACE, &[&body]);
+}
+
 fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
@@ -252,7 +313,7 @@ impl Image {
             ];
             record(&mut records, tag::LOAD_CLASS, &parts);
         }
-        let threads = stacks(gathered, &mut texts, &mut records);
+        let (threads, stacks) = stacks(gathered, &mut texts, &mut records);
         let mut section = Vec::new();
         let layouts: Vec<Layout> = layouts(classes, &mut texts, &mut section);
         let mut start = b"JAVA PROFILE 1.0.2\0\0\0\0\x08".to_vec();
@@ -291,6 +352,8 @@ impl Image {
             layouts,
             slots,
             threads,
+            stacks,
+            virtual_state: VirtualState::of(gathered),
             base: gathered.base,
             next: gathered.next,
             class_class: named("Ljava/lang/Class;"),
@@ -300,36 +363,22 @@ impl Image {
     }
 }
 
-/// Writes frames and traces; returns the threads' serial numbers.
-fn stacks(gathered: &Gathered, texts: &mut Texts, records: &mut Vec<u8>) -> HashMap<u64, u32> {
+/// Writes frames and traces; returns the threads' serial numbers, and what is known of virtual threads' stacks.
+fn stacks(
+    gathered: &Gathered,
+    texts: &mut Texts,
+    records: &mut Vec<u8>,
+) -> (HashMap<u64, u32>, KnownStacks) {
     let mut frames: HashMap<&FrameInfo, u64> = HashMap::new();
-    for frame in gathered.threads.iter().flat_map(|thread| &thread.frames) {
+    for info in gathered.threads.iter().flat_map(|thread| &thread.frames) {
         let id = frames.len() as u64 + 1;
-        if frames.contains_key(frame) {
+        if frames.contains_key(info) {
             continue;
         }
-        frames.insert(frame, id);
-        let file = frame.file.as_deref().map_or(0, |file| texts.id(file));
-        let parts: [&[u8]; 6] = [
-            &id.to_be_bytes(),
-            &texts.id(&frame.method).to_be_bytes(),
-            &texts.id(&frame.signature).to_be_bytes(),
-            &file.to_be_bytes(),
-            &number(frame.class + 1).to_be_bytes(),
-            &frame.line.to_be_bytes(),
-        ];
-        record(records, tag::FRAME, &parts);
+        frames.insert(info, id);
+        let class = number(info.class + 1);
+        frame(records, id, names_of(info, texts), class, info.line);
     }
-    let trace = |records: &mut Vec<u8>, serial: u32, thread: u32, ids: &[u64]| {
-        let mut body = Vec::with_capacity(12 + 8 * ids.len());
-        for number in [serial, thread, number(ids.len())] {
-            body.extend_from_slice(&number.to_be_bytes());
-        }
-        for id in ids {
-            body.extend_from_slice(&id.to_be_bytes());
-        }
-        record(records, tag::TRACE, &[&body]);
-    };
     trace(records, NO_TRACE, 0, &[]);
     let mut serials = HashMap::new();
     for (index, thread) in gathered.threads.iter().enumerate() {
@@ -342,7 +391,24 @@ fn stacks(gathered: &Gathered, texts: &mut Texts, records: &mut Vec<u8>) -> Hash
         trace(records, serial + NO_TRACE, serial, &ids);
         serials.insert(thread.address, if thread.own { 0 } else { serial });
     }
-    serials
+    let method = |(id, info): &(usize, MethodInfo)| {
+        let known = KnownMethod {
+            names: names_of(&info.frame, texts),
+            class: number(info.frame.class + 1),
+            is_native: info.is_native,
+            lines: info.lines.clone(),
+        };
+        (*id, known)
+    };
+    let methods = gathered.methods.iter().map(method).collect();
+    let next_frame = frames.len() as u64 + 1;
+    (serials, KnownStacks::new(gathered, methods, next_frame))
+}
+
+/// The ids of a method's name, its signature and its source file.
+fn names_of(frame: &FrameInfo, texts: &mut Texts) -> [u64; 3] {
+    let file = frame.file.as_deref().map_or(0, |file| texts.id(file));
+    [texts.id(&frame.method), texts.id(&frame.signature), file]
 }
 
 /// Writes the class records, and tells where their values have their places.

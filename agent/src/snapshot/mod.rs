@@ -7,6 +7,7 @@
 mod image;
 mod room;
 mod target;
+mod threads;
 mod watch;
 mod writer;
 
@@ -27,7 +28,7 @@ use crate::jvmti::walk::NoChild;
 use crate::jvmti::{Environment, walk::end};
 use crate::log::say;
 pub(crate) use image::{
-    ClassInfo, FieldInfo, FrameInfo, Gathered, Image, ObjectLayout, ThreadInfo, kind_of,
+    ClassInfo, FieldInfo, FrameInfo, Gathered, Image, MethodInfo, ObjectLayout, ThreadInfo, kind_of,
 };
 pub use room::memory_left;
 pub(crate) use target::Target;
@@ -111,6 +112,12 @@ fn snapshot(
     let millis = since_epoch.unwrap_or_default().as_millis();
     gathered.taken_ms = u64::try_from(millis).unwrap_or(0);
     let image = Image::new(&gathered);
+    if gathered.stacks_left > 0 {
+        say(format_args!(
+            "the stacks of {} virtual threads were not read before the snapshot; it has only their frames that hold objects",
+            gathered.stacks_left
+        ));
+    }
     drop(gathered);
     let target = match wanted {
         Wanted::File(path) => begun(path, &image.start).map(Target::File)?,

@@ -88,8 +88,8 @@ fn gathered() -> Gathered {
         base: BASE,
         next: BASE + 640,
         taken_ms: 1_700_000_000_000,
-        layout: None,
         classes,
+        ..Gathered::default()
     }
 }
 
@@ -118,6 +118,8 @@ impl Walk {
             index,
             thread: 0,
             depth: 0,
+            method: 0,
+            location: -1,
             class: BASE + 64 * to.class,
             size: to.size,
             length: to.length,

@@ -12,6 +12,7 @@ use std::io;
 
 use super::image::{Form, Image, NO_TRACE, NOWHERE, REFERENCE, Slot, tag, width};
 use super::target::Output;
+use super::threads::LateThreads;
 
 /// About so many bytes make a segment.
 const SEGMENT: u64 = 1 << 20;
@@ -51,9 +52,11 @@ pub(crate) struct Reference {
     pub(crate) kind: Kind,
     /// The field's number, or the element's.
     pub(crate) index: u32,
-    /// For what a stack holds: the thread's id, and the frame's depth.
+    /// For what a stack holds: the thread's id, 0 if it has none yet, and the frame's depth, method and place in it.
     pub(crate) thread: u64,
     pub(crate) depth: u32,
+    pub(crate) method: usize,
+    pub(crate) location: i64,
     /// The class object of the class of the object that is referred to; 0 if not known.
     pub(crate) class: u64,
     pub(crate) size: u64,
@@ -122,6 +125,7 @@ pub(crate) struct Writer<O> {
     /// String constants of the class that is being told of.
     constants: Vec<u64>,
     roots: Vec<Root>,
+    late: LateThreads,
     buffer: Vec<u8>,
     /// Within a record that is a segment of its own.
     streaming: bool,
@@ -136,6 +140,7 @@ impl<O: Output> Writer<O> {
         buffer.resize(HEADER, 0);
         Self {
             next: image.next,
+            late: LateThreads::new(image.threads.len()),
             image,
             output,
             seen: vec![false; slots],
@@ -242,7 +247,25 @@ impl<O: Output> Writer<O> {
     /// Writes what is left. The walk is over.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.close()?;
-        let roots = std::mem::take(&mut self.roots);
+        let mut roots = std::mem::take(&mut self.roots);
+        let traces = self.late.traces(&self.image.stacks);
+        if !traces.records.is_empty() {
+            self.end_segment()?;
+            self.output.append(&traces.records)?;
+        }
+        for root in roots
+            .iter_mut()
+            .filter(|r| matches!(r.tag, JAVA_FRAME | JNI_LOCAL))
+        {
+            let [serial, depth] = root.numbers;
+            root.numbers[1] = self.late.place(&traces, serial, depth);
+        }
+        roots.extend(traces.threads.iter().map(|&(object, serial)| Root {
+            tag: THREAD,
+            object,
+            numbers: [serial, serial.saturating_add(NO_TRACE)],
+            count: 2,
+        }));
         for root in &roots {
             self.start_record(17)?;
             self.buffer.push(root.tag);
@@ -498,18 +521,50 @@ impl<O: Output> Writer<O> {
     }
 
     fn root(&mut self, reference: &Reference, object: u64) {
-        let serial = |thread: u64| self.image.threads.get(&thread).copied();
         let is_class = matches!(self.slot(object), Some(Slot::Class(_)));
-        let (thread, depth) = (serial(reference.thread), reference.depth);
+        let depth = reference.depth;
+        let virtual_class = self.image.virtual_state.map(|state| state.class);
+        let thread = match reference.kind {
+            Kind::StackLocal | Kind::JniLocal => {
+                // The JVM looks for the thread's tag before it reports the thread, which has none then if it was not known.
+                let thread = match reference.thread {
+                    0 => self.late.current,
+                    thread => thread,
+                };
+                (thread != 0).then(|| {
+                    let serial = self.serial(thread);
+                    let place = (reference.method, reference.location);
+                    self.late.report(serial, depth, place);
+                    serial
+                })
+            }
+            Kind::Thread => {
+                self.late.current = object;
+                if !self.image.threads.contains_key(&object) {
+                    self.late.serial(object);
+                    return;
+                }
+                None
+            }
+            // A virtual thread that is mounted.
+            Kind::Other if Some(reference.class) == virtual_class => {
+                self.late.current = object;
+                self.late.serial(object);
+                return;
+            }
+            _ => None,
+        };
         let (tag, numbers, count) = match reference.kind {
             Kind::Monitor => (0x07, [0, 0], 0),
             // What we hold while we take the snapshot is no root of the program's.
             Kind::JniLocal | Kind::StackLocal if thread == Some(0) => return,
-            Kind::JniLocal => (0x02, [thread.unwrap_or(0), depth], 2),
-            Kind::StackLocal => (0x03, [thread.unwrap_or(0), depth], 2),
+            // A constant in compiled code, which is no root in the JVM's own dumps.
+            Kind::JniLocal if self.image.stacks.is_java(reference.method) => return,
+            Kind::JniLocal => (JNI_LOCAL, [thread.unwrap_or(0), depth], 2),
+            Kind::StackLocal => (JAVA_FRAME, [thread.unwrap_or(0), depth], 2),
             Kind::Thread => {
-                let serial = serial(object).unwrap_or(0);
-                (0x08, [serial, serial + NO_TRACE], 2)
+                let serial = self.serial(object);
+                (THREAD, [serial, serial + NO_TRACE], 2)
             }
             Kind::SystemClass if is_class => (0x05, [0, 0], 0),
             _ => (JNI_GLOBAL, [0, 0], 0),
@@ -522,12 +577,24 @@ impl<O: Output> Writer<O> {
         });
     }
 
+    /// The number of a thread, which gets one if it has none.
+    fn serial(&mut self, thread: u64) -> u32 {
+        match self.image.threads.get(&thread) {
+            Some(&serial) => serial,
+            None => self.late.serial(thread),
+        }
+    }
+
     /// The object that was being told of is complete.
     fn close(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.current, Current::Nothing) {
             Current::Nothing => Ok(()),
             Current::Instance { object, class, .. } => {
                 let values = std::mem::take(&mut self.values);
+                let state = self.image.virtual_state;
+                if state.is_some_and(|state| state.class == class && state.is_alive(&values)) {
+                    self.late.serial(object);
+                }
                 self.start_record(25 + values.len() as u64)?;
                 self.buffer.push(tag::INSTANCE);
                 self.buffer.extend_from_slice(&object.to_be_bytes());
@@ -655,3 +722,6 @@ impl<O: Output> Writer<O> {
 }
 
 const JNI_GLOBAL: u8 = 0x01;
+const JNI_LOCAL: u8 = 0x02;
+const JAVA_FRAME: u8 = 0x03;
+const THREAD: u8 = 0x08;

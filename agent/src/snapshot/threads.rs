@@ -1,0 +1,264 @@
+//! Threads that get their numbers while the child writes: virtual threads, and threads that started meanwhile.
+//!
+//! The walk reports what the stack of a virtual thread holds when it comes to the thread, frame by frame, but only frames
+//! that hold something. The whole stack was read before the fork. If it still agrees with what the walk reports, then the
+//! dump has it; if the thread has moved on, or its stack was not read, then the dump has the frames that the walk reports.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::image::{Gathered, NO_TRACE, frame, trace, width};
+
+/// States of a virtual thread that was not started, and of one that has ended.
+const NOT_ALIVE: [i32; 2] = [0, 99];
+/// Maximum number of innermost frames that JVMTI leaves out of a stack but reports in a walk: those that unmount the thread.
+const HIDDEN: usize = 8;
+
+/// A frame: JVMTI's id of the method, and the place in its bytecode.
+pub(crate) type Place = (usize, i64);
+
+/// A method, with the names that it has in the dump.
+#[derive(Debug)]
+pub(super) struct KnownMethod {
+    /// The ids of its name, its signature and its source file.
+    pub(super) names: [u64; 3],
+    /// The serial number of its class.
+    pub(super) class: u32,
+    pub(super) is_native: bool,
+    /// Where lines begin in its bytecode.
+    pub(super) lines: Box<[(i64, i32)]>,
+}
+
+/// The line of a place in a method. HPROF has -3 for native methods, -1 if the line is not known.
+pub(crate) fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
+    let after = lines.partition_point(|&(start, _)| start <= location);
+    match (location < 0, after.checked_sub(1)) {
+        (true, _) => -3,
+        (_, Some(at)) => lines[at].1,
+        _ => -1,
+    }
+}
+
+/// Stacks of virtual threads before the fork, and the methods of all stacks.
+#[derive(Debug, Default)]
+pub(super) struct KnownStacks {
+    /// By the thread's id, which of the stacks it has.
+    threads: HashMap<u64, usize>,
+    stacks: Vec<Vec<Place>>,
+    methods: HashMap<usize, KnownMethod>,
+    /// The first id of a frame that no record has.
+    next_frame: u64,
+}
+
+impl KnownStacks {
+    pub(super) fn new(
+        gathered: &Gathered,
+        methods: HashMap<usize, KnownMethod>,
+        next_frame: u64,
+    ) -> Self {
+        Self {
+            threads: gathered.virtual_threads.iter().copied().collect(),
+            stacks: gathered.stacks.clone(),
+            methods,
+            next_frame,
+        }
+    }
+
+    /// True if the method is known and not native: then no JNI references are its frame's.
+    pub(super) fn is_java(&self, method: usize) -> bool {
+        self.methods
+            .get(&method)
+            .is_some_and(|known| !known.is_native)
+    }
+
+    /// The stack that a thread had before the fork, and how many of its innermost frames JVMTI left out. `None` if the
+    /// walk reported another frame anywhere.
+    fn agreeing(&self, thread: u64, reported: &Reported) -> Option<(&[Place], usize)> {
+        let known = self.stacks.get(*self.threads.get(&thread)?)?;
+        let agrees = |hidden: usize| {
+            reported.iter().all(|(&depth, place)| {
+                let visible = (depth as usize).checked_sub(hidden);
+                visible.is_none_or(|at| known.get(at).is_some_and(|k| k.0 == place.0))
+            })
+        };
+        let hidden = (0..=HIDDEN).find(|&hidden| agrees(hidden))?;
+        Some((known, hidden))
+    }
+}
+
+/// Frames by their depth.
+type Reported = BTreeMap<u32, Place>;
+
+/// Adds a frame if there is none, or only its method is known.
+fn add(frames: &mut Reported, depth: u32, place: Place) {
+    let known = frames.entry(depth).or_insert(place);
+    if known.1 < 0 {
+        *known = place;
+    }
+}
+
+/// Where virtual threads have their state.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct VirtualState {
+    /// The class object of `java.lang.VirtualThread`.
+    pub(super) class: u64,
+    /// Where the state stands in the values of an instance.
+    place: usize,
+}
+
+impl VirtualState {
+    pub(super) fn of(gathered: &Gathered) -> Option<Self> {
+        let mut classes = gathered.classes.iter();
+        let class = classes.find(|class| class.signature == "Ljava/lang/VirtualThread;")?;
+        // A class's own values come first.
+        let mut instance = class.fields.iter().filter(|field| !field.is_static);
+        let before = instance.clone().take_while(|field| field.name != "state");
+        let place = before.map(|field| width(field.kind) as usize).sum();
+        let has_state = instance.any(|field| field.name == "state");
+        (gathered.reports_virtual_threads && has_state).then_some(Self {
+            class: class.address,
+            place,
+        })
+    }
+
+    /// True if the thread with these values was started and has not ended.
+    pub(super) fn is_alive(self, values: &[u8]) -> bool {
+        let state = values.get(self.place..).and_then(|rest| rest.first_chunk());
+        state.is_some_and(|state| !NOT_ALIVE.contains(&i32::from_be_bytes(*state)))
+    }
+}
+
+/// A thread without a number before the fork.
+struct Late {
+    id: u64,
+    /// The frames that hold something.
+    reported: Reported,
+}
+
+/// Threads that the walk comes upon, numbered from `first` on.
+pub(super) struct LateThreads {
+    first: u32,
+    threads: Vec<Late>,
+    numbers: HashMap<u64, usize>,
+    /// The thread whose stack the walk is reporting, if the thread is a root.
+    pub(super) current: u64,
+}
+
+/// The traces of all late threads.
+#[derive(Default)]
+pub(super) struct Traces {
+    /// Records for the dump.
+    pub(super) records: Vec<u8>,
+    /// Ids and serial numbers.
+    pub(super) threads: Vec<(u64, u32)>,
+    /// For each thread the depths of its frames, in order.
+    depths: Vec<Vec<u32>>,
+    /// Ids of frames by method and line.
+    frames: HashMap<(usize, i32), u64>,
+}
+
+impl Traces {
+    /// The id of a frame; `None` if its method is not known.
+    fn frame(&mut self, stacks: &KnownStacks, (method, location): Place) -> Option<u64> {
+        let known = stacks.methods.get(&method)?;
+        let line = match known.is_native {
+            true => -3,
+            false => line_at(&known.lines, location.max(0)),
+        };
+        let next = stacks.next_frame + self.frames.len() as u64;
+        let records = &mut self.records;
+        let id = self.frames.entry((method, line)).or_insert_with(|| {
+            frame(records, next, known.names, known.class, line);
+            next
+        });
+        Some(*id)
+    }
+}
+
+impl LateThreads {
+    /// `known` threads have numbers from 1 on.
+    pub(super) fn new(known: usize) -> Self {
+        Self {
+            first: u32::try_from(known + 1).unwrap_or(u32::MAX),
+            threads: Vec::new(),
+            numbers: HashMap::new(),
+            current: 0,
+        }
+    }
+
+    /// Gives the thread a number if it has none. Returns it.
+    pub(super) fn serial(&mut self, id: u64) -> u32 {
+        let at = *self.numbers.entry(id).or_insert_with(|| {
+            self.threads.push(Late {
+                id,
+                reported: Reported::new(),
+            });
+            self.threads.len() - 1
+        });
+        self.first
+            .saturating_add(u32::try_from(at).unwrap_or(u32::MAX))
+    }
+
+    fn number(&self, serial: u32) -> Option<usize> {
+        Some(serial.checked_sub(self.first)? as usize)
+    }
+
+    /// Records a frame of a thread that has such a number.
+    pub(super) fn report(&mut self, serial: u32, depth: u32, place: Place) {
+        let at = self.number(serial);
+        if let Some(thread) = at.and_then(|at| self.threads.get_mut(at))
+            && place.0 != 0
+        {
+            add(&mut thread.reported, depth, place);
+        }
+    }
+
+    /// The traces of all these threads.
+    pub(super) fn traces(&self, stacks: &KnownStacks) -> Traces {
+        let mut traces = Traces::default();
+        // Frames that JVMTI leaves out, by how many they are and their depth: what the walk reports of one thread is so of all.
+        let mut hidden: HashMap<(usize, u32), Place> = HashMap::new();
+        for thread in &self.threads {
+            if let Some((_, left_out)) = stacks.agreeing(thread.id, &thread.reported) {
+                let left_out_frames = thread.reported.range(..left_out as u32);
+                for (&depth, &place) in left_out_frames.filter(|(_, place)| place.1 >= 0) {
+                    hidden.entry((left_out, depth)).or_insert(place);
+                }
+            }
+        }
+        for (thread, serial) in self.threads.iter().zip(self.first..) {
+            let mut places = thread.reported.clone();
+            if let Some((known, left_out)) = stacks.agreeing(thread.id, &thread.reported) {
+                let above = (0..left_out as u32)
+                    .filter_map(|depth| Some((depth, *hidden.get(&(left_out, depth))?)));
+                let known = (left_out as u32..).zip(known.iter().copied());
+                for (depth, place) in above.chain(known) {
+                    add(&mut places, depth, place);
+                }
+            }
+            let (mut depths, mut ids) = (Vec::new(), Vec::new());
+            for (depth, place) in places {
+                if let Some(id) = traces.frame(stacks, place) {
+                    depths.push(depth);
+                    ids.push(id);
+                }
+            }
+            let number = serial.saturating_add(NO_TRACE);
+            trace(&mut traces.records, number, serial, &ids);
+            traces.threads.push((thread.id, serial));
+            traces.depths.push(depths);
+        }
+        traces
+    }
+
+    /// The place of a frame in its thread's trace, which is that of no frame if the trace does not have it. The traces of
+    /// threads that were known before the fork have all frames.
+    pub(super) fn place(&self, traces: &Traces, serial: u32, depth: u32) -> u32 {
+        match self.number(serial).and_then(|at| traces.depths.get(at)) {
+            None => depth,
+            Some(depths) => match depths.binary_search(&depth) {
+                Ok(place) => u32::try_from(place).unwrap_or(u32::MAX),
+                Err(_) => u32::MAX,
+            },
+        }
+    }
+}
