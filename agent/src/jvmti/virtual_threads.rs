@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_int};
 use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
 
-use jni_sys::{JNIEnv, jobject};
+use jni_sys::{JNIEnv, jobject, jvalue};
 use jvmti_sys::{jvmtiFrameInfo, jvmtiStackInfo};
 
 use super::calls::Env;
@@ -46,6 +46,41 @@ impl Calls {
             }
         }
         object
+    }
+
+    /// A class of the boot loader, by its name with dots. `FindClass` would initialize the class: that of virtual threads
+    /// starts the threads that run them.
+    fn uninitialized(&self, name: &CStr) -> jobject {
+        let class = self.class(c"java/lang/Class");
+        if class.is_null() {
+            return class;
+        }
+        let signature = c"(Ljava/lang/String;ZLjava/lang/ClassLoader;)Ljava/lang/Class;";
+        // SAFETY: the environment is the current thread's, the texts end with a zero byte, the method is static, takes these
+        // arguments and returns a reference. Null is the boot loader.
+        unsafe {
+            let name = self.cleared(((**self.0).v1_2.NewStringUTF)(self.0, name.as_ptr()));
+            let method = ((**self.0).v1_2.GetStaticMethodID)(
+                self.0,
+                class,
+                c"forName".as_ptr(),
+                signature.as_ptr(),
+            );
+            if name.is_null() || method.is_null() {
+                return self.cleared(null_mut());
+            }
+            let arguments = [
+                jvalue { l: name },
+                jvalue { z: false },
+                jvalue { l: null_mut() },
+            ];
+            self.cleared(((**self.0).v1_2.CallStaticObjectMethodA)(
+                self.0,
+                class,
+                method,
+                arguments.as_ptr(),
+            ))
+        }
     }
 
     fn class(&self, name: &CStr) -> jobject {
@@ -139,9 +174,12 @@ impl Jvmti {
     /// Classes may be loaded meanwhile. The references stay until the caller's frame of references goes.
     pub(super) fn lists_of_virtual_threads(&self, env: &Env<'_>) -> Vec<jobject> {
         let calls = Calls(env.raw());
-        let class = calls.class(c"java/lang/VirtualThread");
+        if !self.reports_virtual_threads() {
+            return Vec::new();
+        }
+        let class = calls.uninitialized(c"java.lang.VirtualThread");
         let mut status = 0;
-        if class.is_null() || !self.reports_virtual_threads() {
+        if class.is_null() {
             return Vec::new();
         }
         // SAFETY: the class is valid; the pointer is to an int. If it fails the status stays 0.
@@ -191,8 +229,11 @@ impl Jvmti {
         gathered: &mut Gathered,
     ) -> Result<()> {
         let calls = Calls(env.raw());
+        if lists.is_empty() {
+            return Ok(());
+        }
         let class = calls.class(c"java/lang/VirtualThread");
-        if lists.is_empty() || class.is_null() {
+        if class.is_null() {
             return Ok(());
         }
         // SAFETY: all classes are held, and their methods with them.

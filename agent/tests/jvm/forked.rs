@@ -25,7 +25,7 @@ fn launch(jdk: &Jdk, count: u32) -> Launch {
 }
 
 /// The JVMs to test with, from 11 on; there must be one.
-fn jdks() -> Vec<Jdk> {
+pub(crate) fn jdks() -> Vec<Jdk> {
     let jdks = Jdk::all_for_agent();
     assert!(!jdks.is_empty(), "a JDK of 11 or later is needed");
     jdks
@@ -68,7 +68,7 @@ fn collectors_and_layouts(jdk: &Jdk) -> Vec<(&'static str, &'static [&'static st
     with_default.chain(others).collect()
 }
 
-fn started(launch: &Launch) -> Target {
+pub(crate) fn started(launch: &Launch) -> Target {
     let mut target = launch.start().unwrap();
     target.wait_ready(1).unwrap();
     target
@@ -85,21 +85,21 @@ fn ask(target: &Target, file: &Path) -> i32 {
         .unwrap()
 }
 
-fn take(target: &Target, folder: &Path) -> PathBuf {
+pub(crate) fn take(target: &Target, folder: &Path) -> PathBuf {
     let file = folder.join("forked.hprof");
     let _ = fs::remove_file(&file);
     assert_eq!(ask(target, &file), attach::DONE, "{}", target.errors());
     file
 }
 
-fn open(file: &Path) -> Snapshot {
+pub(crate) fn open(file: &Path) -> Snapshot {
     let snapshot = Snapshot::open(file, &Options::default(), &Silent).unwrap();
     assert!(!snapshot.is_partial(), "{:?}", snapshot.warnings());
     snapshot
 }
 
 /// Objects and bytes of each class, by name.
-fn histogram(snapshot: &Snapshot) -> BTreeMap<String, (u64, u64)> {
+pub(crate) fn histogram(snapshot: &Snapshot) -> BTreeMap<String, (u64, u64)> {
     let mut by_name = BTreeMap::new();
     for (index, class) in snapshot.classes().iter() {
         let total = snapshot.totals()[index.index()].all;
@@ -347,6 +347,15 @@ fn every_object_is_as_in_the_jvms_own_dump() {
                 pair.known.len()
             );
             assert!(pair.known.len() > 3000 * 4);
+            // A snapshot does not start the threads that run virtual threads.
+            let starts = ["ForkJoinPool", "VirtualThread"];
+            for thread in ours.threads() {
+                let name = thread.name.unwrap_or_default();
+                assert!(
+                    !starts.iter().any(|start| name.starts_with(start)),
+                    "{name}"
+                );
+            }
             // A local variable hangs below its thread and frame.
             let holder = |snapshot: &Snapshot| {
                 let threads = snapshot.threads();
@@ -366,7 +375,7 @@ fn every_object_is_as_in_the_jvms_own_dump() {
 }
 
 /// Frames of a thread, with the classes of what their variables hold.
-fn frames(snapshot: &Snapshot, thread: &hprof::Thread) -> Vec<String> {
+pub(crate) fn frames(snapshot: &Snapshot, thread: &hprof::Thread) -> Vec<String> {
     let class = |local: &hprof::Local| {
         let class = snapshot.class(local.object).unwrap();
         format!("{:?} {}", local.kind, class.name)

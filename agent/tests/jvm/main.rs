@@ -11,6 +11,7 @@ mod debugged;
 mod dumped;
 mod estimates;
 mod forked;
+mod forked_virtual;
 mod full_heap;
 mod generational_z;
 mod header;
