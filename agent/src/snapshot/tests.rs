@@ -271,6 +271,8 @@ fn a_class_that_came_late_is_counted_and_the_file_is_whole() {
         index: 0,
         thread: 0,
         depth: 0,
+        method: 0,
+        location: -1,
         class: 0,
         size: 24,
         length: None,

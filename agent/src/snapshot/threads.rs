@@ -80,7 +80,11 @@ impl KnownStacks {
                 visible.is_none_or(|at| known.get(at).is_some_and(|k| k.0 == place.0))
             })
         };
-        let hidden = (0..=HIDDEN).find(|&hidden| agrees(hidden))?;
+        // Frames that are all above the visible ones agree with any stack.
+        let last = reported
+            .last_key_value()
+            .map_or(0, |(&depth, _)| depth as usize);
+        let hidden = (0..=HIDDEN.min(last)).find(|&hidden| agrees(hidden))?;
         Some((known, hidden))
     }
 }
@@ -260,5 +264,106 @@ impl LateThreads {
                 Err(_) => u32::MAX,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Methods 1 to 9, of which 9 is native, and a thread 100 whose stack was read.
+    fn known(stack: &[Place]) -> KnownStacks {
+        let method = |number: usize| KnownMethod {
+            names: [number as u64; 3],
+            class: 1,
+            is_native: number == 9,
+            lines: [(0, 10), (5, 20)].into(),
+        };
+        KnownStacks {
+            threads: HashMap::from([(100, 0)]),
+            stacks: vec![stack.to_vec()],
+            methods: (1..10).map(|number| (number, method(number))).collect(),
+            next_frame: 50,
+        }
+    }
+
+    /// Methods and lines of a thread's trace, and the places of its frames by depth.
+    fn trace_of(
+        stacks: &KnownStacks,
+        thread: u64,
+        reported: &[(u32, Place)],
+    ) -> (Vec<(usize, i32)>, Vec<u32>) {
+        let mut late = LateThreads::new(3);
+        let serial = late.serial(thread);
+        assert_eq!((serial, late.serial(thread)), (4, 4));
+        for &(depth, place) in reported {
+            late.report(serial, depth, place);
+        }
+        let traces = late.traces(stacks);
+        assert_eq!(traces.threads, [(thread, serial)]);
+        let by_id: HashMap<u64, (usize, i32)> = traces
+            .frames
+            .iter()
+            .map(|(&frame, &id)| (id, frame))
+            .collect();
+        // The record of the trace is the last: ids of its frames stand at the end.
+        let count = traces.depths[0].len();
+        let ids = &traces.records[traces.records.len() - 8 * count..];
+        let ids = ids
+            .chunks_exact(8)
+            .map(|id| u64::from_be_bytes(id.try_into().unwrap()));
+        let places = (0..5)
+            .map(|depth| late.place(&traces, serial, depth))
+            .collect();
+        assert_eq!(late.place(&traces, 2, 7), 7, "a thread that was known");
+        (ids.map(|id| by_id[&id]).collect(), places)
+    }
+
+    const NOWHERE: u32 = u32::MAX;
+
+    #[test]
+    fn a_stack_that_agrees_is_whole() {
+        let stacks = known(&[(3, 1), (4, 6), (9, -1)]);
+        // Another place in the same method is that of the walk.
+        let (frames, places) = trace_of(&stacks, 100, &[(0, (3, 7))]);
+        assert_eq!(frames, [(3, 20), (4, 20), (9, -3)]);
+        assert_eq!(places, [0, 1, 2, NOWHERE, NOWHERE]);
+        // A place that the walk does not know is that of before.
+        let (frames, _) = trace_of(&stacks, 100, &[(1, (4, -1))]);
+        assert_eq!(frames, [(3, 10), (4, 20), (9, -3)]);
+    }
+
+    #[test]
+    fn frames_that_jvmti_leaves_out_are_those_of_the_walk() {
+        let stacks = known(&[(3, 1), (4, 6)]);
+        let (frames, places) = trace_of(&stacks, 100, &[(0, (1, 0)), (2, (3, 1))]);
+        assert_eq!(frames, [(1, 10), (3, 10), (4, 20)]);
+        assert_eq!(places, [0, NOWHERE, 1, 2, NOWHERE]);
+    }
+
+    #[test]
+    fn a_thread_that_moved_on_has_the_frames_of_the_walk() {
+        let stacks = known(&[(3, 1), (4, 6)]);
+        let moved = [(0, (4, 6)), (1, (5, 0)), (3, (77, 0))];
+        let expected = (
+            vec![(4, 20), (5, 10)],
+            vec![0, 1, NOWHERE, NOWHERE, NOWHERE],
+        );
+        assert_eq!(trace_of(&stacks, 100, &moved), expected);
+        // And so has one whose stack was not read.
+        assert_eq!(trace_of(&stacks, 200, &moved), expected);
+        assert_eq!(trace_of(&stacks, 200, &[]).0, []);
+    }
+
+    #[test]
+    fn the_state_tells_who_is_alive() {
+        let state = VirtualState { class: 1, place: 2 };
+        let alive = |state_value: i32| {
+            let mut values = vec![7, 7];
+            values.extend_from_slice(&state_value.to_be_bytes());
+            state.is_alive(&values)
+        };
+        assert_eq!([0, 1, 5, 99].map(alive), [false, true, true, false]);
+        assert!(!state.is_alive(&[0, 0, 0, 5]));
     }
 }

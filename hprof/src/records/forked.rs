@@ -58,7 +58,7 @@ impl Recorded {
 pub(crate) struct Forked {
     pub(crate) recorded: Option<Recorded>,
     /// Ids of arrays that the child made up, sorted: the distance from them is no size.
-    made_up: Vec<u64>,
+    pub(crate) made_up: Vec<u64>,
 }
 
 impl Forked {

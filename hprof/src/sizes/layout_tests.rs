@@ -441,7 +441,7 @@ fn the_distances_of_a_forked_dump_are_sizes() {
     for (recorded, align) in [(None, 16), (recorded(8, 16), 16), (recorded(8, 8), 8)] {
         world.classes.forked = Some(Forked {
             recorded,
-            ..Forked::default()
+            made_up: Vec::new(),
         });
         let sizes = world.infer();
         assert_eq!(sizes.instance(own), 48);
