@@ -372,9 +372,7 @@ impl Jvmti {
                 gathered.virtual_threads.push((id, at));
             }
         }
-        for stack in stacks {
-            delete(env, stack.thread);
-        }
+        // The references in it are those that were passed.
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { self.deallocate(list.cast()) };
         Ok(())

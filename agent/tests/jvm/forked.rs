@@ -140,7 +140,7 @@ const EXCEPT: [&str; 9] = [
     "java.lang.Class",
     "java.security.AccessControlContext",
     "jdk.internal.ref.CleanerImpl$PhantomCleanableRef",
-    "jdk.internal.vm.FillerElement[]",
+    "jdk.internal.vm.Filler",
     "java.util.concurrent.ConcurrentHashMap$Node",
     "java.lang.StringConcatHelper",
     "int[]",

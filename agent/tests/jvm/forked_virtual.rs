@@ -6,6 +6,7 @@ use hprof::{ObjectIndex, RootKind, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Target};
 use testdata::programs;
 
+use crate::CHECKED;
 use crate::forked::{frames, histogram, jdks, open, started, take};
 
 const THREADS: u32 = 2500;
@@ -130,7 +131,7 @@ fn parked_threads_have_frames_from_jdk_21_on() {
     for jdk in jdks().into_iter().filter(|jdk| jdk.major() >= 21) {
         // An untracked thread is in no list of the JDK's; its frames are those that hold something.
         for flag in ["-Djdk.trackAllThreads=true", "-Djdk.trackAllThreads=false"] {
-            let target = started(&launch(&jdk, 20).flag(flag));
+            let target = started(&launch(&jdk, 20).flag(flag).flags(CHECKED));
             let snapshot = forked(&target);
             let threads = threads(&snapshot);
             let requests = threads
@@ -149,7 +150,9 @@ fn parked_threads_have_frames_from_jdk_21_on() {
             // What virtual threads hold is no platform thread's.
             let main = threads["main"].1.join("\n");
             assert!(!main.contains("Request"), "{main}");
-            assert!(target.finish().unwrap());
+            let (well, errors) = target.finish_with_errors().unwrap();
+            assert!(well);
+            assert_eq!(errors, "", "JDK {}", jdk.version());
         }
     }
 }
