@@ -78,6 +78,7 @@ impl Dump {
         }
         all.extend(short_bodies(short));
         all.extend(self.sizes.doubt());
+        all.extend(lost_locals(&self.classes, stats));
         let (own, next) = (self.source.number() + 1, self.source.number() + 2);
         if let Some(at) = self.outline.next_heap {
             all.push(Warning::note(format!(
@@ -92,6 +93,18 @@ impl Dump {
         all.dedup();
         self.warnings = all;
     }
+}
+
+/// The warning about virtual threads in forked dumps of agents that recorded no layout: those wrote no stacks for them.
+fn lost_locals(classes: &Classes, stats: &Stats) -> Option<Warning> {
+    classes.forked.as_ref().filter(|f| f.recorded.is_none())?;
+    let found = classes.by_name("java.lang.VirtualThread").iter();
+    let threads: u64 = found.map(|c| stats.classes[c.index()].instances).sum();
+    (threads > 0).then(|| {
+        Warning::note(format!(
+            "the stacks of {threads} virtual threads are missing, and what they hold counts to other threads or to none: an earlier agent forked this dump; take another with `heapdiff dump PID --fork`"
+        ))
+    })
 }
 
 /// The warning about references that lie beyond their records, which only a pass that reads references finds.

@@ -227,3 +227,29 @@ fn packed_data_that_is_cut_off_is_told() {
     let mut warnings = snapshot.warnings().iter();
     assert!(warnings.any(|w| w.message.starts_with(gzip)));
 }
+
+#[test]
+fn virtual_threads_of_an_earlier_agents_forked_dump_are_told() {
+    // In such a dump class objects are numbered from this id on.
+    let forked = |base, threads: i32| {
+        let mut heap = HeapBuilder::new(Written {
+            base_address: Some(base),
+            ..Written::default()
+        });
+        let object = heap.boot().object;
+        for number in 0..400 {
+            heap.add_class(&format!("com.acme.C{number}"), Some(object), &[], &[]);
+        }
+        let fields = [("state", FieldType::Int)];
+        let class = heap.add_class("java.lang.VirtualThread", Some(object), &fields, &[]);
+        for state in 0..threads {
+            let thread = heap.add_instance(class, &[Value::Int(state)]);
+            heap.add_root(Root::JniGlobal { global_ref: 1 }, thread);
+        }
+        heap.build()
+    };
+    let told = "the stacks of 3 virtual threads are missing";
+    only(forked(0x7_0000_0000, 3), &[told]);
+    only(forked(0x7_0000_0000, 0), &[]);
+    only(forked(0x6_0000_0000, 3), &[]);
+}

@@ -12,8 +12,8 @@ use crate::records::record::{Kind, LoadClass};
 const RECORDED: &str = "heapdiff forked dump: ids are sums of object sizes, ";
 /// The id of the first class in dumps of agents that recorded no layout.
 const FIRST_ID: u64 = 0x7_0000_0000;
-/// Number of classes that have to be numbered one after the other in such a dump. The smallest JVM has 400.
-const LEAST: usize = 100;
+/// Number of classes that have to be numbered one after the other in such a dump. A JVM loads at least 400.
+const LEAST: usize = 350;
 /// Maximum number of bytes that a class object takes on average.
 const LARGEST: u64 = 1024;
 /// The static field with the array of a class's string constants.
@@ -133,14 +133,14 @@ mod tests {
             class,
             name: 1,
         };
-        let numbered: Vec<LoadClass> = (0..150).map(|n| load(FIRST_ID + n * 112)).collect();
+        let numbered: Vec<LoadClass> = (0..400).map(|n| load(FIRST_ID + n * 112)).collect();
         assert!(Forked::new(None, &numbered, &[]).is_some());
         assert!(Forked::new(None, &numbered[..LEAST - 1], &[]).is_none());
         assert!(Forked::new(None, &numbered[1..], &[]).is_none());
         let mut swapped = numbered.clone();
         swapped.swap(120, 121);
         assert!(Forked::new(None, &swapped, &[]).is_none());
-        let scattered: Vec<LoadClass> = (0..150).map(|n| load(FIRST_ID + n * 4096)).collect();
+        let scattered: Vec<LoadClass> = (0..400).map(|n| load(FIRST_ID + n * 4096)).collect();
         assert!(Forked::new(None, &scattered, &[]).is_none());
     }
 }
