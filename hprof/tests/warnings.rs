@@ -229,6 +229,43 @@ fn packed_data_that_is_cut_off_is_told() {
 }
 
 #[test]
+fn bytes_after_complete_gzip_data_are_no_damage() {
+    let whole = usual().heap.build();
+    let note = "bytes after the end of its gzip data";
+    let damage = "the gzip data is cut off or damaged";
+    for gzip in [Gzip::Plain, Gzip::Blocks { bytes: 1000 }] {
+        let packed = compress(&whole, gzip).unwrap();
+        let with = |more: &[u8]| [&packed[..], more].concat();
+        let zeros_then_bytes = [&[0; 100][..], b"tail"].concat();
+        for more in [&b"trailing"[..], b"x", &zeros_then_bytes] {
+            only(with(more), &[note]);
+            let source = Source::from_bytes(with(more));
+            let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+            assert!(!snapshot.is_partial());
+        }
+        only(with(&[0; 100]), &[]);
+        only(with(&packed), &["another dump begins"]);
+        // A second member of which the end is missing, or all but the first bytes.
+        for cut in [2, 10, packed.len() / 2] {
+            let source = Source::from_bytes(with(&packed[..cut]));
+            let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+            let warnings = snapshot.warnings();
+            assert!(warnings.iter().any(|w| w.message.starts_with(damage)));
+            assert!(snapshot.is_partial(), "{cut}");
+        }
+    }
+    // The header of the second of two members is damaged: the dump is not complete.
+    let (first, second) = whole.split_at(whole.len() / 2);
+    let mut joined = compress(first, Gzip::Blocks { bytes: 1 << 20 }).unwrap();
+    let at = joined.len();
+    joined.extend(compress(second, Gzip::Plain).unwrap());
+    joined[at] = 0;
+    let source = Source::from_bytes(joined);
+    let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+    assert!(snapshot.is_partial());
+}
+
+#[test]
 fn virtual_threads_of_an_earlier_agents_forked_dump_are_told() {
     // In such a dump class objects are numbered from this id on.
     let forked = |base, threads: i32| {

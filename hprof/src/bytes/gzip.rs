@@ -34,9 +34,43 @@ pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
 /// # Errors
 /// Only those of writing to `out`.
 pub(crate) fn decompress(input: &[u8], out: &mut impl Write) -> std::io::Result<Option<Warning>> {
+    let mut out = Tail {
+        out,
+        last: [0; END_RECORD],
+    };
     match block_size(input) {
-        Some(block) => decompress_blocks(input, block, out),
-        None => decompress_from(input, 0, out),
+        Some(block) => decompress_blocks(input, block, &mut out),
+        None => decompress_from(input, 0, &mut out),
+    }
+}
+
+/// Bytes of the record that ends a dump: its tag, a time and the length 0.
+const END_RECORD: usize = 9;
+
+/// Passes bytes on and keeps the last of them.
+struct Tail<'a, W> {
+    out: &'a mut W,
+    last: [u8; END_RECORD],
+}
+
+impl<W> Tail<'_, W> {
+    /// True if the bytes end like a complete dump of JDK 6 or later.
+    const fn ends_a_dump(&self) -> bool {
+        matches!(self.last, [0x2c, _, _, _, _, 0, 0, 0, 0])
+    }
+}
+
+impl<W: Write> Write for Tail<'_, W> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(buf)?;
+        let last = &buf[written.saturating_sub(END_RECORD)..written];
+        self.last.rotate_left(last.len());
+        self.last[END_RECORD - last.len()..].copy_from_slice(last);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -77,7 +111,7 @@ fn member(input: &[u8], at: usize, block: usize) -> Option<Member> {
 fn decompress_blocks(
     input: &[u8],
     block: usize,
-    out: &mut impl Write,
+    out: &mut Tail<'_, impl Write>,
 ) -> std::io::Result<Option<Warning>> {
     let batch_size = (BATCH_BYTES / block).clamp(1, BATCH);
     let (mut made, mut waste) = (0, 0);
@@ -130,10 +164,24 @@ fn decompress_blocks(
 fn decompress_from(
     input: &[u8],
     mut at: usize,
-    out: &mut impl Write,
+    out: &mut Tail<'_, impl Write>,
 ) -> std::io::Result<Option<Warning>> {
+    // The header of a later member can be damaged. A file of one member has no later one.
+    let (start, mut members) = (at, 0);
     let mut buffer = vec![0; 256 << 10];
     while at < input.len() {
+        let rest = &input[at..];
+        // Zero padding after the last member is allowed, as gzip itself allows it.
+        if at > 0 && rest.iter().all(|&b| b == 0) {
+            break;
+        }
+        let is_single = start == 0 && members == 1;
+        if (is_single || out.ends_a_dump()) && !may_hold_member(rest) {
+            return Ok(Some(Warning::note(format!(
+                "the file goes on for {} bytes after the end of its gzip data, at byte {at}: they are no gzip data and were not read; nothing of the dump is missing",
+                rest.len()
+            ))));
+        }
         let mut decoder = GzDecoder::new(&input[at..]);
         loop {
             match decoder.read(&mut buffer) {
@@ -151,13 +199,15 @@ fn decompress_from(
         if end == at {
             break;
         }
+        members += 1;
         at = end;
-        // Zero padding after the last member is allowed, as gzip itself allows it.
-        if input[at..].iter().all(|&b| b == 0) {
-            break;
-        }
     }
     Ok(None)
+}
+
+/// True if a gzip member can begin anywhere in `bytes`, even one of which only the first bytes are there.
+fn may_hold_member(bytes: &[u8]) -> bool {
+    MAGIC.starts_with(bytes) || memmem::find(bytes, &MAGIC).is_some()
 }
 
 /// Bytes of a block that is written.
