@@ -72,6 +72,7 @@ impl QueryArgs {
             rows,
             memory: setup.analysis.max_memory,
             time: None,
+            temporary_files: None,
             is_given_up: None,
         };
         Ok((setup, Task::query(dumps, names, sql, limits)?))

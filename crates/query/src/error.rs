@@ -65,6 +65,12 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// Its temporary files exceed their limit.
+    #[error("the query was stopped: its temporary files exceed {limit} bytes in all")]
+    TemporaryFiles {
+        /// Maximum number of bytes.
+        limit: u64,
+    },
     /// It takes longer than it may.
     #[error("the query runs for longer than its limit of {} s", limit.as_secs())]
     Time {

@@ -5,9 +5,10 @@
 //! columns and examples).
 //!
 //! Nothing can be written, attached or loaded by a query, whatever it says. Memory is bounded but for what
-//! SQLite sorts, which goes to temporary files.
+//! SQLite sorts, which goes to temporary files of at most 1 GiB in all.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod bounds;
 mod describe;
 mod dumps;
 mod error;

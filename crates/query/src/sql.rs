@@ -1,7 +1,7 @@
 //! Runs one statement.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use heapdiff_tables::{Cell, Kind, Outcome, ResultColumn, Sink};
 use rusqlite::config::DbConfig;
@@ -10,6 +10,7 @@ use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Statement};
 
+use crate::bounds::{self, Stop, Watchdog};
 use crate::describe;
 use crate::dumps::{Dumps, MAIN, check_names};
 use crate::error::{Error, Result};
@@ -31,12 +32,18 @@ pub struct Limits {
     pub memory: Option<u64>,
     /// How long it may run, at most.
     pub time: Option<Duration>,
-    /// Says whether it is given up. Asked as often as the time is looked at.
+    /// Maximum number of bytes of SQLite's temporary files in this process; 1 GiB if `None`. If the system does not list
+    /// open files, SQLite sorts in memory, and this is the limit of that memory unless `memory` is set.
+    pub temporary_files: Option<u64>,
+    /// Returns true if the query was cancelled. Another thread calls it several times a second.
     pub is_given_up: Option<fn() -> bool>,
 }
 
-/// After so many steps of SQLite's machine the time is looked at.
-const STEPS: i32 = 10_000;
+impl Limits {
+    pub(crate) fn temporary_files(self) -> u64 {
+        self.temporary_files.unwrap_or(bounds::TEMPORARY_FILES)
+    }
+}
 
 /// Looks at a statement over one dump, before it is read, so that mistakes are told at once.
 ///
@@ -52,7 +59,7 @@ pub fn check(sql: &str) -> Result<Vec<ResultColumn>> {
 /// As [`check`], and when a dump cannot have its name.
 pub fn check_over(names: &[String], sql: &str) -> Result<Vec<ResultColumn>> {
     check_names(names)?;
-    let connection = connect(names, None, &[], Limits::default())?;
+    let connection = connect(names, None, &[], Limits::default(), &Stop::NEVER)?;
     let sql = describe::statement(sql, names)?;
     Ok(columns_of(&prepare(
         &connection,
@@ -81,13 +88,16 @@ pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -
         Some(_) => &[Table::ObjectSums],
         None => &[],
     };
-    let connection = connect(dumps.names(), Some(dumps), unlisted, limits)?;
-    let failed = |e| of_sqlite(e, sql, limits);
-    let mut statement = prepare(&connection, sql, limits, dumps.names())?;
+    let stop = Stop::new();
+    let connection = connect(dumps.names(), Some(dumps), unlisted, limits, &stop)?;
+    let _watchdog = Watchdog::start(connection.get_interrupt_handle(), stop.clone(), limits)?;
+    let reason = |e| stop.error(limits).unwrap_or(e);
+    let failed = |e| reason(of_sqlite(e, sql, limits));
+    let mut statement = prepare(&connection, sql, limits, dumps.names()).map_err(reason)?;
     let columns = columns_of(&statement);
     // The same rows, summed up faster.
     if let Some(faster) = &faster {
-        statement = prepare(&connection, faster, limits, dumps.names())?;
+        statement = prepare(&connection, faster, limits, dumps.names()).map_err(reason)?;
     }
     sink.columns(&columns)?;
     let mut rows = statement.query([]).map_err(failed)?;
@@ -145,6 +155,7 @@ fn connect(
     dumps: Option<&Dumps>,
     unlisted: &[Table],
     limits: Limits,
+    stop: &Stop,
 ) -> Result<Connection> {
     let failed = |e| of_sqlite(e, "", limits);
     let mut connection = Connection::open_in_memory().map_err(failed)?;
@@ -159,7 +170,7 @@ fn connect(
     };
     for (at, schema) in schemas.into_iter().enumerate() {
         if let Some(heap) = dumps.and_then(|dumps| dumps.heap(at)) {
-            vtab::create(&connection, schema, heap, unlisted).map_err(failed)?;
+            vtab::create(&connection, schema, (heap, stop), unlisted).map_err(failed)?;
             continue;
         }
         for table in Table::ALL {
@@ -168,18 +179,17 @@ fn connect(
         }
     }
     functions::add(&connection, dumps).map_err(failed)?;
-    if let Some(memory) = limits.memory {
+    let mut memory = limits.memory;
+    if !bounds::can_watch_files() {
+        // Nothing could stop the growth of temporary files.
+        connection
+            .execute_batch("PRAGMA temp_store = MEMORY")
+            .map_err(failed)?;
+        memory = memory.or(Some(limits.temporary_files()));
+    }
+    if let Some(memory) = memory {
         let memory = i64::try_from(memory).unwrap_or(i64::MAX);
         let set = connection.query_row(&format!("PRAGMA hard_heap_limit={memory}"), [], |_| Ok(()));
-        set.map_err(failed)?;
-    }
-    if limits.time.is_some() || limits.is_given_up.is_some() {
-        let begin = Instant::now();
-        let is_over = move || {
-            let is_late = limits.time.is_some_and(|time| begin.elapsed() > time);
-            is_late || limits.is_given_up.is_some_and(|ask| ask())
-        };
-        let set = connection.progress_handler(STEPS, Some(is_over));
         set.map_err(failed)?;
     }
     protect(&mut connection).map_err(failed)?;
@@ -247,12 +257,9 @@ fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
     if code == Some(ErrorCode::AuthorizationForStatementDenied) {
         return Error::Denied;
     }
-    if let (Some(ErrorCode::OperationInterrupted), Some(limit)) = (code, limits.time) {
-        return Error::Time { limit };
-    }
     if code == Some(ErrorCode::OutOfMemory) {
         return Error::Memory {
-            limit: limits.memory.unwrap_or(u64::MAX),
+            limit: limits.memory.unwrap_or(limits.temporary_files()),
         };
     }
     match error {

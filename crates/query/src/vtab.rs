@@ -16,6 +16,7 @@ use rusqlite::vtab::{
 };
 use rusqlite::{Connection, Error, Result};
 
+use crate::bounds::Stop;
 use crate::filter::{Constraint, Op};
 use crate::heap::Heap;
 use crate::schema::Table;
@@ -29,12 +30,12 @@ const BY_CLASS: c_int = 1 << 30;
 pub(crate) fn create(
     connection: &Connection,
     schema: &str,
-    heap: &Arc<Heap>,
+    (heap, stop): (&Arc<Heap>, &Stop),
     others: &[Table],
 ) -> Result<()> {
     const MODULE: &Module<'static, HeapTable> = &Module::read_only_module();
     let module = format!("dump_{schema}");
-    connection.create_module(&*module, MODULE, Some(heap.clone()))?;
+    connection.create_module(&*module, MODULE, Some((heap.clone(), stop.clone())))?;
     for table in Table::ALL.iter().chain(others) {
         let columns = table.declared_columns();
         let name = table.name();
@@ -50,23 +51,24 @@ pub(crate) struct HeapTable {
     /// SQLite's own part, which it finds at the beginning.
     base: sqlite3_vtab,
     heap: Arc<Heap>,
+    stop: Stop,
     table: Table,
 }
 
 // SAFETY: the struct is `repr(C)` and its first field is `sqlite3_vtab`, which is all that is asked.
 unsafe impl<'vtab> VTab<'vtab> for HeapTable {
-    type Aux = Arc<Heap>;
+    type Aux = (Arc<Heap>, Stop);
     type Cursor = HeapCursor<'vtab>;
 
     fn connect(
         db: &mut VTabConnection,
-        aux: Option<&Arc<Heap>>,
+        aux: Option<&Self::Aux>,
         _module: &[u8],
         _database: &[u8],
         table: &[u8],
         _args: &[&[u8]],
     ) -> Result<(Cow<'static, CStr>, Self)> {
-        let heap = aux.ok_or_else(|| failed("a table without a dump"))?;
+        let (heap, stop) = aux.ok_or_else(|| failed("a table without a dump"))?;
         let name = std::str::from_utf8(table).unwrap_or_default();
         let unlisted = Some(Table::ObjectSums).filter(|table| table.name() == name);
         let table = Table::by_name(name).or(unlisted);
@@ -76,6 +78,7 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
         let table = Self {
             base: sqlite3_vtab::default(),
             heap: heap.clone(),
+            stop: stop.clone(),
             table,
         };
         Ok((Cow::Owned(declaration), table))
@@ -88,6 +91,7 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
             used: info.col_used(),
             by_class: false,
             constraints: Vec::new(),
+            stop: self.stop.clone(),
         };
         let mut taken = Vec::new();
         let mut plan = String::new();
@@ -141,6 +145,7 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
         Ok(HeapCursor {
             base: sqlite3_vtab_cursor::default(),
             heap: self.heap.clone(),
+            stop: self.stop.clone(),
             table: self.table,
             cursor: None,
             row: 0,
@@ -159,6 +164,7 @@ pub(crate) struct HeapCursor<'vtab> {
     /// SQLite's own part, which it finds at the beginning.
     base: sqlite3_vtab_cursor,
     heap: Arc<Heap>,
+    stop: Stop,
     table: Table,
     /// `None` before the first row is asked for and after the last.
     cursor: Option<Box<dyn Cursor>>,
@@ -193,6 +199,7 @@ unsafe impl VTabCursor for HeapCursor<'_> {
             used: u64::from((number & !BY_CLASS).cast_unsigned()),
             by_class: number & BY_CLASS != 0,
             constraints,
+            stop: self.stop.clone(),
         };
         let cursor = table::open(&self.heap, self.table, &ask).map_err(failed)?;
         self.cursor = Some(cursor);
@@ -201,6 +208,7 @@ unsafe impl VTabCursor for HeapCursor<'_> {
     }
 
     fn next(&mut self) -> Result<()> {
+        self.stop.check().map_err(failed)?;
         self.row += 1;
         if let Some(cursor) = &mut self.cursor
             && !cursor.advance().map_err(failed)?

@@ -278,6 +278,7 @@ impl Asked for Query {
             rows: Some(self.max_rows as u64),
             memory: setup.analysis.max_memory.or(Some(MEMORY)),
             time: Some(TIME),
+            temporary_files: None,
             is_given_up: Some(watch::is_given_up),
         };
         let task = Task::query(dumps, names, self.sql, limits)?;

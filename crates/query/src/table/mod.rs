@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use hprof::ObjectId;
 
+use crate::bounds::Stop;
 use crate::error::Result;
 use crate::filter::{Constraint, Op};
 use crate::heap::Heap;
@@ -33,6 +34,8 @@ pub(crate) struct Ask {
     pub(crate) by_class: bool,
     /// What rows need not be made; all columns are compared once more.
     pub(crate) constraints: Vec<Constraint>,
+    /// Set when the search must end.
+    pub(crate) stop: Stop,
 }
 
 impl Ask {
@@ -41,6 +44,7 @@ impl Ask {
         used: u64::MAX,
         by_class: false,
         constraints: Vec::new(),
+        stop: Stop::NEVER,
     };
 
     pub(crate) const fn uses(&self, column: usize) -> bool {

@@ -23,6 +23,8 @@ const RETAINED_OBJECTS: usize = place(OBJECT_SUMS, "retained_objects_count");
 const LENGTH: usize = place(OBJECT_SUMS, "length_count");
 /// Columns of each number.
 const EACH: usize = 4;
+/// Objects between two looks at the flag that ends a query.
+const CHECK_EVERY: u32 = 1 << 16;
 const NUMBERS: usize = (OBJECT_SUMS.len() - SHALLOW) / EACH;
 
 /// A number of some objects.
@@ -125,6 +127,9 @@ fn sum_up(heap: &Heap, objects: Range<u32>, ask: &Ask) -> Vec<Group> {
         [SHALLOW, RETAINED, RETAINED_OBJECTS, LENGTH].map(wants);
     let mut groups = vec![Group::EMPTY; 2 * (classes + 1)];
     for object in objects.map(ObjectIndex) {
+        if object.0 % CHECK_EVERY == 0 && ask.stop.is_set() {
+            break;
+        }
         if own.contains(object) {
             continue;
         }

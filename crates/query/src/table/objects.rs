@@ -7,6 +7,7 @@ use hprof::{ObjectId, ObjectIndex};
 use rayon::prelude::*;
 
 use super::{Ask, Cursor, LISTED, place};
+use crate::bounds::Stop;
 use crate::error::Result;
 use crate::filter::{ClassSet, Op, Span};
 use crate::heap::Heap;
@@ -134,6 +135,7 @@ struct ObjectRow {
 /// A cursor over `objects`.
 pub(super) struct Objects {
     heap: Arc<Heap>,
+    stop: Stop,
     wanted: WantedObjects,
     source: Source,
     /// The ids that the objects were found by, in the order of the objects.
@@ -178,6 +180,7 @@ impl Objects {
             with_id: ask.uses(ID),
             with_dominator: ask.uses(DOMINATOR),
             heap,
+            stop: ask.stop.clone(),
             source,
             known,
             step: FIRST,
@@ -292,6 +295,7 @@ impl Cursor for Objects {
     fn advance(&mut self) -> Result<bool> {
         self.at += 1;
         while self.at >= self.batch.len() {
+            self.stop.check()?;
             let Some(objects) = self.candidates()? else {
                 return Ok(false);
             };

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::objects::class_name;
 use super::{Ask, Cursor, LISTED, place};
+use crate::bounds::Stop;
 use crate::error::Result;
 use crate::filter::{ClassSet, Op};
 use crate::heap::Heap;
@@ -88,6 +89,7 @@ impl WantedRefs {
 /// A cursor over `refs`.
 pub(super) struct Refs {
     heap: Arc<Heap>,
+    stop: Stop,
     wanted: WantedRefs,
     /// Objects whose references are looked up.
     sources: VecDeque<ObjectIndex>,
@@ -144,6 +146,7 @@ impl Refs {
         }
         Self {
             heap,
+            stop: ask.stop.clone(),
             wanted,
             sources,
             todo,
@@ -183,6 +186,7 @@ impl Cursor for Refs {
     fn advance(&mut self) -> Result<bool> {
         self.at = self.at.wrapping_add(1);
         while self.at >= self.batch.len() {
+            self.stop.check()?;
             if let Some(source) = self.sources.pop_front() {
                 let (heap, wanted) = (&self.heap, &self.wanted);
                 self.batch = heap.links_of(source);

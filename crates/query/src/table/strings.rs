@@ -98,7 +98,9 @@ impl Strings {
             }
         }
         let has = |&object: &ObjectIndex| {
-            (shallow == Span::ALL || shallow.has(snapshot.shallow_bytes(object)))
+            // The first row is not read once the flag is set, so the list need not be complete.
+            !ask.stop.is_set()
+                && (shallow == Span::ALL || shallow.has(snapshot.shallow_bytes(object)))
                 && (retained == Span::ALL
                     || snapshot
                         .retained_bytes(object)
