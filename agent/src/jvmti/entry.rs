@@ -7,7 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 
 use jni_sys::{
-    JNI_EDETACHED, JNI_ERR, JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jclass, jint, jlong, jobject,
+    JNI_EDETACHED, JNI_ERR, JNI_EVERSION, JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jclass, jint,
+    jlong, jobject,
 };
 use jvmti_sys::{
     jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassLoad, jvmtiEventVMDeath, jvmtiEventVMInit,
@@ -347,6 +348,11 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
             // Asked early enough, it has no environments to give.
             (Err(JNI_EDETACHED), _) => {
                 result = heapdiff_sites::attach::NOT_UP;
+                return;
+            }
+            // JDK 10 and earlier have no JVMTI of version 11.
+            (Err(JNI_EVERSION), _) => {
+                result = heapdiff_sites::attach::TOO_OLD;
                 return;
             }
             _ => {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::library::MARK;
 use super::places::{self, Copy};
-use super::process::{bytes_of, refused};
+use super::process::{Process, bytes_of, refused};
 use super::protocol::{Answer, Jvm};
 use crate::failure::{Failure, Result, plain};
 use crate::job::LONGEST_ARGUMENT;
@@ -100,6 +100,7 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str) -> Result<Loaded> {
         Ok(attach::CHANGED) => Ok(Loaded::Changed),
         Ok(attach::DETACHED) => Ok(Loaded::Detached),
         Ok(attach::DETACHED_BEFORE) => Ok(Loaded::DetachedBefore),
+        Ok(attach::TOO_OLD) => Err(too_old(jvm.process)),
         Ok(code) => {
             let process = jvm.process;
             let known = CODES.iter().find(|(known, ..)| *known == code);
@@ -114,6 +115,17 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str) -> Result<Loaded> {
         }
         Err(why) => Err(not_loaded(jvm, &why)),
     }
+}
+
+/// Why nothing that needs the agent works in JDK 10 and earlier.
+pub(super) const NEEDS_JDK_11: &str = "the agent needs JDK 11 or later, and this JVM is older";
+
+/// The failure for a JVM that is too old for the agent, with the commands that work there.
+pub(super) fn too_old(process: &Process) -> Failure {
+    let pid = process.pid;
+    refused(format!("{process}: {NEEDS_JDK_11}")).with_hint(format!(
+        "the commands that need no agent work: `heapdiff dump {pid}` and `heapdiff hunt {pid} --no-attach`"
+    ))
 }
 
 /// What the agent returned, or why the JVM did not call it. A JVM that is still starting is asked again.

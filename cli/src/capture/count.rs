@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use heapdiff_sites::{Counts, attach};
 use heapdiff_units::Span;
 
-use super::agent::{SAYS, asked, not_loaded, visible};
+use super::agent::{SAYS, asked, not_loaded, too_old, visible};
 use super::held::{is_named, memory_at, token};
 use super::library::library;
 use super::process::{Process, refused};
@@ -92,6 +92,9 @@ fn ask(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<i32> {
     let alive = || jvm.process.check_alive();
     let code = asked(jvm, &library.path, options.as_bytes(), alive)?;
     let code = code.map_err(|why| not_loaded(jvm, &why))?;
+    if code == attach::TOO_OLD {
+        return Err(too_old(jvm.process));
+    }
     match reason(code) {
         None => Ok(code),
         Some((why, hint)) => Err(refused(format!("{}: {why}", jvm.process)).with_hint(hint)),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heapdiff_sites::attach;
 
-use super::agent::{SAYS, asked, not_loaded, visible};
+use super::agent::{SAYS, asked, not_loaded, too_old, visible};
 use super::dump::Forker;
 use super::process::{Process, refused};
 use super::protocol::Jvm;
@@ -91,6 +91,9 @@ pub(super) fn ask_by(
     let library = visible(jvm, library)?;
     let outcome = asked(jvm, &library.path, options, tick)?;
     let code = outcome.map_err(|why| not_loaded(jvm, &why))?;
+    if code == attach::TOO_OLD {
+        return Err(too_old(jvm.process));
+    }
     Ok(reason(code))
 }
 

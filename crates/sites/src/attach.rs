@@ -50,6 +50,8 @@ pub const COUNTS_ALREADY: i32 = 213;
 pub const COUNTS_NOT: i32 = 214;
 /// A debugger is attached, so no class is changed. A count that was to end has ended; its counters are taken out when the debugger has gone.
 pub const DEBUGGED: i32 = 215;
+/// The JVM is older than JDK 11, so it has no JVMTI of version 11; nothing was changed.
+pub const TOO_OLD: i32 = 216;
 /// The keys of what goes with [`COUNT`], as in `seconds=30,jdk=on`: how long at most, whether in classes of the JDK's too, and regular
 /// expressions for the names of classes.
 pub const COUNT_KEYS: [&str; 4] = ["seconds", "jdk", "include", "exclude"];
