@@ -79,6 +79,18 @@ impl Failure {
         }
     }
 
+    /// A whole dump has no objects.
+    pub(crate) fn no_objects(path: &Path) -> Self {
+        Self {
+            exit: Exit::Input,
+            message: format!(
+                "{}: the dump has classes but no objects, as `jhsdb jmap` writes it of some JVMs with ZGC or Shenandoah",
+                path.display()
+            ),
+            hint: Some("take the dump again with: jcmd PID GC.heap_dump FILE".to_owned()),
+        }
+    }
+
     /// A dump or an index changed, or could not be read any more, while it was read.
     pub(crate) fn changed(error: &hprof::Error) -> Self {
         Self {

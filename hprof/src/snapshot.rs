@@ -77,7 +77,7 @@ impl Dump {
             });
         }
         all.extend(short_bodies(short));
-        all.extend(self.sizes.doubt());
+        all.extend(self.sizes.doubts());
         all.extend(lost_locals(&self.classes, stats));
         let (own, next) = (self.source.number() + 1, self.source.number() + 2);
         if let Some(at) = self.outline.next_heap {

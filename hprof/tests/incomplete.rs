@@ -340,7 +340,15 @@ fn objects_without_referrers_are_roots_in_a_dump_by_jhsdb() {
     };
     let string = jhsdb.heap.add_string("local");
     jhsdb.heap.add_root(local, string);
-    jhsdb.build().check(MissingRoots::Frames);
+    let jhsdb = jhsdb.build();
+    let said = warnings(&jhsdb.open().0);
+    assert!(
+        said.contains("no Java frames, no JNI globals") && said.contains("unknown (no referrer)"),
+        "{said}"
+    );
+    assert!(!said.contains("no frames of parked"), "{said}");
+    assert!(!said.contains("frames not in this dump"), "{said}");
+    jhsdb.check(MissingRoots::Frames);
     // Each kind of root that jhsdb does not write tells that another program wrote the dump.
     let frame = Root::JavaFrame {
         thread: 1,
@@ -394,6 +402,16 @@ fn objects_without_referrers_are_roots_where_parked_threads_have_no_frames() {
         said.contains("the local variables of 1 virtual threads hold"),
         "{said}"
     );
+    assert!(
+        said.contains("no frames of parked virtual threads"),
+        "{said}"
+    );
+    assert!(
+        said.contains("parked virtual threads, frames not in this dump"),
+        "{said}"
+    );
+    assert!(!said.contains("no Java frames, no JNI globals"), "{said}");
+    assert!(!said.contains("unknown (no referrer)"), "{said}");
     for version in [
         "17.0.15+6",
         "22.0.2+9-70",

@@ -106,7 +106,7 @@ fn open<'a>(setup: &'a Setup, dump: &Path) -> Result<(Opened<'a>, Meter)> {
         Some(snapshot) => (snapshot, true),
         None => {
             let snapshot = Snapshot::open(dump, options, &meter);
-            (snapshot.map_err(|e| Failure::input(dump, &e))?, false)
+            (with_objects(snapshot, dump)?, false)
         }
     };
     let opened = Opened {
@@ -165,8 +165,7 @@ fn open_after(
         Some(previous) => Snapshot::open_after(previous, dump, &options, &meter),
         None => Snapshot::open(dump, &options, &meter),
     };
-    let snapshot = snapshot.map_err(|e| Failure::input(dump, &e))?;
-    Ok((snapshot, meter))
+    Ok((with_objects(snapshot, dump)?, meter))
 }
 
 /// Opens a dump that has a name besides its path, and nothing beside it, to be asked for what holds its objects.
@@ -176,8 +175,19 @@ fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Snapshot, Met
         holders: true,
         ..setup.analysis.clone()
     };
-    let snapshot = Snapshot::open(dump, &options, &meter).map_err(|e| Failure::input(name, &e))?;
-    Ok((snapshot, meter))
+    let snapshot = Snapshot::open(dump, &options, &meter);
+    Ok((with_objects(snapshot, name)?, meter))
+}
+
+/// Refuses a whole dump that has classes but no objects of them.
+fn with_objects(snapshot: hprof::Result<Snapshot>, name: &Path) -> Result<Snapshot> {
+    let snapshot = snapshot.map_err(|e| Failure::input(name, &e))?;
+    // Class objects come first.
+    let last = ObjectIndex((snapshot.object_count() as u32).saturating_sub(1));
+    if snapshot.represents(last).is_some() && !snapshot.is_partial() {
+        return Err(Failure::no_objects(name));
+    }
+    Ok(snapshot)
 }
 
 /// The objects that a selector names in a dump.

@@ -173,6 +173,8 @@ fn every_format_says_that_roots_are_missing() {
             let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
             assert_eq!(crate::schema::faults(command, &report), [] as [String; 0]);
         }
+        let (_, err) = place.ends(0, &["top", "b.hprof"]);
+        assert!(!err.contains("without --strict there is a report"), "{err}");
         let select = "SELECT class, root FROM objects WHERE class = 'com.acme.Requests'";
         let (_, err) = place.ends(0, &["query", "b.hprof", select]);
         assert!(err.contains(writer.kind()), "{err}");
@@ -203,5 +205,29 @@ fn a_file_without_heap_record_makes_no_report() {
         let (out, err) = place.ends(3, args);
         assert!(out.is_empty(), "{out}");
         assert!(err.contains("the dump has no heap record"), "{err}");
+    }
+}
+
+#[test]
+fn a_dump_that_has_classes_but_no_objects_is_refused() {
+    let place = Place::new(Writer::Jdk21);
+    let mut heap = HeapBuilder::new(Options::default());
+    heap.boot();
+    fs::write(place.at("empty.hprof"), heap.build()).expect("a dump");
+    for args in [
+        &["empty.hprof"][..],
+        &["empty.hprof", "b.hprof", "--allow-partial"],
+        &["a.hprof", "empty.hprof", "--allow-partial"],
+        &["top", "empty.hprof"],
+        &["summarize", "empty.hprof", "-o", "empty.heap"],
+        &["query", "empty.hprof", "SELECT count(*) FROM objects"],
+    ] {
+        let (out, err) = place.ends(3, args);
+        assert!(out.is_empty(), "{out}");
+        assert!(
+            err.contains("the dump has classes but no objects")
+                && err.contains("jcmd PID GC.heap_dump"),
+            "{err}"
+        );
     }
 }

@@ -223,18 +223,25 @@ impl Sizes {
         }
     }
 
-    /// A warning where no size could be measured.
-    pub(crate) fn doubt(&self) -> Option<Warning> {
-        self.modelled.then(|| {
+    /// Returns the warnings about a dump of the hprof agent of JDK 5 to 8, where no size could be measured.
+    pub(crate) fn doubts(&self) -> impl Iterator<Item = Warning> {
+        let doubts = self.modelled.then(|| {
             let Layout { reference, header, align, .. } = self.layout;
             let model = match self.agreed {
                 Some((agree, of)) => format!("sizes are those of the layout with which {agree} of {of} classes in its allocation sites agree"),
                 None => "sizes are modelled for a 64-bit JVM with compressed references".to_owned(),
             };
-            Warning::note(format!(
-                "object ids are no addresses in this dump (the hprof agent of JDK 5 to 8 numbers them), so no size could be measured: {model} (references {reference}, headers {header}, alignment {align} bytes)"
-            ))
-        })
+            [
+                Warning::note(format!(
+                    "object ids are no addresses in this dump (the hprof agent of JDK 5 to 8 numbers them), so no size could be measured: {model} (references {reference}, headers {header}, alignment {align} bytes)"
+                )),
+                // The agent writes an `Object[]` only up to its last element that is not null.
+                Warning::note(
+                    "arrays may be longer than this dump shows (hprof agent of JDK 8): it leaves out the null elements at the end of an object array",
+                ),
+            ]
+        });
+        doubts.into_iter().flatten()
     }
 
     /// Bytes of an instance of a class.
@@ -388,9 +395,12 @@ impl Gap {
         (self.bytes, self.seen) = (bytes, u64::from(u32::MAX));
     }
 
-    /// Takes the distance as the exact size, which it is in a forked dump.
+    /// Takes the distance as the exact size, which it is in a forked dump. A distance that is too large for an object is
+    /// not a size: nothing follows the last object of a piece.
     fn take_as_size(&mut self) {
-        if self.is_known() {
+        /// More than the fields of any class take: a class file has at most 65,535.
+        const LARGEST_INSTANCE: u64 = 1 << 20;
+        if self.is_known() && self.bytes <= LARGEST_INSTANCE {
             self.tell(self.bytes);
         }
     }
