@@ -93,7 +93,7 @@ pub struct SnapshotInfo {
     pub reachable_bytes: u64,
     /// Bytes of garbage.
     pub unreachable_bytes: u64,
-    /// Whether damage or missing GC roots keep some of the content out of the figures.
+    /// True if damage or missing GC roots keep some of the content out of the figures.
     pub partial: bool,
     /// What was damaged or missing.
     pub warnings: Vec<String>,

@@ -486,7 +486,7 @@ impl Jvmti {
         Ok(())
     }
 
-    /// What there is to know of a frame's method; `None` if its class was loaded after the classes were asked for.
+    /// Returns the method of a frame, or `None` if its class was loaded after the classes were gathered.
     ///
     /// # Safety
     /// All classes that are known by their ids are held.

@@ -161,7 +161,7 @@ impl Calls {
 }
 
 impl Jvmti {
-    /// Whether the walk reports the stacks of virtual threads: from JDK 21 on.
+    /// True if the walk reports the stacks of virtual threads: JDK 21 and later.
     pub(super) fn reports_virtual_threads(&self) -> bool {
         let mut version = 0;
         // SAFETY: the pointer is to an int. If it fails the version stays 0.

@@ -125,7 +125,7 @@ pub(crate) struct Gathered {
     pub(crate) taken_ms: u64,
     /// `None` if the heap was too full to measure it.
     pub(crate) layout: Option<ObjectLayout>,
-    /// Whether the walk reports the stacks of virtual threads that are not mounted.
+    /// True if the walk reports the stacks of virtual threads that are not mounted.
     pub(crate) reports_virtual_threads: bool,
     /// Ids of virtual threads, and which of the stacks each has.
     pub(crate) virtual_threads: Vec<(u64, usize)>,

@@ -147,7 +147,7 @@ fn parked_threads_have_frames_from_jdk_21_on() {
                 seen += 1;
             }
             assert_eq!(seen, 20);
-            // What virtual threads hold is no platform thread's.
+            // No platform thread holds the locals of a virtual thread.
             let main = threads["main"].1.join("\n");
             assert!(!main.contains("Request"), "{main}");
             let (well, errors) = target.finish_with_errors().unwrap();

@@ -165,7 +165,7 @@ pub struct Condition<'a> {
     pub path: &'a str,
     /// Whether damage keeps some of the content out of the figures.
     pub partial: bool,
-    /// Whether the dump, although whole, lacks GC roots.
+    /// True if the dump is whole and lacks GC roots.
     pub lacks_roots: bool,
     /// What was damaged or missing.
     pub warnings: &'a [String],

@@ -28,7 +28,7 @@ pub struct SnapshotInfo {
     pub reachable_bytes: Option<u64>,
     /// Shallow bytes of garbage; `None` where no graph was built.
     pub unreachable_bytes: Option<u64>,
-    /// Whether damage or missing GC roots keep some of the dump out of the figures.
+    /// True if damage or missing GC roots keep some of the dump out of the figures.
     pub partial: bool,
     /// What was damaged or missing.
     pub warnings: Vec<String>,
