@@ -1,7 +1,7 @@
 //! `dump --fork` and `hunt`: a child of the JVM writes; what is whole gets its name, and nothing else stays.
 
 use std::fs;
-use std::io::{BufRead, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command};
 
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::cgroup::Group;
 use crate::support::{
-    BOX, agent, ended, files, first_line, folder, instances, jdks, ready, run, shelf, signal,
-    start, until,
+    BOX, WAITS, agent, ended, files, first_line, folder, instances, jdks, ready, run, shelf,
+    signal, start, until,
 };
 use crate::trace::library;
 
@@ -110,9 +110,10 @@ fn a_child_that_waits_is_told_once() {
         home.path(),
         &["dump", &pid, "--fork", "--agent", agent, "-o", "a.hprof"],
     );
-    let (line, mut rest) = first_line(&mut dump);
-    let waits = "heapdiff: the JVM's child that writes the dump waits for a processor: it had ";
-    assert!(line.starts_with(waits), "{line}");
+    let mut rest = BufReader::new(dump.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    rest.read_line(&mut line).expect("a line");
+    assert!(line.starts_with(WAITS), "{line}");
     let child = children(jvm);
     assert_eq!(child.len(), 1, "{child:?}");
     signal("STOP", child[0]);

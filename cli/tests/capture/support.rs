@@ -80,7 +80,8 @@ impl Done {
     /// It failed so, with a first line that says why.
     pub(crate) fn failed(self, code: i32, why: &str) -> Self {
         assert_eq!(self.code, Some(code), "{self:?}");
-        let first = self.stderr.lines().next().unwrap_or_default();
+        let mut lines = self.stderr.lines().filter(|line| !line.starts_with(WAITS));
+        let first = lines.next().unwrap_or_default();
         assert!(first.contains(why), "{why}: {self:?}");
         assert_eq!(self.stdout, "");
         self
@@ -137,12 +138,22 @@ pub(crate) fn begun(folder: &Path, plain: &Command, variables: &[String]) -> Chi
         .expect("a run")
 }
 
-/// The first line that it prints on standard error, and what follows, which has to be kept as long as it prints.
+/// The start of the line that reports a forked child without a processor.
+pub(crate) const WAITS: &str =
+    "heapdiff: the JVM's child that writes the dump waits for a processor: it had ";
+
+/// Returns the first line of standard error, and a reader of the lines that follow. Keep the reader as long as the child prints.
+///
+/// Lines that start with `WAITS` are skipped: other tests use the processors too, one of them all of a processor's time.
 pub(crate) fn first_line(child: &mut Child) -> (String, BufReader<ChildStderr>) {
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut line = String::new();
-    stderr.read_line(&mut line).expect("a line");
-    (line, stderr)
+    loop {
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("a line");
+        if !line.starts_with(WAITS) {
+            return (line, stderr);
+        }
+    }
 }
 
 /// As `kill -SIGNAL PID`.
