@@ -6,7 +6,7 @@
 //! finished member before them ends at are kept: a look-alike inside compressed data is never
 //! reached by that chain.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Write};
 
 use flate2::bufread::GzDecoder;
 use flate2::{Compression, GzBuilder};
@@ -27,6 +27,32 @@ const MAX_BLOCK: usize = 64 << 20;
 
 pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
+}
+
+/// Maximum number of gzip layers around a dump that are removed: a dump that `-gz` compressed may be compressed again
+/// when it is uploaded.
+pub(crate) const MOST_LAYERS: usize = 2;
+
+/// Returns a reader of the bytes inside of all gzip layers, and the number of layers, at most one more than [`MOST_LAYERS`].
+///
+/// # Errors
+/// Those of reading `input`, and of damage in the first bytes of a layer.
+pub(crate) fn unpacked<'a>(input: impl BufRead + 'a) -> io::Result<(Box<dyn BufRead + 'a>, usize)> {
+    let mut reader: Box<dyn BufRead> = Box::new(input);
+    let mut layers = 0;
+    loop {
+        let mut first = Vec::new();
+        (&mut reader)
+            .take(MAGIC.len() as u64)
+            .read_to_end(&mut first)?;
+        let is_packed = is_gzip(&first);
+        reader = Box::new(Cursor::new(first).chain(reader));
+        if !is_packed || layers > MOST_LAYERS {
+            return Ok((reader, layers));
+        }
+        reader = Box::new(BufReader::new(GzDecoder::new(reader)));
+        layers += 1;
+    }
 }
 
 /// Decompresses `input` into `out`. What comes before damage is kept and the damage returned.

@@ -1,7 +1,7 @@
 //! The dump's bytes: a mapped file, or what a gzip file decompresses to.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::bytes::disk::{Room, room};
@@ -122,14 +122,23 @@ impl Source {
             unpacked: false,
             stamp: None,
         };
-        if gzip::is_gzip(&source) {
-            let mut sink = Sink::new(&source.path, |first| first == MAGIC);
+        let layers = gzip_layers(&source)?;
+        for layer in 1..=layers {
+            let inside: fn(&[u8]) -> bool = match layer == layers {
+                true => |first| first == MAGIC,
+                false => gzip::is_gzip,
+            };
+            let mut sink = Sink::new(&source.path, inside);
             let decompressed = gzip::decompress(&source, &mut sink);
             let (bytes, warning) = sink.finish(decompressed)?;
             source.check()?;
             source.bytes = bytes;
             source.unpacked = true;
             source.warnings.extend(warning.flatten());
+        }
+        if layers > 1 {
+            let text = "the dump was compressed with gzip twice: it was decompressed twice";
+            source.warnings.push(Warning::note(text));
         }
         Ok(source)
     }
@@ -201,6 +210,36 @@ impl Source {
         if let Bytes::Mapped(map) = &self.bytes {
             mem::populate(map.map(), self.start + offset, len);
         }
+    }
+}
+
+/// Returns the number of gzip layers around a dump.
+///
+/// # Errors
+/// If there are more than [`gzip::MOST_LAYERS`], or if there is no dump inside of several. Only the first bytes of each layer
+/// are decompressed to see that.
+fn gzip_layers(bytes: &[u8]) -> Result<usize> {
+    if !gzip::is_gzip(bytes) {
+        return Ok(0);
+    }
+    // Damage in the first bytes of the inner layer is reported when they are decompressed.
+    let Ok((mut inside, layers)) = gzip::unpacked(bytes) else {
+        return Ok(1);
+    };
+    if layers > gzip::MOST_LAYERS {
+        return Err(Error::NotADump(format!(
+            "it is compressed with gzip more than {} times; decompress it with `gunzip` first",
+            gzip::MOST_LAYERS
+        )));
+    }
+    let mut first = [0; MAGIC.len()];
+    let is_dump = inside.read_exact(&mut first).is_ok() && first == MAGIC;
+    match layers {
+        1 => Ok(1),
+        _ if is_dump => Ok(layers),
+        _ => Err(Error::NotADump(
+            "it is gzip data in gzip data, without a heap dump inside".into(),
+        )),
     }
 }
 
@@ -349,8 +388,6 @@ impl Write for Sink {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
     use super::*;
 
     fn sink() -> Sink {

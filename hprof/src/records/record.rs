@@ -3,7 +3,7 @@
 //! Object bodies, which are nearly all of a dump, are read by [`crate::records::walk`] with a plain cursor.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use nom::bytes::complete::{tag, take, take_until};
@@ -173,7 +173,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a file, plain or gzip, of which only the beginning is read. `None` where it cannot be read, and
+    /// Returns the header of a file, plain or gzip, and reads no more than the beginning. `None` if it cannot be read, and
     /// for pipes, whose bytes would be gone.
     #[must_use]
     pub fn of_file(path: &Path) -> Option<Self> {
@@ -181,14 +181,9 @@ impl Header {
         if !file.metadata().ok()?.is_file() {
             return None;
         }
-        let mut file = BufReader::new(file);
+        let (reader, _) = gzip::unpacked(BufReader::new(file)).ok()?;
         let mut first = Vec::new();
-        if gzip::is_gzip(file.fill_buf().ok()?) {
-            let decoder = flate2::bufread::GzDecoder::new(file);
-            decoder.take(HEADER as u64).read_to_end(&mut first).ok()?;
-        } else {
-            file.take(HEADER as u64).read_to_end(&mut first).ok()?;
-        }
+        reader.take(HEADER as u64).read_to_end(&mut first).ok()?;
         header(&first).ok()
     }
 }
