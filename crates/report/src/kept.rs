@@ -57,12 +57,32 @@ pub(crate) fn figures(suspect: &HeapSuspect, report: &HeapReport) -> String {
     }
 }
 
-/// What the JVM wrote the dump for.
+/// Prefixes of the frames in which HotSpot defines or loads a class, which takes class metadata.
+const LOADS_CLASS: [&str; 6] = [
+    "java.lang.ClassLoader.defineClass",
+    "java.lang.ClassLoader.findBootstrapClass",
+    "java.lang.Class.forName0",
+    "jdk.internal.misc.Unsafe.define",
+    "sun.misc.Unsafe.define",
+    "sun.reflect.ClassDefiner.defineClass",
+];
+
+/// Returns the sentence about the error for which the JVM wrote the dump.
+///
+/// A dump does not have the error's message. If the thread was loading a class, the heap need not have been full.
 pub(crate) fn died(died: &Died) -> String {
     let thread = died.thread.as_deref().unwrap_or("(unnamed)");
-    format!(
+    let mut text = format!(
         "the JVM wrote this dump for an OutOfMemoryError: an allocation failed in thread {thread}"
-    )
+    );
+    let innermost = died.frames.first().map_or("", String::as_str);
+    if LOADS_CLASS.iter().any(|call| innermost.starts_with(call)) {
+        let call = innermost.split('(').next().unwrap_or_default();
+        text.push_str(&format!(
+            " while {call} loaded a class: the memory for class metadata (Metaspace) may have been full instead of the heap. The error's message in the JVM's output shows which"
+        ));
+    }
+    text
 }
 
 /// A thread's largest local variable.
@@ -121,6 +141,14 @@ mod tests {
         };
         let told = "the JVM wrote this dump for an OutOfMemoryError: an allocation failed in thread worker-3";
         assert_eq!(died(&dead), told);
+        dead.frames = vec!["a.B.run(B.java:7)".to_owned()];
+        assert_eq!(died(&dead), told);
+        dead.frames = vec!["java.lang.ClassLoader.defineClass1(Native Method)".to_owned()];
+        let loading = format!(
+            "{told} while java.lang.ClassLoader.defineClass1 loaded a class: the memory for class metadata (Metaspace) may have been full instead of the heap. The error's message in the JVM's output shows which"
+        );
+        assert_eq!(died(&dead), loading);
+        dead.frames.clear();
         dead.thread = None;
         assert!(died(&dead).ends_with("in thread (unnamed)"));
     }
