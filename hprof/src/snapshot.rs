@@ -15,6 +15,7 @@ use crate::error::{Result, Warning};
 use crate::graph::address::{AddressMap, Split};
 use crate::graph::bare;
 use crate::graph::build::{self, Built, LateClasses, Plan};
+use crate::graph::cut_arrays;
 use crate::graph::missing_roots::MissingRoots;
 use crate::graph::scan::{Piece, Scanned};
 use crate::graph::waypoints::Waypoints;
@@ -249,7 +250,8 @@ impl Analysed {
         if bare_holder {
             return Ok(None);
         }
-        if !scanned.runs.are_apart() || plan.classes.forked.is_some() {
+        let is_in_order = scanned.runs.are_apart() && !scanned.stats.has_unaligned_ids();
+        if !is_in_order || plan.classes.forked.is_some() {
             build::measure_gaps(&plan.classes, &map, &mut scanned, graph.split);
         }
         let sizes = Sizes::infer(
@@ -436,6 +438,9 @@ impl Snapshot {
             sizes,
             warnings: Vec::new(),
         };
+        let cut = &scanned.cut_arrays;
+        let next = cut_arrays::next_objects(cut, &dump.classes, &map, split);
+        of_graph.extend(cut_arrays::warnings(cut, &dump.classes, &dump.sizes, &next));
         dump.gather_warnings(
             &stats,
             scan_warnings.into_iter().chain(of_graph.iter().cloned()),

@@ -3,9 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
 
 use hprof::{ClassTotal, Histogram, Options, Selector, Silent, Snapshot, Source};
-use testdata::writer::{Frame, Framing, HeapBuilder, Options as Written, Root};
+use testdata::writer::{
+    ClassId, FieldType, FileOrder, Frame, Framing, HeapBuilder, Obj, Options as Written, Ref, Root,
+    Value,
+};
 
 fn open(bytes: Vec<u8>) -> Snapshot {
     Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap()
@@ -226,5 +231,204 @@ fn of_several_heaps_under_one_header_the_first_is_read_and_the_others_by_number(
         };
         let error = Snapshot::open(&path, &options, &Silent).unwrap_err();
         assert!(error.to_string().contains("no dump 5"), "{error}");
+    }
+}
+
+/// Asserts that nothing is unreachable.
+fn all_is_reachable(snapshot: &Snapshot) {
+    assert_eq!(snapshot.unreachable_bytes(), 0);
+}
+
+#[test]
+fn classes_of_a_loader_without_references_are_reachable() {
+    // The loader's class is no subclass of `java.lang.ClassLoader`, so nothing but its id shows that it is a loader.
+    let mut heap = HeapBuilder::new(Written::default());
+    let boot = heap.boot();
+    let loaders = heap.add_class("app.Loader", Some(boot.object), &[], &[]);
+    let loader = heap.add_instance(loaders, &[]);
+    heap.add_root(Root::JniGlobal { global_ref: 1 }, loader);
+    // As many instances of the class that hold nothing.
+    for _ in 0..100 {
+        let other = heap.add_instance(loaders, &[]);
+        heap.add_root(Root::JniGlobal { global_ref: 1 }, other);
+    }
+    let fields = [("all", Value::Ref(Ref::Null))];
+    let cache = heap.add_class("plugin.Cache", Some(boot.object), &[], &fields);
+    heap.set_loader(cache, loader);
+    let items: Vec<Obj> = (0..1000)
+        .map(|_| heap.add_instance(boot.object, &[]))
+        .collect();
+    let all = heap.add_object_array(boot.object_array, items);
+    heap.set_static(cache, "all", all);
+    let snapshot = open(heap.build());
+    all_is_reachable(&snapshot);
+    let loader = "app.Loader".parse::<Selector>().unwrap();
+    let loader = snapshot.select(&loader).unwrap()[0];
+    assert!(snapshot.retained_bytes(loader) > Some(1000 * 16));
+}
+
+#[test]
+fn class_objects_that_are_instances_too_lead_to_what_statics_hold() {
+    for has_references in [true, false] {
+        let mut heap = HeapBuilder::new(Written::default());
+        let boot = heap.boot();
+        let fields = [("all", Value::Ref(Ref::Null))];
+        let cache = heap.add_class("app.Cache", Some(boot.object), &[], &fields);
+        let loader = heap.add_class_loader(boot.class_loader, "app");
+        heap.add_root(Root::JniGlobal { global_ref: 1 }, loader);
+        heap.set_loader(cache, loader);
+        let item = heap.add_instance(boot.object, &[]);
+        let all = heap.add_object_array(boot.object_array, [item]);
+        heap.set_static(cache, "all", all);
+        let twice = heap.add_instance(boot.class, &[]);
+        if has_references {
+            let name = heap.add_string("app.Cache");
+            heap.set_field(twice, "name", name);
+        }
+        heap.set_address(twice, heap.address(cache));
+        heap.add_root(Root::JniGlobal { global_ref: 2 }, twice);
+        let snapshot = open(heap.build());
+        all_is_reachable(&snapshot);
+        let warnings: Vec<String> = snapshot
+            .warnings()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let note = "class objects that are also written as instances of java.lang.Class: 1; each counts as two objects";
+        assert_eq!(warnings, [note]);
+    }
+}
+
+/// The size of the instances of a class, as a snapshot and as a histogram have it.
+fn size_of(bytes: &[u8], class: &str) -> [u64; 2] {
+    let source = || Source::from_bytes(bytes.to_vec());
+    let snapshot = open(bytes.to_vec());
+    let histogram = Histogram::of(source(), &Options::default(), &Silent).unwrap();
+    let of = |classes: &hprof::Classes, totals: &[ClassTotal]| {
+        let index = classes.by_name(class)[0];
+        let all = &totals[index.index()].all;
+        all.bytes / all.objects
+    };
+    [
+        of(snapshot.classes(), &snapshot.histogram()),
+        of(histogram.classes(), histogram.totals()),
+    ]
+}
+
+#[test]
+fn class_ids_beside_instances_are_no_addresses() {
+    // A native image writes the `java.lang.Class` of each class as an instance, and its address plus 1 as the id of the class.
+    for order in [FileOrder::ByAddress, FileOrder::Shuffled(1)] {
+        let mut heap = HeapBuilder::new(Written {
+            order,
+            ..Written::default()
+        });
+        let boot = heap.boot();
+        let classes: Vec<ClassId> = (0..10)
+            .map(|n| heap.add_class(&format!("app.C{n}"), Some(boot.object), &[], &[]))
+            .collect();
+        for class in classes {
+            let hub = heap.add_instance(boot.class, &[]);
+            heap.set_class_address(class, heap.address(hub) + 1);
+            heap.add_root(Root::JniGlobal { global_ref: 1 }, hub);
+        }
+        let size = heap.instance_size(boot.class);
+        // Class objects are in the list too.
+        let hubs = |bytes: &[u8]| {
+            let snapshot = open(bytes.to_vec());
+            let selector = "java.lang.Class".parse::<Selector>().unwrap();
+            let all = snapshot.select(&selector).unwrap();
+            let class = snapshot.class_class();
+            let hubs = all.into_iter().filter(|&o| snapshot.class_of(o) == class);
+            hubs.map(|o| snapshot.shallow_bytes(o))
+                .collect::<Vec<u64>>()
+        };
+        assert_eq!(hubs(&heap.build()), [size; 10]);
+    }
+}
+
+#[test]
+fn an_array_inside_of_a_loader_does_not_bound_the_loader() {
+    // ART writes an array of the classes of each loader, with the address of the loader plus 4 as its id.
+    let mut heap = HeapBuilder::new(Written::android());
+    let boot = heap.boot();
+    let fields = [("name", FieldType::Object), ("id", FieldType::Long)];
+    let loaders = heap.add_class(
+        "dalvik.system.PathClassLoader",
+        Some(boot.object),
+        &fields,
+        &[],
+    );
+    let mut own = Vec::new();
+    for _ in 0..3 {
+        let loader = heap.add_instance(loaders, &[]);
+        let classes = heap.add_object_array(boot.object_array, [loader]);
+        heap.set_address(classes, heap.address(loader) + 4);
+        own.push(loader);
+        for _ in 0..20 {
+            own.push(heap.add_instance(boot.object, &[]));
+        }
+    }
+    let all = heap.add_object_array(boot.object_array, own);
+    heap.add_root(Root::JniGlobal { global_ref: 1 }, all);
+    let size = heap.instance_size(loaders);
+    assert_eq!(
+        size_of(&heap.build(), "dalvik.system.PathClassLoader"),
+        [size; 2]
+    );
+}
+
+#[test]
+fn a_cut_array_has_its_bounds() {
+    /// Elements to which HotSpot cuts a `long[]`.
+    const CUT: u32 = (u32::MAX - 18) / 8;
+    let array = 1_u64 << 40;
+    let next = array + 16 + 560_000_000 * 8;
+    let mut heap = heap(&["acme.Holder"]);
+    let object = heap.boot().object;
+    let after = heap.add_instance(object, &[]);
+    heap.set_address(after, next);
+    let whole = heap.build();
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut-array.hprof");
+    for (len, is_cut) in [(CUT, true), (CUT - 1, false)] {
+        // The record of the array comes before the end record. Its elements are a hole in the file.
+        let (before, end) = whole.split_at(whole.len() - 9);
+        let mut file = fs::File::create(&path).unwrap();
+        let mut header = vec![0x1c, 0, 0, 0, 0];
+        header.extend((18 + len * 8).to_be_bytes());
+        header.push(0x23);
+        header.extend(array.to_be_bytes());
+        header.extend([0; 4]);
+        header.extend(len.to_be_bytes());
+        header.push(11);
+        file.write_all(&[before, &header].concat()).unwrap();
+        file.seek(SeekFrom::Current(i64::from(len) * 8)).unwrap();
+        file.write_all(end).unwrap();
+        drop(file);
+        let snapshot = Snapshot::open(&path, &Options::default(), &Silent).unwrap();
+        let histogram = Histogram::open(&path, &Options::default(), &Silent).unwrap();
+        fs::remove_file(&path).unwrap();
+        let of = |warnings: &[hprof::Warning]| -> Vec<String> {
+            let warnings = warnings.iter().filter(|w| w.partial);
+            warnings.map(ToString::to_string).collect()
+        };
+        let (of_snapshot, of_histogram) = (of(snapshot.warnings()), of(histogram.warnings()));
+        if is_cut {
+            let least =
+                "long[] cut by the JVM after 536,870,909 elements: at least 4,294,967,288 bytes";
+            let most = ", and at most 4,480,000,016, because the next object begins there";
+            assert_eq!(of_snapshot.len(), 1, "{of_snapshot:?}");
+            assert!(
+                of_snapshot[0].starts_with(&format!("{least}{most}")),
+                "{of_snapshot:?}"
+            );
+            assert_eq!(of_histogram.len(), 1, "{of_histogram:?}");
+            assert!(
+                of_histogram[0].starts_with(&format!("{least} (object ")),
+                "{of_histogram:?}"
+            );
+        } else {
+            assert_eq!((of_snapshot.len(), of_histogram.len()), (0, 0));
+        }
     }
 }

@@ -271,6 +271,40 @@ fn bytes_after_complete_gzip_data_are_no_damage() {
 }
 
 #[test]
+fn a_dump_that_was_compressed_twice_is_read() {
+    let whole = usual().heap.build();
+    let packed = |times: u32| {
+        let mut bytes = whole.clone();
+        for _ in 0..times {
+            bytes = compress(&bytes, Gzip::Plain).unwrap();
+        }
+        bytes
+    };
+    only(packed(1), &[]);
+    only(packed(2), &["compressed with gzip twice"]);
+    let blocks = compress(&whole, Gzip::Blocks { bytes: 1000 }).unwrap();
+    let again = compress(&blocks, Gzip::Plain).unwrap();
+    only(again.clone(), &["compressed with gzip twice"]);
+    let folder = tempfile::tempdir().unwrap();
+    let refusal = |bytes: &[u8]| {
+        let path = folder.path().join("x.hprof.gz");
+        std::fs::write(&path, bytes).unwrap();
+        Source::open(&path).unwrap_err().to_string()
+    };
+    let more = refusal(&packed(3));
+    assert!(
+        more.contains("more than 2 times; decompress it with `gunzip` first"),
+        "{more}"
+    );
+    let other = compress(&compress(&[7; 5000], Gzip::Plain).unwrap(), Gzip::Plain).unwrap();
+    assert!(refusal(&other).contains("without a heap dump inside"));
+    // The end of the outer layer is missing.
+    let cut = Source::from_bytes(again[..again.len() - 20].to_vec());
+    let snapshot = Snapshot::of(cut, &Options::default(), &Silent).unwrap();
+    assert!(snapshot.is_partial());
+}
+
+#[test]
 fn virtual_threads_of_an_earlier_agents_forked_dump_are_told() {
     // In such a dump class objects are numbered from this id on.
     let forked = |base, threads: i32| {

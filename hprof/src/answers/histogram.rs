@@ -9,6 +9,7 @@ use crate::bytes::source::Source;
 use crate::dominators::tree::Node;
 use crate::error::{Result, Warning};
 use crate::graph::build::{self, Plan};
+use crate::graph::cut_arrays;
 use crate::ids::NONE;
 use crate::options::Options;
 use crate::progress::Progress;
@@ -64,7 +65,8 @@ impl Histogram {
             sizes,
             warnings: Vec::new(),
         };
-        dump.gather_warnings(&stats, scanned.warnings);
+        let cut = cut_arrays::warnings(&scanned.cut_arrays, &dump.classes, &dump.sizes, &[]);
+        dump.gather_warnings(&stats, scanned.warnings.into_iter().chain(cut));
         dump.source.check()?;
         dump.rename(options);
         Ok(Self { dump, totals })

@@ -321,7 +321,7 @@ pub(crate) fn measure(
         context.phase("reading objects");
         let scanned = scan::scan(&context.job(plan, &pinned, NoTargets), &plan.pieces)?;
         if attempt > 1 || !learn_classes(&context, plan, &scanned) {
-            return match scanned.runs.are_apart() {
+            return match scanned.runs.are_apart() && !scanned.stats.has_unaligned_ids() {
                 true => Ok(scanned),
                 false => measure_by_address(&context, plan),
             };
@@ -647,11 +647,27 @@ fn finish(
     let bare_holder = of_leaf.as_ref().is_some_and(|of_leaf| {
         let shape = |leaf: u32| scanned.leaf_shapes[leaf as usize];
         let is_bare = |leaf| of_leaf.of(&scanned.shapes, shape(leaf)) != NONE;
-        implicit_refs::have_bare_holder(classes, split, &roots, resolve, is_bare)
+        implicit_refs::have_bare_holder(split, &roots, resolve, is_bare)
     });
     let near = of_leaf.as_ref().filter(|_| !plan.class_references);
-    let roots_of = (&roots[..], all_classes);
-    let mut graph = assemble(&mut scanned, classes, split, near, roots_of, resolve, store)?;
+    let twice = implicit_refs::written_twice(classes, split, resolve);
+    if !twice.is_empty() {
+        let text = format!(
+            "class objects that are also written as instances of java.lang.Class: {}; each counts as two objects",
+            twice.len()
+        );
+        warnings.push(Warning::note(text));
+    }
+    let unwritten = (&roots[..], all_classes, &twice[..]);
+    let mut graph = assemble(
+        &mut scanned,
+        classes,
+        split,
+        near,
+        unwritten,
+        resolve,
+        store,
+    )?;
     let parts = missing_roots::Parts {
         source: context.source,
         id_size: context.header.id_size,
@@ -689,11 +705,13 @@ fn assemble(
     classes: &Classes,
     split: Split,
     near: Option<&ShapeClasses>,
-    (roots, all_classes): (&[Root], bool),
+    (roots, all_classes, twice): (&[Root], bool, &[(u32, u32)]),
     resolve: impl Fn(u64) -> u32,
     store: &Store,
 ) -> Result<HeapGraph> {
     let (mut extra, mut held) = implicit_refs::unwritten(classes, split, roots, &resolve);
+    extra.extend(twice);
+    extra.sort_unstable();
     for object in implicit_refs::held_by_classes(scanned, classes, split) {
         held.entry(object).or_insert(RootKind::VmInternal);
     }

@@ -133,6 +133,20 @@ pub(crate) fn unwritten(
     (extra, held)
 }
 
+/// Returns the instances whose records have the id of a class object, each with the class. References to the id lead to the
+/// instance, so the instance has to lead to the class object.
+pub(crate) fn written_twice(
+    classes: &Classes,
+    split: Split,
+    resolve: impl Fn(u64) -> u32,
+) -> Vec<(u32, u32)> {
+    let records = classes.iter().take(classes.dumped());
+    let objects = records.map(|(i, class)| (resolve(class.id.0), i.0));
+    objects
+        .filter(|(object, _)| (split.classes..split.inner).contains(object))
+        .collect()
+}
+
 /// Makes roots of all classes: of a dump in which roots may be missing, nothing else tells which objects are alive. A JVM
 /// writes its classes first.
 pub(crate) fn hold_classes(held: &mut BTreeMap<u32, RootKind>, split: Split) {
@@ -141,19 +155,15 @@ pub(crate) fn hold_classes(held: &mut BTreeMap<u32, RootKind>, split: Split) {
     }
 }
 
-/// Whether one of these roots' threads or of the classes' loaders is a bare leaf: what it holds has no row to be in.
-/// `is_bare` tells which leaves are.
+/// True if one of these roots' threads is a leaf of the kind that `is_bare` accepts: it has no row for what it holds.
 pub(crate) fn have_bare_holder(
-    classes: &Classes,
     split: Split,
     roots: &[Root],
     resolve: impl Fn(u64) -> u32,
     is_bare: impl Fn(u32) -> bool,
 ) -> bool {
     let threads = roots.iter().filter(|r| r.kind == RootKind::Thread);
-    let loaders = classes.iter().take(classes.dumped());
-    let loaders = loaders.map(|(_, class)| class.loader.0);
-    let mut holders = threads.map(|r| r.id.0).chain(loaders).filter(|&id| id != 0);
+    let mut holders = threads.map(|r| r.id.0).filter(|&id| id != 0);
     holders.any(|id| {
         let object = resolve(id);
         object != NONE && object >= split.inner && is_bare(object - split.inner)

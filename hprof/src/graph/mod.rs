@@ -27,6 +27,7 @@ pub(crate) mod bare;
 pub(crate) mod bits;
 pub(crate) mod blocks;
 pub(crate) mod build;
+pub(crate) mod cut_arrays;
 pub(crate) mod heap_graph;
 pub(crate) mod implicit_refs;
 pub(crate) mod jvm_version;

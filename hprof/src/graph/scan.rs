@@ -17,6 +17,7 @@ use crate::bytes::source::Source;
 use crate::error::{Error, Result, Warning};
 use crate::graph::address::{MarkWriter, Pending};
 use crate::graph::bare::{Kept, Sifter};
+use crate::graph::cut_arrays::CutArray;
 use crate::graph::implicit_refs;
 use crate::graph::runs::Runs;
 use crate::graph::targets::Targets;
@@ -82,6 +83,7 @@ pub(crate) struct Scanned {
     pub(crate) misplaced: u64,
     /// Classes of leaves that refer to them.
     pub(crate) bare: BTreeSet<u32>,
+    pub(crate) cut_arrays: Vec<CutArray>,
 }
 
 /// The task of the pass.
@@ -127,6 +129,7 @@ struct ScannedPiece {
     damage: Option<Damage>,
     runs: Runs,
     waypoints: Vec<Waypoint>,
+    cut_arrays: Vec<CutArray>,
 }
 
 impl ScannedPiece {
@@ -145,6 +148,7 @@ impl ScannedPiece {
         self.damage = None;
         self.runs.clear();
         self.waypoints.clear();
+        self.cut_arrays.clear();
     }
 }
 
@@ -194,6 +198,7 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
         warnings: Vec::new(),
         misplaced: 0,
         bare: BTreeSet::new(),
+        cut_arrays: Vec::new(),
     };
     out.ends.extend(&[0])?;
     if T::COLLECT {
@@ -412,11 +417,11 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
 
     /// The reference to the object's class, where something depends on it.
     #[inline(always)]
-    fn class_reference(&mut self, class: u32, count: &mut u32) {
+    fn class_reference(&mut self, class: u32, may_be_bare: bool, count: &mut u32) {
         if self.job.pinned[class as usize] {
             return;
         }
-        if *count == 0 && self.is_bare_leaf(class) {
+        if *count == 0 && may_be_bare && self.is_bare_leaf(class) {
             return;
         }
         if !self.job.class_references {
@@ -503,6 +508,15 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             .flatten()
     }
 
+    /// Records an array that fills its record.
+    #[inline(always)]
+    fn note_cut(&mut self, object: Object, class: u32, kind: Kind, len: u32) {
+        if len >= CutArray::FEWEST && len == CutArray::most_elements(kind, ID) {
+            let id = object.id;
+            self.part.cut_arrays.push(CutArray { id, class, len });
+        }
+    }
+
     fn array_shape(&mut self, class: u32, array: u32, len: u32) -> u32 {
         self.shapes.short_array(array, len).unwrap_or_else(|| {
             self.part.longs.push((class, len));
@@ -525,7 +539,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             id: object.id,
         };
         let (classes, mut count, mut special) = (self.job.classes, 0, false);
-        let mut has_nulls = false;
+        let (mut has_nulls, mut holds_class) = (false, false);
         let layout = classes.layout(class);
         let mut shape = if layout.array == RecordLayout::NO_ARRAY {
             self.worker.stats.classes[class as usize].instances += 1;
@@ -568,9 +582,10 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             if layout.referent != RecordLayout::NO_REFERENT {
                 special = self.referent(layout, body, &mut count);
             }
-            self.class_reference(class, &mut count);
+            holds_class = count == 0 && classes.holds_class(class, object.id);
+            self.class_reference(class, !holds_class, &mut count);
         }
-        let leaf = count == 0 && !special && !layout.never_leaf;
+        let leaf = count == 0 && !special && !layout.never_leaf && !holds_class;
         if leaf && has_nulls {
             let part = &mut *self.part;
             let before = part.ends.last().map_or(0, |&end| end as usize);
@@ -604,6 +619,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             (0, shape)
         } else {
             self.worker.stats.array(array, len);
+            self.note_cut(object, class, Kind::Object, len);
             (0, self.array_shape(class, array, len))
         };
         if T::COLLECT {
@@ -611,10 +627,10 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             for element in elements.chunks_exact(ID) {
                 self.reference(read_id::<ID>(element, 0), &mut count);
             }
-            self.class_reference(class, &mut count);
+            self.class_reference(class, true, &mut count);
         } else if self.job.marks.is_some() || self.job.collect_ids {
             count = u32::from(elements.iter().any(|&b| b != 0));
-            self.class_reference(class, &mut count);
+            self.class_reference(class, true, &mut count);
         }
         let leaf = count == 0;
         self.end(object, leaf, if leaf { shape::plain(shape) } else { shape });
@@ -627,6 +643,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
         let class = self.job.classes.primitive_array(kind);
         let array = self.job.classes.layout(class).array;
         self.worker.stats.array(array, len);
+        self.note_cut(object, class, kind, len);
         let shape = self.array_shape(class, array, len);
         self.end(object, true, shape);
     }
@@ -678,6 +695,7 @@ impl Scanned {
                 self.sites.push((number + base as u32, leaf, serial));
             }
             self.roots.append(&mut part.roots);
+            self.cut_arrays.append(&mut part.cut_arrays);
             self.late_classes.append(&mut part.late_classes);
             if let Some(damage) = part.damage.take() {
                 self.warnings.push(Warning::damage(

@@ -101,6 +101,35 @@ impl RecordLayout {
     pub(crate) const NO_ARRAY: u32 = u32::MAX;
 }
 
+/// The ids of class loaders.
+#[derive(Debug, Default)]
+struct Loaders {
+    sorted: Vec<u64>,
+    /// A bit for the lowest address bits of each id: most other objects are ruled out without a search.
+    low_bits: u64,
+}
+
+impl Loaders {
+    fn of(classes: &[Class]) -> Self {
+        let mut sorted: Vec<u64> = classes.iter().map(|c| c.loader.0).collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        sorted.retain(|&id| id != 0);
+        let low_bits = sorted.iter().fold(0, |bits, &id| bits | Self::bit(id));
+        Self { sorted, low_bits }
+    }
+
+    #[inline]
+    const fn bit(id: u64) -> u64 {
+        1 << ((id >> 3) & 63)
+    }
+
+    #[inline]
+    fn has(&self, id: u64) -> bool {
+        self.low_bits & Self::bit(id) != 0 && self.sorted.binary_search(&id).is_ok()
+    }
+}
+
 /// All classes, findable by id and by name.
 #[derive(Debug, Default)]
 pub struct Classes {
@@ -128,6 +157,9 @@ pub struct Classes {
     spare_fields: u64,
     /// Classes for whose references that left no room.
     pub(crate) oversized: u64,
+    loaders: Loaders,
+    /// `java.lang.Class`.
+    class_class: Option<ClassIndex>,
 }
 
 /// A class's name, made once for all classes that share it.
@@ -251,6 +283,8 @@ impl Classes {
         for i in 0..this.list.len() {
             this.add_layout(i, id_size);
         }
+        this.loaders = Loaders::of(&this.list);
+        this.class_class = this.by_name("java.lang.Class").first().copied();
         this.forked = Forked::new(outline.recorded, &outline.loads, &this.list);
         this
     }
@@ -409,6 +443,15 @@ impl Classes {
     /// The array classes, in the order of their array numbers.
     pub(crate) fn arrays(&self) -> &[ClassIndex] {
         &self.arrays
+    }
+
+    /// True if an instance of `class` leads to a class object although its record need not have a reference: the object is a
+    /// class loader, or stands for a class that has a class record too.
+    #[inline]
+    pub(crate) fn holds_class(&self, class: u32, id: u64) -> bool {
+        let is_class_object =
+            || self.class_class == Some(ClassIndex(class)) && self.by_id(ObjectId(id)).is_some();
+        self.loaders.has(id) || is_class_object()
     }
 
     /// The class and its superclasses, the class itself first.

@@ -8,10 +8,13 @@ use crate::records::classes::Classes;
 use crate::sizes::shape::{Shape, Shapes};
 use crate::sizes::stats::{Last, Stats};
 
-/// Measures anew what the distances say of sizes, class objects taken for neighbours too. What the
-/// scan measured between neighbours in the file is forgotten.
+/// Measures distances between neighbours in the heap, class objects included. Discards the distances that the scan measured
+/// between neighbours in the file.
 ///
-/// Cost: one visit of each object's shape, in the order of addresses.
+/// Objects lie at multiples of eight. If most ids are such multiples, the others are no addresses: ART makes up an array for
+/// each class loader, with an id inside of the loader. They are left out.
+///
+/// Cost: one visit of each object's shape, in the order of addresses; two if there are ids that are no multiples.
 pub(crate) fn measure(
     classes: &Classes,
     map: &AddressMap,
@@ -21,10 +24,13 @@ pub(crate) fn measure(
     stats: &mut Stats,
 ) {
     let mut mirrors: Vec<u64> = classes.iter().map(|(_, c)| c.id.0).collect();
-    mirrors.retain(|&id| id != 0);
+    let parts = rayon::current_num_threads() * 4;
+    // Class ids may be the only ids that are no addresses.
+    let leave_out = !stats.has_unaligned_ids() || is_rarely_unaligned(map, parts, split);
+    let is_left_out = |id: u64| leave_out && !is_aligned(id);
+    mirrors.retain(|&id| id != 0 && !is_left_out(id));
     mirrors.sort_unstable();
     stats.forget_gaps();
-    let parts = rayon::current_num_threads() * 4;
     let measured: Vec<Stats> = (0..parts)
         .into_par_iter()
         .map(|part| {
@@ -32,6 +38,10 @@ pub(crate) fn measure(
             let mut next_mirror = None;
             let (mut last, mut previous) = (Last::Nothing, 0_u64);
             map.in_order(part, parts, split, |id, number| {
+                if is_left_out(id) {
+                    return;
+                }
+                own.address_bits |= id;
                 let at = next_mirror.get_or_insert_with(|| mirrors.partition_point(|&m| m < id));
                 let mut next = id;
                 while let Some(&mirror) = mirrors.get(*at).filter(|&&m| m <= id) {
@@ -55,9 +65,31 @@ pub(crate) fn measure(
             own
         })
         .collect();
+    if leave_out {
+        stats.address_bits = measured.iter().fold(0, |bits, own| bits | own.address_bits);
+    }
     for part in measured {
         stats.merge_gaps(&part);
     }
+}
+
+/// True if an object can lie at this address.
+pub(crate) const fn is_aligned(id: u64) -> bool {
+    id.is_multiple_of(8)
+}
+
+/// True if less than half of the objects' ids are no multiples of eight.
+fn is_rarely_unaligned(map: &AddressMap, parts: usize, split: Split) -> bool {
+    let counts = (0..parts).into_par_iter().map(|part| {
+        let (mut all, mut unaligned) = (0_u64, 0_u64);
+        map.in_order(part, parts, split, |id, _| {
+            all += 1;
+            unaligned += u64::from(!is_aligned(id));
+        });
+        (all, unaligned)
+    });
+    let (all, unaligned) = counts.reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    unaligned * 2 < all
 }
 
 fn array(classes: &Classes, class: ClassIndex, len: u32) -> Last {

@@ -17,6 +17,7 @@ use crate::records::outline::LiveObjects;
 use crate::records::record::Kind;
 use crate::sizes::agent::Agreed;
 use crate::sizes::fields::{self, LaidOut, Model, Order, Variant};
+use crate::sizes::gaps;
 use crate::sizes::stats::Stats;
 
 /// The JVM's object layout, as inferred from the dump.
@@ -121,7 +122,7 @@ impl Sizes {
         id_size: usize,
         live: &LiveObjects,
     ) -> Self {
-        let mut mirrors = Mirrors::new(classes);
+        let mut mirrors = Mirrors::new(classes, stats);
         let mut gaps: Vec<Gap> = classes
             .iter()
             .map(|(i, c)| Gap::new(stats, i, &mirrors, c.element.is_some()))
@@ -339,11 +340,14 @@ const fn round_up(value: u64, to: u64) -> u64 {
 struct Mirrors(Vec<u64>);
 
 impl Mirrors {
-    fn new(classes: &Classes) -> Self {
+    /// If objects lie at multiples of eight, other ids of classes are no addresses: GraalVM's native images write the address of
+    /// a `java.lang.Class` plus 1 as the class's id.
+    fn new(classes: &Classes, stats: &Stats) -> Self {
+        let is_address = |id: u64| id != 0 && (gaps::is_aligned(id) || stats.has_unaligned_ids());
         let mut ids: Vec<u64> = classes
             .iter()
             .map(|(_, c)| c.id.0)
-            .filter(|&id| id != 0)
+            .filter(|&id| is_address(id))
             .collect();
         ids.sort_unstable();
         Self(ids)

@@ -135,6 +135,11 @@ impl Stats {
         }
     }
 
+    /// True if an object's id is no multiple of eight.
+    pub(crate) const fn has_unaligned_ids(&self) -> bool {
+        self.address_bits.trailing_zeros() < 3
+    }
+
     /// Forgets every distance.
     pub(crate) fn forget_gaps(&mut self) {
         for class in &mut self.classes {

@@ -266,7 +266,7 @@ impl<'a> Numbering<'a> {
     pub(crate) fn of(&mut self, id: u64, body: Body<'_>) -> u32 {
         let number = self.snapshot.map.by_id(id, self.snapshot.split);
         if self.sorted {
-            self.count(number, body)
+            self.count(number, id, body)
         } else {
             number
         }
@@ -280,12 +280,12 @@ impl<'a> Numbering<'a> {
     }
 
     #[cold]
-    fn count(&mut self, number: u32, body: Body<'_>) -> u32 {
+    fn count(&mut self, number: u32, id: u64, body: Body<'_>) -> u32 {
         let leaf = number >= self.snapshot.split.inner;
         let kind = if number == self.next[usize::from(leaf)] {
             usize::from(leaf)
         } else {
-            usize::from(self.snapshot.is_leaf(body, ObjectIndex(self.next[1])))
+            usize::from(self.snapshot.is_leaf(id, body, ObjectIndex(self.next[1])))
         };
         self.next[kind] += 1;
         self.next[kind] - 1
@@ -519,8 +519,8 @@ impl Snapshot {
         found
     }
 
-    /// Whether a record is a leaf's; `next` is the leaf it would then be.
-    fn is_leaf(&self, body: Body<'_>, next: ObjectIndex) -> bool {
+    /// True if the record of the object with the id `own` is that of a leaf; `next` is the leaf that it would be.
+    fn is_leaf(&self, own: u64, body: Body<'_>, next: ObjectIndex) -> bool {
         let id_size = self.header().id_size;
         let set = |b: &[u8], at: usize| {
             b.get(at..at + id_size)
@@ -542,6 +542,7 @@ impl Snapshot {
                 };
                 let referent = layout.referent != RecordLayout::NO_REFERENT && followed;
                 let refers = layout.never_leaf
+                    || self.classes().holds_class(index.0, own)
                     || fields.iter().any(|&at| set(body, at as usize))
                     || referent && set(body, layout.referent as usize);
                 (class, refers)

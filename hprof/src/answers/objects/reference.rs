@@ -79,7 +79,8 @@ impl ImplicitRefs {
 }
 
 impl Snapshot {
-    /// From threads to what their stacks hold, and from loaders to their classes.
+    /// Returns the references that no record shows: from threads to what their stacks hold, from loaders to their classes, and
+    /// from an instance with the id of a class object to the class object.
     pub(crate) fn unwritten(&self) -> ImplicitRefs {
         let threads: std::collections::BTreeMap<u32, u32> = self
             .roots
@@ -97,7 +98,16 @@ impl Snapshot {
             let loader = Some(class.loader).filter(|l| !l.is_null())?;
             Some((self.find(loader)?.0, i.0, RawVia::Loads))
         });
-        let mut list: Vec<(u32, u32, RawVia)> = locals.chain(loads).collect();
+        let classes = self.classes().iter().take(self.split.classes as usize);
+        let twice = classes.filter_map(|(i, class)| {
+            let object = self.find(class.id)?.0;
+            (object >= self.split.classes && object < self.split.inner).then_some((
+                object,
+                i.0,
+                RawVia::Class,
+            ))
+        });
+        let mut list: Vec<(u32, u32, RawVia)> = locals.chain(loads).chain(twice).collect();
         list.sort_by_key(|e| (e.0, e.1));
         ImplicitRefs { list }
     }

@@ -1,0 +1,124 @@
+//! Arrays that HotSpot cut because a record takes at most 4 GiB.
+//!
+//! HotSpot writes as many elements as fit into a record and prints a warning on the JVM's output. The dump does not contain the
+//! true length. The distance to the next object is an upper bound of the true size.
+
+use heapdiff_units::grouped;
+
+use crate::error::Warning;
+use crate::graph::address::{AddressMap, Split};
+use crate::ids::{ClassIndex, ObjectId};
+use crate::records::classes::Classes;
+use crate::records::record::Kind;
+use crate::sizes::layout::Sizes;
+
+/// An array of which only the elements that fit into one record are in the dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CutArray {
+    pub(crate) id: u64,
+    pub(crate) class: u32,
+    /// Elements in the dump.
+    pub(crate) len: u32,
+}
+
+impl CutArray {
+    /// A cut array has at least this many elements, of any kind.
+    pub(crate) const FEWEST: u32 = 500_000_000;
+
+    /// Returns the number of elements to which HotSpot cuts a longer array: the length of a record is a 32-bit number.
+    pub(crate) const fn most_elements(kind: Kind, id_size: usize) -> u32 {
+        let (header, element) = match kind {
+            Kind::Object => (1 + 8 + 2 * id_size, id_size),
+            _ => (2 + 8 + id_size, kind.size(id_size)),
+        };
+        ((u32::MAX as usize - header) / element) as u32
+    }
+}
+
+/// Returns a warning for each array. `next` has the address of the next object after each, if it is known.
+pub(crate) fn warnings(
+    arrays: &[CutArray],
+    classes: &Classes,
+    sizes: &Sizes,
+    next: &[Option<u64>],
+) -> Vec<Warning> {
+    let next = next.iter().copied().chain(std::iter::repeat(None));
+    let warning = |(array, next): (&CutArray, Option<u64>)| {
+        let class = ClassIndex(array.class);
+        let least = sizes.array(class, array.len);
+        let most = next.and_then(|next| next.checked_sub(array.id));
+        let most = most
+            .filter(|&most| most > least)
+            .map_or_else(String::new, |most| {
+                format!(
+                    ", and at most {}, because the next object begins there",
+                    grouped(most)
+                )
+            });
+        let of_elements = match classes[class].element {
+            Some(Kind::Object) => {
+                "; objects that only its other elements refer to count as unreachable"
+            }
+            _ => "",
+        };
+        Warning {
+            partial: true,
+            ..Warning::note(format!(
+                "{} cut by the JVM after {} elements: at least {} bytes{most} (object {}); all figures are for the elements in the dump{of_elements}",
+                classes[class].name,
+                grouped(u64::from(array.len)),
+                grouped(least),
+                ObjectId(array.id),
+            ))
+        }
+    };
+    arrays.iter().zip(next).map(warning).collect()
+}
+
+/// Returns the address of the first object or class object after each array.
+///
+/// Cost: a pass over all addresses if there are arrays, else nothing.
+pub(crate) fn next_objects(
+    arrays: &[CutArray],
+    classes: &Classes,
+    map: &AddressMap,
+    split: Split,
+) -> Vec<Option<u64>> {
+    let mut next = vec![None; arrays.len()];
+    if arrays.is_empty() {
+        return next;
+    }
+    let mut look = |id: u64| {
+        for (array, next) in arrays.iter().zip(&mut next) {
+            if id > array.id && next.is_none_or(|n| id < n) {
+                *next = Some(id);
+            }
+        }
+    };
+    classes.iter().for_each(|(_, class)| look(class.id.0));
+    map.in_order(0, 1, split, |id, _| look(id));
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_have_room_for_as_many_elements_as_hotspot_writes() {
+        // Elements of a `long[]`, as a JVM of JDK 17 wrote them.
+        assert_eq!(CutArray::most_elements(Kind::Long, 8), 536_870_909);
+        for kind in [Kind::Object, Kind::Int, Kind::Short, Kind::Byte] {
+            for id_size in [4, 8] {
+                let most = CutArray::most_elements(kind, id_size);
+                assert!(most >= CutArray::FEWEST, "{kind:?}");
+                let element = match kind {
+                    Kind::Object => id_size,
+                    _ => kind.size(id_size),
+                };
+                let room = u64::from(u32::MAX) - u64::from(most) * element as u64;
+                assert!((14..33).contains(&room), "{kind:?}: {room}");
+            }
+        }
+    }
+}
