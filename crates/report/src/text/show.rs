@@ -57,6 +57,9 @@ fn object(object: &ShownObject, unheld: &str, style: Style, out: &mut dyn Write)
         _ => format!(", {unheld}"),
     };
     line("size", &sizes, style, out)?;
+    if let Some(filler) = filler(object) {
+        line("about", filler, style, out)?;
+    }
     if let Some(root) = object.root {
         line("root", root, style, out)?;
     }
@@ -95,6 +98,21 @@ fn object(object: &ShownObject, unheld: &str, style: Style, out: &mut dyn Write)
     array(object, style, out)?;
     contents(object, style, out)?;
     referrers(object, style, out)
+}
+
+/// Returns the remark on an object with which HotSpot may have filled a gap between objects. Since JDK 19 the small ones have a
+/// class of their own. The others are in a dump as `int[]`, like arrays of the program.
+fn filler(object: &ShownObject) -> Option<&'static str> {
+    let is_unreferenced = object.retained_bytes.is_none() && object.referrer_count == 0;
+    match &*object.class {
+        "jdk.internal.vm.FillerObject" | "jdk.internal.vm.FillerElement[]" => {
+            Some("JVM filler: it fills a gap between objects")
+        }
+        "int[]" if is_unreferenced => {
+            Some("JVM filler, or an array that is no longer used: nothing refers to it")
+        }
+        _ => None,
+    }
 }
 
 fn array(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -455,6 +473,31 @@ mod tests {
         };
         assert_eq!(value(&cut), "(not in the record)");
         assert_eq!(value(&NULL), "null", "and so it is not (not in the record)");
+    }
+
+    #[test]
+    fn fillers_of_the_jvm_are_named() {
+        let of = |class: &str, retained, referrer_count| {
+            let object = ShownObject {
+                class: class.to_owned(),
+                retained_bytes: retained,
+                retained_objects: retained,
+                referrer_count,
+                ..object()
+            };
+            let text = told(object, 1);
+            let certain = text.contains("JVM filler: it fills a gap between objects");
+            (certain, text.contains("JVM filler, or an array"))
+        };
+        assert_eq!(of("jdk.internal.vm.FillerObject", None, 0), (true, false));
+        assert_eq!(of("int[]", None, 0), (false, true));
+        for (class, retained, referrers) in [
+            ("int[]", None, 1),
+            ("int[]", Some(1), 0),
+            ("long[]", None, 0),
+        ] {
+            assert_eq!(of(class, retained, referrers), (false, false), "{class}");
+        }
     }
 
     #[test]
