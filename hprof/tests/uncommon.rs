@@ -269,7 +269,7 @@ fn classes_of_a_loader_without_references_are_reachable() {
 
 #[test]
 fn class_objects_that_are_instances_too_lead_to_what_statics_hold() {
-    for has_references in [true, false] {
+    for (has_references, is_twice) in [(true, true), (false, true), (true, false)] {
         let mut heap = HeapBuilder::new(Written::default());
         let boot = heap.boot();
         let fields = [("all", Value::Ref(Ref::Null))];
@@ -285,7 +285,9 @@ fn class_objects_that_are_instances_too_lead_to_what_statics_hold() {
             let name = heap.add_string("app.Cache");
             heap.set_field(twice, "name", name);
         }
-        heap.set_address(twice, heap.address(cache));
+        if is_twice {
+            heap.set_address(twice, heap.address(cache));
+        }
         heap.add_root(Root::JniGlobal { global_ref: 2 }, twice);
         let snapshot = open(heap.build());
         all_is_reachable(&snapshot);
@@ -295,7 +297,8 @@ fn class_objects_that_are_instances_too_lead_to_what_statics_hold() {
             .map(ToString::to_string)
             .collect();
         let note = "class objects that are also written as instances of java.lang.Class: 1; each counts as two objects";
-        assert_eq!(warnings, [note]);
+        let expected: &[&str] = if is_twice { &[note] } else { &[] };
+        assert_eq!(warnings, expected);
     }
 }
 
@@ -390,45 +393,39 @@ fn a_cut_array_has_its_bounds() {
     heap.set_address(after, next);
     let whole = heap.build();
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut-array.hprof");
-    for (len, is_cut) in [(CUT, true), (CUT - 1, false)] {
-        // The record of the array comes before the end record. Its elements are a hole in the file.
-        let (before, end) = whole.split_at(whole.len() - 9);
-        let mut file = fs::File::create(&path).unwrap();
-        let mut header = vec![0x1c, 0, 0, 0, 0];
-        header.extend((18 + len * 8).to_be_bytes());
-        header.push(0x23);
-        header.extend(array.to_be_bytes());
-        header.extend([0; 4]);
-        header.extend(len.to_be_bytes());
-        header.push(11);
-        file.write_all(&[before, &header].concat()).unwrap();
-        file.seek(SeekFrom::Current(i64::from(len) * 8)).unwrap();
-        file.write_all(end).unwrap();
-        drop(file);
-        let snapshot = Snapshot::open(&path, &Options::default(), &Silent).unwrap();
-        let histogram = Histogram::open(&path, &Options::default(), &Silent).unwrap();
-        fs::remove_file(&path).unwrap();
-        let of = |warnings: &[hprof::Warning]| -> Vec<String> {
-            let warnings = warnings.iter().filter(|w| w.partial);
-            warnings.map(ToString::to_string).collect()
-        };
-        let (of_snapshot, of_histogram) = (of(snapshot.warnings()), of(histogram.warnings()));
-        if is_cut {
-            let least =
-                "long[] cut by the JVM after 536,870,909 elements: at least 4,294,967,288 bytes";
-            let most = ", and at most 4,480,000,016, because the next object begins there";
-            assert_eq!(of_snapshot.len(), 1, "{of_snapshot:?}");
-            assert!(
-                of_snapshot[0].starts_with(&format!("{least}{most}")),
-                "{of_snapshot:?}"
-            );
-            assert_eq!(of_histogram.len(), 1, "{of_histogram:?}");
-            assert!(
-                of_histogram[0].starts_with(&format!("{least} (object ")),
-                "{of_histogram:?}"
-            );
-        } else {
-            assert_eq!((of_snapshot.len(), of_histogram.len()), (0, 0));
-        }
+    // The record of the array comes before the end record. Its elements are a hole in the file.
+    let (before, end) = whole.split_at(whole.len() - 9);
+    let mut file = fs::File::create(&path).unwrap();
+    let mut header = vec![0x1c, 0, 0, 0, 0];
+    header.extend((18 + CUT * 8).to_be_bytes());
+    header.push(0x23);
+    header.extend(array.to_be_bytes());
+    header.extend([0; 4]);
+    header.extend(CUT.to_be_bytes());
+    header.push(11);
+    file.write_all(&[before, &header].concat()).unwrap();
+    file.seek(SeekFrom::Current(i64::from(CUT) * 8)).unwrap();
+    file.write_all(end).unwrap();
+    drop(file);
+    let snapshot = Snapshot::open(&path, &Options::default(), &Silent).unwrap();
+    let histogram = Histogram::open(&path, &Options::default(), &Silent).unwrap();
+    fs::remove_file(&path).unwrap();
+    let least = "long[] cut by the JVM after 536,870,909 elements: at least 4,294,967,288 bytes";
+    let most = ", and at most 4,480,000,016, because the next object begins there";
+    for (warnings, text) in [
+        (
+            snapshot.warnings(),
+            format!("{least}{most} (object 0x10000000000)"),
+        ),
+        (
+            histogram.warnings(),
+            format!("{least} (object 0x10000000000)"),
+        ),
+    ] {
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(
+            warnings[0].partial && warnings[0].message.starts_with(&text),
+            "{warnings:?}"
+        );
     }
 }

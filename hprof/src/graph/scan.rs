@@ -112,6 +112,10 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) store: &'a Store,
 }
 
+/// Maximum number of bytes of a piece that are mapped before it is read. A larger piece has one large array, and the elements
+/// of a primitive array are not read.
+const MOST_PREPARED: usize = 16 << 20;
+
 /// One piece's results, with numbers relative to the piece.
 #[derive(Default)]
 struct ScannedPiece {
@@ -259,7 +263,8 @@ impl<T: Targets> Job<'_, T> {
         worker: &mut Worker,
         shapes: &Shapes,
     ) {
-        self.source.will_read(piece.start, piece.len());
+        self.source
+            .will_read(piece.start, piece.len().min(MOST_PREPARED));
         if let Some(sifter) = &mut worker.sifter {
             sifter.next_piece();
         }
