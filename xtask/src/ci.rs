@@ -10,14 +10,21 @@ use crate::{
 /// Everything that has to pass before a change is merged.
 pub(crate) fn ci() -> Result<()> {
     run::run(run::cargo().args(["fmt", "--all", "--check"]))?;
+    // The release profile shares build scripts and macros with the build of the tests.
     run::run(
         run::cargo()
-            .args(["clippy", "--workspace", "--all-targets", "--locked"])
+            .args([
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--locked",
+                "--release",
+            ])
             .args(["--", "-D", "warnings"]),
     )?;
     run::run(
         run::cargo()
-            .args(["doc", "--workspace", "--no-deps", "--locked"])
+            .args(["doc", "--workspace", "--no-deps", "--locked", "--release"])
             .args(["--document-private-items"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     )?;
