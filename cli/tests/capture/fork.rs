@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::cgroup::Group;
 use crate::support::{
-    BOX, WAITS, agent, ended, files, first_line, folder, instances, jdks, ready, run, shelf,
-    signal, start, until,
+    BOX, agent, ended, files, first_line, folder, instances, jdks, ready, run, shelf, signal,
+    start, until,
 };
 use crate::trace::library;
 
@@ -113,7 +113,8 @@ fn a_child_that_waits_is_told_once() {
     let mut rest = BufReader::new(dump.stderr.take().expect("a pipe"));
     let mut line = String::new();
     rest.read_line(&mut line).expect("a line");
-    assert!(line.starts_with(WAITS), "{line}");
+    let waits = "heapdiff: the JVM's child that writes the dump waits for a processor: it had ";
+    assert!(line.starts_with(waits), "{line}");
     let child = children(jvm);
     assert_eq!(child.len(), 1, "{child:?}");
     signal("STOP", child[0]);
