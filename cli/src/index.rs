@@ -20,6 +20,7 @@ use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt::{UNFINISHED, Unfinished};
 use crate::job::Setup;
 use crate::leftovers::is_left_behind;
+use crate::overwrite;
 use crate::progress::{Meter, Wanted};
 use crate::write;
 
@@ -208,6 +209,9 @@ fn write(
     is_current: impl FnOnce() -> bool,
     content: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
+    if let Some(refusal) = overwrite::refusal_of_index(place) {
+        return Err(refusal.into());
+    }
     let folder = place.parent().unwrap_or(Path::new("."));
     if cache().as_deref() == Some(folder) {
         fs::create_dir_all(folder)?;

@@ -20,6 +20,7 @@ mod leftovers;
 mod mapping;
 mod merge;
 mod messages;
+mod overwrite;
 #[cfg_attr(
     not(target_os = "linux"),
     allow(dead_code, reason = "waits and transfers are of what talks to JVMs")

@@ -14,6 +14,7 @@ use crate::failure::{Exit, Failure, Result, plain};
 use crate::inputs;
 use crate::interrupt::{UNFINISHED, Unfinished};
 use crate::job::{Output, folder_of};
+use crate::overwrite;
 use crate::style::When;
 
 /// Writes a report to its output. A reader that stops reading (`| head`) is not a failure.
@@ -138,6 +139,9 @@ pub(crate) fn replace(
         let mut out = io::BufWriter::new(fs::OpenOptions::new().write(true).open(path)?);
         return write(&mut out).and_then(|()| out.flush());
     }
+    if let Some(refusal) = overwrite::refusal(path) {
+        return Err(refusal.into());
+    }
     // The target of a link is replaced, and the link stays.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let (unfinished, mut file) =
@@ -180,9 +184,20 @@ pub(crate) fn completions(shell: Shell, command_line: &mut clap::Command) -> Res
 
 /// Writes the manual's pages to a folder.
 pub(crate) fn manual(folder: &Path, command_line: clap::Command) -> Result<Exit> {
-    clap_mangen::generate_to(command_line, folder)
-        .map_err(|e| failed(&folder.display().to_string(), &e))?;
+    let mut command_line = command_line.disable_help_subcommand(true);
+    command_line.build();
+    pages(&command_line, folder)?;
     Ok(Exit::Done)
+}
+
+/// Writes the page of a command and of those below it.
+fn pages(command: &clap::Command, folder: &Path) -> Result<()> {
+    let below = command.get_subcommands();
+    let mut shown = below.filter(|below| !below.is_hide_set());
+    shown.try_for_each(|below| pages(below, folder))?;
+    let page = clap_mangen::Man::new(command.clone());
+    let path = folder.join(page.get_filename());
+    replace(&path, |out| page.render(out)).map_err(|e| failed(&path.display().to_string(), &e))
 }
 
 /// Writes text to standard output.

@@ -1,6 +1,6 @@
 //! Arguments of the commands that talk to a running JVM.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use heapdiff_diff::pattern;
@@ -141,7 +141,7 @@ impl CountArgs {
         };
         let setup = Setup {
             top: self.top,
-            ..self.view.setup(Path::new(""))?
+            ..self.view.setup()?
         };
         Ok((with_names(setup, &self.names)?, Task::Count(count)))
     }
@@ -328,7 +328,7 @@ impl HuntArgs {
             library: self.agent,
             options,
         };
-        let mut setup = self.report.setup(None, &[])?;
+        let mut setup = self.report.setup(None)?;
         // What is kept for the next time is kept in files.
         setup.index &= !self.no_files;
         Ok(Job {

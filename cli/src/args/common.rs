@@ -1,6 +1,6 @@
 //! What all commands have in common: how to work and how to show it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
@@ -109,8 +109,8 @@ enum Refs {
 }
 
 impl CommonArgs {
-    pub(super) fn setup(self, dumps: &[PathBuf]) -> Result<Setup> {
-        self.report.setup(self.output, dumps)
+    pub(super) fn setup(self) -> Result<Setup> {
+        self.report.setup(self.output)
     }
 }
 
@@ -126,7 +126,7 @@ pub(super) struct OutputsArgs {
 }
 
 impl OutputsArgs {
-    pub(super) fn setup(self, dumps: &[PathBuf]) -> Result<Setup> {
+    pub(super) fn setup(self) -> Result<Setup> {
         let mut files = self.output.into_iter();
         let first = files.next();
         let more: Vec<PathBuf> = files.collect();
@@ -139,16 +139,10 @@ impl OutputsArgs {
             return Err(Failure::usage(message)
                 .with_hint("leave it out: each file's extension says its format"));
         }
-        let mut named: Vec<&PathBuf> = first.iter().chain(&more).collect();
-        named.sort();
-        if let Some(twice) = named.windows(2).find(|two| two[0] == two[1]) {
-            let message = format!("-o {} is given twice", twice[0].display());
-            return Err(Failure::usage(message));
-        }
         let color = self.report.color;
-        let setup = self.report.setup(first, dumps)?;
+        let setup = self.report.setup(first)?;
         let more = more.into_iter();
-        let more = more.map(|file| Output::new(None, Some(file), color, dumps));
+        let more = more.map(|file| Output::new(None, Some(file), color));
         Ok(Setup {
             more: more.collect::<Result<_>>()?,
             ..setup
@@ -162,8 +156,8 @@ impl ReportArgs {
         self.format
     }
 
-    pub(super) fn setup(self, output: Option<PathBuf>, dumps: &[PathBuf]) -> Result<Setup> {
-        let output = Output::new(self.format, output, self.color, dumps)?;
+    pub(super) fn setup(self, output: Option<PathBuf>) -> Result<Setup> {
+        let output = Output::new(self.format, output, self.color)?;
         let progress = self.progress.wanted();
         let top = self.top;
         Ok(Setup {
@@ -217,10 +211,9 @@ pub(super) struct ViewArgs {
 }
 
 impl ViewArgs {
-    pub(super) fn setup(self, input: &Path) -> Result<Setup> {
-        let inputs = [input.to_path_buf()];
+    pub(super) fn setup(self) -> Result<Setup> {
         Ok(Setup {
-            output: Output::new(self.format, self.output, self.color, &inputs)?,
+            output: Output::new(self.format, self.output, self.color)?,
             more: Vec::new(),
             top: None,
             progress: self.progress.wanted(),
@@ -244,9 +237,9 @@ pub(super) struct ListArgs {
 }
 
 impl ListArgs {
-    pub(super) fn setup(self, input: &Path) -> Result<Setup> {
+    pub(super) fn setup(self) -> Result<Setup> {
         let top = self.top;
-        self.view.setup(input).map(|setup| Setup { top, ..setup })
+        self.view.setup().map(|setup| Setup { top, ..setup })
     }
 }
 

@@ -57,7 +57,7 @@ impl DiffArgs {
         };
         let question = self.growth.checked()?;
         Ok(Job {
-            setup: self.common.setup(std::slice::from_ref(&dump))?,
+            setup: self.common.setup()?,
             task: Task::Heap { dump, question },
         })
     }
@@ -82,7 +82,7 @@ impl DiffArgs {
         }
         let question = self.growth.checked()?;
         Ok(Job {
-            setup: self.common.setup(std::slice::from_ref(&report))?,
+            setup: self.common.setup()?,
             task: Task::Again { report, question },
         })
     }
@@ -105,7 +105,7 @@ impl DiffArgs {
         }
         let question = self.growth.checked()?;
         Ok(Job {
-            setup: self.common.setup(&dumps)?,
+            setup: self.common.setup()?,
             task: Task::Diff {
                 dumps,
                 trace: self.trace,

@@ -4,6 +4,7 @@ mod agent;
 mod capture;
 mod common;
 mod diff;
+mod files;
 mod fleet;
 mod help;
 mod implicit_diff;
@@ -245,10 +246,11 @@ struct ShowArgs {
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> {
     let args = implicit_diff::command_first(args.into_iter().collect());
     let mut command_line = command_line();
-    let cli = command_line
+    let (cli, matches) = command_line
         .try_get_matches_from_mut(args)
-        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)))
         .unwrap_or_else(|e| e.format(&mut command_line).exit());
+    files::check(&command_line, &matches)?;
     let (setup, task) = match cli.command {
         None => {
             if let Some(failure) = cli.diff.first().and_then(implicit_diff::no_command) {
@@ -261,14 +263,10 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
             dump,
             retained,
             common,
-        })) => (
-            common.setup(std::slice::from_ref(&dump))?,
-            Task::Histo { dump, retained },
-        ),
-        Some(Command::Threads(DumpArgs { dump, common })) => (
-            common.setup(std::slice::from_ref(&dump))?,
-            Task::Threads { dump },
-        ),
+        })) => (common.setup()?, Task::Histo { dump, retained }),
+        Some(Command::Threads(DumpArgs { dump, common })) => {
+            (common.setup()?, Task::Threads { dump })
+        }
         Some(Command::Sites(SitesArgs {
             dump,
             allocated,
@@ -283,26 +281,20 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
                 by_class: by == SitesBy::Class,
                 reverse,
             };
-            (
-                common.setup(std::slice::from_ref(&dump))?,
-                Task::Sites { dump, job },
-            )
+            (common.setup()?, Task::Sites { dump, job })
         }
         Some(Command::Paths(SelectArgs {
             dump,
             selector,
             common,
-        })) => (
-            common.setup(std::slice::from_ref(&dump))?,
-            Task::Paths { dump, selector },
-        ),
+        })) => (common.setup()?, Task::Paths { dump, selector }),
         Some(Command::Sizeof(sizeof)) => sizeof.task()?,
         Some(Command::Waste(waste)) => waste.task()?,
         Some(Command::Query(query)) => query.task()?,
         Some(Command::Export(export)) => export.task()?,
         Some(Command::Show(ShowArgs { select, offset })) => {
             let (dump, selector) = (select.dump, select.selector);
-            let setup = select.common.setup(std::slice::from_ref(&dump))?;
+            let setup = select.common.setup()?;
             (
                 setup,
                 Task::Show {
@@ -316,10 +308,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
             dump,
             under,
             common,
-        })) => (
-            common.setup(std::slice::from_ref(&dump))?,
-            Task::Top { dump, under },
-        ),
+        })) => (common.setup()?, Task::Top { dump, under }),
         Some(Command::Attach(attach)) => {
             return Ok(Action::Capture(Box::new(attach.capture())));
         }

@@ -55,7 +55,7 @@ impl QueryArgs {
     pub(super) fn task(self) -> Result<(Setup, Task)> {
         let (paths, source) = split(self.inputs, self.file, !self.named.is_empty())?;
         let (dumps, names) = named_dumps(paths, self.named)?;
-        let setup = self.common.setup(&dumps)?;
+        let setup = self.common.setup()?;
         let format = setup.output.format;
         if format == Format::Parquet && setup.output.file.is_none() {
             let message = "Parquet is written to a file";
@@ -213,7 +213,7 @@ impl ExportArgs {
             let message = format!("-o {}: is not a folder", self.output.display());
             return Err(Failure::usage(message));
         }
-        let mut setup = self.report.setup(None, std::slice::from_ref(&self.dump))?;
+        let mut setup = self.report.setup(None)?;
         // What is told of the export.
         setup.output.format = Format::Text;
         let tables = match self.tables.is_empty() {

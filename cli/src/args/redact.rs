@@ -32,6 +32,9 @@ pub(super) struct RedactArgs {
     /// Numbers in fields go, too; sizes, bounds and places in arrays stay
     #[arg(long)]
     numbers: bool,
+    /// Replace OUT if it is a heap dump, a flight recording or a trace
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     progress: ProgressArgs,
     /// Treat a damaged dump as one that cannot be read

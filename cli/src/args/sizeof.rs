@@ -76,7 +76,7 @@ fn paths(text: &str) -> Result<Paths, String> {
 
 impl SizeofArgs {
     pub(super) fn task(self) -> Result<(Setup, Task)> {
-        let setup = self.common.setup(std::slice::from_ref(&self.dump))?;
+        let setup = self.common.setup()?;
         let job = SizeofJob {
             selectors: self.selector,
             deep: DeepOptions {

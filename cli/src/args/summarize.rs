@@ -22,6 +22,9 @@ pub(super) struct SummarizeArgs {
     /// Where the summary goes, such as before.heap
     #[arg(short, long, value_name = "OUT.heap")]
     output: PathBuf,
+    /// Replace OUT.heap if it is a heap dump, a flight recording or a trace; a summary is replaced without it
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     progress: ProgressArgs,
     #[command(flatten)]
@@ -30,7 +33,7 @@ pub(super) struct SummarizeArgs {
 
 impl SummarizeArgs {
     pub(super) fn summarize(self) -> Result<Summarize> {
-        let to = Place::checked(&self.output, &self.dump).map(|()| self.output)?;
+        let to = Place::checked(&self.output).map(|()| self.output)?;
         let setup = self
             .analysis
             .setup(Output::default(), self.progress.wanted())?;

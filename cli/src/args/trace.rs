@@ -269,9 +269,7 @@ impl TraceArgs {
             Ok(Action::Job(Box::new(job)))
         };
         match self.command {
-            TraceCommand::Info(args) => {
-                job(args.view.setup(&args.trace)?, args.trace, TraceJob::Info)
-            }
+            TraceCommand::Info(args) => job(args.view.setup()?, args.trace, TraceJob::Info),
             TraceCommand::Top(args) => {
                 let part = args.window.of(args.run);
                 let by = match args.by {
@@ -282,7 +280,7 @@ impl TraceArgs {
                 };
                 let focus = args.window.focus;
                 job(
-                    with_names(args.view.setup(&args.trace)?, &args.names)?,
+                    with_names(args.view.setup()?, &args.names)?,
                     args.trace,
                     TraceJob::Top { part, by, focus },
                 )
@@ -294,7 +292,7 @@ impl TraceArgs {
                     live: args.live,
                     reverse: args.reverse,
                 };
-                let setup = with_names(args.view.setup(&args.trace)?, &args.names)?;
+                let setup = with_names(args.view.setup()?, &args.names)?;
                 job(setup, args.trace, flame)
             }
             TraceCommand::Samples(args) => {
@@ -310,7 +308,7 @@ impl TraceArgs {
                     by: args.by,
                 };
                 job(
-                    with_names(args.view.setup(&args.trace)?, &args.names)?,
+                    with_names(args.view.setup()?, &args.names)?,
                     args.trace,
                     TraceJob::Samples(samples),
                 )

@@ -27,7 +27,7 @@ pub(super) struct WasteArgs {
 
 impl WasteArgs {
     pub(super) fn task(self) -> Result<(Setup, Task)> {
-        let setup = self.common.setup(&self.dumps)?;
+        let setup = self.common.setup()?;
         Ok((setup, Task::Waste { dumps: self.dumps }))
     }
 }

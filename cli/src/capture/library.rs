@@ -19,6 +19,7 @@ use crate::failure::{Failure, Result, plain};
 use crate::index;
 use crate::interrupt::Unfinished;
 use crate::job::folder_of;
+use crate::overwrite;
 use crate::write::failed;
 
 const LIBRARY: &str = "libheapdiff_agent.so";
@@ -101,6 +102,7 @@ pub(crate) fn copy_to(library: &Path, output: &Path) -> Result<PathBuf> {
         true => output.join(LIBRARY),
         false => output.to_owned(),
     };
+    overwrite::check(&file)?;
     let copied = || -> io::Result<PathBuf> {
         let content = fs::read(library)?;
         write_whole(folder_of(&file), &file, 0o666, &content)?;

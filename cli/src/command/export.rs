@@ -14,9 +14,16 @@ use super::dump_info;
 use super::open;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::job::{ExportJob, Setup};
+use crate::overwrite;
 use crate::write;
 
 pub(crate) fn run(setup: &Setup, dump: &Path, job: &ExportJob) -> Result<ExportReport> {
+    let place = |table: Table| {
+        let name = format!("{}.{}", table.name(), job.format.extension());
+        job.folder.join(name)
+    };
+    let mut places = job.tables.iter().map(|&table| place(table));
+    places.try_for_each(|path| overwrite::check(&path))?;
     fs::create_dir_all(&job.folder).map_err(|e| failed(&job.folder, &e))?;
     let (opened, meter) = open(setup, dump)?;
     meter.phase("writing tables", 0);
@@ -37,9 +44,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &ExportJob) -> Result<ExportR
     };
     let mut files = Vec::new();
     for &table in &job.tables {
-        let path = job
-            .folder
-            .join(format!("{}.{}", table.name(), job.format.extension()));
+        let path = place(table);
         let mut rows = 0;
         let mut failure = None;
         let written = write::replace(&path, |out| {

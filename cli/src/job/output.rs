@@ -1,6 +1,5 @@
 //! Where a report goes and in which format, checked.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use heapdiff_report::Format;
@@ -20,12 +19,7 @@ pub(crate) struct Output {
 impl Output {
     /// Takes the format from the file's extension where it is not given, and refuses files that
     /// cannot be meant.
-    pub(crate) fn new(
-        format: Option<Format>,
-        file: Option<PathBuf>,
-        color: When,
-        inputs: &[PathBuf],
-    ) -> Result<Self> {
+    pub(crate) fn new(format: Option<Format>, file: Option<PathBuf>, color: When) -> Result<Self> {
         let Some(path) = &file else {
             return Ok(Self {
                 format: format.unwrap_or_default(),
@@ -36,14 +30,6 @@ impl Output {
         if path.is_dir() {
             let message = format!("-o {}: is a directory", path.display());
             return Err(Failure::usage(message).with_hint("name the file to write"));
-        }
-        if let Some(input) = inputs.iter().find(|input| same_file(input, path)) {
-            let message = format!(
-                "-o {} would overwrite {}, which is read",
-                path.display(),
-                input.display()
-            );
-            return Err(Failure::usage(message));
         }
         if !folder_of(path).is_dir() {
             let message = format!(
@@ -90,19 +76,5 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
-    }
-}
-
-pub(super) fn same_file(a: &Path, b: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        if let (Ok(a), Ok(b)) = (fs::metadata(a), fs::metadata(b)) {
-            return (a.dev(), a.ino()) == (b.dev(), b.ino());
-        }
-    }
-    match (fs::canonicalize(a), fs::canonicalize(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => false,
     }
 }

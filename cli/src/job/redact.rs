@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::output::{folder_of, same_file};
+use super::output::folder_of;
 use crate::failure::{Failure, Result};
 use crate::progress::Wanted;
 
@@ -52,7 +52,7 @@ impl Redact {
                 return Err(Failure::usage(message).with_hint("name a file with -o"));
             }
             Some(to) if is_standard(&to) => Some(Place::Stdout),
-            Some(to) => Some(Place::file(to, &dump)?),
+            Some(to) => Some(Place::file(to)?),
             None => None,
         };
         Ok(Self {
@@ -65,8 +65,8 @@ impl Redact {
 }
 
 impl Place {
-    fn file(path: PathBuf, dump: &Path) -> Result<Self> {
-        Self::checked(&path, dump)?;
+    fn file(path: PathBuf) -> Result<Self> {
+        Self::checked(&path)?;
         let gzip = path
             .extension()
             .is_some_and(|e| e.eq_ignore_ascii_case("gz"));
@@ -74,15 +74,11 @@ impl Place {
     }
 
     /// Refuses files that cannot be meant.
-    pub(crate) fn checked(path: &Path, dump: &Path) -> Result<()> {
+    pub(crate) fn checked(path: &Path) -> Result<()> {
         let shown = path.display();
         if path.is_dir() {
             let message = format!("-o {shown}: is a directory");
             return Err(Failure::usage(message).with_hint("name the file to write"));
-        }
-        if same_file(dump, path) {
-            let message = format!("-o {shown} would overwrite the dump that is read");
-            return Err(Failure::usage(message));
         }
         let folder = folder_of(path);
         if !folder.is_dir() {

@@ -15,6 +15,8 @@ mod memory;
 mod others;
 mod output;
 #[cfg(unix)]
+mod overwrite;
+#[cfg(unix)]
 mod push;
 mod push_tls;
 mod queries;

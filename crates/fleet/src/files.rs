@@ -1,6 +1,7 @@
 //! Files of a fleet: where they are, and how they come to be whole.
 
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -105,6 +106,10 @@ impl Table {
         let folder = partition.folder(fleet, table);
         let place = folder.join(format!("{}.parquet", escaped(name)));
         let begun = || {
+            if is_foreign(&place) {
+                let why = "it exists already and is not a Parquet file";
+                return Err(std::io::Error::other(why).into());
+            }
             std::fs::create_dir_all(&folder)?;
             // Names that begin with a dot are no part of a table.
             let file = tempfile::Builder::new()
@@ -156,6 +161,13 @@ impl Table {
             }),
         }
     }
+}
+
+/// True if a file is there that no fleet has: it may be an input.
+fn is_foreign(place: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(place).and_then(|file| file.take(4).read_to_end(&mut start));
+    read.is_ok() && start != *b"PAR1"
 }
 
 /// Those that a new file gets, instead of a temporary one's.

@@ -279,3 +279,22 @@ fn a_damaged_trace_leaves_no_half_file() {
     fs::write(&path, &whole[..whole.len() / 3]).unwrap();
     assert!(add(&path, &fleet, &shop()).is_err());
 }
+
+#[test]
+fn a_file_that_is_no_table_is_not_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let (trace, fleet) = (home.path().join("t.db"), home.path().join("fleet"));
+    synthetic::write(&trace, &scene()).unwrap();
+    let added = add(&trace, &fleet, &shop()).unwrap();
+    add(&trace, &fleet, &shop()).unwrap();
+    let place = &added.files[0];
+    fs::copy(&trace, place).unwrap();
+    let before = fs::read(place).unwrap();
+    let error = add(place, &fleet, &shop()).unwrap_err();
+    assert!(matches!(error, FleetError::Write { .. }), "{error}");
+    assert!(
+        error.to_string().contains("is not a Parquet file"),
+        "{error}"
+    );
+    assert_eq!(fs::read(place).unwrap(), before);
+}

@@ -13,7 +13,7 @@ use super::{chosen, open_named};
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::job::{ExportFormat, TraceExport};
 use crate::write::{failed, replace};
-use crate::{interrupt, messages};
+use crate::{interrupt, messages, overwrite};
 
 /// Writes the export and says what was written.
 pub(crate) fn export(export: &TraceExport) -> Result<Exit> {
@@ -49,9 +49,11 @@ fn make(folder: &Path) -> Result<()> {
 fn tables(trace: &Trace, format: ExportFormat, folder: &Path) -> Result<String> {
     let tables = trace.tables().map_err(|e| Failure::trace(&e))?;
     let mut rows = 0;
+    let place = |table: &Table| folder.join(format!("{}.{}", table.name, format.extension()));
+    let mut places = tables.iter().map(place);
+    places.try_for_each(|path| overwrite::check(&path))?;
     for table in &tables {
-        let path = folder.join(format!("{}.{}", table.name, format.extension()));
-        rows += to_file(trace, table, format, &path)?;
+        rows += to_file(trace, table, format, &place(table))?;
     }
     let tables = counted(tables.len() as u64, "table");
     Ok(format!(

@@ -1,0 +1,118 @@
+//! The files that a command line names: those that are read, and those that are written.
+
+use std::any::TypeId;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command};
+
+use crate::failure::{Failure, Result};
+use crate::overwrite::{self, Replaces, Rule};
+
+/// The arguments that name a file or a folder to write.
+const OUTPUTS: [&str; 2] = ["output", "folder"];
+/// Standard output, where it is not the name of a file.
+const STANDARD: &str = "-";
+/// The option that has an output replace a dump, a recording or a trace.
+const FORCE: &str = "force";
+/// The commands that replace no file at all without `--force`, and check that themselves.
+const STRICT: [&str; 2] = ["dump", "import"];
+
+/// Refuses outputs that would overwrite a file of the command line, or what is not replaced without `--force`.
+pub(super) fn check(mut command: &Command, mut matches: &ArgMatches) -> Result<()> {
+    while let Some((name, below)) = matches.subcommand()
+        && let Some(found) = command.find_subcommand(name)
+    {
+        (command, matches) = (found, below);
+    }
+    let has_force = command.get_arguments().any(|arg| arg.get_id() == FORCE);
+    let is_strict = STRICT.contains(&command.get_name());
+    let mut rule = Rule {
+        inputs: Vec::new(),
+        replaces: match has_force {
+            true if is_strict || matches.get_flag(FORCE) => Replaces::Always,
+            true => Replaces::WithForce,
+            false => Replaces::Never,
+        },
+    };
+    let mut outputs = Vec::new();
+    for arg in command.get_arguments() {
+        let id = arg.get_id().as_str();
+        if matches.value_source(id) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        for value in matches.get_raw(id).into_iter().flatten() {
+            match OUTPUTS.contains(&id) {
+                true if value == STANDARD => {}
+                true => outputs.push(PathBuf::from(value)),
+                false => rule.inputs.extend(paths(arg, value)),
+            }
+        }
+    }
+    overwrite::set(rule);
+    if let Some(twice) = overwrite::twice(&outputs) {
+        let message = format!("-o {} is given twice", twice.display());
+        return Err(Failure::usage(message));
+    }
+    outputs
+        .iter()
+        .try_for_each(|output| overwrite::check(output))
+}
+
+/// Returns the paths in a value, none if the argument does not name files.
+fn paths(arg: &Arg, value: &OsStr) -> Vec<PathBuf> {
+    let kind = arg.get_value_parser().type_id();
+    let is_path = kind == TypeId::of::<PathBuf>() || kind == TypeId::of::<OsString>();
+    match (arg.get_id().as_str(), value.to_str()) {
+        // Several paths, of which `folder/*` stands for the archives of a folder.
+        ("classpath", _) => std::env::split_paths(value)
+            .map(|path| match path.file_name() == Some("*".as_ref()) {
+                true => path.parent().map(PathBuf::from).unwrap_or(path),
+                false => path,
+            })
+            .collect(),
+        ("named", Some(text)) => {
+            let named = text.split_once('=');
+            named.map(|(_, dump)| dump.into()).into_iter().collect()
+        }
+        (_, Some("-")) if is_path => vec![PathBuf::from("/dev/stdin")],
+        _ if is_path => vec![PathBuf::from(value)],
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every argument that names a file is known: an output by its name, an input by its type.
+    #[test]
+    fn every_argument_with_a_file_is_known() {
+        fn check(command: &Command) {
+            for arg in command.get_arguments() {
+                let names = arg.get_value_names().unwrap_or_default();
+                let is_file = |name: &str| {
+                    let words = [
+                        "FILE", "DIR", "PATH", "OUT", "DUMP", "TRACE", "IN", ".db", "JSON",
+                    ];
+                    words.iter().any(|word| name.ends_with(word))
+                };
+                let id = arg.get_id().as_str();
+                // The folder of the sources is not read.
+                let is_known = OUTPUTS.contains(&id)
+                    || id == "source_root"
+                    || !paths(arg, OsStr::new("a=b")).is_empty();
+                let takes_file =
+                    arg.get_action().takes_values() && names.iter().any(|name| is_file(name));
+                assert!(
+                    is_known || !takes_file,
+                    "{}: {id} {names:?}",
+                    command.get_name()
+                );
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&super::super::command_line());
+    }
+}
