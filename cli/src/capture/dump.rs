@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -268,11 +268,11 @@ impl Written {
         };
         if is_ours && self.to_compress.is_none() {
             if self.part.folder.is_none() {
-                let rename = |path: &Path| rename(path, &target, place.replace);
+                let rename = |path: &Path| rename_own(&self.file, path, &target, place.replace);
                 return self.part.unfinished.finish(rename).map(|()| self.bytes);
             }
             // The folder is mostly on another file system, where a rename fails and a copy is needed.
-            match rename(&self.part.file, &target, place.replace) {
+            match rename_own(&self.file, &self.part.file, &target, place.replace) {
                 Err(e) if e.kind() == ErrorKind::CrossesDevices => {}
                 done => return done.map(|()| self.bytes),
             }
@@ -506,19 +506,40 @@ impl PartialDump {
         let meta = file.metadata()?;
         let owner = jvm.process.user.uid.as_raw();
         if !meta.is_file() || meta.nlink() != 1 || meta.uid() != owner {
-            return Err(io::Error::other("the JVM's file was replaced by another"));
+            return Err(replaced());
         }
         Ok((file, meta.len()))
     }
 }
 
-/// The user who takes a dump owns it, like any other file that they write.
+/// The user who takes a dump owns it, and nobody else may read or write it: the JVM's user chose the mode.
 fn own(file: &File) -> io::Result<()> {
     let us = geteuid().as_raw();
-    if file.metadata()?.uid() != us {
+    let is_foreign = file.metadata()?.uid() != us;
+    if is_foreign {
         std::os::unix::fs::fchown(file, Some(us), Some(rustix::process::getegid().as_raw()))?;
     }
-    Ok(())
+    // The owner before can no longer change the mode. `fchmod` follows no name.
+    match file.set_permissions(fs::Permissions::from_mode(0o600)) {
+        Err(e) if is_foreign => Err(e),
+        // Some file systems have no modes.
+        _ => Ok(()),
+    }
+}
+
+/// Renames a dump, and checks that its name still led to this file: the JVM's user may have put another in its place.
+fn rename_own(file: &File, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
+    rename(from, to, replace)?;
+    let (ours, there) = (file.metadata()?, fs::symlink_metadata(to)?);
+    if (ours.dev(), ours.ino()) == (there.dev(), there.ino()) {
+        return Ok(());
+    }
+    fs::remove_file(to)?;
+    Err(replaced())
+}
+
+fn replaced() -> io::Error {
+    io::Error::other("the JVM's file was replaced by another")
 }
 
 /// Renames a file; an existing one is replaced only if it may be.
@@ -583,6 +604,36 @@ mod tests {
         assert_eq!((bytes, plain), (dump.len() as u64, dump.clone()));
         // A file that is cut meanwhile is no dump.
         assert!(copied(&dump[1..], dump.len() as u64, None, io::sink(), &quiet()).is_err());
+    }
+
+    #[test]
+    fn nobody_else_may_open_a_dump() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dump");
+        fs::write(&path, "dump").unwrap();
+        for mode in [0o666, 0o777, 0o4755, 0o400, 0o600] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            own(&File::open(&path).unwrap()).unwrap();
+            let now = fs::metadata(&path).unwrap().mode() & 0o7777;
+            assert_eq!(now, 0o600, "of a file with mode {mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_put_in_place_of_a_dump_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("dump"), "dump").unwrap();
+        let file = File::open(at("dump")).unwrap();
+        rename_own(&file, &at("dump"), &at("taken"), false).unwrap();
+        fs::write(at("other"), "other").unwrap();
+        std::os::unix::fs::symlink(at("taken"), at("link")).unwrap();
+        for put in ["other", "link"] {
+            let error = rename_own(&file, &at(put), &at("target"), false).unwrap_err();
+            assert_eq!(error.to_string(), "the JVM's file was replaced by another");
+            assert!(fs::symlink_metadata(at("target")).is_err(), "{put}");
+        }
+        assert_eq!(fs::read(at("taken")).unwrap(), b"dump");
     }
 
     #[test]
