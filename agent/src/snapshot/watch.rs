@@ -116,6 +116,13 @@ impl State {
         Self::read(&stat)
     }
 
+    /// That of one thread of a process; `None` if there is none.
+    #[must_use]
+    pub fn of_thread(pid: i32, thread: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat")).ok()?;
+        Self::read(&stat)
+    }
+
     fn read(stat: &str) -> Option<Self> {
         // The name before it may have blanks and brackets.
         let mut words = stat.rsplit_once(") ")?.1.split_ascii_whitespace();

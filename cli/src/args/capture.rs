@@ -26,7 +26,7 @@ struct JvmArgs {
     /// The JVM: its process id, or a part of its main class's name
     #[arg(allow_negative_numbers = true)]
     pid: Target,
-    /// How long to wait for the JVM to listen
+    /// How long to wait for a JVM that does not listen or makes no progress
     #[arg(long, value_name = "TIME", default_value = "10s")]
     timeout: Span,
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use super::deadline::Sign;
 use super::library::MARK;
 use super::places::{self, Copy};
 use super::process::{Process, bytes_of, refused};
@@ -93,7 +94,7 @@ pub(super) fn detach(jvm: &Jvm<'_>) -> Result<Option<Loaded>> {
 /// Has the JVM hand the options to the agent in this library, which it loads if need be.
 fn told(jvm: &Jvm<'_>, library: &[u8], options: &str) -> Result<Loaded> {
     match asked(jvm, library, options.as_bytes(), || {
-        jvm.process.check_alive()
+        jvm.process.check_alive().map(|()| Sign::Nothing)
     })? {
         Ok(attach::DONE) => Ok(Loaded::Now),
         Ok(attach::ALREADY_LOADED) => Ok(Loaded::Before),
@@ -133,13 +134,14 @@ pub(super) fn asked(
     jvm: &Jvm<'_>,
     library: &[u8],
     options: &[u8],
-    mut tick: impl FnMut() -> Result<()>,
+    mut tick: impl FnMut() -> Result<Sign>,
 ) -> Result<std::result::Result<i32, String>> {
     let start = Instant::now();
     loop {
         let answer = jvm.execute("load", [library, b"true", options], &mut tick)?;
         let outcome = outcome(&answer);
-        if !is_early(&outcome) || start.elapsed() >= STARTING {
+        let is_over = start.elapsed() >= STARTING || jvm.left() <= AGAIN;
+        if !is_early(&outcome) || is_over {
             return Ok(outcome);
         }
         sleep(AGAIN);

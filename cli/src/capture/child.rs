@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use heapdiff_agent::State;
 
+use super::deadline::Sign;
 use super::process::Process;
 
 /// What is told is what was so for that long.
@@ -59,6 +60,16 @@ impl Child {
             searched: None,
             watched: None,
             told: Vec::new(),
+        }
+    }
+
+    /// What is seen of the JVM after a look, when so many bytes of the dump are there.
+    pub(super) fn sign(&self, bytes: u64) -> Sign {
+        match self.watched {
+            // One that is stopped or waits for a disk is reported, and waited for.
+            Some(_) => Sign::Child,
+            None if bytes > 0 => Sign::Dump(bytes),
+            None => Sign::Nothing,
         }
     }
 

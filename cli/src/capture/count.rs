@@ -9,6 +9,7 @@ use heapdiff_sites::{Counts, attach};
 use heapdiff_units::Span;
 
 use super::agent::{SAYS, asked, not_loaded, too_old, visible};
+use super::deadline::{Deadline, Sign};
 use super::held::{is_named, memory_at, token};
 use super::library::library;
 use super::process::{Process, refused};
@@ -27,8 +28,9 @@ const MOST: u64 = 256 << 20;
 pub(crate) fn count(count: &Count, wanted: Wanted) -> Result<(String, Counts)> {
     let options = options(count)?;
     let library = library(count.library.as_deref())?;
-    let process = Process::find(&count.target)?;
-    let jvm = Jvm::attach(&process, count.timeout)?;
+    let deadline = Deadline::new(count.timeout);
+    let process = Process::find(&count.target, &deadline)?;
+    let jvm = Jvm::attach(&process, deadline)?;
     let name = process.to_string();
     let meter = Meter::new(wanted, Path::new(&name));
     meter.phase_of_unknown_length("putting counters into classes");
@@ -42,6 +44,7 @@ pub(crate) fn count(count: &Count, wanted: Wanted) -> Result<(String, Counts)> {
     }
     wait(&jvm, count.time, &meter)?;
     meter.phase_of_unknown_length("taking counters out of classes");
+    jvm.restart();
     let token = token();
     let code = ask(&jvm, &library, &format!("{}{token}", attach::COUNT_END))?;
     let counts = shown(&jvm, &attach::count_sign(&token))?;
@@ -89,7 +92,7 @@ fn options(count: &Count) -> Result<String> {
 /// Has the agent do what the options say. Returns [`attach::DONE`] or [`attach::DEBUGGED`].
 fn ask(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<i32> {
     let library = visible(jvm, library)?;
-    let alive = || jvm.process.check_alive();
+    let alive = || jvm.process.check_alive().map(|()| Sign::Nothing);
     let code = asked(jvm, &library.path, options.as_bytes(), alive)?;
     let code = code.map_err(|why| not_loaded(jvm, &why))?;
     if code == attach::TOO_OLD {

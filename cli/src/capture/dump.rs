@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::child::Child;
+use super::deadline::Sign;
 use super::folder::Folder;
 use super::fork::{self, Refused};
 use super::places;
@@ -192,7 +193,7 @@ impl Written {
             let bytes = part.size();
             meter.reached(bytes);
             meter.say(child.look(bytes));
-            jvm.process.check_alive()
+            jvm.process.check_alive().map(|()| child.sign(bytes))
         };
         let refused = match fork::ask(jvm, forker, &part.name_for_jvm, tick)? {
             None if forker.only || part.file.exists() => {
@@ -367,8 +368,16 @@ impl<W: Write> Write for Counted<W> {
 /// Has the JVM write, and waits until it is done.
 fn ask(jvm: &Jvm<'_>, part: &PartialDump, what: What, meter: &Meter) -> Result<Answer> {
     let tick = || {
-        meter.reached(part.size());
-        jvm.process.check_alive()
+        let bytes = part.size();
+        meter.reached(bytes);
+        jvm.process.check_alive()?;
+        // The JVM makes the file when it begins, before it collects garbage.
+        let has_begun = bytes > 0 || fs::symlink_metadata(&part.file).is_ok();
+        Ok(if has_begun {
+            Sign::Dump(bytes)
+        } else {
+            Sign::Nothing
+        })
     };
     let level = what.gzip.map(|level| level.to_string()).unwrap_or_default();
     let arguments = [

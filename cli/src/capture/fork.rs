@@ -5,6 +5,7 @@ use std::path::Path;
 use heapdiff_sites::attach;
 
 use super::agent::{SAYS, asked, not_loaded, too_old, visible};
+use super::deadline::Sign;
 use super::dump::Forker;
 use super::process::{Process, refused};
 use super::protocol::Jvm;
@@ -69,7 +70,7 @@ pub(super) fn ask(
     jvm: &Jvm<'_>,
     forker: Forker<'_>,
     file: &[u8],
-    tick: impl FnMut() -> Result<()>,
+    tick: impl FnMut() -> Result<Sign>,
 ) -> Result<Option<Refused>> {
     let options = [attach::SNAPSHOT.as_bytes(), file].concat();
     if options.len() >= LONGEST_ARGUMENT {
@@ -86,7 +87,7 @@ pub(super) fn ask_by(
     jvm: &Jvm<'_>,
     library: &Path,
     options: &[u8],
-    tick: impl FnMut() -> Result<()>,
+    tick: impl FnMut() -> Result<Sign>,
 ) -> Result<Option<Refused>> {
     let library = visible(jvm, library)?;
     let outcome = asked(jvm, &library.path, options, tick)?;

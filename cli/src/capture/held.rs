@@ -63,7 +63,7 @@ impl Held {
                 let bytes = received.load(Relaxed);
                 meter.reached(bytes);
                 meter.say(child.look(bytes));
-                jvm.process.check_alive()
+                jvm.process.check_alive().map(|()| child.sign(bytes))
             });
             over.store(true, Relaxed);
             let came = receiver.join();

@@ -9,6 +9,7 @@ use heapdiff_units::{Size, Span};
 
 use super::agent::{self, Loaded};
 use super::checked;
+use super::deadline::Deadline;
 use super::dump::{self, DumpPlace, DumpResult, Forker, How};
 use super::fork;
 use super::library::library;
@@ -46,8 +47,9 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     if let Some(folder) = &hunt.folder {
         check_free(folder, taken)?;
     }
-    let process = Process::find(&hunt.target)?;
-    let jvm = Jvm::attach(&process, hunt.timeout)?;
+    let deadline = Deadline::new(hunt.timeout);
+    let process = Process::find(&hunt.target, &deadline)?;
+    let jvm = Jvm::attach(&process, deadline)?;
     let folder = match &hunt.folder {
         Some(folder) => folder.clone(),
         None => default_folder(process.pid),
@@ -116,6 +118,7 @@ fn both(
 ) -> Result<()> {
     let mut notes = TraceNotes::new(jvm);
     notes.hunt("the first dump is being taken");
+    jvm.restart();
     let first = dump::take(jvm, &DumpPlace::new(before, false)?, how, wanted)?;
     made.keep();
     notes.dump(&first);
@@ -140,6 +143,7 @@ fn both(
         wanted,
     )?;
     notes.hunt(&format!("{why}; the second dump is being taken"));
+    jvm.restart();
     let second = dump::take(jvm, &DumpPlace::new(after, false)?, how, wanted)?;
     notes.dump(&second);
     tell(&second, wanted);

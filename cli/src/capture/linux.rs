@@ -7,6 +7,7 @@ use heapdiff_units::Size;
 
 use super::agent::{self, Loaded};
 use super::checked;
+use super::deadline::Deadline;
 use super::dump::{self, DumpPlace, Forker, How};
 use super::library::{copy_to, library};
 use super::process::{Process, refused};
@@ -49,8 +50,9 @@ pub(crate) fn agent(copy: &AgentCopy) -> Result<Exit> {
 fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
     let options = checked::options(agent)?;
     let library = library(agent.library.as_deref())?;
-    let process = Process::find(&capture.target)?;
-    let jvm = Jvm::attach(&process, capture.timeout)?;
+    let deadline = Deadline::new(capture.timeout);
+    let process = Process::find(&capture.target, &deadline)?;
+    let jvm = Jvm::attach(&process, deadline)?;
     if let Some(options) = options {
         checked::trace(&jvm, &options)?;
     }
@@ -67,8 +69,9 @@ fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
 }
 
 fn detach(capture: &Capture) -> Result<String> {
-    let process = Process::find(&capture.target)?;
-    let jvm = Jvm::attach(&process, capture.timeout)?;
+    let deadline = Deadline::new(capture.timeout);
+    let process = Process::find(&capture.target, &deadline)?;
+    let jvm = Jvm::attach(&process, deadline)?;
     match agent::detach(&jvm)? {
         None => Err(refused(format!("{process}: no agent is loaded"))),
         Some(Loaded::Detached) => Ok(format!(
@@ -108,7 +111,8 @@ fn dump(
         Some(path) if given.is_some() => what.packed_as(path),
         _ => what,
     };
-    let process = Process::find(&capture.target)?;
+    let deadline = Deadline::new(capture.timeout);
+    let process = Process::find(&capture.target, &deadline)?;
     let place = match given {
         Some(place) => place,
         None => {
@@ -119,7 +123,7 @@ fn dump(
             )?
         }
     };
-    let jvm = Jvm::attach(&process, capture.timeout)?;
+    let jvm = Jvm::attach(&process, deadline)?;
     let how = How { what, forker };
     let taken = dump::take(&jvm, &place, how, capture.wanted)?;
     TraceNotes::new(&jvm).dump(&taken);
@@ -135,8 +139,9 @@ fn stream(capture: &Capture, how: How<'_>) -> Result<String> {
         return Err(Failure::usage(message)
             .with_hint("name a file with -o FILE, or pass it on: `heapdiff dump PID -o - | ...`"));
     }
-    let process = Process::find(&capture.target)?;
-    let jvm = Jvm::attach(&process, capture.timeout)?;
+    let deadline = Deadline::new(capture.timeout);
+    let process = Process::find(&capture.target, &deadline)?;
+    let jvm = Jvm::attach(&process, deadline)?;
     let bytes = dump::stream(&jvm, how, capture.wanted, out.lock())?;
     if !capture.wanted.quiet {
         messages::said(&taken_of(&process, "standard output", bytes, how));

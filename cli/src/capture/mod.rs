@@ -17,6 +17,8 @@ mod child;
 #[cfg(target_os = "linux")]
 mod count;
 #[cfg(target_os = "linux")]
+mod deadline;
+#[cfg(target_os = "linux")]
 mod dump;
 #[cfg(target_os = "linux")]
 mod folder;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::agent;
 use super::checked;
+use super::deadline::Deadline;
 use super::held::Held;
 use super::hunt::wait;
 use super::library::library_without_files;
@@ -34,16 +35,19 @@ pub(crate) fn hunt_without_files<F, T>(
             .with_hint("without --no-files a hunt keeps its trace in its folder"));
     }
     let library = library_without_files(agent.library.as_deref())?;
-    let process = Process::find(&hunt.target)?;
-    let jvm = Jvm::attach(&process, hunt.timeout)?;
+    let deadline = Deadline::new(hunt.timeout);
+    let process = Process::find(&hunt.target, &deadline)?;
+    let jvm = Jvm::attach(&process, deadline)?;
     agent::load(&jvm, &library, &agent.options)?;
     // Where memory runs short all the same, we go before a JVM does.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     let [before, after] = NAMES.map(Path::new);
+    jvm.restart();
     let held = Held::take(&jvm, &library, wanted, before)?;
     let made = first(&held.path(), before)?;
     drop(held);
     wait(&jvm, hunt.wait, before, (None, None), wanted)?;
+    jvm.restart();
     let held = Held::take(&jvm, &library, wanted, after)?;
     second(made, &held.path(), after)
 }

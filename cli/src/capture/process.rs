@@ -14,6 +14,7 @@ use rustix::process::{
     test_kill_process,
 };
 
+use super::deadline::Deadline;
 use super::user::User;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::job::Target;
@@ -36,15 +37,15 @@ const STARTING: Duration = Duration::from_secs(10);
 
 impl Process {
     /// Finds the process and makes sure that it is a HotSpot JVM of a user that we may act for.
-    pub(crate) fn find(target: &Target) -> Result<Self> {
+    pub(super) fn find(target: &Target, deadline: &Deadline) -> Result<Self> {
         let pid = match target {
             Target::Pid(pid) => *pid,
             Target::Name(name) => find_by_name(name)?,
         };
-        Self::open(pid)
+        Self::open(pid, deadline)
     }
 
-    fn open(pid: u32) -> Result<Self> {
+    fn open(pid: u32, deadline: &Deadline) -> Result<Self> {
         if pid == std::process::id() {
             return Err(refused(format!(
                 "{pid} is heapdiff itself, which is not a JVM"
@@ -79,7 +80,9 @@ impl Process {
             ))
             .with_hint("run heapdiff as that user or as root"));
         }
-        match Kind::of(pid).map_err(|e| not_permitted(pid, name, &e))? {
+        match Kind::of(pid, STARTING.min(deadline.left()))
+            .map_err(|e| not_permitted(pid, name, &e))?
+        {
             Kind::HotSpot => {}
             Kind::OpenJ9 => {
                 return Err(refused(format!(
@@ -117,10 +120,11 @@ impl Process {
 
     /// Asks the JVM for its attach listener: with SIGQUIT, which ends any process that does not
     /// handle it, as a JVM does not with `-Xrs` or before it is up.
-    pub(super) fn quit(&self) -> Result<()> {
+    pub(super) fn quit(&self, deadline: &Deadline) -> Result<()> {
         let start = Instant::now();
+        let most = STARTING.min(deadline.left());
         while !Status::read(self.pid).is_ok_and(|status| status.handles_quit) {
-            if start.elapsed() > STARTING {
+            if start.elapsed() > most {
                 self.check_alive()?;
                 return Err(refused(format!(
                     "{self} does not handle SIGQUIT and would end by it: attaching is off"
@@ -286,12 +290,12 @@ enum Kind {
 }
 
 impl Kind {
-    /// What a process is; a launcher is waited for.
-    fn of(pid: u32) -> io::Result<Self> {
+    /// What a process is; a launcher is waited for, at most this time.
+    fn of(pid: u32, most: Duration) -> io::Result<Self> {
         let start = Instant::now();
         loop {
             match Self::now(pid)? {
-                Self::Starting if start.elapsed() < STARTING => {
+                Self::Starting if start.elapsed() < most => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 kind => return Ok(kind),
@@ -589,6 +593,6 @@ mod tests {
         assert_eq!(file_name("/usr/lib/libjvm.so (deleted)"), "libjvm.so");
         assert!(is_launcher("java") && is_launcher("libjli.so"));
         assert!(!is_launcher("javac") && !is_launcher("libjava.so"));
-        assert_eq!(Kind::of(std::process::id()).unwrap(), Kind::Other);
+        assert_eq!(Kind::of(std::process::id(), STARTING).unwrap(), Kind::Other);
     }
 }

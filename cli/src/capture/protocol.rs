@@ -13,21 +13,26 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
 
+use super::deadline::{Deadline, Progress, Sign};
 use super::folder::Folder;
 use super::process::{Process, refused};
 use super::user::User;
-use crate::failure::{Result, plain};
+use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Unfinished;
 
 /// The most bytes that are kept of an answer. Answers to our commands are a few lines.
 const LONGEST_ANSWER: usize = 1 << 16;
 const POLL: Duration = Duration::from_millis(20);
+/// How often is looked at a JVM that does not answer yet.
+const TICK: Duration = Duration::from_millis(200);
+/// A time-out of zero would be none.
+const SHORTEST: Duration = Duration::from_millis(1);
 /// So long a process that closed a connection may take to end.
 const ENDING: Duration = Duration::from_secs(2);
 /// The sticky bit: in such folders nobody may remove another user's files.
@@ -41,7 +46,7 @@ pub(super) struct Jvm<'a> {
     pub(super) root: Folder,
     /// Its `/tmp`.
     pub(super) tmp: Folder,
-    timeout: Duration,
+    deadline: Deadline,
 }
 
 /// What a JVM says to a command.
@@ -54,7 +59,7 @@ pub(super) struct Answer {
 
 impl<'a> Jvm<'a> {
     /// Makes the JVM listen, if it does not yet.
-    pub(super) fn attach(process: &'a Process, timeout: Duration) -> Result<Self> {
+    pub(super) fn attach(process: &'a Process, deadline: Deadline) -> Result<Self> {
         let folder = |folder: io::Result<Folder>| {
             folder.map_err(|e| refused(format!("{process}: cannot see its /tmp: {}", plain(&e))))
         };
@@ -64,19 +69,29 @@ impl<'a> Jvm<'a> {
             process,
             root,
             tmp,
-            timeout,
+            deadline,
         };
         jvm.connect()?;
         Ok(jvm)
     }
 
-    /// Sends a command and waits for the answer. `tick` is called a few times a second meanwhile
-    /// and may give up.
+    /// Begins a new step of the command, with a time-out of its own.
+    pub(super) fn restart(&self) {
+        self.deadline.restart();
+    }
+
+    /// Returns the time that is left until the command gives up.
+    pub(super) fn left(&self) -> Duration {
+        self.deadline.left()
+    }
+
+    /// Sends a command and waits for the answer. `tick` is called a few times a second meanwhile, returns what is seen
+    /// of the JVM, and may give up.
     pub(super) fn execute(
         &self,
         command: &str,
         arguments: [&[u8]; 3],
-        mut tick: impl FnMut() -> Result<()>,
+        mut tick: impl FnMut() -> Result<Sign>,
     ) -> Result<Answer> {
         let mut stream = self.connect()?;
         let mut request = b"1\0".to_vec();
@@ -84,7 +99,8 @@ impl<'a> Jvm<'a> {
             request.extend_from_slice(word);
             request.push(0);
         }
-        let broken = |e: io::Error| match self.process.check_survives(ENDING) {
+        let survives = || self.process.check_survives(ENDING.min(self.left()));
+        let broken = |e: io::Error| match survives() {
             Err(ended) => ended,
             Ok(()) => refused(format!(
                 "{}: the connection broke: {}",
@@ -92,16 +108,22 @@ impl<'a> Jvm<'a> {
                 plain(&e)
             )),
         };
-        stream
-            .set_write_timeout(Some(self.timeout))
-            .map_err(broken)?;
-        stream
-            .set_read_timeout(Some(Duration::from_millis(200)))
-            .map_err(broken)?;
-        stream.write_all(&request).map_err(broken)?;
+        let left = || self.left().max(SHORTEST);
+        stream.set_write_timeout(Some(left())).map_err(broken)?;
+        stream.write_all(&request).map_err(|e| match e.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => self.no_answer(),
+            _ => broken(e),
+        })?;
+        let mut progress = Progress::of(self.process);
         let mut answer = Vec::new();
         let mut buffer = [0; 4096];
         loop {
+            if self.left().is_zero() {
+                return Err(self.no_answer());
+            }
+            stream
+                .set_read_timeout(Some(TICK.min(left())))
+                .map_err(broken)?;
             match stream.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(read) => {
@@ -110,12 +132,14 @@ impl<'a> Jvm<'a> {
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    tick()?;
+                    if progress.look(tick()?) {
+                        self.deadline.restart();
+                    }
                 }
                 Err(e) => return Err(broken(e)),
             }
         }
-        Answer::parse(&answer).ok_or_else(|| match self.process.check_survives(ENDING) {
+        Answer::parse(&answer).ok_or_else(|| match survives() {
             Err(ended) => ended,
             Ok(()) => refused(format!(
                 "{} closed the connection without an answer",
@@ -126,10 +150,9 @@ impl<'a> Jvm<'a> {
 
     /// Connects, after waking the listener where there is none yet.
     fn connect(&self) -> Result<UnixStream> {
-        let deadline = Instant::now() + self.timeout;
         let mut trigger = None;
         // A JVM that is still starting may miss the first signal.
-        let again = Instant::now() + self.timeout / 2;
+        let again = self.left() / 2;
         let mut signals = 0;
         loop {
             match self.connect_now() {
@@ -144,8 +167,8 @@ impl<'a> Jvm<'a> {
                         self.clear_the_way()?;
                         trigger = Some(self.trigger()?);
                     }
-                    if signals == 0 || (signals == 1 && Instant::now() >= again) {
-                        self.process.quit()?;
+                    if signals == 0 || (signals == 1 && self.left() <= again) {
+                        self.process.quit(&self.deadline)?;
                         signals += 1;
                     }
                 }
@@ -155,17 +178,22 @@ impl<'a> Jvm<'a> {
                 }
             }
             self.process.check_alive()?;
-            if Instant::now() >= deadline {
-                return Err(refused(format!(
-                    "{} does not answer within {:?}",
-                    self.process, self.timeout
-                ))
-                .with_hint(
-                    "it is too busy or swapped out (--timeout waits longer), or attaching is disabled",
-                ));
+            if self.left().is_zero() {
+                return Err(self.no_answer());
             }
             sleep(POLL);
         }
+    }
+
+    fn no_answer(&self) -> Failure {
+        let timeout = self.deadline.timeout();
+        refused(format!(
+            "{} does not answer within {timeout:?}",
+            self.process
+        ))
+        .with_hint(
+            "it is too busy or swapped out (--timeout waits longer), or attaching is disabled",
+        )
     }
 
     /// Connects as the JVM's user: it refuses everybody else but root, and before JDK 11 root, too.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use heapdiff_sites::types;
 use hprof::{Histogram, Options, Silent};
 
+use super::deadline::Sign;
 use super::protocol::Jvm;
 use super::watch::Seen;
 
@@ -75,8 +76,9 @@ impl Totals {
     /// Bytes of each class now, by the JVM's own histogram.
     fn now(jvm: &Jvm<'_>, all: bool) -> Option<HashMap<String, u64>> {
         let what: &[u8] = if all { b"-all" } else { b"-live" };
+        jvm.restart();
         let answer = jvm.execute("inspectheap", [what, b"", b""], || {
-            jvm.process.check_alive()
+            jvm.process.check_alive().map(|()| Sign::Nothing)
         });
         let answer = answer.ok().filter(|a| a.code == 0)?;
         let totals = histogram(&answer.text);

@@ -15,5 +15,6 @@ mod jhsdb;
 mod kubectl;
 mod no_files;
 mod refusals;
+mod silence;
 mod support;
 mod trace;
