@@ -171,15 +171,21 @@ impl Answer {
         }
     }
 
-    /// Sends it; without the body where only the head was asked for.
-    pub(crate) fn send(&self, stream: &mut TcpStream, only_head: bool) -> io::Result<()> {
+    /// Sends it; without the body where only the head was asked for. `waits` is called before each wait for the client.
+    pub(crate) fn send(
+        &self,
+        stream: &mut TcpStream,
+        only_head: bool,
+        waits: impl Fn(),
+    ) -> io::Result<()> {
         let length = format!("Content-Length: {}\r\n", self.body.len());
         let mut bytes = head(self.status, self.kind, &self.policy, &length).into_bytes();
         if !only_head {
             bytes.extend_from_slice(&self.body);
         }
         stream.set_write_timeout(Some(WRITE_TIME))?;
-        send_all(stream, &bytes)?;
+        send_all(stream, &bytes, &waits)?;
+        waits();
         finish(stream);
         Ok(())
     }
@@ -187,10 +193,11 @@ impl Answer {
 
 /// Writes all within a bounded time for each part of it; a client that takes a byte now and then
 /// does not keep the connection.
-fn send_all(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+fn send_all(stream: &mut TcpStream, bytes: &[u8], waits: &impl Fn()) -> io::Result<()> {
     /// About as many bytes as the loopback device takes at once.
     const PART: usize = 256 * 1024;
     for part in bytes.chunks(PART) {
+        waits();
         let begun = Instant::now();
         let mut left = part;
         while !left.is_empty() {

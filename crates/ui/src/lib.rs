@@ -20,6 +20,7 @@ mod page;
 mod rankings;
 mod runs;
 mod server;
+mod slots;
 mod stacks;
 mod text;
 mod traces;

@@ -15,6 +15,7 @@ use crate::events;
 use crate::guard::{Guard, Token};
 use crate::http::{self, Answer, Refused, Request, Status};
 use crate::page::{self, Page};
+use crate::slots::{Slot, Slots};
 use crate::traces::Traces;
 
 /// The most connections at one time; a browser opens six to one server.
@@ -67,7 +68,7 @@ struct Shared {
     events: events::Events,
     /// Whether the server is to end.
     ends: AtomicBool,
-    connections: Arc<AtomicUsize>,
+    connections: Arc<Slots>,
     listeners: Arc<AtomicUsize>,
 }
 
@@ -116,7 +117,7 @@ impl Server {
             shown,
             events: events::Events::default(),
             ends: AtomicBool::new(false),
-            connections: Arc::default(),
+            connections: Slots::new(MOST_CONNECTIONS),
             listeners: Arc::default(),
         });
         let mut server = Self {
@@ -189,7 +190,7 @@ impl Drop for Place {
 }
 
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
-    loop {
+    for number in 0.. {
         let accepted = listener.accept();
         if shared.ends.load(Ordering::Relaxed) {
             return;
@@ -202,7 +203,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         if !peer.ip().is_loopback() {
             continue;
         }
-        let Some(place) = Place::of(&shared.connections, MOST_CONNECTIONS) else {
+        let Some(slot) = shared.connections.take(&stream, number) else {
             // A few bytes to a new connection are sent without waiting.
             let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
             let head = http::head(Status::Busy, "text/plain", http::NO_POLICY, "");
@@ -212,23 +213,24 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         let shared = Arc::clone(shared);
         let thread = std::thread::Builder::new().name("ui answer".to_owned());
         let _ = thread.stack_size(STACK).spawn(move || {
-            let _place = place;
-            serve(&mut stream, &shared);
+            serve(&mut stream, &slot, &shared);
         });
     }
 }
 
-fn serve(stream: &mut TcpStream, shared: &Shared) {
+fn serve(stream: &mut TcpStream, slot: &Slot, shared: &Shared) {
+    let waits = || slot.waits();
     let _ = stream.set_nodelay(true);
     let request = match http::read(stream) {
         Ok(request) => request,
         Err(Refused::Gone) => return,
         Err(Refused::With(status)) => {
-            let _ =
-                Answer::plain(status, "not a request that is understood here").send(stream, false);
+            let _ = Answer::plain(status, "not a request that is understood here")
+                .send(stream, false, waits);
             return;
         }
     };
+    slot.works();
     let only_head = request.method == "HEAD";
     let answer = match shared.guard.admit(&request) {
         Err((status, said)) => Answer::plain(status, said),
@@ -239,7 +241,7 @@ fn serve(stream: &mut TcpStream, shared: &Shared) {
         Ok(path) => answer(path, &request, shared),
     };
     // A client that is gone needs no answer.
-    let _ = answer.send(stream, only_head);
+    let _ = answer.send(stream, only_head, waits);
 }
 
 fn answer(path: &str, request: &Request, shared: &Shared) -> Answer {

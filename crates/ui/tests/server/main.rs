@@ -500,6 +500,38 @@ fn clients_that_misbehave_take_nothing_from_others() {
 }
 
 #[test]
+fn slow_clients_leave_room_for_requests() {
+    let folder = Folder::new();
+    let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
+    assert_eq!(status(&asked.get("api/runs")), 200);
+    // Some send nothing, some a part of a request and then a byte now and then.
+    let mut slow: Vec<TcpStream> = (0..100).map(|_| asked.connect()).collect();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                for client in slow.iter_mut().step_by(2) {
+                    // It may have been ended.
+                    let _ = client.write_all(b"G");
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let begun = Instant::now();
+        let answers: Vec<u16> = (0..20)
+            .map(|_| scope.spawn(|| status(&asked.get("api/runs"))))
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|asked| asked.join().unwrap())
+            .collect();
+        let time = begun.elapsed();
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(answers, [200; 20], "in {time:?}");
+        assert!(time < Duration::from_secs(5), "{time:?}");
+    });
+}
+
+#[test]
 fn a_trace_that_is_lost_or_damaged_is_told_of_and_the_server_lives_on() {
     let folder = Folder::new();
     let trace = folder.trace("t.db", &Scene::default());
