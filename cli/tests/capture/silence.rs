@@ -15,12 +15,14 @@ use std::time::{Duration, Instant};
 
 use testdata::jvm::Target;
 
-use crate::support::{chmod, files, folder, jdks, ready, run, shelf, signal, start, until};
+use crate::support::{Done, chmod, files, folder, jdks, ready, run, shelf, signal, start, until};
 use crate::trace::library;
 
 /// What `--timeout` says, and by when a command must have ended on a busy machine.
 const TIMEOUT: &str = "2s";
 const LATEST: Duration = Duration::from_secs(7);
+/// The agent's answer in a JVM that is too old for it.
+const TOO_OLD: i32 = heapdiff_sites::attach::TOO_OLD;
 
 /// How a JVM behaves when it is sent a command.
 #[derive(Clone, Debug)]
@@ -37,6 +39,8 @@ enum Behaves {
     Begins,
     /// It writes a dump that everyone may write to for twice the time-out, and answers then.
     Writes,
+    /// It answers as it should, with this text.
+    Says(String),
 }
 
 /// A JVM whose attach socket is not its own.
@@ -132,6 +136,10 @@ fn behave(mut stream: UnixStream, behaves: &Behaves, (came, over): (&AtomicUsize
         came.fetch_add(1, Relaxed);
     }
     match behaves {
+        Behaves::Says(text) => {
+            let _ = stream.write_all(text.as_bytes());
+            return;
+        }
         Behaves::Begins => fs::write(&words[2], "").expect("a file"),
         Behaves::Writes => {
             let mut file = fs::File::create(&words[2]).expect("a file");
@@ -244,4 +252,38 @@ fn an_agent_that_does_not_answer_is_given_up() {
     let impostor = Impostor::of(target, Behaves::Drips);
     let attach = vec!["attach", "--agent", agent];
     all_end(&impostor, &[vec!["detach"], attach]);
+}
+
+#[test]
+fn a_jvm_of_jdk_8_gets_the_commands_that_need_no_agent() {
+    // HotSpot 8 returns the agent's code alone, without words.
+    let impostor = Impostor::start(Behaves::Says(format!("0\n{TOO_OLD}\n")));
+    let pid = impostor.pid();
+    let library = library();
+    let agent = library.to_str().expect("a path");
+    let asks = |args: &[&str], home: &Path| -> Done {
+        let args = [args, &[&pid, "--agent", agent]].concat();
+        let done = run(home, &args).failed(3, "the agent needs JDK 11 or later");
+        let hint = done.stderr.lines().nth(1).unwrap_or_default().to_owned();
+        for command in ["dump", "hunt"] {
+            assert!(
+                hint.contains(&format!("`heapdiff {command} {pid}")),
+                "{done:?}"
+            );
+        }
+        assert!(hint.contains("--no-attach`"), "{done:?}");
+        assert!(!done.stderr.contains("standard error"), "{done:?}");
+        done
+    };
+    for args in [
+        &["attach"][..],
+        &["count", "--for", "1s"],
+        &["hunt", "--for", "1s"],
+        &["hunt", "--for", "1s", "--no-files"],
+        &["dump", "--fork"],
+    ] {
+        let home = folder();
+        asks(args, home.path());
+        assert_eq!(files(home.path()), [] as [&str; 0], "{args:?}");
+    }
 }
