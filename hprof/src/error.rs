@@ -18,10 +18,12 @@ pub enum Error {
     #[error("not a heap dump: {0}")]
     NotADump(String),
     /// The file ends before its first heap record.
-    #[error("the dump has no heap record: it was cut off or damaged before its first object{}", other_dump(*.next))]
+    #[error("the dump has no heap record: it was cut off or damaged before its first object{}{}", more(reason.as_deref()), other_dump(*.next))]
     NoHeap {
         /// The place of the next dump in the file, from 1, if there is one.
         next: Option<usize>,
+        /// The damage that was found when the file was opened.
+        reason: Option<String>,
     },
     /// The header is there but says something no dump says.
     #[error("at byte {offset}: {what}")]
@@ -76,6 +78,12 @@ pub enum Error {
     /// No object has this number.
     #[error("no object has the number {} in this dump", .0.0)]
     NoSuchNumber(crate::ids::ObjectIndex),
+}
+
+fn more(reason: Option<&str>) -> String {
+    reason
+        .map(|reason| format!("; {reason}"))
+        .unwrap_or_default()
 }
 
 fn other_dump(next: Option<usize>) -> String {

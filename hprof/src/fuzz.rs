@@ -2,8 +2,11 @@
 //! whatever the bytes are; what it must not do is panic, hang, or take memory that they do not
 //! justify.
 
-use crate::bytes::gzip;
-use crate::records::outline::Outline;
+use std::io::Write;
+
+use crate::bytes::gzip::{self, GzipBlocks};
+use crate::bytes::segments::has_end;
+use crate::records::outline::{Next, Outline, RECORD_HEAD, TopLevel};
 use crate::records::record;
 use crate::redaction::{Redaction, Rules};
 use crate::{
@@ -37,6 +40,65 @@ pub fn gzip(bytes: &[u8]) {
         // A sink takes everything.
         let _ = gzip::decompress(bytes, &mut sink);
     }
+}
+
+/// A dump in three parts, of which the second and the third are segments. Some of the second may be in the first as well.
+pub fn segments(bytes: &[u8]) {
+    let odd = bytes
+        .iter()
+        .fold(7_u32, |sum, &b| sum.wrapping_mul(31).wrapping_add(b.into()));
+    // The merger writes the end record, so no segment has it.
+    let end = if has_end(bytes) { RECORD_HEAD } else { 0 };
+    let bytes = &bytes[..bytes.len() - end];
+    let places = match record::header(bytes) {
+        // Parts that consist of records are joined more often than others.
+        Ok(header) if odd & 1 == 0 => heap_records(bytes, &header),
+        _ => (0..=bytes.len()).collect(),
+    };
+    let place = |n: u32| {
+        let at = odd.rotate_left(n) as usize % places.len().max(1);
+        places.get(at).copied().unwrap_or(bytes.len())
+    };
+    let mut cuts = [place(5), place(16)];
+    cuts.sort_unstable();
+    let [from, to] = cuts;
+    let last = &bytes[to..];
+    let is_packed = odd & 6 == 0;
+    let parts = [&bytes[..from], &bytes[from..to], last];
+    let parts = parts.map(|part| {
+        if is_packed {
+            packed(part)
+        } else {
+            part.to_vec()
+        }
+    });
+    let merged = odd.rotate_left(24) as usize % (parts[1].len() + 1);
+    let base = [&parts[0], &parts[1][..merged]].concat();
+    let Ok(source) = Source::with_segments(base, &[&parts[1], &parts[2]]) else {
+        return;
+    };
+    let is_joined = |w: &crate::Warning| w.message.starts_with("read ");
+    if source.warnings().iter().any(is_joined) && source.damage().is_none() && !gzip::is_gzip(last)
+    {
+        let len = source.len().saturating_sub(RECORD_HEAD);
+        assert!(source.ends_with(last) || source[..len].ends_with(last));
+    }
+    let _ = Histogram::of(source, &Options::default(), &Silent);
+}
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut blocks = GzipBlocks::new(Vec::new());
+    // A vector takes everything.
+    let _ = blocks.write_all(bytes);
+    blocks.finish().unwrap_or_default()
+}
+
+fn heap_records(bytes: &[u8], header: &record::Header) -> Vec<usize> {
+    let heap = |next| match next {
+        Next::Record(record) if record.is_heap() => Some(record.at),
+        _ => None,
+    };
+    TopLevel::after(bytes, header).filter_map(heap).collect()
 }
 
 /// A histogram, in one pass.

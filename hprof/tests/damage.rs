@@ -470,6 +470,6 @@ fn what_is_no_dump_is_an_error() {
     // Nothing is told of a header alone.
     assert!(matches!(
         analyse(&bytes[..31]),
-        Err(Error::NoHeap { next: None })
+        Err(Error::NoHeap { next: None, .. })
     ));
 }

@@ -9,6 +9,7 @@ fn no_input_does_harm() {
         &[
             ("outline", hprof::fuzz::outline),
             ("gzip", hprof::fuzz::gzip),
+            ("segments", hprof::fuzz::segments),
             ("histogram", hprof::fuzz::histogram),
             ("snapshot", hprof::fuzz::snapshot),
             ("redaction", hprof::fuzz::redaction),

@@ -189,7 +189,7 @@ fn a_dump_is_read_if_it_has_a_heap_record_and_refused_if_not() {
         let source = Source::from_bytes(whole[..cut].to_vec());
         let snapshot = Snapshot::of(source, &Options::default(), &Silent);
         if cut < heap {
-            let refused = matches!(snapshot, Err(Error::NoHeap { next: None }));
+            let refused = matches!(snapshot, Err(Error::NoHeap { next: None, .. }));
             assert!(refused, "cut at {cut} of {heap}");
         } else {
             assert!(snapshot.unwrap().is_partial(), "cut at {cut} of {heap}");

@@ -11,9 +11,10 @@ use anyhow::{Context, Result, ensure};
 use crate::run;
 
 /// The targets in `fuzz/`.
-const TARGETS: [&str; 9] = [
+const TARGETS: [&str; 10] = [
     "outline",
     "gzip",
+    "segments",
     "histogram",
     "redaction",
     "snapshot",

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use crate::error::Warning;
 
-const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
+pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 /// Members decompressed at once at most, and the bytes that they may have together.
 const BATCH: usize = 16;
 const BATCH_BYTES: usize = 32 << 20;

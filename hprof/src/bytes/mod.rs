@@ -21,12 +21,14 @@ pub(crate) mod gzip;
 pub(crate) mod list;
 pub(crate) mod mapped;
 pub(crate) mod mem;
+pub(crate) mod segments;
 pub(crate) mod source;
 pub(crate) mod stamp;
 
 pub use gzip::GzipBlocks;
 pub use mapped::changed_file;
 pub use mem::faults::on_lost_file;
+pub use segments::{dump_of, has_segments};
 pub use source::Source;
 // For what is kept in files.
 #[doc(hidden)]

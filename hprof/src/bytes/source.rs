@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bytes::disk::{Room, room};
 use crate::bytes::mapped::MappedFile;
+use crate::bytes::segments::{self, Beside, MergePoint, NoPoint};
 use crate::bytes::stamp::Stamp;
 use crate::bytes::{gzip, mem};
 use crate::error::{Error, Result, Warning};
@@ -15,7 +16,7 @@ const IN_MEMORY: usize = 64 << 20;
 /// Bytes written to that file between two looks at how much room its disk has.
 const LOOK: u64 = 64 << 20;
 /// The bytes that every dump begins with.
-const MAGIC: &[u8] = b"JAVA PROFILE";
+pub(crate) const MAGIC: &[u8] = b"JAVA PROFILE";
 /// Bytes kept of what is no dump, for the error to show.
 const SHOWN: usize = 128;
 
@@ -31,9 +32,9 @@ pub struct Source {
     path: PathBuf,
     file_bytes: u64,
     warnings: Vec<Warning>,
-    /// Whether the file is compressed.
+    /// True if the bytes are a copy, because the file is compressed or has segments.
     unpacked: bool,
-    /// Of the file as it lies on the disk, compressed or not.
+    /// Of the file as it lies on the disk, compressed or not, and of its segments.
     stamp: Option<Stamp>,
 }
 
@@ -53,9 +54,13 @@ impl Source {
     /// are of no dump, and the disk of the temporary file keeps a gigabyte free, or a twentieth of
     /// its size where that is less.
     ///
+    /// If the dump has no end record and a JVM of JDK 22 or later left segments beside it (`x.hprof.p0`, ...), the dump and
+    /// its segments are read as one dump, from a temporary file as well. The path of a segment means the whole dump.
+    ///
     /// # Errors
     /// When the file cannot be opened or read, or there is no room for the temporary file.
     pub fn open(path: &Path) -> Result<Self> {
+        let path = &*segments::dump_of(path);
         let fail = |source| Error::Io {
             path: path.to_path_buf(),
             source,
@@ -69,7 +74,7 @@ impl Source {
         }
         let mapped = if meta.is_file() {
             if meta.len() == 0 {
-                return Err(Error::NotADump("the file is empty".into()));
+                return Err(Error::NotADump(empty(&Beside::find(path))));
             }
             Bytes::Mapped(MappedFile::new(file, path).map_err(fail)?)
         } else {
@@ -78,12 +83,133 @@ impl Source {
             let copied = std::io::copy(&mut &file, &mut sink);
             sink.finish(copied)?.0
         };
-        let stamp = match &mapped {
-            Bytes::Mapped(map) if meta.is_file() => Stamp::new(&meta, map),
-            _ => None,
+        let (beside, stamp) = match &mapped {
+            Bytes::Mapped(map) if meta.is_file() => {
+                let beside = Beside::of(path, map);
+                let stamp = Stamp::new(&meta, map).map(|stamp| beside.stamp(stamp));
+                (beside, stamp)
+            }
+            _ => Default::default(),
         };
         let mut source = Self::of(mapped, path.to_path_buf())?;
         source.stamp = stamp;
+        if !beside.is_empty() && !segments::has_end(&source) {
+            source.add_segments(&beside)?;
+        }
+        Ok(source)
+    }
+
+    /// Reads the segments beside the dump, or adds a warning that they are not read.
+    fn add_segments(&mut self, beside: &Beside) -> Result<()> {
+        if let Some(why) = beside.refusal() {
+            self.warnings.push(beside.not_read(&why));
+            return Ok(());
+        }
+        let files = beside.map()?;
+        let fail = |source| Error::Io {
+            path: self.path.clone(),
+            source,
+        };
+        let packed = if self.unpacked {
+            let file = File::open(&self.path).map_err(fail)?;
+            Some(MappedFile::new(file, &self.path).map_err(fail)?)
+        } else {
+            None
+        };
+        self.check()?;
+        let contents: Vec<&[u8]> = files.iter().map(|file| &**file).collect();
+        self.join(beside, packed.as_deref(), &contents)?;
+        // What was copied is garbled if a file changed in the meantime.
+        packed.map_or(Ok(()), |packed| packed.check())?;
+        files.iter().try_for_each(segments::Content::check)
+    }
+
+    /// Joins the dump and its segments. `packed` is the compressed dump, and the segments are then compressed, too.
+    fn join(&mut self, beside: &Beside, packed: Option<&[u8]>, files: &[&[u8]]) -> Result<()> {
+        let all = |point: MergePoint| point.at + files.iter().map(|file| file.len()).sum::<usize>();
+        let Some(packed) = packed else {
+            return match segments::merge_point(self, files) {
+                Ok(point) => self.join_at(point, all(point), beside, None, files),
+                Err(none) => self.leave(beside, none),
+            };
+        };
+        let is_cut = self.damage().is_some();
+        let point = match segments::packed_merge_point(packed, files, is_cut) {
+            Ok(point) => point,
+            Err(none) => return self.leave(beside, none),
+        };
+        let mut sink = Sink::new(&self.path, |_| true);
+        let (mut ends, mut damaged) = (Vec::new(), Vec::new());
+        for file in std::iter::once(&packed[..point.at]).chain(files.iter().copied()) {
+            match gzip::decompress(file, &mut sink) {
+                Ok(damage) => damaged.push(damage.filter(|damage| damage.partial)),
+                Err(e) => return sink.finish(Err::<(), _>(e)).map(drop),
+            }
+            ends.push(sink.len());
+        }
+        if sink.len() == 0 {
+            return self.leave(beside, NoPoint::None);
+        }
+        let (bytes, _) = sink.finish(Ok(()))?;
+        let base = &bytes[..ends[0]];
+        // The whole base precedes the merge point.
+        let (Ok(end), None) = (segments::merge_point(base, &[]), &damaged[0]) else {
+            return self.leave(beside, NoPoint::None);
+        };
+        let contents: Vec<&[u8]> = ends.windows(2).map(|w| &bytes[w[0]..w[1]]).collect();
+        let damaged = damaged[1..].iter().enumerate();
+        let damaged = damaged.filter_map(|(at, damage)| Some(beside.damage(at, damage.as_ref()?)));
+        self.warnings = damaged.collect();
+        let file_bytes = all(point);
+        let point = MergePoint {
+            merged: point.merged,
+            ..end
+        };
+        self.join_at(point, file_bytes, beside, Some(base), &contents)
+    }
+
+    /// Replaces the bytes by the dump and its segments, which have so many bytes on disk. `base` is the dump up to the merge
+    /// point or beyond.
+    fn join_at(
+        &mut self,
+        point: MergePoint,
+        file_bytes: usize,
+        beside: &Beside,
+        base: Option<&[u8]>,
+        contents: &[&[u8]],
+    ) -> Result<()> {
+        let joined = beside.join(base.unwrap_or(self), point, contents, &self.warnings);
+        let mut sink = Sink::new(&self.path, |_| true);
+        let written = joined.parts().try_for_each(|part| sink.write_all(part));
+        let (bytes, _) = sink.finish(written)?;
+        let warnings = joined.warnings;
+        if base.is_none() {
+            self.check()?;
+        }
+        self.file_bytes = file_bytes as u64;
+        self.bytes = bytes;
+        self.unpacked = true;
+        self.warnings.extend(warnings);
+        Ok(())
+    }
+
+    fn leave(&mut self, beside: &Beside, why: NoPoint) -> Result<()> {
+        self.warnings.push(beside.not_read(why.reason()));
+        Ok(())
+    }
+
+    /// A dump and its segments in memory, for fuzzing; each may be compressed.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn with_segments(base: Vec<u8>, files: &[&[u8]]) -> Result<Self> {
+        let packed = base.clone();
+        let mut source = Self::of(Bytes::Memory(base), PathBuf::from("(memory)"))?;
+        let packed = source.unpacked.then_some(&*packed);
+        if !files.is_empty() && !segments::has_end(&source) {
+            source.join(&Beside::in_memory(files.len()), packed, files)?;
+        }
         Ok(source)
     }
 
@@ -185,7 +311,7 @@ impl Source {
         &self.path
     }
 
-    /// The file's size on disk, compressed if it is.
+    /// The file's size on disk, compressed if it is, together with its segments.
     #[must_use]
     pub const fn file_bytes(&self) -> u64 {
         self.file_bytes
@@ -199,6 +325,12 @@ impl Source {
     /// The file's stamp, compressed or not; `None` for pipes, bytes in memory, and all but a file's first dump.
     pub(crate) const fn file_stamp(&self) -> Option<&Stamp> {
         self.stamp.as_ref()
+    }
+
+    /// The first damage that was found when the file was opened.
+    pub(crate) fn damage(&self) -> Option<String> {
+        let damage = self.warnings.iter().find(|warning| warning.partial);
+        damage.map(Warning::to_string)
     }
 
     pub(crate) fn warnings(&self) -> &[Warning] {
@@ -243,11 +375,12 @@ fn gzip_layers(bytes: &[u8]) -> Result<usize> {
     }
 }
 
-impl Bytes {
-    fn len(&self) -> usize {
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
         match self {
-            Self::Mapped(m) => m.len(),
-            Self::Memory(v) => v.len(),
+            Self::Mapped(m) => m,
+            Self::Memory(v) => v,
         }
     }
 }
@@ -255,15 +388,22 @@ impl Bytes {
 impl std::ops::Deref for Source {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        let bytes: &[u8] = match &self.bytes {
-            Bytes::Mapped(m) => m,
-            Bytes::Memory(v) => v,
-        };
-        &bytes[self.start..]
+        &self.bytes[self.start..]
     }
 }
 
-/// Collects decompressed bytes: in memory at first, in an unlinked file once they are many.
+/// What is wrong with an empty dump.
+fn empty(beside: &Beside) -> String {
+    if beside.is_empty() {
+        return "the file is empty".into();
+    }
+    format!(
+        "the file is empty: the JVM died before it wrote names and classes, without which segments ({}) cannot be read",
+        beside.names()
+    )
+}
+
+/// Collects the bytes of a copy: in memory at first, in an unlinked file once they are many.
 struct Sink {
     memory: Vec<u8>,
     file: Option<File>,
@@ -291,6 +431,15 @@ impl Sink {
         }
     }
 
+    /// Bytes that were collected.
+    const fn len(&self) -> usize {
+        if self.file.is_some() {
+            self.written as usize
+        } else {
+            self.memory.len()
+        }
+    }
+
     fn spill(&mut self) -> std::io::Result<()> {
         let mut file = tempfile::tempfile()?;
         file.write_all(&self.memory)?;
@@ -310,7 +459,7 @@ impl Sink {
             return Err(std::io::Error::new(
                 std::io::ErrorKind::StorageFull,
                 format!(
-                    "the decompressed dump does not fit into the folder for temporary files, {}: {} bytes are written, and of the {free} left {reserve} are kept free; set TMPDIR to a folder on a larger disk",
+                    "the copy of the dump does not fit into the folder for temporary files, {}: {} bytes are written, and of the {free} left {reserve} are kept free; set TMPDIR to a folder on a larger disk",
                     std::env::temp_dir().display(),
                     self.written
                 ),
@@ -373,7 +522,7 @@ impl Write for Sink {
             file.write_all(buf).map_err(|e| {
                 std::io::Error::new(
                     e.kind(),
-                    format!("writing the decompressed dump to a temporary file: {e}"),
+                    format!("writing a copy of the dump to a temporary file: {e}"),
                 )
             })?;
         }

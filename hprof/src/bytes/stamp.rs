@@ -7,6 +7,8 @@ use std::time::UNIX_EPOCH;
 
 use twox_hash::XxHash3_64;
 
+use crate::bytes::segments::Beside;
+
 /// Bytes at either end of a dump that tell it from others.
 const END: usize = 64 << 10;
 
@@ -16,7 +18,7 @@ pub(crate) struct Stamp {
     pub(crate) bytes: u64,
     /// Seconds and nanoseconds since 1970.
     pub(crate) modified: (u64, u32),
-    /// A hash of the first and the last bytes.
+    /// A hash of the first and the last bytes, and of the stamps of segments.
     pub(crate) ends: u64,
 }
 
@@ -37,22 +39,38 @@ impl Stamp {
         })
     }
 
-    /// The stamp of a file of which nothing but its ends is read; `None` of a pipe, a device, a folder.
+    /// The stamp of a file, and of the segments beside it if it has no end record. Only the ends of files are read. `None`
+    /// for a pipe, a device or a folder.
     pub(crate) fn of_file(path: &Path) -> io::Result<Option<Self>> {
+        Self::of_path(path, |last| Beside::of(path, last))
+    }
+
+    /// As [`Stamp::of_file`], of this file only.
+    pub(crate) fn of_file_alone(path: &Path) -> io::Result<Option<Self>> {
+        Self::of_path(path, |_| Beside::default())
+    }
+
+    fn of_path(path: &Path, beside: impl FnOnce(&[u8]) -> Beside) -> io::Result<Option<Self>> {
         // Opening a pipe may wait for ever.
         if !std::fs::metadata(path)?.is_file() {
             return Ok(None);
         }
         let mut file = File::open(path)?;
         let meta = file.metadata()?;
-        let end = meta.len().min(END as u64);
-        let mut ends = [Vec::new(), Vec::new()];
-        for (bytes, at) in ends.iter_mut().zip([0, meta.len() - end]) {
-            file.seek(SeekFrom::Start(at))?;
-            (&file).take(end).read_to_end(bytes)?;
+        let first = read_at(&mut file, 0)?;
+        let last = last_bytes(&mut file, meta.len())?;
+        let stamp = Self::of_ends(&meta, meta.len(), &first, &last);
+        Ok(stamp.map(|stamp| beside(&last).stamp(stamp)))
+    }
+
+    /// The stamp of a file and of others that belong to it, each with a number.
+    pub(crate) fn with(mut self, others: impl Iterator<Item = (u32, [u64; 4])>) -> Self {
+        for (number, words) in others {
+            let [a, b, c, d] = words;
+            let all = [self.ends, u64::from(number), a, b, c, d];
+            self.ends = hash(bytemuck::cast_slice(&all));
         }
-        let [first, last] = ends;
-        Ok(Self::of_ends(&meta, meta.len(), &first, &last))
+        self
     }
 
     /// All that it says, as the headers of an index and of a kept summary have it.
@@ -65,6 +83,18 @@ impl Stamp {
     pub(crate) fn agrees(&self, meta: &Metadata) -> bool {
         meta.len() == self.bytes && modified(meta) == Some(self.modified)
     }
+}
+
+fn read_at(file: &mut File, at: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(at))?;
+    file.take(END as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The last bytes of a file with a known length.
+pub(crate) fn last_bytes(file: &mut File, len: u64) -> io::Result<Vec<u8>> {
+    read_at(file, len.saturating_sub(END as u64))
 }
 
 pub(crate) fn modified(meta: &Metadata) -> Option<(u64, u32)> {

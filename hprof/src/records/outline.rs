@@ -198,7 +198,10 @@ impl Outline {
         let next = outline.next_dump.map(|_| source.number() + 2);
         match outline.has_heap {
             true => Ok(outline),
-            false => Err(Error::NoHeap { next }),
+            false => Err(Error::NoHeap {
+                next,
+                reason: source.damage(),
+            }),
         }
     }
 
@@ -404,7 +407,7 @@ impl Source {
     }
 }
 
-pub(super) fn head(bytes: &[u8], at: usize) -> Option<(u8, u64)> {
+pub(crate) fn head(bytes: &[u8], at: usize) -> Option<(u8, u64)> {
     let head = bytes.get(at..at + RECORD_HEAD)?;
     Some((
         head[0],

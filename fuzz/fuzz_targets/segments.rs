@@ -1,0 +1,5 @@
+//! `cargo +nightly fuzz run segments`
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hprof::fuzz::segments(bytes));
