@@ -50,6 +50,7 @@ const WORDED: &[&str] = &[
     "diff/src/suspect",
     "hprof/src/answers/jvm.rs",
     "hprof/src/bytes/gzip.rs",
+    "hprof/src/bytes/segments.rs",
     "hprof/src/graph/build.rs",
     "hprof/src/graph/implicit_refs.rs",
     "hprof/src/graph/missing_roots.rs",

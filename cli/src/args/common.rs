@@ -21,11 +21,11 @@ fn formats() -> impl TypedValueParser<Value = Format> {
         .map(|name| Format::by_name(&name).unwrap_or_default())
 }
 
-/// What is read of an argument that names a dump: `-` is standard input.
+/// Parses an argument that names a dump: `-` is standard input, and a segment means the whole dump.
 pub(super) fn input() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| match path.as_os_str() == "-" && cfg!(unix) {
         true => PathBuf::from("/dev/stdin"),
-        false => path,
+        false => hprof::bytes::dump_of(&path),
     })
 }
 

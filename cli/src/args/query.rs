@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use heapdiff_query::{Limits, Table};
 use heapdiff_report::Format;
+use hprof::bytes::dump_of;
 
 use super::common::{CommonArgs, ReportArgs, input};
 use super::labels::label;
@@ -158,10 +159,10 @@ fn named_dumps(
         return Err(Failure::usage("there is no dump to query"));
     }
     let mut names = names_of(paths.len(), named.len());
-    let mut dumps = paths;
+    let mut dumps: Vec<PathBuf> = paths.iter().map(|path| dump_of(path)).collect();
     for (name, dump) in named {
         names.push(name);
-        dumps.push(dump);
+        dumps.push(dump_of(&dump));
     }
     Ok((dumps, names))
 }

@@ -40,8 +40,8 @@ fn size(dumps: [&Path; 2]) -> Option<u64> {
         let mut start = [0; 12];
         let mut file = fs::File::open(dump).ok()?;
         file.read_exact(&mut start).ok()?;
-        // What is compressed is larger than its file.
-        let is_plain = start.starts_with(b"JAVA PROFILE");
+        // A compressed dump is larger than its file, and so is a dump with segments.
+        let is_plain = start.starts_with(b"JAVA PROFILE") && !hprof::bytes::has_segments(dump);
         is_plain
             .then(|| file.metadata().ok())?
             .map(|meta| meta.len())

@@ -44,7 +44,7 @@ impl Redact {
         let is_standard = |path: &Path| path.as_os_str() == "-";
         let dump = match is_standard(&dump) {
             true => PathBuf::from("/dev/stdin"),
-            false => dump,
+            false => hprof::bytes::dump_of(&dump),
         };
         let to = match to {
             Some(to) if is_standard(&to) && what.check => {

@@ -21,6 +21,7 @@ mod push;
 mod push_tls;
 mod queries;
 mod schema;
+mod segments;
 mod support;
 mod tables;
 mod trace;

@@ -30,6 +30,7 @@ pub(crate) fn prepare(folder: &Path) {
     }
     let bytes = unpacked(&testdata().join("before.hprof.gz"));
     fs::write(folder.join("cut.hprof"), &bytes[..3_000_000]).expect("a written file");
+    leave_segments(folder, &bytes);
     fs::write(folder.join("empty.hprof"), "").expect("a written file");
     fs::write(folder.join("letter.txt"), "Dear heap,").expect("a written file");
     let known = "# known growth\n\nholder Orders.o*  # the list of orders\nclass com.acme.Gone\n";
@@ -88,4 +89,28 @@ pub(crate) fn heapdiff(folder: &Path, args: &[&str]) -> std::process::Command {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_heapdiff"));
     command.args(args).current_dir(folder);
     command
+}
+
+/// Writes a dump as a JVM leaves it that dies while it merges segments: `died.hprof` and two segments, of which some bytes
+/// of the first are in `died.hprof` as well.
+fn leave_segments(folder: &Path, dump: &[u8]) {
+    /// Bytes of a record's header.
+    const HEAD: usize = 9;
+    let mut at = dump.iter().position(|&b| b == 0).expect("a header") + 13;
+    let mut heap = Vec::new();
+    while at < dump.len() {
+        if dump[at] == 0x1c {
+            heap.push(at);
+        }
+        let length = [5, 6, 7, 8].map(|n| dump[at + n]);
+        at += HEAD + u32::from_be_bytes(length) as usize;
+    }
+    let (first, last) = (heap[0], heap[heap.len() / 2]);
+    for (name, bytes) in [
+        ("died.hprof", &dump[..first + 4096]),
+        ("died.hprof.p0", &dump[first..last]),
+        ("died.hprof.p1", &dump[last..dump.len() - HEAD]),
+    ] {
+        fs::write(folder.join(name), bytes).expect("a written file");
+    }
 }

@@ -348,7 +348,7 @@ fn file(path: PathBuf) -> Result<PathBuf> {
             path.display()
         ))),
         // What else is wrong is told when it is read.
-        _ => Ok(path),
+        _ => Ok(hprof::bytes::dump_of(&path)),
     }
 }
 
