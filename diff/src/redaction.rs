@@ -28,5 +28,6 @@ pub fn redaction_rules(numbers: bool) -> Rules<'static> {
             clean: &names_only,
             texts: &[THREAD],
         }],
+        ..Rules::default()
     }
 }

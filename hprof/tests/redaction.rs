@@ -171,7 +171,8 @@ fn nothing_that_was_planted_is_found() {
             assert_eq!(warnings, ["records of unknown kinds, passed over: 1"]);
             let again = left(&out, numbers);
             assert!(again.is_clean(), "{again:?}");
-            assert!(again.kept_names.count > 0 && again.kept_numbers.count > 0);
+            assert!(again.kept_names.count > 0);
+            assert!(numbers || again.kept_numbers.count > 0);
             let before = left(&dump, numbers);
             assert!(!before.is_clean());
             let all = [
@@ -266,9 +267,41 @@ fn what_cannot_be_understood_is_not_copied() {
         lost += warnings.len();
         // A name may be one of a class's by its changed number.
         let again = left(&out, false);
-        assert!(again.is_clean(), "{at}: {again:?}");
+        assert!(again.is_clean(), "{at}: {warnings:?} {again:?}");
     }
     assert!(lost > 0, "some of these are damage");
+}
+
+/// Classes with their objects and bytes.
+fn histogram(bytes: &[u8]) -> Option<Vec<(String, u64, u64)>> {
+    let source = Source::from_bytes(bytes.to_vec());
+    let histogram = hprof::Histogram::of(source, &Options::default(), &Silent).ok()?;
+    let classes = histogram.classes().iter().zip(histogram.totals());
+    let classes = classes.map(|((_, c), t)| (c.name.to_string(), t.all.objects, t.all.bytes));
+    Some(classes.collect())
+}
+
+#[test]
+fn records_before_damage_stay() {
+    let mut damaged = 0;
+    for options in options() {
+        let dump = planted(options);
+        for at in (40..dump.len()).step_by(127) {
+            let mut changed = dump.clone();
+            changed[at] ^= 0x15;
+            let source = Source::from_bytes(changed.clone());
+            let redaction = Redaction::of(&source, Rules::default()).unwrap();
+            let mut out = Vec::new();
+            let done = redaction.write(&mut out, &Silent).unwrap();
+            let end = done.damaged_at.map_or(changed.len(), |at| at as usize);
+            damaged += usize::from(end < changed.len());
+            // What is not damaged is as in a dump that ends there.
+            assert_eq!(histogram(&out), histogram(&changed[..end]), "{at}");
+            let copied = out[end..].iter().skip(1).filter(|&&b| b != 0).count();
+            assert_eq!(copied, 0, "{at}");
+        }
+    }
+    assert!(damaged > 20, "{damaged}");
 }
 
 #[test]
@@ -286,5 +319,171 @@ fn every_dump_of_a_file_is_redacted() {
         let alone = Source::from_bytes(out[at..at + dump.len()].to_vec());
         let alone = Snapshot::of(alone, &Options::default(), &Silent).unwrap();
         assert!(alone.warnings().iter().all(|w| !w.partial));
+    }
+}
+
+/// Offsets of the records outside the heap, with their kinds and the offsets of their ends.
+fn records(dump: &[u8]) -> Vec<(usize, u8, usize)> {
+    let mut at = "JAVA PROFILE 1.0.2".len() + 1 + 4 + 8;
+    let mut records = Vec::new();
+    while let Some(length) = dump.get(at + 5..at + 9) {
+        let length = u32::from_be_bytes(length.try_into().unwrap());
+        let end = at + 9 + length as usize;
+        records.push((at, dump[at], end));
+        at = end;
+    }
+    records
+}
+
+/// The dump with a record that ends at an offset.
+fn ending_at(dump: &[u8], record: usize, end: usize) -> Vec<u8> {
+    let mut dump = dump.to_vec();
+    let length = u32::try_from(end - record - 9).unwrap();
+    dump[record + 5..record + 9].copy_from_slice(&length.to_be_bytes());
+    dump
+}
+
+#[test]
+fn nothing_after_a_wrong_length_is_copied() {
+    let wide: Vec<u8> = SECRET.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let (mut names, mut arrays) = (0, 0);
+    for options in options() {
+        let dump = planted(options);
+        for (record, kind, end) in records(&dump) {
+            for secret in [SECRET.as_bytes(), &wide] {
+                let places = record + 9..(end + 1).saturating_sub(secret.len());
+                for at in places.filter(|&at| dump[at..].starts_with(secret)) {
+                    // The record ends before the secret, which is where the next record should begin.
+                    let (out, warnings) = redacted(&ending_at(&dump, record, at), false);
+                    let copied = out[at..].iter().filter(|&&b| b != 0).count();
+                    assert_eq!(copied, 0, "kind {kind:#x} at {at}");
+                    assert!(!warnings.is_empty());
+                    *if kind == 1 { &mut names } else { &mut arrays } += 1;
+                }
+            }
+        }
+    }
+    assert!(names > 4 && arrays > 20, "{names} names, {arrays} arrays");
+}
+
+#[test]
+fn a_name_whose_wrong_length_includes_a_record_is_not_copied() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let class = heap.add_class("com.acme.Account", None, &[], &[]);
+    let account = heap.add_instance(class, &[]);
+    heap.add_root(Root::JniGlobal { global_ref: 1 }, account);
+    let mut dump = heap.build();
+    let name = records(&dump)
+        .into_iter()
+        .find(|&(at, kind, end)| kind == 1 && dump[at + 9 + 8..end] == *b"com/acme/Account");
+    let (at, _, end) = name.unwrap();
+    // A constant of the program follows the name.
+    let constant = [
+        &[1, 0, 0, 0, 0, 0, 0, 0, 8 + SECRET.len() as u8][..],
+        &[0xee; 8],
+        SECRET.as_bytes(),
+    ];
+    let constant = constant.concat();
+    dump.splice(end..end, constant.iter().copied());
+    let (out, _) = redacted(&ending_at(&dump, at, end + constant.len()), false);
+    assert_not_found(&out, SECRET);
+    let copied = out[at..].iter().filter(|&&b| b != 0).count();
+    assert_eq!(copied, 0);
+}
+
+#[test]
+fn numbers_of_applications_go_whatever_their_names_are() {
+    const NAMES: [&str; 9] = [
+        "fromAccount",
+        "maxCardNumber",
+        "head",
+        "startBalance",
+        "index",
+        "cap",
+        "count",
+        "size",
+        "capacity",
+    ];
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let numbers = |from: i64| (from..).map(|n| n * 0x0101_0101_0101);
+    let fields = NAMES.map(|name| (name, FieldType::Long));
+    let statics = NAMES.into_iter().zip(numbers(100));
+    let statics: Vec<(&str, writer::Value)> = statics
+        .map(|(name, n)| (name, writer::Value::Long(n)))
+        .collect();
+    let class = heap.add_class("com.acme.Transfer", Some(boot.object), &fields, &statics);
+    let values: Vec<writer::Value> = numbers(10).take(9).map(writer::Value::Long).collect();
+    let transfer = heap.add_instance(class, &values);
+    let list = heap.add_class(
+        "java.util.ArrayList",
+        Some(boot.object),
+        &[("size", FieldType::Int), ("modCount", FieldType::Int)],
+        &[],
+    );
+    let own = heap.add_class(
+        "com.acme.Transfers",
+        Some(list),
+        &[("maxCardNumber", FieldType::Int)],
+        &[],
+    );
+    let zero = writer::Value::Int(0);
+    let transfers = heap.add_instance(own, &[zero, zero, zero]);
+    heap.set_field(transfers, "size", writer::Value::Int(0x0501_1235));
+    heap.set_field(transfers, "modCount", writer::Value::Int(0x0502_1235));
+    heap.set_field(transfers, "maxCardNumber", writer::Value::Int(0x0503_1235));
+    let all = heap.add_object_array(boot.object, vec![transfer, transfers]);
+    heap.add_root(Root::JniGlobal { global_ref: 1 }, all);
+    let dump = heap.build();
+    let has = |bytes: &[u8], number: &[u8]| bytes.windows(number.len()).any(|w| w == number);
+    for number in numbers(100).take(9).chain(numbers(10).take(9)) {
+        assert!(has(&dump, &number.to_be_bytes()));
+        let (out, _) = redacted(&dump, true);
+        assert!(!has(&out, &number.to_be_bytes()), "{number:#x}");
+    }
+    let (out, _) = redacted(&dump, true);
+    assert!(
+        has(&out, &0x0501_1235_u32.to_be_bytes()),
+        "the size of a list"
+    );
+    assert!(!has(&out, &0x0502_1235_u32.to_be_bytes()));
+    assert!(!has(&out, &0x0503_1235_u32.to_be_bytes()));
+    assert!(left(&out, true).is_clean() && !left(&dump, true).is_clean());
+}
+
+#[test]
+fn hashes_of_content_are_zero() {
+    const HASH: u32 = 0x5ec2_e7d1;
+    let fields = [
+        ("java.net.URL", "hashCode"),
+        ("java.util.Locale", "hashCodeValue"),
+        ("java.util.HashMap$Node", "hash"),
+        ("com.acme.Key", "cachedHash"),
+        ("com.acme.Key$Static", "<static> HASH_CODE"),
+    ];
+    for (class, field) in fields {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let boot = heap.boot();
+        let value = writer::Value::Int(HASH.cast_signed());
+        let object = match field.strip_prefix("<static> ") {
+            Some(field) => {
+                let class = heap.add_class(class, Some(boot.object), &[], &[(field, value)]);
+                heap.add_instance(class, &[])
+            }
+            None => {
+                let own = [(field, FieldType::Int)];
+                let class = heap.add_class(class, Some(boot.object), &own, &[]);
+                heap.add_instance(class, &[value])
+            }
+        };
+        heap.add_root(Root::JniGlobal { global_ref: 1 }, object);
+        let dump = heap.build();
+        for numbers in [false, true] {
+            let (out, _) = redacted(&dump, numbers);
+            let found = out.windows(4).any(|w| w == HASH.to_be_bytes());
+            assert!(!found, "{class}.{field}");
+            assert_eq!(left(&dump, numbers).hashes.count, 1, "{class}.{field}");
+            assert!(left(&out, numbers).is_clean());
+        }
     }
 }

@@ -33,6 +33,12 @@ pub fn contents() -> PathBuf {
     java("Contents.java")
 }
 
+/// `Hashes.java [SECRETS [SEED]]`: puts secrets through the JDK's classes that keep hashes, prints each hash in a line of
+/// `HASH number`, and is still at one `READY`. Main class `Hashes`.
+pub fn hashes() -> PathBuf {
+    java("Hashes.java")
+}
+
 /// `Waste.java`: wastes memory in known ways, which it counts itself as the agent that `-javaagent` loads;
 /// reports, then is still at one `READY`. Main class `Waste`.
 pub fn waste() -> PathBuf {

@@ -8,7 +8,7 @@ use heapdiff_diff::redaction_rules;
 use heapdiff_units::{Size, grouped};
 use hprof::Source;
 use hprof::bytes::GzipBlocks;
-use hprof::redaction::{Amount, Left, Redacted, Redaction};
+use hprof::redaction::{Amount, Left, Redacted, Redaction, Rules};
 
 use crate::failure::{Exit, Failure, Result};
 use crate::inputs;
@@ -44,7 +44,7 @@ fn redact(job: &Redact, to: &Place) -> Result<()> {
     let meter = Meter::new(job.progress, &job.dump);
     let input = |e| Failure::input(&job.dump, &e);
     let source = Source::open(&job.dump).map_err(input)?;
-    let redaction = Redaction::of(&source, redaction_rules(job.what.numbers)).map_err(input)?;
+    let redaction = Redaction::of(&source, rules(job)).map_err(input)?;
     let mut done = Redacted::default();
     let mut refused = false;
     let mut write = |out: &mut (dyn Write + Send)| {
@@ -84,12 +84,19 @@ fn redact(job: &Redact, to: &Place) -> Result<()> {
     Ok(())
 }
 
+fn rules(job: &Redact) -> Rules<'static> {
+    Rules {
+        keep_numbers: job.what.keep_numbers.clone(),
+        ..redaction_rules(job.what.numbers)
+    }
+}
+
 /// Prints what is left in a dump.
 fn check(job: &Redact, dump: &Path) -> Result<Exit> {
     let meter = Meter::new(job.progress, dump);
     let input = |e| Failure::input(dump, &e);
     let source = Source::open(dump).map_err(input)?;
-    let redaction = Redaction::of(&source, redaction_rules(job.what.numbers)).map_err(input)?;
+    let redaction = Redaction::of(&source, rules(job)).map_err(input)?;
     let done = redaction
         .check(&meter)
         .map_err(|e| write::failed("the check", &e))?;
@@ -130,6 +137,10 @@ fn told(dump: &Path, left: &Left) -> String {
             left.kept_names,
         ),
         ("numbers in fields", left.kept_numbers),
+        (
+            "numbers in fields of --keep-numbers",
+            left.requested_numbers,
+        ),
         (
             "the JVM's version, and texts that every JVM has",
             left.kept_texts,

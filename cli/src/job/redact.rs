@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use regex::Regex;
+
 use super::output::folder_of;
 use crate::failure::{Failure, Result};
 use crate::progress::Wanted;
@@ -14,12 +16,14 @@ pub(crate) enum Place {
 }
 
 /// What is done to it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RedactWhat {
     /// Whether what is left is told.
     pub(crate) check: bool,
     /// Whether numbers in fields go, too.
     pub(crate) numbers: bool,
+    /// Fields whose numbers stay although numbers go.
+    pub(crate) keep_numbers: Vec<Regex>,
     pub(crate) strict: bool,
 }
 

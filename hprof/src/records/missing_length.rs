@@ -86,7 +86,8 @@ fn are_top_level_records(bytes: &[u8], mut at: usize, id_size: usize) -> bool {
     true
 }
 
-fn has_plausible_length(kind: u8, length: u64, id_size: usize) -> bool {
+/// True if records of this kind can have this length. False for unknown kinds.
+pub(crate) fn has_plausible_length(kind: u8, length: u64, id_size: usize) -> bool {
     let ids = |n: usize, rest: usize| (n * id_size + rest) as u64;
     match kind {
         tag::UTF8 => length >= ids(1, 0) && length <= ids(1, usize::from(u16::MAX)),

@@ -29,7 +29,7 @@
 
 pub(crate) mod classes;
 pub(crate) mod forked;
-mod missing_length;
+pub(crate) mod missing_length;
 mod modified_utf8;
 pub(crate) mod outline;
 pub(crate) mod reader;

@@ -72,7 +72,7 @@ pub(crate) struct Outline {
 }
 
 /// The bytes that every dump begins with.
-pub(super) const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
+pub(crate) const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
 
 /// The bytes of a record's header: tag, time, length.
 pub(crate) const RECORD_HEAD: usize = 9;
@@ -107,6 +107,16 @@ pub(crate) enum Next {
     Dump(usize),
     /// The end of the file, within a record's header.
     Rest(usize),
+}
+
+impl Next {
+    /// Offset of what comes next.
+    pub(crate) const fn at(&self) -> usize {
+        match self {
+            Self::Record(record) => record.at,
+            Self::Dump(at) | Self::Rest(at) => *at,
+        }
+    }
 }
 
 /// The records of a dump one after the other, by their lengths.
@@ -209,9 +219,16 @@ impl Outline {
     ///
     /// Cost: one visit of each top-level record; a heap segment's content is not touched.
     pub(crate) fn read(bytes: &[u8], header: &Header, heap: usize) -> Self {
+        Self::read_to(bytes, header, heap, bytes.len())
+    }
+
+    /// Reads the part of the dump before `limit`, as [`Outline::read`] reads the whole dump. The first record that
+    /// begins there or later ends the outline. A limit before the end of the file counts as the place where the dump is
+    /// cut off.
+    pub(crate) fn read_to(bytes: &[u8], header: &Header, heap: usize, limit: usize) -> Self {
         let mut out = Self::default();
         let mut unknown = 0_u64;
-        for next in TopLevel::after(bytes, header) {
+        for next in TopLevel::after(bytes, header).take_while(|next| next.at() < limit) {
             match next {
                 Next::Record(r) => {
                     if r.lacks_length {
@@ -220,7 +237,7 @@ impl Outline {
                     if r.length > (r.end - r.start) as u64 {
                         out.cut(r.at, r.tag, r.length, (bytes.len() - r.start) as u64);
                     }
-                    let (tag, span) = (r.tag, r.start..r.end);
+                    let (tag, span) = (r.tag, r.start..r.end.min(limit));
                     out.record(bytes, header.id_size, (tag, heap), span, &mut unknown);
                 }
                 Next::Dump(at) => out.next_dump = Some(at),
@@ -238,6 +255,7 @@ impl Outline {
                 "records of unknown kinds, passed over: {unknown}"
             )));
         }
+        out.cut_off |= limit < bytes.len();
         if out.segments.is_empty() {
             out.warnings.push(Warning::damage(
                 bytes.len() as u64,

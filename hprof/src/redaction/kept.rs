@@ -252,7 +252,7 @@ impl<'a> Finder<'a> {
             wanted,
             found: Vec::new(),
         };
-        // Damage is met, and told, when the block is written.
+        // Blocks end before the first damage.
         let _ = walk::walk(
             self.bytes,
             block.start,

@@ -1,5 +1,7 @@
 //! A dump without its contents: the same objects, ids, classes, sizes and references, and no texts.
 
+mod boxes;
+mod fields;
 mod kept;
 mod rewrite;
 mod rules;
@@ -12,6 +14,7 @@ pub use tally::{Amount, Left};
 
 use std::cell::Cell;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::sync::mpsc::sync_channel;
 
 use rayon::prelude::*;
@@ -19,10 +22,11 @@ use rayon::prelude::*;
 use crate::bytes::source::Source;
 use crate::error::{Result, Warning};
 use crate::progress::Progress;
-use crate::records::outline::{Next, TopLevel, TopRecord};
+use crate::records::outline::{MAGIC, Next, TopLevel, TopRecord};
 use crate::records::record::{self, Header};
+use boxes::HashBoxes;
 use kept::Kept;
-use rewrite::{Piece, Rewriter, Rewritten};
+use rewrite::{Piece, Rewriter, Rewritten, is_zero};
 use survey::{Block, Survey};
 use tokens::Tokens;
 
@@ -49,6 +53,8 @@ pub struct Redacted {
     pub bytes: u64,
     /// Damage: what could not be understood was not copied.
     pub warnings: Vec<Warning>,
+    /// Offset of the first damage in the dump. Nothing after it is copied.
+    pub damaged_at: Option<u64>,
     /// What the dump holds, where that was counted.
     pub left: Left,
 }
@@ -114,12 +120,17 @@ impl<'a> Redaction<'a> {
                     let rest = &bytes[start..];
                     let message = format!(
                         "no dump follows that can be read: the last {} bytes are zeros",
-                        rest.len()
+                        rest.len().saturating_sub(MAGIC.len())
                     );
                     done.warn(Warning::damage(start as u64, message));
-                    done.left.unknown.add(rest.len());
+                    // Its first bytes are those of every dump. They end the dump before.
+                    let (magic, content) = rest.split_at(MAGIC.len().min(rest.len()));
+                    if !is_zero(content) {
+                        done.left.unknown.add(rest.len());
+                    }
                     if let Some(out) = &mut out {
-                        write_piece(&mut **out, &Piece::Zeros(rest.len()))?;
+                        out.write_all(magic)?;
+                        write_piece(&mut **out, &Piece::Zeros(content.len()))?;
                     }
                     break;
                 }
@@ -149,6 +160,16 @@ impl<'a> Redaction<'a> {
             );
             done.warn(Warning::note(message));
         }
+        if let Some(damage) = &survey.damage {
+            let at = (offset + survey.end) as u64;
+            done.damaged_at = Some(at);
+            let message = format!(
+                "{}: from there to the end of the file {} bytes are zeros",
+                damage.message,
+                dump.len() - survey.end
+            );
+            done.warn(Warning::damage(at, message));
+        }
         let texts = Cell::new(Amount::default());
         let counts = out.is_none();
         let overwrite = |text: &mut [u8]| {
@@ -161,12 +182,14 @@ impl<'a> Redaction<'a> {
         };
         let kept = Kept::find(dump, &survey, &self.rules, &overwrite);
         done.left.table_texts += texts.get();
+        let boxes = HashBoxes::find(dump, &survey);
         let rewriter = Rewriter {
             bytes: dump,
             survey: &survey,
             tokens: &self.tokens,
             rules: &self.rules,
             kept: &kept,
+            boxes: &boxes,
             counts,
         };
         progress.phase(
@@ -179,13 +202,10 @@ impl<'a> Redaction<'a> {
             if let Some(Part::Dump(at)) = batch.last() {
                 next_dump = Some(*at);
             }
-            let mut rewritten: Vec<Rewritten<'_>> =
+            let rewritten: Vec<Rewritten<'_>> =
                 batch.par_iter().map(|part| rewriter.part(part)).collect();
-            for part in &mut rewritten {
+            for part in &rewritten {
                 done.left += part.left;
-                if let Some(warning) = part.warning.take() {
-                    done.warn(moved(warning, offset));
-                }
             }
             progress.advance(size as u64);
             rewritten
@@ -287,8 +307,8 @@ fn write_piece(out: &mut (dyn Write + Send), piece: &Piece<'_>) -> io::Result<()
 enum Part {
     Record(TopRecord),
     Block(Block),
-    /// What is left of a record's header at the end of the file.
-    Rest(usize, usize),
+    /// The bytes from the first damage on.
+    Lost(usize, usize),
     /// Another dump's header.
     Dump(usize),
 }
@@ -299,7 +319,7 @@ impl Part {
             Self::Record(r) if r.is_heap() => r.start - r.at,
             Self::Record(r) => r.end - r.at,
             Self::Block(b) => b.end - b.start,
-            Self::Rest(from, to) => *to - *from,
+            Self::Lost(from, to) => *to - *from,
             Self::Dump(_) => 0,
         }
     }
@@ -310,10 +330,7 @@ impl<'a> Rewriter<'a> {
         match part {
             Part::Record(record) => self.record(record),
             Part::Block(block) => self.block(block),
-            Part::Rest(from, to) => Rewritten {
-                pieces: vec![Piece::Zeros(to - from)],
-                ..Rewritten::default()
-            },
+            Part::Lost(from, to) => self.lost(*from..*to),
             Part::Dump(_) => Rewritten::default(),
         }
     }
@@ -323,6 +340,9 @@ impl<'a> Rewriter<'a> {
 struct Batches<'a> {
     records: TopLevel<'a>,
     blocks: std::iter::Peekable<std::slice::Iter<'a, Block>>,
+    /// The part from the first damage on, until it was returned.
+    lost: Option<Range<usize>>,
+    /// The end of the part before.
     end: usize,
     /// The end of the heap record whose blocks come next.
     heap: usize,
@@ -333,7 +353,8 @@ impl<'a> Batches<'a> {
         Self {
             records: TopLevel::after(dump, header),
             blocks: survey.blocks.iter().peekable(),
-            end: dump.len(),
+            lost: survey.damage.as_ref().map(|_| survey.end..dump.len()),
+            end: survey.end,
             heap: 0,
         }
     }
@@ -342,16 +363,19 @@ impl<'a> Batches<'a> {
         if let Some(block) = self.blocks.next_if(|b| b.end <= self.heap) {
             return Some(Part::Block(*block));
         }
-        Some(match self.records.next()? {
-            Next::Record(record) => {
+        match self.records.next().filter(|next| next.at() < self.end) {
+            Some(Next::Record(record)) => {
                 if record.is_heap() {
                     self.heap = record.end;
                 }
-                Part::Record(record)
+                Some(Part::Record(record))
             }
-            Next::Rest(at) => Part::Rest(at, self.end),
-            Next::Dump(at) => Part::Dump(at),
-        })
+            Some(Next::Dump(at)) => Some(Part::Dump(at)),
+            Some(Next::Rest(_)) | None => {
+                let lost = self.lost.take()?;
+                Some(Part::Lost(lost.start, lost.end))
+            }
+        }
     }
 }
 

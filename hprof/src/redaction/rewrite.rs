@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::error::Warning;
 use crate::records::outline::{RECORD_HEAD, TopRecord};
-use crate::records::record::{self, ClassDump, Kind, tag};
+use crate::records::record::{self, ClassDump, Kind, sub, tag};
 use crate::records::walk::{self, Object, Visitor};
+use crate::redaction::boxes::HashBoxes;
 use crate::redaction::kept::Kept;
-use crate::redaction::rules::{Rules, is_hash};
+use crate::redaction::rules::{Number, Rules};
 use crate::redaction::survey::{Block, Survey};
 use crate::redaction::tally::{Amount, Left};
 use crate::redaction::tokens::{LONGEST, Tokens, is_number_token, is_token};
@@ -33,6 +33,7 @@ pub(super) struct Rewriter<'a> {
     pub(super) tokens: &'a Tokens,
     pub(super) rules: &'a Rules<'a>,
     pub(super) kept: &'a Kept,
+    pub(super) boxes: &'a HashBoxes,
     /// Whether what is left is counted, and nothing written.
     pub(super) counts: bool,
 }
@@ -41,7 +42,6 @@ pub(super) struct Rewriter<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Rewritten<'a> {
     pub(super) pieces: Vec<Piece<'a>>,
-    pub(super) warning: Option<Warning>,
     pub(super) left: Left,
 }
 
@@ -116,6 +116,9 @@ impl<'a> Rewriter<'a> {
     pub(super) fn record(&self, record: &TopRecord) -> Rewritten<'a> {
         let whole = record.at..record.end;
         let mut out = Output::new(self.bytes, &whole);
+        // The kind and the length. The time between them is of no use to a reader.
+        out.copy_to(record.at + 1);
+        out.zeros_to(record.at + 5);
         out.copy_to(record.at + RECORD_HEAD);
         let mut left = Left::default();
         if !record.is_heap() {
@@ -129,7 +132,32 @@ impl<'a> Rewriter<'a> {
         }
         Rewritten {
             pieces: out.finish(),
-            warning: None,
+            left,
+        }
+    }
+
+    /// The bytes from the first damage on: zeros.
+    pub(super) fn lost(&self, lost: Range<usize>) -> Rewritten<'a> {
+        let mut out = Output::new(self.bytes, &lost);
+        let mut left = Left::default();
+        if self.counts {
+            // The one byte that is not zero in a redacted dump.
+            let content = match &self.bytes[lost.clone()] {
+                [sub::PRIMITIVE_ARRAY, rest @ ..] => rest,
+                all => all,
+            };
+            if !is_zero(content) {
+                left.unknown.add(lost.len());
+            }
+        }
+        let damage = self.survey.damage.as_ref();
+        if damage.is_some_and(|d| d.lacks_length) {
+            // Readers must see that the heap's records go on here: an array of no type, which is damage again.
+            out.bytes_to(lost.start + 1, &[sub::PRIMITIVE_ARRAY]);
+        }
+        out.zeros_to(lost.end);
+        Rewritten {
+            pieces: out.finish(),
             left,
         }
     }
@@ -199,36 +227,18 @@ impl<'a> Rewriter<'a> {
         };
         let id_size = visitor.id_size;
         let walked = walk::walk(self.bytes, block.start, block.end, id_size, &mut visitor);
-        let (mut out, mut left) = (visitor.out, visitor.left);
-        let warning = match walked {
-            Ok(end) => {
-                out.copy_to(end);
-                None
-            }
-            Err(damage) => {
-                out.copy_to(damage.offset);
-                let lost = &self.bytes[damage.offset..block.end];
-                if self.counts && !is_zero(lost) {
-                    left.unknown.add(lost.len());
-                }
-                let message = format!(
-                    "{}: from there to the end of the segment {} bytes are zeros",
-                    damage.message,
-                    lost.len()
-                );
-                Some(Warning::damage(damage.offset as u64, message))
-            }
-        };
+        let (mut out, left) = (visitor.out, visitor.left);
+        // Blocks end before the first damage, so the walk comes to their ends.
+        out.copy_to(walked.unwrap_or_else(|damage| damage.offset));
         out.zeros_to(block.end);
         Rewritten {
             pieces: out.finish(),
-            warning,
             left,
         }
     }
 }
 
-fn is_zero(bytes: &[u8]) -> bool {
+pub(super) fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|&b| b == 0)
 }
 
@@ -265,9 +275,14 @@ impl<'a> BlockVisitor<'a, '_> {
     }
 
     /// Counts a number that is kept.
-    fn kept_number(&mut self, range: Range<usize>, kind: Kind) {
+    fn kept_number(&mut self, range: Range<usize>, kind: Kind, requested: bool) {
         if kind != Kind::Boolean && !is_number_token(self.input(range.clone())) {
-            self.left.kept_numbers.add(range.len());
+            let of = if requested {
+                &mut self.left.requested_numbers
+            } else {
+                &mut self.left.kept_numbers
+            };
+            of.add(range.len());
         }
     }
 
@@ -316,14 +331,13 @@ impl<'a> BlockVisitor<'a, '_> {
                 .outline
                 .name(self.rewriter.bytes, name)
                 .unwrap_or_default();
-            if self.rewriter.rules.keeps_number(class, &name, kind) {
-                if self.rewriter.counts {
-                    self.kept_number(value, kind);
+            match self.rewriter.rules.number(class, &name, kind) {
+                Number::Hash => self.zero(value, |left| &mut left.hashes),
+                Number::Token => self.number(value),
+                number if self.rewriter.counts => {
+                    self.kept_number(value, kind, number == Number::Requested);
                 }
-            } else if is_hash(class, &name, kind) {
-                self.zero(value, |left| &mut left.hashes);
-            } else {
-                self.number(value);
+                _ => {}
             }
         }
     }
@@ -339,6 +353,10 @@ impl Visitor for BlockVisitor<'_, '_> {
             self.zero(start..end, |left| &mut left.unknown);
             return;
         };
+        if rewriter.boxes.has(object.id) && plan.is_box() {
+            self.zero(start..end, |left| &mut left.hashes);
+            return;
+        }
         for blank in &plan.blanks {
             let at = start + blank.at as usize;
             let range = at..at + blank.kind.size(self.id_size);
@@ -351,11 +369,11 @@ impl Visitor for BlockVisitor<'_, '_> {
             }
         }
         if rewriter.counts {
-            for &(at, kind) in &plan.numbers {
+            for &(at, kind, requested) in &plan.numbers {
                 let at = start + at as usize;
                 let to = at + kind.size(self.id_size);
                 if to <= end {
-                    self.kept_number(at..to, kind);
+                    self.kept_number(at..to, kind, requested);
                 }
             }
         }
@@ -396,9 +414,7 @@ impl Visitor for BlockVisitor<'_, '_> {
         let end = reserved + 2 * self.id_size;
         self.zero(reserved..end, |left| &mut left.unknown);
         let statics = self.constants(end + 4);
-        if self.rewriter.rules.numbers || self.rewriter.counts {
-            self.statics(class.id, statics);
-        }
+        self.statics(class.id, statics);
     }
 }
 

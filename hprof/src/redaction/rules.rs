@@ -1,9 +1,12 @@
 //! What a redaction keeps, and why: names, what tells JVM and layout, and figures that sizes and reports rest on.
 
+use regex::Regex;
+
 use crate::answers::jvm;
 use crate::answers::threads;
 use crate::records::classes::Class;
 use crate::records::record::Kind;
+use crate::redaction::fields::{is_hash, is_length};
 
 /// Makes one table of names anew: from its pieces, with what writes a token over a text, to pieces as long as they were.
 /// `None` where it cannot be read.
@@ -34,11 +37,25 @@ impl std::fmt::Debug for KeptTables<'_> {
     }
 }
 
+/// What becomes of the number in a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    Kept,
+    /// Kept because the user requested it.
+    Requested,
+    /// Replaced by zero: it can be a hash of content.
+    Hash,
+    /// Replaced by a token.
+    Token,
+}
+
 /// How a dump is redacted.
 #[derive(Clone, Debug, Default)]
 pub struct Rules<'r> {
     /// Whether numbers in fields go, too.
     pub numbers: bool,
+    /// Fields whose numbers stay although numbers go: patterns for `Class.field`.
+    pub keep_numbers: Vec<Regex>,
     /// Tables that are kept.
     pub tables: Vec<KeptTables<'r>>,
 }
@@ -68,23 +85,33 @@ impl Rules<'_> {
                 || self.tables.iter().flat_map(|t| t.texts).any(|t| is(t)))
     }
 
-    /// Whether a number in a field or a static field of a class stays.
-    pub(super) fn keeps_number(&self, class: &Class, field: &str, kind: Kind) -> bool {
-        let is_boot = class.loader.is_null();
+    /// Returns what becomes of the number in a field or a static field.
+    pub(super) fn number(&self, class: &Class, field: &str, kind: Kind) -> Number {
         let is_of_jvm = || {
             JVM_CLASSES.contains(&&*class.name) || self.tables.iter().any(|t| t.has(&class.name))
         };
-        !is_hash(class, field, kind)
-            && (!self.numbers
-                || kind == Kind::Boolean
-                || is_measure(field)
-                || (is_boot && is_of_jvm()))
+        if is_hash(class, field, kind) {
+            Number::Hash
+        } else if !self.numbers
+            || kind == Kind::Boolean
+            || is_length(class, field)
+            || (class.loader.is_null() && is_of_jvm())
+        {
+            Number::Kept
+        } else if self.is_requested(class, field) {
+            Number::Requested
+        } else {
+            Number::Token
+        }
     }
-}
 
-/// Whether a field of the JDK's holds the hash of a text or a key.
-pub(super) fn is_hash(class: &Class, field: &str, kind: Kind) -> bool {
-    class.loader.is_null() && kind == Kind::Int && field == "hash"
+    fn is_requested(&self, class: &Class, field: &str) -> bool {
+        if self.keep_numbers.is_empty() {
+            return false;
+        }
+        let name = format!("{}.{field}", class.name);
+        self.keep_numbers.iter().any(|keep| keep.is_match(&name))
+    }
 }
 
 /// Whether the content of an array of bytes, or where `wide` of `char`s, is this text.
@@ -122,66 +149,95 @@ const THREADS: [&str; 6] = [
 /// Classes whose static numbers are of the JVM: a number that it drew, and the order of bytes.
 const JVM_CLASSES: [&str; 2] = ["java.util.ImmutableCollections", "java.lang.StringUTF16"];
 
-/// Whether a field's name has a word for how much something is, or where: sizes, bounds and places in arrays.
-fn is_measure(field: &str) -> bool {
-    const WORDS: [&str; 22] = [
-        "size", "len", "length", "count", "capacity", "cap", "limit", "max", "min", "maximum",
-        "bound", "off", "offset", "start", "begin", "from", "position", "index", "head", "tail",
-        "coder", "elements",
-    ];
-    words(field).any(|word| WORDS.iter().any(|w| word.eq_ignore_ascii_case(w)))
-}
-
-/// The words of a name: `maxPoolSize`, `MAX_POOL_SIZE`.
-fn words(name: &str) -> impl Iterator<Item = &str> {
-    let bytes = name.as_bytes();
-    let is_end = |at: usize| {
-        at == bytes.len()
-            || !bytes[at].is_ascii_alphabetic()
-            || (bytes[at].is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase())
-    };
-    let mut start = 0;
-    std::iter::from_fn(move || {
-        while start < bytes.len() && !bytes[start].is_ascii_alphabetic() {
-            start += 1;
-        }
-        let from = start;
-        let end = (from + 1..=bytes.len()).find(|&at| is_end(at))?;
-        start = end;
-        name.get(from..end)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::ObjectId;
+
+    fn class(name: &str, loader: u64) -> Class {
+        Class {
+            name: name.into(),
+            loader: ObjectId(loader),
+            ..Class::default()
+        }
+    }
+
+    fn numbers(keep: &[&str]) -> Rules<'static> {
+        Rules {
+            numbers: true,
+            keep_numbers: keep.iter().map(|k| Regex::new(k).unwrap()).collect(),
+            ..Rules::default()
+        }
+    }
 
     #[test]
-    fn measures_are_told_by_whole_words() {
-        for name in [
+    fn only_lengths_of_jdk_collections_are_kept() {
+        let rules = numbers(&[]);
+        let list = class("java.util.ArrayList", 0);
+        assert_eq!(rules.number(&list, "size", Kind::Int), Number::Kept);
+        assert_eq!(rules.number(&list, "modCount", Kind::Int), Number::Token);
+        let fields = [
+            "fromAccount",
+            "maxCardNumber",
+            "head",
+            "startBalance",
+            "index",
+            "cap",
+            "count",
             "size",
-            "maxPoolSize",
-            "MAX_POOL_SIZE",
-            "elementCount",
-            "_len",
-            "readerIndex",
-            "coder",
+            "capacity",
+        ];
+        // The name of a JDK class in another loader is not the JDK class.
+        for class in [
+            class("com.acme.Account", 7),
+            class("com.acme.Account", 0),
+            class("java.util.ArrayList", 7),
+            class("java.util.RegularEnumSet", 0),
         ] {
-            assert!(is_measure(name), "{name}");
+            for field in fields.into_iter().chain(["elements"]) {
+                let number = rules.number(&class, field, Kind::Int);
+                assert_eq!(number, Number::Token, "{}.{field}", class.name);
+            }
         }
-        for name in [
-            "account",
-            "accountNumber",
-            "pin",
-            "sizzle",
-            "offer",
-            "",
-            "_",
-            "1",
-            "größe",
+    }
+
+    #[test]
+    fn requested_fields_are_kept_and_hashes_never() {
+        let rules = numbers(&["^com\\.acme\\.Pool\\.max", "^com\\.acme\\.Key\\."]);
+        let pool = class("com.acme.Pool", 7);
+        assert_eq!(rules.number(&pool, "maxIdle", Kind::Int), Number::Requested);
+        assert_eq!(rules.number(&pool, "idle", Kind::Int), Number::Token);
+        let key = class("com.acme.Key", 7);
+        assert_eq!(rules.number(&key, "pathHash", Kind::Int), Number::Hash);
+        assert_eq!(rules.number(&key, "version", Kind::Int), Number::Requested);
+    }
+
+    #[test]
+    fn hashes_of_content_are_recognized() {
+        let rules = Rules::default();
+        for (name, field, kind) in [
+            ("java.lang.String", "hash", Kind::Int),
+            ("java.net.URL", "hashCode", Kind::Int),
+            ("java.util.jar.Attributes$Name", "hashCode", Kind::Int),
+            ("java.util.Locale", "hashCodeValue", Kind::Int),
+            ("sun.util.locale.BaseLocale", "hash", Kind::Int),
+            (
+                "java.lang.invoke.MethodType$ConcurrentWeakInternSet$WeakEntry",
+                "hashcode",
+                Kind::Int,
+            ),
+            ("java.util.zip.CRC32", "crc", Kind::Int),
+            ("java.util.zip.Adler32", "adler", Kind::Int),
+            ("java.util.zip.ZipEntry", "crc", Kind::Long),
+            ("com.acme.Key", "cachedHashCode", Kind::Long),
         ] {
-            assert!(!is_measure(name), "{name}");
+            let number = rules.number(&class(name, 0), field, kind);
+            assert_eq!(number, Number::Hash, "{name}.{field}");
         }
+        let list = class("java.util.ArrayList", 0);
+        assert_eq!(rules.number(&list, "size", Kind::Int), Number::Kept);
+        let flag = rules.number(&class("com.acme.Key", 7), "hashed", Kind::Boolean);
+        assert_eq!(flag, Number::Kept);
     }
 
     #[test]

@@ -8,15 +8,21 @@ use rayon::prelude::*;
 use crate::ids::ObjectId;
 use crate::progress::Progress;
 use crate::records::classes::Classes;
+use crate::records::missing_length::has_plausible_length;
 use crate::records::outline::{Next, Outline, TopLevel, TopRecord};
 use crate::records::record::{ClassDump, Header, Kind, tag};
-use crate::records::walk::{self, Object, Visitor};
-use crate::redaction::rules::{Rules, is_hash};
+use crate::records::walk::{self, Damage, Object, Visitor};
+use crate::redaction::fields::is_boxed_hash;
+use crate::redaction::rules::{Number, Rules};
 
 /// Bytes after which a block ends with the next object.
 const BLOCK: usize = 256 << 10;
 /// Segments surveyed between two looks at whether the work is given up.
 const BATCH: usize = 1 << 10;
+/// Maximum number of records in a row whose kind and length do not fit: more are damage.
+const UNKNOWN_KINDS: usize = 64;
+/// Number of records that fit, after which a record before them is no damage.
+const FITTING: usize = 8;
 /// Fields that plans may list beyond one for each byte of the file.
 const SPARE_FIELDS: u64 = 4 << 20;
 
@@ -35,8 +41,29 @@ pub(super) struct BodyPlan {
     pub(super) len: usize,
     /// Where fields are that hold no reference and are not kept, by offset.
     pub(super) blanks: Vec<Blank>,
-    /// Where fields are whose numbers are kept, in a check.
-    pub(super) numbers: Vec<(u32, Kind)>,
+    /// Fields whose numbers are kept, for a check: offset, type, and whether the user requested it.
+    pub(super) numbers: Vec<(u32, Kind, bool)>,
+    /// Whether a field refers to an object that holds a hash.
+    pub(super) has_boxed_hash: bool,
+}
+
+impl BodyPlan {
+    /// True if instances hold one `int` and nothing else, as those of `Integer` do.
+    pub(super) fn is_box(&self) -> bool {
+        self.len == 4 && self.numbers.len() + self.blanks.len() == 1
+    }
+
+    fn add(&mut self, at: u32, kind: Kind, number: Number) {
+        match number {
+            Number::Kept => self.numbers.push((at, kind, false)),
+            Number::Requested => self.numbers.push((at, kind, true)),
+            Number::Hash | Number::Token => self.blanks.push(Blank {
+                at,
+                kind,
+                is_hash: number == Number::Hash,
+            }),
+        }
+    }
 }
 
 /// A field that is not kept.
@@ -48,10 +75,22 @@ pub(super) struct Blank {
     pub(super) is_hash: bool,
 }
 
+/// The first damage of a dump.
+#[derive(Debug)]
+pub(super) struct FirstDamage {
+    pub(super) message: String,
+    /// Whether the heap record that is damaged lacks a length, so that a reader finds its end by its content.
+    pub(super) lacks_length: bool,
+}
+
 /// What the first pass finds.
 #[derive(Debug)]
 pub(super) struct Survey {
     pub(super) id_size: usize,
+    /// The end of the part that is understood. Nothing after it is copied.
+    pub(super) end: usize,
+    /// The first damage, which is at the end of that part.
+    pub(super) damage: Option<FirstDamage>,
     pub(super) outline: Outline,
     pub(super) classes: Classes,
     /// Ids of the names of classes, fields, methods and files.
@@ -71,22 +110,20 @@ impl Survey {
         progress: &dyn Progress,
     ) -> Self {
         let id_size = header.id_size;
-        let outline = Outline::read(bytes, header, 0);
-        let mut names: HashSet<u64> = outline.loads.iter().map(|l| l.name).collect();
-        names.extend(outline.recorded.map(|recorded| recorded.name));
-        let mut segments = Vec::new();
-        for next in TopLevel::after(bytes, header) {
-            let Next::Record(r) = next else { continue };
-            if r.is_heap() {
-                segments.push(r);
-            } else if r.tag == tag::STACK_FRAME {
-                names.extend(frame_names(&bytes[r.start..r.end], id_size));
-            }
-        }
+        let TopRecords {
+            heap: segments,
+            frames,
+            damage,
+        } = TopRecords::read(bytes, header);
+        let mut end = damage.as_ref().map_or(bytes.len(), |d| d.offset);
+        let mut damage = damage.map(|d| FirstDamage {
+            message: d.message,
+            lacks_length: false,
+        });
         progress.phase("looking for what to keep", bytes.len() as u64);
         let mut blocks = Vec::new();
         let mut dumps = Vec::new();
-        for batch in segments.chunks(BATCH) {
+        'segments: for batch in segments.chunks(BATCH) {
             let found: Vec<SegmentVisitor> = batch
                 .par_iter()
                 .map(|segment| {
@@ -95,10 +132,25 @@ impl Survey {
                     found
                 })
                 .collect();
-            for found in found {
+            for (segment, found) in batch.iter().zip(found) {
                 blocks.extend(found.blocks);
                 dumps.extend(found.classes);
+                if let Some(first) = found.damage {
+                    end = first.offset;
+                    damage = Some(FirstDamage {
+                        message: first.message,
+                        lacks_length: segment.lacks_length,
+                    });
+                    break 'segments;
+                }
             }
+        }
+        // Records after the damage are not trusted, so no class or name comes from there.
+        let outline = Outline::read_to(bytes, header, 0, end);
+        let mut names: HashSet<u64> = outline.loads.iter().map(|l| l.name).collect();
+        names.extend(outline.recorded.map(|recorded| recorded.name));
+        for frame in frames.iter().take_while(|frame| frame.at < end) {
+            names.extend(frame_names(&bytes[frame.start..frame.end], id_size));
         }
         for dump in &dumps {
             names.extend(dump.statics.iter().map(|s| s.0));
@@ -107,6 +159,8 @@ impl Survey {
         let classes = Classes::new(bytes, id_size, &outline, &dumps);
         let mut this = Self {
             id_size,
+            end,
+            damage,
             outline,
             classes,
             names,
@@ -138,14 +192,10 @@ impl Survey {
                 for field in &of.fields {
                     let at = plan.len as u32;
                     if field.kind == Kind::Object {
-                    } else if rules.keeps_number(of, &field.name, field.kind) {
-                        plan.numbers.push((at, field.kind));
+                        plan.has_boxed_hash |= is_boxed_hash(of, &field.name);
                     } else {
-                        plan.blanks.push(Blank {
-                            at,
-                            kind: field.kind,
-                            is_hash: is_hash(of, &field.name, field.kind),
-                        });
+                        let number = rules.number(of, &field.name, field.kind);
+                        plan.add(at, field.kind, number);
                     }
                     plan.len += field.kind.size(self.id_size);
                 }
@@ -168,9 +218,91 @@ fn frame_names(body: &[u8], id_size: usize) -> impl Iterator<Item = u64> {
     ids.map(|id| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
 }
 
+/// The records outside the heap, up to the first damage among them.
+#[derive(Default)]
+struct TopRecords {
+    heap: Vec<TopRecord>,
+    frames: Vec<TopRecord>,
+    damage: Option<Damage>,
+}
+
+impl TopRecords {
+    fn read(bytes: &[u8], header: &Header) -> Self {
+        let mut this = Self::default();
+        // The first record whose kind and length do not fit, until enough records that fit follow.
+        let mut doubtful: Option<Damage> = None;
+        let (mut fitting, mut others) = (0, 0);
+        for next in TopLevel::after(bytes, header) {
+            let damage = match next {
+                Next::Dump(_) => None,
+                Next::Record(r) if r.is_heap() => {
+                    doubtful = None;
+                    this.heap.push(r);
+                    continue;
+                }
+                Next::Record(r) if is_cut_off(&r) => {
+                    Some(format!("a record of kind {:#04x} is cut off", r.tag))
+                }
+                Next::Record(r) if includes_header(bytes, &r, header.id_size) => {
+                    Some("a name includes a record's header".to_owned())
+                }
+                Next::Record(r) if has_plausible_length(r.tag, r.length, header.id_size) => {
+                    (fitting, others) = (fitting + 1, 0);
+                    if fitting == FITTING {
+                        doubtful = None;
+                    }
+                    if r.tag == tag::STACK_FRAME {
+                        this.frames.push(r);
+                    }
+                    continue;
+                }
+                Next::Record(r) => {
+                    (fitting, others) = (0, others + 1);
+                    let no_record =
+                        || format!("no record of a dump is there (kind {:#04x})", r.tag);
+                    doubtful.get_or_insert_with(|| Damage {
+                        offset: r.at,
+                        message: no_record(),
+                    });
+                    if others < UNKNOWN_KINDS {
+                        continue;
+                    }
+                    Some(no_record())
+                }
+                Next::Rest(_) => Some("a record's header is cut off".to_owned()),
+            };
+            let here = damage.map(|message| Damage {
+                offset: next.at(),
+                message,
+            });
+            // After a wrong length, the bytes that are taken for a record's header are content.
+            this.damage = here.map(|here| doubtful.unwrap_or(here));
+            break;
+        }
+        this
+    }
+}
+
+/// True if the file ends inside a record.
+const fn is_cut_off(record: &TopRecord) -> bool {
+    record.length > (record.end - record.start) as u64
+}
+
+/// True if a name has a wrong length and so includes the header of the next record, which has zero bytes. A name has
+/// none, and a name that a redaction replaced has nothing else.
+fn includes_header(bytes: &[u8], record: &TopRecord, id_size: usize) -> bool {
+    let body = &bytes[record.start..record.end];
+    let text = body.get(id_size..).unwrap_or_default();
+    record.tag == tag::UTF8
+        && has_plausible_length(record.tag, record.length, id_size)
+        && memchr::memchr(0, text).is_some()
+        && text.iter().any(|&b| b != 0)
+}
+
 struct SegmentVisitor {
     blocks: Vec<Block>,
     classes: Vec<ClassDump>,
+    damage: Option<Damage>,
 }
 
 impl SegmentVisitor {
@@ -183,9 +315,15 @@ impl SegmentVisitor {
         let mut this = Self {
             blocks: vec![first],
             classes: Vec::new(),
+            damage: None,
         };
-        // Damage is met, and told, when the block is written.
-        let _ = walk::walk(bytes, segment.start, segment.end, id_size, &mut this);
+        let walked = walk::walk(bytes, segment.start, segment.end, id_size, &mut this);
+        if let Err(damage) = walked {
+            if let Some(last) = this.blocks.last_mut() {
+                last.end = damage.offset;
+            }
+            this.damage = Some(damage);
+        }
         this
     }
 

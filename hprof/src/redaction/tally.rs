@@ -50,6 +50,8 @@ pub struct Left {
     pub kept_tables: Amount,
     /// Kept: numbers in fields.
     pub kept_numbers: Amount,
+    /// Kept: numbers in the fields that the user requested.
+    pub requested_numbers: Amount,
 }
 
 impl Left {
@@ -82,5 +84,6 @@ impl AddAssign for Left {
         self.kept_texts += other.kept_texts;
         self.kept_tables += other.kept_tables;
         self.kept_numbers += other.kept_numbers;
+        self.requested_numbers += other.requested_numbers;
     }
 }
