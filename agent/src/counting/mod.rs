@@ -16,6 +16,7 @@ pub(crate) mod hooks;
 mod layout;
 mod lines;
 mod plan;
+mod portions;
 mod returned;
 mod standing;
 mod table;
@@ -45,11 +46,10 @@ use layout::Layout;
 pub(crate) use lines::Lines;
 pub(crate) use plan::Asked;
 use plan::Plan;
+use portions::{Portions, by_halves};
 pub(crate) use standing::{InHeap, before_fork, fall, stand};
 use table::Table;
 
-/// Classes that are handed over at once.
-const PORTION: usize = 32;
 /// How often is told how far that is.
 const TOLD: Duration = Duration::from_secs(2);
 /// When a count that nobody ended is ended, after its time.
@@ -379,26 +379,34 @@ impl Engine {
         Ok(())
     }
 
-    /// Has the JVM ask for classes again, some at a time. One that it does not take is told.
+    /// Has the JVM ask for classes again, some at a time.
     fn hand_over(&self, classes: &[(String, Local<'_, Class>)], what: &str) {
-        let mut told = Instant::now();
-        for (number, portion) in classes.chunks(PORTION).enumerate() {
-            let references: Vec<_> = portion.iter().map(|(_, class)| class.get()).collect();
-            if self.jvmti.retransform(&references).is_err() {
-                for (signature, class) in portion {
-                    if let Err(why) = self.jvmti.retransform(&[class.get()]) {
-                        let name = of_signature(signature);
-                        let mut table = locked(&self.table);
-                        table.refused.add(format!("{name}: {why}"));
-                    }
-                }
-            }
+        let (mut told, mut portions) = (Instant::now(), Portions::new());
+        let mut left = classes;
+        while !left.is_empty() {
+            let (portion, others) = left.split_at(portions.size().min(left.len()));
+            left = others;
+            let started = Instant::now();
+            self.hand_over_portion(portion);
+            portions.took(started.elapsed());
             if told.elapsed() >= TOLD {
                 told = Instant::now();
-                let done = number * PORTION + portion.len();
+                let done = classes.len() - left.len();
                 say(format_args!("{what}: {done} of {}", classes.len()));
             }
         }
+    }
+
+    /// Has the JVM ask for classes again, all at once. A class that it does not take is told.
+    fn hand_over_portion(&self, portion: &[(String, Local<'_, Class>)]) {
+        let ask = |classes: &[(String, Local<'_, Class>)]| {
+            let references: Vec<_> = classes.iter().map(|(_, class)| class.get()).collect();
+            self.jvmti.retransform(&references)
+        };
+        by_halves(portion, ask, |(signature, _), why| {
+            let refused = format!("{}: {why}", of_signature(signature));
+            locked(&self.table).refused.add(refused);
+        });
     }
 
     /// Ends the count: takes the hooks out or, where a debugger is attached, leaves that to a thread that waits until it has gone.

@@ -13,7 +13,10 @@ use super::process::{Process, bytes_of, refused};
 use super::protocol::{Answer, Jvm};
 use crate::failure::{Failure, Result, plain};
 use crate::job::LONGEST_ARGUMENT;
+use crate::messages;
+use crate::progress::Wanted;
 use heapdiff_sites::attach;
+use heapdiff_units::Span;
 
 /// What it returns else, and what that means.
 const CODES: [(i32, &str, Option<&str>); 7] = [
@@ -50,6 +53,9 @@ pub(super) const SAYS: &str = "the JVM's standard error says more";
 const STARTING: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(50);
 
+/// How long the agent may take to answer until the user hears of it, unless they want to hear nothing.
+const LATE: Duration = Duration::from_secs(5);
+
 /// How an attach went well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Loaded {
@@ -64,14 +70,19 @@ pub(super) enum Loaded {
 }
 
 /// Loads the agent. One that is at work already goes on as it does.
-pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Loaded> {
+pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted) -> Result<Loaded> {
     let visible = visible(jvm, library)?;
     // What is loaded needs its file no more: a copy goes when this ends.
-    told(jvm, &visible.path, options)
+    told(jvm, &visible.path, options, wanted)
 }
 
 /// Loads the agent, or has the one that is there begin anew with these options.
-pub(super) fn load_or_change(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Loaded> {
+pub(super) fn load_or_change(
+    jvm: &Jvm<'_>,
+    library: &Path,
+    options: &str,
+    wanted: Wanted,
+) -> Result<Loaded> {
     let options = match jvm.process.library(MARK) {
         None => options.to_owned(),
         Some(_) => attach::CHANGE.to_owned() + options,
@@ -80,22 +91,33 @@ pub(super) fn load_or_change(jvm: &Jvm<'_>, library: &Path, options: &str) -> Re
         let message = format!("the options are longer than {} bytes", LONGEST_ARGUMENT - 1);
         return Err(Failure::usage(message));
     }
-    load(jvm, library, &options)
+    load(jvm, library, &options, wanted)
 }
 
 /// Has the agent stop; `None` if there is none in the JVM.
-pub(super) fn detach(jvm: &Jvm<'_>) -> Result<Option<Loaded>> {
+pub(super) fn detach(jvm: &Jvm<'_>, wanted: Wanted) -> Result<Option<Loaded>> {
     match jvm.process.library(MARK) {
         None => Ok(None),
-        Some(path) => told(jvm, path.as_bytes(), attach::DETACH).map(Some),
+        Some(path) => told(jvm, path.as_bytes(), attach::DETACH, wanted).map(Some),
     }
 }
 
 /// Has the JVM hand the options to the agent in this library, which it loads if need be.
-fn told(jvm: &Jvm<'_>, library: &[u8], options: &str) -> Result<Loaded> {
-    match asked(jvm, library, options.as_bytes(), || {
+fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<Loaded> {
+    let (start, mut is_silent) = (Instant::now(), !wanted.quiet);
+    let tick = || {
+        if is_silent && start.elapsed() >= LATE {
+            is_silent = false;
+            messages::said(&format!(
+                "{}: the agent is not done after {}; where it changes many classes (count=on), the JVM's standard error \
+                 shows how many are done",
+                jvm.process,
+                Span(LATE)
+            ));
+        }
         jvm.process.check_alive().map(|()| Sign::Nothing)
-    })? {
+    };
+    match asked(jvm, library, options.as_bytes(), tick)? {
         Ok(attach::DONE) => Ok(Loaded::Now),
         Ok(attach::ALREADY_LOADED) => Ok(Loaded::Before),
         Ok(attach::CHANGED) => Ok(Loaded::Changed),

@@ -66,7 +66,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
             Some(_) => watch::traced(&jvm, &folder, options),
             None => (options.clone(), Err(String::new())),
         };
-        let loaded = agent::load(&jvm, &library, &options)
+        let loaded = agent::load(&jvm, &library, &options, wanted)
             .map_err(|e| or_without(e, "--no-attach goes without"))?;
         let trace = match loaded {
             Loaded::Now => trace,

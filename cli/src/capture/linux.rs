@@ -56,7 +56,7 @@ fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
     if let Some(options) = options {
         checked::trace(&jvm, &options)?;
     }
-    match agent::load_or_change(&jvm, &library, &agent.options)? {
+    match agent::load_or_change(&jvm, &library, &agent.options, capture.wanted)? {
         Loaded::Now => Ok(format!(
             "{process}: the agent is loaded; dumps from now on name allocation sites"
         )),
@@ -72,7 +72,7 @@ fn detach(capture: &Capture) -> Result<String> {
     let deadline = Deadline::new(capture.timeout);
     let process = Process::find(&capture.target, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
-    match agent::detach(&jvm)? {
+    match agent::detach(&jvm, capture.wanted)? {
         None => Err(refused(format!("{process}: no agent is loaded"))),
         Some(Loaded::Detached) => Ok(format!(
             "{process}: the agent has stopped sampling, and has let go of what it sampled"

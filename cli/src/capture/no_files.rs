@@ -38,7 +38,7 @@ pub(crate) fn hunt_without_files<F, T>(
     let deadline = Deadline::new(hunt.timeout);
     let process = Process::find(&hunt.target, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
-    agent::load(&jvm, &library, &agent.options)?;
+    agent::load(&jvm, &library, &agent.options, wanted)?;
     // Where memory runs short all the same, we go before a JVM does.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     let [before, after] = NAMES.map(Path::new);

@@ -3,7 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::support::{agent, files, folder, heapdiff, jdks, lonely, ready, run, shelf};
+use crate::support::{
+    agent, files, first_line, folder, heapdiff, jdks, lonely, ready, run, shelf, start,
+};
 
 #[test]
 fn an_agent_is_loaded_with_its_options() {
@@ -60,6 +62,32 @@ fn an_agent_is_loaded_with_its_options() {
             assert!(line.ends_with(library), "{line}");
         }
     }
+}
+
+/// The agent may take long, as with tens of thousands of classes to change: the user hears why, and where progress shows.
+#[test]
+fn an_agent_that_takes_long_is_told() {
+    let jdk = jdks().remove(0);
+    let home = folder();
+    let library = agent(&jdk, home.path());
+    let library = library.to_str().expect("a name");
+    let mut target = ready(&shelf(&jdk));
+    let pid = target.pid().to_string();
+    let go = home.path().join("go");
+    let options = format!("hold={}", go.display());
+    let args = ["attach", &pid, &options, "--agent", library];
+    let mut attached = start(home.path(), &args);
+    let (line, _rest) = first_line(&mut attached);
+    assert!(
+        line.contains("the agent is not done after 5s") && line.contains("standard error shows"),
+        "{line}"
+    );
+    fs::write(&go, "").expect("a file");
+    assert!(attached.wait().expect("an end").success());
+    // A quiet one says nothing.
+    let done = run(home.path(), &["attach", &pid, "-q", "--agent", library]).well();
+    assert_eq!((&*done.stderr, &*done.stdout), ("", ""));
+    assert!(target.is_running());
 }
 
 #[test]
