@@ -172,20 +172,32 @@ impl Process {
     /// The path of a mapped library whose file name contains `part`, as the process sees it.
     pub(super) fn library(&self, part: &str) -> Option<String> {
         let mut library = None;
+        let root = self.root();
         let found = mapped(self.pid, |path| {
             // The file may be deleted, which its name does not depend on. The kernel writes odd
             // characters with a backslash.
             let is_it = file_name(path).contains(part) && !path.contains('\\');
             if is_it {
-                library = Some(without_mark(path).to_owned());
+                library = Some(inside(&root, without_mark(path)).to_owned());
             }
             is_it
         });
         found.ok().and(library)
     }
 
-    /// Mapped files whose paths have this ending, each once and at most `most`. Files that are deleted, or
-    /// that have odd characters in their names, are left out.
+    /// The folder that is `/` to the process, by its path in our `/proc`: that of a `chroot`, else `/`.
+    ///
+    /// In a container of its own the process has a `/` that no path leads to, and the kernel writes `/`.
+    pub(super) fn root(&self) -> String {
+        let root = fs::read_link(format!("/proc/{}/root", self.pid));
+        root.map_or_else(
+            |_| "/".to_owned(),
+            |root| root.to_string_lossy().into_owned(),
+        )
+    }
+
+    /// Mapped files whose paths have this ending, each once and at most `most`, as `/proc` names them. Files that are
+    /// deleted, or that have odd characters in their names, are left out.
     pub(super) fn mapped(&self, end: &str, most: usize) -> Vec<String> {
         let mut files: Vec<String> = Vec::new();
         let found = mapped(self.pid, |path| {
@@ -340,6 +352,15 @@ fn mapped(pid: u32, mut wanted: impl FnMut(&str) -> bool) -> io::Result<bool> {
         {
             return Ok(true);
         }
+    }
+}
+
+/// The path that a file has for a process whose `/` is `root`, by its path in `/proc/PID/maps`. Both are paths from our `/`
+/// on. A file outside of the root, which the process mapped before it changed its root, keeps its path.
+pub(super) fn inside<'p>(root: &str, path: &'p str) -> &'p str {
+    match path.strip_prefix(root) {
+        Some(inside) if inside.starts_with('/') => inside,
+        _ => path,
     }
 }
 
@@ -585,6 +606,15 @@ mod tests {
         assert!(!refuses(&format!("java {ON} Main"), [OFF, ""]));
         assert!(refuses(&format!("java {ON} Main"), ["", OFF]));
         assert!(!refuses("java Main", ["", ""]));
+    }
+
+    #[test]
+    fn paths_are_those_within_the_root_of_the_process() {
+        let path = "/srv/jail/tmp/liba.so";
+        assert_eq!(inside("/", path), path);
+        assert_eq!(inside("/srv/jail", path), "/tmp/liba.so");
+        assert_eq!(inside("/srv/ja", path), path);
+        assert_eq!(inside("/srv/other", path), path);
     }
 
     #[test]

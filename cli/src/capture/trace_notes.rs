@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use heapdiff_trace::{DumpTaken, SideWriter, TraceError, Written};
 
 use super::dump::{DumpResult, now_ms};
+use super::process::inside;
 use super::protocol::Jvm;
 
 /// The time until a failed attempt is repeated.
@@ -121,16 +122,16 @@ impl TraceNote {
     }
 }
 
-/// The databases that the JVM has open, as far as they have the same names for us: not those in a container.
+/// The databases that the JVM has open, by their paths for us: those in a container have none.
 fn open_databases(jvm: &Jvm<'_>) -> Vec<PathBuf> {
-    let mapped = jvm.process.mapped(INDEX, MOST);
+    let (mapped, root) = (jvm.process.mapped(INDEX, MOST), jvm.process.root());
     let named = mapped.iter().filter_map(|path| path.strip_suffix(INDEX));
     named
-        .map(PathBuf::from)
         .filter(|path| {
             let ours = fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
-            let theirs = jvm.root.identity_of(path);
+            let theirs = jvm.root.identity_of(Path::new(inside(&root, path)));
             matches!((ours, theirs), (Ok(ours), Ok(theirs)) if ours == theirs)
         })
+        .map(PathBuf::from)
         .collect()
 }

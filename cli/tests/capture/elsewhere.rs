@@ -228,6 +228,48 @@ fn a_jvm_in_a_container() {
     }
 }
 
+/// Every command finds the agent again in a JVM whose root is a folder of ours: `/proc` names its libraries by our paths.
+#[test]
+fn a_jvm_in_a_chroot() {
+    if !is_root() {
+        return;
+    }
+    // All of our files, with another /tmp.
+    let prepare = "mount --rbind / \"$0\" && mount -t tmpfs -o size=50m,mode=1777 tmpfs \"$0/tmp\" && exec chroot \"$0\" \"$@\"";
+    let library = library();
+    // The JVM sees the one library by the same path as we do, and gets a copy of the other.
+    let (seen, home) = (library.to_str().expect("a path"), folder());
+    let copied = home.path().join("libheapdiff_agent.so");
+    fs::copy(&library, &copied).expect("a copy");
+    for jdk in jdks() {
+        for agent in [seen, copied.to_str().expect("a path")] {
+            let place = tempfile::tempdir_in("/var/tmp").expect("a folder");
+            let root = place.path().join("root");
+            fs::create_dir(&root).expect("a folder");
+            let root = root.to_str().expect("a path");
+            let launch = public_shelf(&jdk, place.path())
+                .through(["unshare", "--mount", "sh", "-c", prepare, root])
+                .flag("-XX:+EnableDynamicAgentLoading");
+            let mut target = ready(&launch);
+            let pid = target.jvm_pid().expect("a JVM").to_string();
+            let maps = || fs::read_to_string(format!("/proc/{pid}/maps")).expect("its maps");
+            let with = |args: &[&str]| run(home.path(), &[args, &["--agent", agent]].concat());
+            with(&["attach", &pid]).well();
+            assert!(maps().contains(&format!("{root}/")), "{}", maps());
+            let done = with(&["attach", &pid, "interval=64k"]).well();
+            let changed = "the agent goes by these options from now on";
+            assert!(done.stdout.contains(changed), "{done:?}");
+            with(&["count", &pid, "--for", "0"]).well();
+            with(&["dump", &pid, "--fork", "-o", "a.hprof", "--force"]).well();
+            assert_eq!(instances(&home.path().join("a.hprof"), &[BOX]), [10_000]);
+            run(home.path(), &["detach", &pid]).well();
+            with(&["hunt", &pid, "--for", "0", "-o", "hunted"]).well();
+            fs::remove_dir_all(home.path().join("hunted")).expect("the folder");
+            assert!(target.is_running());
+        }
+    }
+}
+
 /// Goes into a user namespace whose root is an ordinary user outside, as rootless containers have it.
 const AS_INNER_ROOT: &str = "\
 holder=$(unshare --user sleep 20 </dev/null >/dev/null 2>&1 & echo $!)
