@@ -180,6 +180,37 @@ fn the_histogram_is_the_jvms() {
     }
 }
 
+/// Strings of the archive (class data sharing) to which nothing refers, by class: JDK 11 with G1 counts them as live.
+fn archived(
+    jdk: &Jdk,
+    collector: &str,
+    target: &Target,
+    folder: &Path,
+) -> BTreeMap<String, (u64, u64)> {
+    let mut archived = BTreeMap::new();
+    if jdk.major() >= 17 || !collector.contains("G1") {
+        return archived;
+    }
+    let file = folder.join("archive.hprof");
+    target.dump(&file, DumpOptions::default()).unwrap();
+    let snapshot = open(&file);
+    for ((_, class), total) in snapshot.classes().iter().zip(snapshot.histogram()) {
+        let (objects, bytes) = (
+            total.all.objects - total.reachable.objects,
+            total.all.bytes - total.reachable.bytes,
+        );
+        if objects > 0 && ["byte[]", "java.lang.String"].contains(&&*class.name) {
+            archived.insert(class.name.to_string(), (objects, bytes));
+        }
+    }
+    let objects: u64 = archived.values().map(|sum| sum.0).sum();
+    // With other layouts of objects the JVM maps no archive: what is unreachable then, weak references hold.
+    if objects < 1000 {
+        archived.clear();
+    }
+    archived
+}
+
 /// Compares bytes and instances of every class with the JVM's histogram.
 fn compare_histograms(jdk: &Jdk, collector: &str, target: &Target, what: &str) {
     let folder = tempfile::tempdir().unwrap();
@@ -187,11 +218,17 @@ fn compare_histograms(jdk: &Jdk, collector: &str, target: &Target, what: &str) {
     take(target, folder.path());
     let own = target.histogram(Selection::Live).unwrap();
     let found = histogram(&open(&take(target, folder.path())));
+    let archived = archived(jdk, collector, target, folder.path());
     let mut expected: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for class in &own.classes {
         let sum = expected.entry(class.class.clone()).or_default();
         sum.0 += class.instances;
         sum.1 += class.bytes;
+    }
+    for (name, archived) in &archived {
+        let sum = expected.entry(name.clone()).or_default();
+        sum.0 = sum.0.saturating_sub(archived.0);
+        sum.1 = sum.1.saturating_sub(archived.1);
     }
     assert_eq!(found["Forked$Leaf"].0, 20_000);
     let before: &[&str] = if jdk.major() < 17 {
@@ -199,9 +236,12 @@ fn compare_histograms(jdk: &Jdk, collector: &str, target: &Target, what: &str) {
     } else {
         &[]
     };
-    // Shenandoah counts some strings that nothing reaches any more.
+    // Shenandoah counts some strings that nothing reaches any more. Beside those of the archive there are some that weak
+    // references alone hold, which are in a forked dump.
     let most_of_all = if collector.contains("Shenandoah") {
         400
+    } else if !archived.is_empty() {
+        60
     } else {
         0
     };
