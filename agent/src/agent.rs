@@ -1,12 +1,13 @@
 //! Loading, starting and stopping. The globals of the agent are here.
 //!
-//! Each time it is attached anew, with other options perhaps, there is a new [`Agent`]. What those before hold stays, outside
-//! of the heap and in it, since callbacks of theirs may still be under way; their live samples alone are given up.
+//! Each time it is attached anew, with other options perhaps, there is a new [`Agent`]. Those before keep their options and
+//! monitors alone: what they sampled with goes when they are detached and the last of their callbacks is done.
 
+use std::ops::Deref;
 use std::process;
 use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release},
 };
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -16,12 +17,14 @@ use heapdiff_sites::{Counter, FORMAT, attach, statics};
 use crate::collected::{CollectedRefs, CollectedSamples};
 use crate::counters::Counters;
 use crate::counting;
+use crate::giving_up::GivingUp;
 use crate::ground::{Ground, Threads};
 use crate::jvmti::calls::{Class, Env, JniError, Local, Ref};
 use crate::jvmti::java::{RefClass, Static};
 use crate::jvmti::sys::{capability, error};
 use crate::jvmti::{Environment, Jvmti, Monitor, Thread, arm};
 use crate::ledger::Ledger;
+use crate::lent::{Lent, Loan};
 use crate::log::{say, say_panics};
 use crate::options::{Options, ReaperChoice};
 use crate::pauses::Pauses;
@@ -48,7 +51,8 @@ struct Agent {
     options: Options,
     wakeup: Wakeup,
     trace: Option<Trace>,
-    running: OnceLock<Running>,
+    /// While it samples.
+    running: Lent<Running>,
     /// Its thread was started.
     begun: AtomicBool,
     /// Its thread has come to its end.
@@ -109,42 +113,6 @@ fn put(mut agent: Agent) -> Option<&'static Agent> {
     free.set(agent).ok()?;
     ATTACHED.store(place + 1, Release);
     free.get()
-}
-
-/// Whether the agent has given up, and whether the JVM's events are still to be turned off for that.
-///
-/// A fault may be met anywhere, in a callback of the collector too, where JVMTI forbids to turn events off. So
-/// whoever meets the last one sets the flags, and the agent's thread turns the events off.
-struct GivingUp {
-    asked: AtomicBool,
-    events_on: AtomicBool,
-}
-
-impl GivingUp {
-    const fn new() -> Self {
-        Self {
-            asked: AtomicBool::new(false),
-            events_on: AtomicBool::new(false),
-        }
-    }
-
-    /// Gives up; `false` if the agent had done so before. Sets flags alone, so that it may be called anywhere.
-    fn ask(&self) -> bool {
-        if self.asked.swap(true, AcqRel) {
-            return false;
-        }
-        self.events_on.store(true, Release);
-        true
-    }
-
-    fn is_asked(&self) -> bool {
-        self.asked.load(Acquire)
-    }
-
-    /// Whether the caller is to turn the events off. Only the first caller is.
-    fn take_events(&self) -> bool {
-        self.events_on.swap(false, AcqRel)
-    }
 }
 
 /// Something went wrong inside the agent. The JVM goes on; after a few times the agent stops.
@@ -401,11 +369,12 @@ pub(crate) fn stop(env: &Env<'_>) {
     if let Some(agent) = agent() {
         agent.jvmti.disable();
         agent.wakeup.stop();
-        if let Some(running) = agent.running.get() {
+        let running = agent.running.borrow();
+        if let Some(running) = &running {
             agent.work(running).flush(env);
         }
         if let Some(trace) = &agent.trace
-            && agent.running.get().is_some()
+            && running.is_some()
         {
             trace.wakeup.stop();
             let done = || trace.done.load(Relaxed);
@@ -439,12 +408,23 @@ pub(crate) fn class_loaded(env: &Env<'_>, thread: Ref<'_>, class: Ref<'_, Class>
     }
 }
 
+/// What samples, for as long as a callback needs it.
+pub(crate) struct Sampling(Loan<Running>);
+
+impl Deref for Sampling {
+    type Target = Sampler;
+
+    fn deref(&self) -> &Sampler {
+        &self.0.sampler
+    }
+}
+
 /// What samples, unless that is over.
-pub(crate) fn sampler() -> Option<&'static Sampler> {
+pub(crate) fn sampler() -> Option<Sampling> {
     if OFF.load(Relaxed) {
         return None;
     }
-    Some(&agent()?.running.get()?.sampler)
+    agent()?.running.borrow().map(Sampling)
 }
 
 /// The collector begins.
@@ -475,8 +455,8 @@ pub(crate) fn collected() {
 /// The thread of the agent at this place, until the JVM ends, the agent is to stop or gives up. After a panic in it
 /// the JVM's caller may run it again.
 pub(crate) fn run(env: &Env<'_>, place: usize) {
-    if let Some((agent, running)) = agent_at(place).and_then(|a| Some((a, a.running.get()?))) {
-        agent.run(env, running);
+    if let Some((agent, running)) = agent_at(place).and_then(|a| Some((a, a.running.borrow()?))) {
+        agent.run(env, &running);
     }
 }
 
@@ -520,7 +500,9 @@ pub(crate) fn trace(env: &Env<'_>, place: usize) {
     let Some(agent) = agent_at(place) else {
         return;
     };
-    if let Some(tracing) = agent.tracing() {
+    if let Some(running) = agent.running.borrow()
+        && let Some(tracing) = agent.tracing(&running)
+    {
         tracing.run(env);
     }
 }
@@ -546,7 +528,7 @@ impl Agent {
                 .is_some()
                 .then(|| Trace::new(Wakeup::new(jvmti, of_trace))),
             options,
-            running: OnceLock::new(),
+            running: Lent::new(),
             begun: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             place: 0,
@@ -559,15 +541,18 @@ impl Agent {
     }
 
     /// Stops sampling for good, has the trace end, and lets go of the samples of what lives. Tables, stacks and what it
-    /// remembers of the collected stay in the heap, where a dump has them without a format.
+    /// remembers of the collected stay in the heap until it is attached anew; a dump has them without a format.
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
         usage::fall(env);
         // In this order: after a delay its thread turns events on, and off again if it finds that it is to stop.
         self.wakeup.stop();
         self.jvmti.disable();
-        let Some(running) = self.running.get() else {
-            return counting::fall(env);
+        let Some(running) = self.running.borrow() else {
+            counting::fall(env);
+            // Its thread may not have ended when it was told to stop before.
+            self.wakeup.until(|| self.has_ended(), LAST_TICK);
+            return;
         };
         let sampler = &running.sampler;
         // Without a format a dump says nothing of what follows.
@@ -585,10 +570,10 @@ impl Agent {
             None => sampler.samples.clear_all(env),
         }
         sampler.classes.clear_all(env);
+        self.running.take_back();
     }
 
-    fn tracing(&self) -> Option<Tracing<'_>> {
-        let running = self.running.get()?;
+    fn tracing<'a>(&'a self, running: &'a Running) -> Option<Tracing<'a>> {
         let trace = self.trace.as_ref()?;
         Some(Tracing {
             options: &self.options,
@@ -632,9 +617,7 @@ impl Agent {
         let (running, (thread, of_trace)) = self
             .running(env, ground, at_startup)
             .map_err(|error| error.to_string())?;
-        if self.running.set(running).is_err() {
-            return Err("it has been started before".to_owned());
-        }
+        self.running.lend(running);
         self.start_thread(&thread, Thread::Agent)?;
         self.begun.store(true, Release);
         if let (Some(trace), Some(thread)) = (&self.trace, of_trace) {
@@ -778,21 +761,4 @@ fn reaper(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Reape
             }
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::GivingUp;
-
-    /// Giving up happens once, and one thread turns the events off, once and not before.
-    #[test]
-    fn events_are_turned_off_once_and_only_when_asked() {
-        let giving_up = GivingUp::new();
-        assert!(!giving_up.is_asked() && !giving_up.take_events());
-        assert!(giving_up.ask());
-        assert!(!giving_up.ask());
-        assert!(giving_up.is_asked() && giving_up.take_events());
-        assert!(!giving_up.take_events() && !giving_up.ask());
-        assert!(giving_up.is_asked() && !giving_up.take_events());
-    }
 }

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `jvmti` | raw bindings of JVMTI and JNI, the functions the JVM calls; all `unsafe` is there |
 //! | `agent` | loading, starting, stopping; the one global |
+//! | `lent`, `giving_up` | what callbacks share until it is detached; whether faults ended it |
 //! | `ground` | what is in the Java heap from the start on: all of it is made, or nothing |
 //! | `options` | the option string |
 //! | `sampler` | what happens at a sample and at a class definition |
@@ -61,6 +62,7 @@ mod collected;
 mod counters;
 mod counting;
 mod debugger;
+mod giving_up;
 mod ground;
 mod heap;
 mod intern;
@@ -68,6 +70,7 @@ mod jvm_stats;
 #[allow(unsafe_code)]
 mod jvmti;
 mod ledger;
+mod lent;
 mod log;
 pub mod options;
 mod pace;

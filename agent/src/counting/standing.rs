@@ -94,7 +94,9 @@ pub(crate) fn fall(env: &Env<'_>) {
 
 /// Brings the heap up to date for a dump by a forked child.
 pub(crate) fn before_fork(env: &Env<'_>) {
-    if let Some(counted) = agent::sampler().and_then(|sampler| sampler.counted.as_ref()) {
+    if let Some(sampler) = agent::sampler()
+        && let Some(counted) = &sampler.counted
+    {
         counted.copy(env);
     }
 }

@@ -3,7 +3,8 @@
 use std::fs;
 
 use heapdiff_sites::{Counter, attach};
-use testdata::jvm::Launch;
+use hprof::{Content, Options, Silent, Snapshot};
+use testdata::jvm::{DumpOptions, Launch, Target};
 use testdata::programs;
 
 use crate::dumped::Dumped;
@@ -177,6 +178,57 @@ fn attached_late() {
             "{answer}"
         );
         assert!(target.finish().unwrap());
+    }
+}
+
+/// Arrays for pieces of the site table in the heap, of which each agent makes one of this length.
+fn site_tables(target: &Target) -> usize {
+    const PIECES: u32 = 2048;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("heap.hprof");
+    target.dump(&file, DumpOptions::default()).unwrap();
+    let snapshot = Snapshot::open(&file, &Options::default(), &Silent).unwrap();
+    let arrays = snapshot.instances(snapshot.classes().by_name("java.lang.Object[]"));
+    let read = snapshot.read_all(&arrays).into_iter();
+    read.filter(|record| match &record.as_ref().unwrap().content {
+        Content::Array(array) => array.len == PIECES,
+        _ => false,
+    })
+    .count()
+}
+
+/// What an agent samples with goes when it is detached; the heap keeps the last one's tables alone.
+#[test]
+fn attached_and_detached_again_and_again() {
+    for jdk in jdks() {
+        let classes = jdk.compile(&programs::agent("Steady.java")).unwrap();
+        let mut target = Launch::class(&jdk, classes, "Steady")
+            .flags(CHECKED)
+            .arg("3000")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        let before = site_tables(&target);
+        let ask = |options: &str, code: i32| {
+            let answer = target.load_agent(&library(), options).unwrap();
+            assert!(answer.contains(&format!("return code: {code}")), "{answer}");
+        };
+        for round in 0..10 {
+            let first = if round == 0 { "" } else { attach::CHANGE };
+            ask(&format!("{first}interval=1k"), attach::DONE);
+            // Changed without detaching in between, too.
+            ask(&format!("{}interval=2k", attach::CHANGE), attach::CHANGED);
+            ask(attach::DETACH, attach::DETACHED);
+        }
+        assert_eq!(site_tables(&target), before + 1, "JDK {}", jdk.version());
+        ask(&format!("{}interval=0", attach::CHANGE), attach::DONE);
+        target.advance(2).unwrap();
+        target.advance(3).unwrap();
+        let dumped = Dumped::of(&target);
+        dumped.assert_complete();
+        assert!(!dumped.of_kind("Steady.keep", "Steady$Kept").is_empty());
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well && !errors.contains("WARNING in native"), "{errors}");
     }
 }
 

@@ -1,0 +1,147 @@
+//! A value that callbacks of the JVM use on many threads, and that is dropped when it is taken back and all of them are done.
+//!
+//! A callback that began before the value was taken back may use it for as long as it needs, so nobody waits for callbacks.
+//! Callbacks of different threads use different locks and counters as far as there are enough of them: with one they would
+//! wait for each other's cache line at each sample.
+
+use std::array;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Number of locks and counters.
+const PLACES: usize = 8;
+
+thread_local! {
+    /// The place of this thread.
+    static PLACE: usize = {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        NEXT.fetch_add(1, Relaxed) % PLACES
+    };
+}
+
+/// The owner of the value, while there is one.
+pub(crate) struct Lent<T> {
+    places: [Place<T>; PLACES],
+}
+
+/// A lock, on a cache line of its own, and a counter.
+#[repr(align(64))]
+struct Place<T>(Mutex<Option<Arc<Share<T>>>>);
+
+/// What the users of one place count together.
+struct Share<T>(Arc<T>);
+
+/// The value, which lives at least as long as this.
+pub(crate) struct Loan<T>(Arc<Share<T>>);
+
+impl<T> Deref for Loan<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.0
+    }
+}
+
+impl<T> Place<T> {
+    fn locked(&self) -> MutexGuard<'_, Option<Arc<Share<T>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Lent<T> {
+    /// An owner without a value.
+    pub(crate) fn new() -> Self {
+        Self {
+            places: array::from_fn(|_| Place(Mutex::new(None))),
+        }
+    }
+
+    /// Lends the value from now on. The one before, if there is one, is dropped as by [`Self::take_back`].
+    pub(crate) fn lend(&self, value: T) {
+        let value = Arc::new(value);
+        let before = self
+            .places
+            .each_ref()
+            .map(|place| place.locked().replace(Arc::new(Share(Arc::clone(&value)))));
+        // Outside of the locks: dropping the value may call the JVM.
+        drop(before);
+    }
+
+    /// The value, if there is one. A lock is held only while a counter is raised.
+    pub(crate) fn borrow(&self) -> Option<Loan<T>> {
+        // A thread that ends has no place any more.
+        let place = PLACE.try_with(|place| *place).unwrap_or(0);
+        self.places.get(place)?.locked().clone().map(Loan)
+    }
+
+    /// Lends the value no more. It is dropped by whoever uses it last, which may be this thread.
+    pub(crate) fn take_back(&self) {
+        let last = self.places.each_ref().map(|place| place.locked().take());
+        // Outside of the locks: dropping the value may call the JVM.
+        drop(last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::thread;
+
+    use super::*;
+
+    struct Counted<'c>(&'c AtomicUsize);
+
+    impl Drop for Counted<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    #[test]
+    fn the_last_user_drops_what_was_taken_back() {
+        let drops = AtomicUsize::new(0);
+        let lent: Lent<Counted<'_>> = Lent::new();
+        assert!(lent.borrow().is_none());
+        lent.lend(Counted(&drops));
+        let (one, other) = (lent.borrow().unwrap(), lent.borrow().unwrap());
+        lent.take_back();
+        assert!(lent.borrow().is_none());
+        drop(one);
+        assert_eq!(drops.load(SeqCst), 0);
+        drop(other);
+        assert_eq!(drops.load(SeqCst), 1);
+        // Without users the owner drops it, and one value replaces another.
+        lent.lend(Counted(&drops));
+        lent.lend(Counted(&drops));
+        assert_eq!(drops.load(SeqCst), 2);
+        lent.take_back();
+        lent.take_back();
+        assert_eq!(drops.load(SeqCst), 3);
+    }
+
+    #[test]
+    fn threads_use_it_while_it_comes_and_goes() {
+        let (drops, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let lent: Lent<Counted<'_>> = Lent::new();
+        thread::scope(|scope| {
+            for _ in 0..2 * PLACES {
+                scope.spawn(|| {
+                    while !stop.load(Relaxed) {
+                        if let Some(loan) = lent.borrow() {
+                            assert!((*loan).0.load(SeqCst) < 500);
+                        }
+                        thread::yield_now();
+                    }
+                });
+            }
+            for _ in 0..500 {
+                lent.lend(Counted(&drops));
+                thread::yield_now();
+                lent.take_back();
+            }
+            stop.store(true, Relaxed);
+        });
+        assert_eq!(drops.load(SeqCst), 500);
+    }
+}
