@@ -408,7 +408,7 @@ pub(crate) fn class_loaded(env: &Env<'_>, thread: Ref<'_>, class: Ref<'_, Class>
     }
 }
 
-/// What samples, for as long as a callback needs it.
+/// The sampler, borrowed by a callback.
 pub(crate) struct Sampling(Loan<Running>);
 
 impl Deref for Sampling {
@@ -550,7 +550,7 @@ impl Agent {
         self.jvmti.disable();
         let Some(running) = self.running.borrow() else {
             counting::fall(env);
-            // Its thread may not have ended when it was told to stop before.
+            // The thread of an earlier attach may still run.
             self.wakeup.until(|| self.has_ended(), LAST_TICK);
             return;
         };

@@ -5,10 +5,10 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Release},
 };
 
-/// Whether the agent has given up, and whether the JVM's events are still to be turned off for that.
+/// Two flags: the agent gives up, and the JVM still sends events that the agent has to turn off.
 ///
-/// A fault may be met anywhere, in a callback of the collector too, where JVMTI forbids to turn events off. So
-/// whoever meets the last one sets the flags, and the agent's thread turns the events off.
+/// A fault can occur in any callback. In callbacks of the GC, JVMTI forbids to turn events off. So
+/// the callback with the last fault sets the flags, and the thread of the agent turns the events off.
 pub(crate) struct GivingUp {
     asked: AtomicBool,
     events_on: AtomicBool,

@@ -379,7 +379,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Has the JVM ask for classes again, some at a time.
+    /// Retransforms classes, a portion at a time.
     fn hand_over(&self, classes: &[(String, Local<'_, Class>)], what: &str) {
         let (mut told, mut portions) = (Instant::now(), Portions::new());
         let mut left = classes;
@@ -397,7 +397,7 @@ impl Engine {
         }
     }
 
-    /// Has the JVM ask for classes again, all at once. A class that it does not take is told.
+    /// Retransforms one portion of classes. Reports each class that the JVM refuses.
     fn hand_over_portion(&self, portion: &[(String, Local<'_, Class>)]) {
         let ask = |classes: &[(String, Local<'_, Class>)]| {
             let references: Vec<_> = classes.iter().map(|(_, class)| class.get()).collect();

@@ -32,7 +32,7 @@ impl Portions {
         self.size
     }
 
-    /// Adapts the size: a portion of it took so long.
+    /// Adapts the size to the time that the last portion took.
     pub(super) fn took(&mut self, time: Duration) {
         self.shortest = self.shortest.min(time);
         let longest = SHORT.max(self.shortest.saturating_mul(TIMES));
