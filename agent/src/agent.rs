@@ -122,7 +122,7 @@ pub(crate) fn fault() {
     COUNTERS.count(Counter::Faults);
     if COUNTERS.get(Counter::Faults) >= MAX_FAULTS && GIVING_UP.ask() {
         OFF.store(true, Relaxed);
-        say("stops sampling after repeated faults of its own; please report this");
+        say("stopped after repeated internal errors; please report this");
         if let Some(agent) = agent() {
             agent.wakeup.stop();
             if let Some(trace) = &agent.trace {
@@ -155,12 +155,12 @@ fn loadable(
     options: &str,
 ) -> std::result::Result<(Environment, Options), i32> {
     let Some(environment) = environment else {
-        say("this JVM has no JVMTI of version 11: JDK 11 or later is needed; nothing is sampled");
+        say("not started: this JVM has no JVMTI 11; JDK 11 or later is needed");
         return Err(attach::FAILED);
     };
     say_panics();
     if agent().is_some() {
-        say("already loaded in this JVM, with other options perhaps; nothing is changed");
+        say("already loaded; keeping its current options");
         return Err(attach::ALREADY_LOADED);
     }
     let options = checked(options).ok_or(attach::BAD_OPTIONS)?;
@@ -174,14 +174,13 @@ fn loadable(
         Ok(()) => Ok((environment, options)),
         Err(failed) if failed.0 == error::NOT_AVAILABLE => {
             say(
-                "another agent samples this JVM's allocations already, and only one may (JVMTI error 98); \
-                 nothing is sampled",
+                "not started: another agent already samples allocations in this JVM, and only one agent can (JVMTI error 98)",
             );
             Err(attach::OTHER_SAMPLER)
         }
         Err(failed) => {
             say(format_args!(
-                "the JVM refuses what it needs ({failed}); nothing is sampled"
+                "not started: the JVM refused a capability that the agent needs ({failed})"
             ));
             Err(attach::FAILED)
         }
@@ -199,9 +198,7 @@ fn arm_for(
         .and_then(|()| arm(environment, at_load))
         .and_then(|()| Ok([environment.monitor(NAME)?, environment.monitor(NAME)?]))
         .map_err(|failed| {
-            say(format_args!(
-                "cannot be set up ({failed}); nothing is sampled"
-            ));
+            say(format_args!("not started: setup failed ({failed})"));
             attach::FAILED
         })
 }
@@ -209,11 +206,11 @@ fn arm_for(
 /// The options, if they can be meant; else says why not.
 fn checked(options: &str) -> Option<Options> {
     match Options::parse(options) {
-        Ok(options) if !options.embed && options.trace.is_none() => say(
-            "with embed=off and no trace=FILE samples would be kept nowhere; nothing is sampled",
-        ),
+        Ok(options) if !options.embed && options.trace.is_none() => {
+            say("not started: with embed=off, samples are stored only in a trace; add trace=FILE")
+        }
         Ok(options) => return Some(options),
-        Err(error) => say(format_args!("{error}; nothing is sampled")),
+        Err(error) => say(format_args!("not started: {error}")),
     }
     None
 }
@@ -226,17 +223,24 @@ pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &
     if options == attach::DETACH {
         return detach(env);
     }
-    let (is_change, options) = match options.strip_prefix(attach::CHANGE) {
-        Some(options) => (true, options),
-        None => (false, options),
-    };
+    if options == attach::STATUS {
+        return state();
+    }
+    let is_on = agent().is_some() && !OFF.load(Relaxed);
+    let added = options.strip_prefix(attach::ADD);
+    let changed = options.strip_prefix(attach::CHANGE);
+    let is_change = added.is_some() || changed.is_some();
+    let options = added.or(changed).unwrap_or(options);
     if let Some(before) = agent()
-        && (is_change || OFF.load(Relaxed))
+        && (is_change || !is_on)
     {
-        return again(env, &environment, before, options);
+        return match added.filter(|_| is_on) {
+            Some(more) => again(env, &environment, before, &before.options.with(more)),
+            None => again(env, &environment, before, options),
+        };
     }
     let started = loadable(Some(environment), options).and_then(|(environment, options)| {
-        let ground = ground(env, &options, "nothing is sampled")?;
+        let ground = ground(env, &options, "not started")?;
         let monitors = arm_for(&environment, &options, false)?;
         let agent = put(Agent::new(environment.keep(), options, monitors));
         Ok(start(
@@ -257,12 +261,25 @@ fn ground<'local>(
 ) -> std::result::Result<Ground<'local>, i32> {
     let made = refs(env, options).and_then(|refs| Ground::make(env, options, refs));
     made.map_err(|why| {
-        say(format_args!("cannot start ({why}); {so}"));
+        say(format_args!("{so}: {why}"));
         match why {
             JniError::HeapFull => attach::HEAP_FULL,
             _ => attach::FAILED,
         }
     })
+}
+
+/// Returns the code for what the agent does now.
+fn state() -> i32 {
+    let samples = agent().filter(|_| !OFF.load(Relaxed));
+    let traces = samples.is_some_and(|agent| agent.trace.is_some());
+    let bits = [
+        (samples.is_some(), attach::SAMPLES),
+        (counting::is_on(), attach::COUNTS),
+        (traces, attach::TRACES),
+    ];
+    let bits = bits.iter().filter(|(is_on, _)| *is_on);
+    attach::STATE + bits.map(|(_, bit)| bit).sum::<i32>()
 }
 
 /// Stops sampling. A dump from then on is read as one without the agent.
@@ -284,17 +301,19 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
         return attach::BAD_OPTIONS;
     };
     if GIVING_UP.is_asked() {
-        say("has given up in this JVM after faults of its own; nothing is sampled");
+        say(
+            "not started: the agent stopped in this JVM after internal errors; restart the JVM to use it again",
+        );
         return attach::FAILED;
     }
     let was_off = OFF.load(Relaxed);
     let so = match was_off {
-        true => "nothing is sampled",
-        false => "nothing is changed",
+        true => "not started",
+        false => "options not changed",
     };
     let refused = |so| {
         say(format_args!(
-            "cannot be attached to this JVM once more; {so}"
+            "{so}: the agent cannot be attached to this JVM again"
         ));
         attach::FAILED
     };
@@ -315,19 +334,17 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
     before.detach(env);
     // It sets what both have in common: the JVM's interval, what a dump finds.
     if !before.has_ended() {
-        say("has stopped sampling, but its thread has not ended yet; try again");
+        say("stopped, but its thread has not ended yet; try again");
         return attach::FAILED;
     }
     COUNTERS.reset();
     let jvmti = before.jvmti;
     if let Err(failed) = jvmti.set_interval(options.sampling.interval) {
-        say(format_args!(
-            "cannot be set up ({failed}); nothing is sampled"
-        ));
+        say(format_args!("not started: setup failed ({failed})"));
         return attach::FAILED;
     }
     let Some(agent) = put(Agent::new(jvmti, options, monitors)) else {
-        return refused("nothing is sampled");
+        return refused("not started");
     };
     OFF.store(false, Relaxed);
     match start(env, agent, ground, false) {
@@ -345,7 +362,7 @@ pub(crate) fn start_with_jvm(env: &Env<'_>) {
     if agent.place > 0 || OFF.load(Relaxed) {
         return;
     }
-    match ground(env, &agent.options, "nothing is sampled") {
+    match ground(env, &agent.options, "not started") {
         Ok(ground) => _ = start(env, agent, ground, true),
         Err(_) => agent.detach(env),
     }
@@ -357,7 +374,7 @@ fn start(env: &Env<'_>, agent: &'static Agent, ground: Ground<'_>, at_startup: b
         Ok(()) => attach::DONE,
         Err(why) => {
             agent.detach(env);
-            say(format_args!("cannot start ({why}); nothing is sampled"));
+            say(format_args!("not started: {why}"));
             attach::FAILED
         }
     }
@@ -469,9 +486,7 @@ impl Agent {
                 return;
             }
             if let Err(failed) = self.enable() {
-                say(format_args!(
-                    "cannot start after the delay ({failed}); nothing is sampled"
-                ));
+                say(format_args!("not started after the delay: {failed}"));
                 return;
             }
             // Whoever had it stop meanwhile may have turned the events off before they were on.
@@ -740,7 +755,7 @@ fn refs(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Arc<Ref
             ReaperChoice::Queue => Reaper::Queue,
         };
         if asked != refs.reaper() {
-            say("keeps to the reaper that it had first in this JVM");
+            say("the option reaper cannot be changed in a running JVM; keeping the first one");
         }
         return Ok(Arc::clone(refs));
     }

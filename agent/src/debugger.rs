@@ -10,7 +10,7 @@ use std::fs;
 const READER: &str = "JDWP Command Re";
 /// Why nothing is changed.
 pub(crate) const ATTACHED: &str =
-    "a debugger is attached, and keeps the places of lines in the code as it is";
+    "a debugger is attached, and changing classes now could crash the JVM";
 
 /// Whether one is connected.
 pub(crate) fn is_attached() -> bool {

@@ -183,6 +183,12 @@ impl Interner {
         self.text_of(*self.types.get(id)?).cloned()
     }
 
+    /// The names of classes whose methods are in stacks.
+    pub(crate) fn classes_in_stacks(&self) -> impl Iterator<Item = &Arc<str>> {
+        let methods = self.methods.list.iter();
+        methods.filter_map(|[class, ..]| self.text_of(*class))
+    }
+
     /// A site's frames, leaf first, and whether the stack was deeper.
     pub(crate) fn frames_of(&self, site: u32) -> (Vec<FrameName>, bool) {
         let Some((cut, frames)) = self.sites.get(site) else {

@@ -11,6 +11,6 @@ pub(crate) fn say(text: impl std::fmt::Display) {
 pub(crate) fn say_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let text = panic.to_string().replace('\n', " ");
-        say(format_args!("a fault of its own, {text}"));
+        say(format_args!("internal error: {text}"));
     }));
 }

@@ -192,20 +192,20 @@ impl Filter {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
     /// No such key.
-    #[error("no option is called \"{key}\"; there are {}", keys())]
+    #[error("unknown option \"{key}\"; the options are {}", keys())]
     Unknown {
         /// What was given.
         key: String,
     },
     /// A key without a value.
-    #[error("option \"{key}\" needs a value: {key}=...; it is {}", meaning(key))]
+    #[error("option \"{key}\" needs a value, {key}=...: {}", meaning(key))]
     NoValue {
         /// The key.
         key: String,
     },
     /// A value that does not fit.
     #[error(
-        "option \"{key}\" cannot be \"{value}\": {why}; it is {}",
+        "option \"{key}\" cannot be \"{value}\": {why}. {key} is: {}",
         meaning(key)
     )]
     Value {
@@ -223,19 +223,19 @@ pub enum OptionsError {
         key: String,
     },
     /// A key that means nothing without a trace.
-    #[error("option \"{key}\" goes with trace=FILE")]
+    #[error("option \"{key}\" needs trace=FILE")]
     NoTrace {
         /// The key.
         key: &'static str,
     },
     /// Counts that no dump would have.
-    #[error("option \"{key}\" goes with embed=on")]
+    #[error("option \"{key}\" needs embed=on")]
     Nowhere {
         /// The key.
         key: &'static str,
     },
     /// A key that means nothing with this strategy.
-    #[error("option \"{key}\" goes with strategy={goes_with}")]
+    #[error("option \"{key}\" needs strategy={goes_with}")]
     Strategy {
         /// The key.
         key: &'static str,
@@ -255,7 +255,23 @@ fn meaning(key: &str) -> &'static str {
         .map_or("", |(_, meaning)| meaning)
 }
 
+/// The key of one option.
+fn key(option: &str) -> &str {
+    option.split('=').next().unwrap_or(option).trim()
+}
+
 impl Options {
+    /// Returns the text of these options with `more`, which replace those with the same keys.
+    pub(crate) fn with(&self, more: &str) -> String {
+        let more = split(more);
+        let is_replaced = |option: &&String| more.iter().any(|new| key(new) == key(option));
+        let given = split(&self.given);
+        let kept = given.iter().filter(|option| !is_replaced(option));
+        let all = kept.chain(&more).filter(|option| !option.is_empty());
+        let escaped: Vec<String> = all.map(|option| option.replace(',', "\\,")).collect();
+        escaped.join(",")
+    }
+
     /// Reads the text after the `=` of `-agentpath:library=`.
     ///
     /// # Errors
@@ -324,7 +340,7 @@ impl Options {
                 "trace_max" => {
                     let size = given.size(MAX_TRACE)?;
                     if size < MIN_TRACE {
-                        return Err(given.wrong("less than 1m"));
+                        return Err(given.wrong("it must be at least 1m"));
                     }
                     keeping.max = Some(size);
                 }
@@ -469,24 +485,24 @@ impl Given<'_> {
     fn number(&self, least: u64, most: u64) -> Result<u64, OptionsError> {
         match self.value.parse::<u64>() {
             Ok(value) if (least..=most).contains(&value) => Ok(value),
-            Ok(_) => Err(self.wrong(format!("not from {least} to {most}"))),
-            Err(_) => Err(self.wrong("not a whole number")),
+            Ok(_) => Err(self.wrong(format!("it must be from {least} to {most}"))),
+            Err(_) => Err(self.wrong("it is not a whole number")),
         }
     }
 
     fn index(&self, least: u64, most: u64) -> Result<usize, OptionsError> {
         let value = self.number(least, most)?;
-        usize::try_from(value).map_err(|_| self.wrong("too large for this machine"))
+        usize::try_from(value).map_err(|_| self.wrong("it is too large for this machine"))
     }
 
     fn size(&self, most: u64) -> Result<u64, OptionsError> {
         match self.value.parse() {
             Ok(Size(bytes)) if bytes <= most => Ok(bytes),
             Ok(_) | Err(SizeError::TooLarge(_)) => {
-                Err(self.wrong(format!("more than {most} bytes")))
+                Err(self.wrong(format!("it is more than {most} bytes")))
             }
             Err(SizeError::NotASize(_)) => {
-                Err(self.wrong("not a size such as 65536, 512k, 1m or 1MB"))
+                Err(self.wrong("it is not a size such as 65536, 512k, 1m or 1MB"))
             }
         }
     }
@@ -497,10 +513,10 @@ impl Given<'_> {
             Ok(Span(duration)) if (least..=most).contains(&duration) => Ok(duration),
             Ok(_) | Err(SpanError::TooLong(_)) => {
                 let (least, most) = (Span(least), Span(most));
-                Err(self.wrong(format!("not from {least} to {most}")))
+                Err(self.wrong(format!("it must be from {least} to {most}")))
             }
             Err(SpanError::NotASpan(_)) => {
-                Err(self.wrong("not a duration such as 500ms, 1s, 10m, 24h or 7d"))
+                Err(self.wrong("it is not a duration such as 500ms, 1s, 10m, 24h or 7d"))
             }
         }
     }
@@ -518,7 +534,7 @@ impl Given<'_> {
         let found = choices.iter().find(|(name, _)| *name == self.value);
         found.map(|(_, value)| *value).ok_or_else(|| {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            self.wrong(format!("not one of {}", names.join(", ")))
+            self.wrong(format!("it must be one of {}", names.join(", ")))
         })
     }
 }
@@ -539,6 +555,15 @@ mod tests {
             assert_eq!((options.depth, options.max_samples), (64, 262_144));
             assert!(options.embed && options.classes && options.filter.is_open());
         }
+    }
+
+    #[test]
+    fn more_options_replace_those_with_the_same_keys() {
+        let with = |given: &str, more| Options::parse(given).unwrap().with(more);
+        assert_eq!(with("", "trace=/t.db"), "trace=/t.db");
+        assert_eq!(with("interval=64k,depth=8", ""), "interval=64k,depth=8");
+        let both = with("include=a{1\\,2}, interval=64k", "trace=/t.db,interval=8k");
+        assert_eq!(both, "include=a{1\\,2},trace=/t.db,interval=8k");
     }
 
     #[test]
@@ -601,31 +626,31 @@ mod tests {
     fn errors_name_the_key_and_what_would_be_right() {
         let text = error("intervall=5");
         assert!(text.contains("\"intervall\"") && text.contains("interval, depth, include"));
-        assert!(error("tick=1s").contains("\"tick\" goes with trace=FILE"));
+        assert!(error("tick=1s").contains("\"tick\" needs trace=FILE"));
         assert!(error("trace=x.db,tick=1y").contains("not a duration such as 500ms"));
-        assert!(error("trace=x.db,tick=1ms").contains("not from 100ms to 1h"));
-        assert!(error("trace=x.db,trace_max=1k").contains("less than 1m"));
-        assert!(error("interval").contains("needs a value: interval=..."));
+        assert!(error("trace=x.db,tick=1ms").contains("must be from 100ms to 1h"));
+        assert!(error("trace=x.db,trace_max=1k").contains("must be at least 1m"));
+        assert!(error("interval").contains("needs a value, interval=..."));
         assert!(error("interval=5x").contains("not a size such as"));
         assert!(error("interval=3g").contains("more than 2147483647 bytes"));
         assert!(error("interval=99999999P").contains("more than 2147483647 bytes"));
-        assert!(error("trace=x.db,retain=99999d").contains("not from 1m to 3660d"));
-        assert!(error("depth=0").contains("not from 1 to 1024"));
-        assert!(error("depth=-1").contains("not a whole number"));
-        assert!(error("strategy=random").contains("not one of bytes, count, time, class"));
+        assert!(error("trace=x.db,retain=99999d").contains("must be from 1m to 3660d"));
+        assert!(error("depth=0").contains("must be from 1 to 1024"));
+        assert!(error("depth=-1").contains("it is not a whole number"));
+        assert!(error("strategy=random").contains("must be one of bytes, count, time, class"));
         assert!(error("include=(").contains("unclosed group"));
         assert!(error("include=(").lines().count() == 1);
         assert!(error("depth=5,depth=6").contains("given twice"));
-        assert!(error("rate=5").contains("goes with strategy=count"));
-        assert!(error("ms=5,strategy=count").contains("goes with strategy=time"));
-        assert!(error("interval=5,strategy=class").contains("goes with strategy=bytes"));
-        assert!(error("count=all").contains("not one of off, on, jdk"));
-        assert!(error("count=on,embed=off,trace=x.db").contains("\"count\" goes with embed=on"));
+        assert!(error("rate=5").contains("needs strategy=count"));
+        assert!(error("ms=5,strategy=count").contains("needs strategy=time"));
+        assert!(error("interval=5,strategy=class").contains("needs strategy=bytes"));
+        assert!(error("count=all").contains("must be one of off, on, jdk"));
+        assert!(error("count=on,embed=off,trace=x.db").contains("\"count\" needs embed=on"));
         let count = |text| Options::parse(text).unwrap().count;
         assert_eq!(count(""), CountChoice::Off);
         assert_eq!(count("count=off,embed=off,trace=x.db"), CountChoice::Off);
         assert_eq!(count("count=on"), CountChoice::On);
         assert_eq!(count("count=jdk"), CountChoice::Jdk);
-        assert!(error("max_samples=99999999999999999999").contains("not a whole number"));
+        assert!(error("max_samples=99999999999999999999").contains("it is not a whole number"));
     }
 }

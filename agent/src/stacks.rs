@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use heapdiff_sites::types;
 use heapdiff_sites::{Counter, Verbosity};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::counters::Counters;
 use crate::heap::Blobs;
 use crate::intern::{Interner, Pending};
 use crate::jvmti::calls::{Class, Env, Ref};
 use crate::jvmti::java::VirtualThreads;
+use crate::jvmti::versions::{Redefinitions, Version};
 use crate::jvmti::{Frame, Jvmti, RawFrame, Stack};
 use crate::options::{Filter, Named};
 
@@ -22,6 +23,8 @@ const SHARDS: usize = 16;
 const MOST_STACKS: usize = 8192;
 const MOST_METHODS: usize = 16_384;
 const MOST_SIGNATURES: usize = 16_384;
+/// Maximum number of classes with one name whose versions are kept.
+const MOST_VERSIONS: usize = 64;
 /// Names of threads; what is beyond has the id 0.
 const MOST_THREADS: u64 = 16_384;
 
@@ -32,20 +35,32 @@ const RUNTIME: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
 
 struct Method {
     id: u32,
-    lines: Box<[(i64, i32)]>,
+    lines: Lines,
+    /// The version of the class that has these lines.
+    version: Arc<Version>,
     /// What the filter says of its class.
     named: Named,
     is_runtime: bool,
 }
 
-impl Method {
+/// Where lines begin in a method's bytecode.
+#[derive(Default)]
+struct Lines(Box<[(i64, i32)]>);
+
+impl Lines {
     fn line(&self, location: i64) -> i32 {
         if location < 0 {
             return -1;
         }
-        let after = self.lines.partition_point(|&(start, _)| start <= location);
-        after.checked_sub(1).map_or(0, |at| self.lines[at].1.max(0))
+        let after = self.0.partition_point(|&(start, _)| start <= location);
+        after.checked_sub(1).map_or(0, |at| self.0[at].1.max(0))
     }
+}
+
+/// The site of a stack, valid as long as no class with lines in the stack is redefined.
+struct Known {
+    site: u32,
+    versions: Box<[Arc<Version>]>,
 }
 
 /// A type and what the filter says of it.
@@ -65,8 +80,11 @@ pub(crate) struct Stacks {
     virtual_threads: VirtualThreads,
     interner: Mutex<Interner>,
     /// Raw stacks (hashed to 128 bits) to sites that are in the heap.
-    stacks: [Mutex<FxHashMap<u128, u32>>; SHARDS],
+    stacks: [Mutex<FxHashMap<u128, Known>>; SHARDS],
     methods: Mutex<FxHashMap<usize, Arc<Method>>>,
+    redefinitions: Redefinitions,
+    /// The versions that classes had last, by signature. Classes of several loaders share one.
+    versions: Mutex<FxHashMap<String, Vec<Arc<Version>>>>,
     types: Mutex<FxHashMap<String, Type>>,
     threads: Mutex<u64>,
     blobs: Blobs,
@@ -92,6 +110,8 @@ impl Stacks {
             interner: Mutex::default(),
             stacks: Default::default(),
             methods: Mutex::default(),
+            redefinitions: Redefinitions::new(env),
+            versions: Mutex::default(),
             types: Mutex::default(),
             threads: Mutex::new(0),
             blobs,
@@ -120,44 +140,60 @@ impl Stacks {
         let stack = stack.top(self.depth);
         let key = hash(stack.raw(), cut);
         let shard = &self.stacks[usize::from(key.to_le_bytes()[0]) % SHARDS];
-        let known = lock(shard).get(&key).copied();
+        let known = lock(shard).get(&key).and_then(|known| {
+            let is_valid = known.versions.iter().all(|v| v.is_current(env));
+            is_valid.then_some(known.site)
+        });
         if let Some(site) = known {
             if site == 0 {
                 counters.count(Counter::SitesFull);
             }
             return site;
         }
-        let Some(site) = self.new_site(env, stack, cut, counters) else {
+        let methods: Vec<_> = stack.frames().map(|f| self.current(env, f)).collect();
+        // A class that was redefined meanwhile may have given its lines to the old bytecode's id. The frame has another id then.
+        let mut again = vec![RawFrame::EMPTY; stack.raw().len()];
+        let now = self.jvmti.stack(env, &mut again);
+        let now = now.as_ref().map_or(&[][..], Stack::raw);
+        let Some(site) = self.new_site(env, ([stack.raw(), now], &methods), cut, counters) else {
             counters.count(Counter::SitesFull);
             return 0;
         };
-        let mut stacks = lock(shard);
-        if stacks.len() >= MOST_STACKS {
-            stacks.clear();
+        let is_same = now == stack.raw();
+        if is_same {
+            let mut stacks = lock(shard);
+            if stacks.len() >= MOST_STACKS {
+                stacks.clear();
+            }
+            let versions = versions_of(&methods);
+            stacks.insert(key, Known { site, versions });
         }
-        stacks.insert(key, site);
         site
     }
 
-    /// The site of a stack not met lately; 0 if the table is full, `None` if the heap is.
+    /// The site of a stack not met lately; 0 if the table is full, `None` if the heap is. Frames that differ from those of the same
+    /// stack a moment later get no lines.
     fn new_site(
         &self,
         env: &Env<'_>,
-        stack: Stack<'_, '_>,
+        ([stack, later], methods): ([&[RawFrame]; 2], &[Option<Arc<Method>>]),
         cut: bool,
         counters: &Counters,
     ) -> Option<u32> {
-        let methods: Vec<Option<Arc<Method>>> = stack
-            .frames()
-            .map(|frame| self.method(env, frame))
-            .collect();
         let mut pending = Pending::default();
         let site = {
             let mut interner = lock(&self.interner);
             let mut ids: Vec<u32> = Vec::with_capacity(methods.len());
-            for (frame, method) in stack.raw().iter().zip(&methods) {
-                let line = match (self.verbosity, method) {
-                    (Verbosity::Line, Some(method)) => method.line(frame.location()),
+            for (at, (frame, method)) in stack.iter().zip(methods).enumerate() {
+                let line = match method {
+                    Some(method) if self.verbosity == Verbosity::Line => {
+                        let is_same = later.get(at) == Some(frame);
+                        if is_same {
+                            method.lines.line(frame.location())
+                        } else {
+                            0
+                        }
+                    }
                     _ => 0,
                 };
                 let id = interner.frame(method.as_ref().map_or(0, |m| m.id), line);
@@ -189,27 +225,82 @@ impl Stacks {
         written
     }
 
+    /// The names of classes whose methods are in sampled stacks, as in Java source.
+    pub(crate) fn classes(&self) -> FxHashSet<String> {
+        let interner = lock(&self.interner);
+        interner
+            .classes_in_stacks()
+            .map(|name| name.to_string())
+            .collect()
+    }
+
+    /// A frame's method, whose lines may be those of an earlier version of its class.
     fn method(&self, env: &Env<'_>, frame: Frame<'_>) -> Option<Arc<Method>> {
-        let key = frame.raw().method();
-        if let Some(method) = lock(&self.methods).get(&key) {
-            return Some(Arc::clone(method));
+        let known = lock(&self.methods).get(&frame.raw().method()).cloned();
+        known.or_else(|| self.read_method(env, frame))
+    }
+
+    /// A frame's method with the lines that it has now.
+    fn current(&self, env: &Env<'_>, frame: Frame<'_>) -> Option<Arc<Method>> {
+        let known = lock(&self.methods).get(&frame.raw().method()).cloned();
+        let known = known.filter(|method| method.version.is_current(env));
+        known.or_else(|| self.read_method(env, frame))
+    }
+
+    /// The version that a class has now.
+    fn version(
+        &self,
+        env: &Env<'_>,
+        class: Ref<'_, Class>,
+        signature: &str,
+    ) -> Option<Arc<Version>> {
+        let mut all = lock(&self.versions);
+        if all.len() >= MOST_SIGNATURES {
+            all.clear();
         }
-        let found = self.jvmti.method(env, frame).ok()?;
-        let class = types::of_signature(&found.class_signature);
+        let of_name = all.entry(signature.to_owned()).or_default();
+        if of_name.len() >= MOST_VERSIONS {
+            of_name.clear();
+        }
+        let known = of_name.iter().position(|version| version.is_of(env, class));
+        if let Some(at) = known {
+            if of_name[at].is_current(env) {
+                return Some(Arc::clone(&of_name[at]));
+            }
+            of_name.swap_remove(at);
+        }
+        let version = Arc::new(Version::new(env, class, self.redefinitions).ok()?);
+        of_name.push(Arc::clone(&version));
+        Some(version)
+    }
+
+    /// Asks the JVM for a frame's method.
+    fn read_method(&self, env: &Env<'_>, frame: Frame<'_>) -> Option<Arc<Method>> {
+        let key = frame.raw().method();
+        let declaring = self.jvmti.declaring(env, frame).ok()?;
+        let signature = self.jvmti.class_signature(declaring.get()).ok()?;
+        let version = self.version(env, declaring.get(), &signature)?;
+        let found = self.jvmti.method(declaring.get(), frame).ok()?;
+        let class = types::of_signature(&signature);
         let keeps_method = self.verbosity != Verbosity::Class;
         let name = if keeps_method { &found.name[..] } else { "" };
         let file = found.file.as_deref().filter(|_| keeps_method);
         let id = lock(&self.interner).method(&class, name, file);
         let lines = match self.verbosity {
-            Verbosity::Line => found.lines,
-            _ => Box::default(),
+            Verbosity::Line => Lines(found.lines),
+            _ => Lines::default(),
         };
         let method = Arc::new(Method {
             id,
             lines,
+            version,
             named: self.filter.named(Some(&class)),
             is_runtime: RUNTIME.iter().any(|start| class.starts_with(start)),
         });
+        // The lines may be those of a redefinition since.
+        if !method.version.is_current(env) {
+            return Some(method);
+        }
         let mut methods = lock(&self.methods);
         if methods.len() >= MOST_METHODS {
             methods.clear();
@@ -352,6 +443,16 @@ impl heapdiff_trace::Names for Stacks {
     }
 }
 
+/// Versions of the classes with lines in a stack, each once.
+fn versions_of(methods: &[Option<Arc<Method>>]) -> Box<[Arc<Version>]> {
+    let methods = methods.iter().flatten();
+    let with_lines = methods.filter(|method| !method.lines.0.is_empty());
+    let mut versions: Vec<_> = with_lines.map(|m| Arc::clone(&m.version)).collect();
+    versions.sort_unstable_by_key(Arc::as_ptr);
+    versions.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    versions.into()
+}
+
 /// Two multiplicative hashes side by side. With 128 bits two stacks in a cache of a hundred thousand share
 /// one about as often as the machine errs.
 ///
@@ -403,16 +504,10 @@ mod tests {
 
     #[test]
     fn lines_of_bytecodes() {
-        let of = |lines: Box<[(i64, i32)]>| Method {
-            id: 1,
-            lines,
-            named: Filter::default().named(None),
-            is_runtime: false,
-        };
-        let method = of(Box::new([(0, 10), (5, 11), (9, 10)]));
+        let method = Lines(Box::new([(0, 10), (5, 11), (9, 10)]));
         let lines: Vec<i32> = [-1, 0, 4, 5, 8, 9, 100].map(|l| method.line(l)).into();
         assert_eq!(lines, [-1, 10, 10, 11, 11, 10, 10]);
-        let bare = of(Box::default());
+        let bare = Lines::default();
         assert_eq!((bare.line(7), bare.line(-1)), (0, -1));
     }
 }

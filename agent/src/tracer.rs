@@ -129,11 +129,11 @@ fn without_beans(why: &JniError) -> String {
             "this JVM has no module java.management".to_owned()
         }
         JniError::HeapFull => {
-            "the management beans of this JVM could not be asked, the heap is full".to_owned()
+            "the GC MXBeans of this JVM could not be read: the heap is full".to_owned()
         }
-        why => format!("the management beans of this JVM could not be asked ({why})"),
+        why => format!("the GC MXBeans of this JVM could not be read ({why})"),
     };
-    format!("{why}: collections are known by their pauses alone")
+    format!("{why}. Only the pauses of GCs are recorded")
 }
 
 impl Tracing<'_> {
@@ -142,9 +142,9 @@ impl Tracing<'_> {
         if let Err(why) = self.record(env) {
             let rest = match self.wakeup.is_stopping() {
                 true => "",
-                false => "; sampling goes on without it",
+                false => "; sampling continues without a trace",
             };
-            say(format_args!("the trace ends here: {why}{rest}"));
+            say(format_args!("the trace stopped: {why}{rest}"));
         }
         self.done.store(true, Relaxed);
         self.wakeup.notify();
@@ -357,34 +357,32 @@ impl Tracing<'_> {
             let seconds = (now.uptime_ms - before.uptime_ms).unsigned_abs() / 1000;
             let span = Span(Duration::from_secs(seconds));
             notes.push(format!(
-                "the disk of the trace had no room: what happened in {span} is in one tick"
+                "the disk of the trace was full: {span} are recorded as one tick"
             ));
         }
         if now.thinnings > before.thinnings {
             let sampling = self.sampler.strategy.sampling();
             notes.push(match sampling.strategy {
                 Strategy::Bytes if self.sampler.unproven.is_some() => format!(
-                    "few samples are followed until they are collected, one every {} bytes from here on: ZGC's minor \
-                     collections keep what is followed",
+                    "from here on only one sample every {} bytes is tracked until it is collected, because young GCs of ZGC keep tracked objects alive",
                     sampling.interval
                 ),
                 _ if self.sampler.unproven.is_some() => format!(
-                    "few samples are followed until they are collected, at a rate of {} from here on: ZGC's minor \
-                     collections keep what is followed",
+                    "from here on samples are tracked until collected only at a rate of {}, because young GCs of ZGC keep tracked objects alive",
                     sampling.rate
                 ),
                 Strategy::Bytes => format!(
-                    "{THINNED}: the interval is {} bytes from here on, and live samples were thinned to it",
+                    "{THINNED}: from here on the interval is {} bytes; live samples were downsampled to it",
                     sampling.interval
                 ),
                 _ => format!(
-                    "{THINNED}: the rate is {} from here on, and live samples were thinned to it",
+                    "{THINNED}: from here on the rate is {}; live samples were downsampled to it",
                     sampling.rate
                 ),
             });
         }
         if before.sites_full == 0 && now.sites_full > 0 {
-            notes.push("the table of sites is full: new stacks are not told apart".to_owned());
+            notes.push("the table of sites is full: all new stacks count as one site".to_owned());
         }
         let tick = NewTick {
             time_ms,
@@ -444,10 +442,10 @@ mod tests {
     #[test]
     fn a_full_heap_is_not_told_as_a_missing_module() {
         let missing = JniError::Thrown("java.lang.NoClassDefFoundError".to_owned());
-        assert!(without_beans(&missing).starts_with("this JVM has no module java.management: "));
+        assert!(without_beans(&missing).starts_with("this JVM has no module java.management. "));
         let full = without_beans(&JniError::HeapFull);
         assert!(
-            full.contains("could not be asked, the heap is full: ") && !full.contains("module"),
+            full.contains("could not be read: the heap is full.") && !full.contains("module"),
             "{full}"
         );
         let other = without_beans(&JniError::Thrown("java.lang.InternalError".to_owned()));

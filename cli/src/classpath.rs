@@ -160,10 +160,7 @@ fn open(path: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
     }
     let (mut archive, jars) = Archive::new(file).map_err(|e| {
         let what = plain(&e);
-        failure(
-            path,
-            &format!("neither a jar nor a folder of classes: {what}"),
-        )
+        failure(path, &format!("not a jar or a folder of classes: {what}"))
     })?;
     let mut inner = Vec::new();
     for at in jars {
@@ -227,7 +224,7 @@ fn declared(bytes: &[u8]) -> Result<Vec<DeclaredField>, String> {
         }
         Ok(fields)
     };
-    read().map_err(|e| format!("no class file: {e}"))
+    read().map_err(|e| format!("not a class file: {e}"))
 }
 
 /// The type that a descriptor names.

@@ -51,7 +51,7 @@ impl Failure {
                     match is_recording(path) {
                         true => OF_RECORDINGS,
                         false if is_trace(path) => {
-                            "a trace is for `heapdiff trace` and `heapdiff ui`"
+                            "this is a trace; use `heapdiff trace top TRACE` or `heapdiff ui TRACE`"
                         }
                         false => "take a dump with: jcmd PID GC.heap_dump FILE",
                     }
@@ -61,7 +61,7 @@ impl Failure {
             hprof::Error::Memory { .. } => (
                 format!("{}: {error}", path.display()),
                 Some(
-                    "temporary files go to $TMPDIR; --max-memory bounds what is kept in memory"
+                    "set TMPDIR to a folder on a larger disk, or limit the memory with --max-memory SIZE"
                         .to_owned(),
                 ),
             ),
@@ -84,7 +84,7 @@ impl Failure {
         Self {
             exit: Exit::Input,
             message: format!(
-                "{}: the dump has classes but no objects, as `jhsdb jmap` writes it of some JVMs with ZGC or Shenandoah",
+                "{}: the dump has classes but no objects (`jhsdb jmap` writes such dumps of some JVMs with ZGC or Shenandoah)",
                 path.display()
             ),
             hint: Some("take the dump again with: jcmd PID GC.heap_dump FILE".to_owned()),
@@ -96,7 +96,10 @@ impl Failure {
         Self {
             exit: Exit::Input,
             message: error.to_string(),
-            hint: Some("nothing is reported of it; run again when nobody writes to it".to_owned()),
+            hint: Some(
+                "there is no report; run heapdiff again when no program writes to the file"
+                    .to_owned(),
+            ),
         }
     }
 
@@ -104,7 +107,7 @@ impl Failure {
     pub(crate) fn trace(error: &heapdiff_trace::TraceError) -> Self {
         let hint = error.not_a_database().map(|path| match is_recording(path) {
             true => OF_RECORDINGS.to_owned(),
-            false => "the agent writes traces (trace=FILE); of a heap dump `heapdiff sites` shows samples".to_owned(),
+            false => "the agent writes traces: heapdiff attach PID trace=FILE. For a heap dump use `heapdiff sites DUMP`".to_owned(),
         });
         Self {
             exit: Exit::Input,
@@ -132,10 +135,22 @@ impl Failure {
                 }
                 usage(error.to_string()).with_hint(lines)
             }
-            Error::Heap(error) => Self::input(dump, &error),
-            Error::Memory { .. } => {
-                usage(error.to_string()).with_hint("--max-memory says how much it may have")
+            Error::Oql { ref sql } => {
+                let hint = match sql {
+                    Some(sql) => format!(
+                        "in SQL it is: heapdiff query {} {}",
+                        dump.display(),
+                        quoted(&printable(sql))
+                    ),
+                    None => "for example: select * from objects where class = 'com.acme.Foo'; docs/query.md translates \
+                             more of OQL"
+                        .to_owned(),
+                };
+                usage(error.to_string()).with_hint(hint)
             }
+            Error::Heap(error) => Self::input(dump, &error),
+            Error::Memory { .. } => usage(error.to_string())
+                .with_hint("allow more memory with --max-memory SIZE, or select fewer rows"),
             Error::Output(error) => Self {
                 exit: Exit::Usage,
                 message: error.to_string(),
@@ -153,7 +168,7 @@ impl Failure {
 
 /// What a recording is for, where something else is wanted.
 const OF_RECORDINGS: &str =
-    "a flight recording is for `heapdiff sites` and `heapdiff trace import`";
+    "this is a JFR recording; use `heapdiff sites FILE` or `heapdiff trace import FILE -o T.db`";
 
 fn is_recording(path: &Path) -> bool {
     heapdiff_jfr::is_recording(path).unwrap_or(false)
@@ -161,6 +176,14 @@ fn is_recording(path: &Path) -> bool {
 
 fn is_trace(path: &Path) -> bool {
     heapdiff_trace::is_trace(path).unwrap_or(false)
+}
+
+/// Quotes an argument for a shell, in double quotes if these are enough.
+pub(crate) fn quoted(text: &str) -> String {
+    match text.contains(['"', '$', '`', '\\', '!']) {
+        true => format!("'{}'", text.replace('\'', "'\\''")),
+        false => format!("\"{text}\""),
+    }
 }
 
 /// The system's words for an error, without Rust's "(os error 2)".

@@ -58,7 +58,7 @@ impl<'a> Classes<'a> {
         let named = |option, list: &[Pattern<'_>]| -> Vec<String> {
             list.iter()
                 .filter(|p| !p.fits.get() && !p.matches(more))
-                .map(|p| format!("{option} {}: no class in the dumps fits", p.regex))
+                .map(|p| format!("{option} {}: no class in the dumps matches", p.regex))
                 .collect()
         };
         [
@@ -83,16 +83,15 @@ pub(crate) fn focus<'a>(
         .peekable();
     if frames.peek().is_none() {
         return Some(format!(
-            "--focus {focus}: there are no stacks to look at, which the agent samples"
+            "--focus {focus}: the dumps have no stacks; load the agent before you take dumps (heapdiff attach PID)"
         ));
     }
-    (!frames.any(|f| focus.is_match(f)))
-        .then(|| format!("--focus {focus}: no frame of the stacks fits"))
+    (!frames.any(|f| focus.is_match(f))).then(|| format!("--focus {focus}: no stack frame matches"))
 }
 
 /// A warning that a focus fits nothing of a table of stacks or classes.
 pub(crate) fn nothing(focus: &Regex) -> String {
-    format!("--focus {focus}: no class and no frame of the stacks fits")
+    format!("--focus {focus}: no class and no stack frame matches")
 }
 
 /// A warning if a focus fits no frame of the stacks that a flame graph or a profile is made of.
@@ -103,7 +102,7 @@ pub(crate) fn frames(focus: &Regex, all: &Allocated) -> Option<String> {
         text.is_some_and(|text| focus.is_match(text))
     });
     (!fits).then(|| {
-        format!("--focus {focus}: no frame of the stacks fits, and flame graphs and profiles match no classes")
+        format!("--focus {focus}: no stack frame matches (flame graphs and profiles do not match classes)")
     })
 }
 
@@ -132,7 +131,7 @@ mod tests {
             "what is excluded is not included"
         );
         let said = classes.unused(&["some.class.that.went.away"]);
-        assert_eq!(said, ["--include gone: no class in the dumps fits"]);
+        assert_eq!(said, ["--include gone: no class in the dumps matches"]);
         assert!(Classes::new(&ClassFilter::default()).unused(&[]).is_empty());
     }
 
@@ -151,7 +150,7 @@ mod tests {
             ..Allocated::default()
         };
         let said = |focus: &str| frames(&Regex::new(focus).unwrap(), &all);
-        let none = "no frame of the stacks fits, and flame graphs and profiles match no classes";
+        let none = "no stack frame matches (flame graphs and profiles do not match classes)";
         for focus in ["Shop", "Unused"] {
             assert_eq!(said(focus).unwrap(), format!("--focus {focus}: {none}"));
         }
@@ -165,13 +164,13 @@ mod tests {
         assert!(
             focus(&shop, [], Some(&all))
                 .unwrap()
-                .contains("no stacks to look at")
+                .contains("the dumps have no stacks")
         );
         all.frames = vec!["a.Main.main".to_owned()];
         assert!(
             focus(&shop, [], Some(&all))
                 .unwrap()
-                .contains("no frame of the stacks fits")
+                .contains("no stack frame matches")
         );
         all.frames.push("a.Shop.sell".to_owned());
         assert_eq!(focus(&shop, [], Some(&all)), None);

@@ -45,7 +45,7 @@ impl FromStr for GrowthLimit {
             .then(|| format!("{whole}{places:0<2}").parse().ok())
             .flatten();
         part.map(Self::Part)
-            .ok_or_else(|| format!("`{text}` is no percentage; write 10% or 0.5%"))
+            .ok_or_else(|| format!("`{text}` is not a percentage such as 10% or 0.5%"))
     }
 }
 
@@ -69,11 +69,11 @@ pub(crate) fn outcomes(report: &DiffReport) -> Vec<Gate> {
 fn growth(too_much: &TooMuch<'_>) -> String {
     let what = match too_much.what {
         Grown::Heap { less_known: false } => "the heap".to_owned(),
-        Grown::Heap { less_known: true } => "the heap, without known growth,".to_owned(),
-        Grown::Suspect(suspect) => format!("what {} holds", suspect.holder),
+        Grown::Heap { less_known: true } => "the heap (without known growth)".to_owned(),
+        Grown::Suspect(suspect) => suspect.holder.clone(),
     };
     format!(
-        "--fail-on-growth: {what} grew by {} ({} bytes, the limit is {})",
+        "--fail-on-growth: {what} grew by {} ({} bytes; the limit is {})",
         Size(too_much.bytes),
         grouped(too_much.bytes),
         grouped(too_much.limit)
@@ -124,9 +124,9 @@ mod tests {
                 limit: 1000,
             })
         };
-        let all = "--fail-on-growth: the heap grew by 4.0 KiB (4,096 bytes, the limit is 1,000)";
+        let all = "--fail-on-growth: the heap grew by 4.0 KiB (4,096 bytes; the limit is 1,000)";
         assert_eq!(told(false), all);
-        let less = all.replace("the heap", "the heap, without known growth,");
+        let less = all.replace("the heap", "the heap (without known growth)");
         assert_eq!(told(true), less);
     }
 }

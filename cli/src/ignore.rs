@@ -32,7 +32,7 @@ impl IgnoreFile {
         let rules = IgnoreRules::parse(&text).map_err(|e| {
             let message = format!("--ignore {}:{}: {}", path.display(), e.line, e.fault);
             Failure::usage(message).with_hint(
-                "rules are: holder PATTERN, class PATTERN, frame PATTERN; `*` is any text",
+                "write one rule per line: `holder PATTERN`, `class PATTERN` or `frame PATTERN`, where `*` matches anything",
             )
         })?;
         Ok(Self {
@@ -47,7 +47,7 @@ impl IgnoreFile {
         let path = self.path.display();
         let said = |rule: &IgnoreRule| format!("{path}:{}: {}", rule.line, rule.text);
         let unused =
-            |rule: &IgnoreRule| format!("{path}:{}: no suspect fits `{}`", rule.line, rule.text);
+            |rule: &IgnoreRule| format!("{path}:{}: no suspect matches `{}`", rule.line, rule.text);
         Ignored {
             known: sorted
                 .known

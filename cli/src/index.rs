@@ -61,7 +61,8 @@ fn read_from<T>(
             continue;
         };
         if !meta.is_file() || !is_trusted(&meta, &dump_meta) {
-            let what = "is not used: it belongs neither to this user nor to the dump's owner";
+            let what =
+                "is not used, because it belongs neither to you nor to the owner of the dump";
             note(setup.progress, true, &place, what);
             continue;
         }
@@ -69,7 +70,7 @@ fn read_from<T>(
             Ok(opened) => return Some(opened),
             Err(IndexFault::NoFile) => return None,
             Err(fault) => {
-                let what = format!("is not used ({fault}): the dump is read again");
+                let what = format!("is not used ({fault}); heapdiff reads the dump instead");
                 note(setup.progress, !fault.is_damage(), &place, &what);
             }
         }
@@ -83,7 +84,7 @@ pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
     let used = places.into_iter().find(|place| is_ours(place));
     if let Some(place) = used {
         let what =
-            "is not used (damaged: a section is not what was written): the dump is read again";
+            "is not used (damaged: wrong checksum of a section); heapdiff reads the dump instead";
         note(setup.progress, false, &place, what);
     }
 }
@@ -194,7 +195,7 @@ fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Res
         match write(place) {
             Ok(()) => break,
             Err(e) => {
-                let what = format!("is not written: {}", plain(&e));
+                let what = format!("was not written: {}", plain(&e));
                 note(wanted, true, place, &what);
             }
         }
@@ -229,7 +230,7 @@ fn write(
     if !hprof::has_room(file.as_file(), bytes) {
         return Err(io::Error::new(
             io::ErrorKind::StorageFull,
-            "there is too little room on its disk",
+            "not enough space on the disk",
         ));
     }
     content(file.as_file_mut())?;
@@ -243,7 +244,7 @@ fn write(
     }
     let _ = dump;
     if !is_current() {
-        return Err(io::Error::other("the dump changed in the meantime"));
+        return Err(io::Error::other("the dump has changed meanwhile"));
     }
     unfinished.finish(|_| file.persist(place).map_err(|e| e.error))?;
     Ok(())

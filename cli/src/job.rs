@@ -16,6 +16,7 @@ mod trace;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap_complete::Shell;
 use heapdiff_diff::Gates;
@@ -67,17 +68,23 @@ impl Job {
             | Task::Hunt { question, .. }
                 if !question.labels.is_empty() && !self.setup.is_any(is_metrics) =>
             {
-                let message = "--label is for metrics, and none are written";
-                return Err(Failure::usage(message).with_hint("-o heap.prom writes them"));
+                let message = "--label needs an output with metrics";
+                return Err(Failure::usage(message).with_hint("add -o heap.prom"));
             }
             Task::Sites { job, .. } if job.reverse && !format.is_flame() => {
-                let message = "--reverse is for flame graphs and collapsed stacks";
-                let hint = "-o flame.html, -o flame.svg or -o flame.collapsed makes one";
+                let message = "--reverse needs a flame graph or collapsed stacks as output";
+                let hint = "add -o flame.html, -o flame.svg or -o flame.collapsed";
                 return Err(Failure::usage(message).with_hint(hint));
             }
+            Task::Sites { job, .. } if job.by_frame && job.allocated => {
+                let message =
+                    "--by frame is for live objects, and --allocated shows all that was allocated";
+                return Err(Failure::usage(message).with_hint("use --by stack or --by class"));
+            }
             Task::Sites { job, .. } if job.by_class && format.shows_stacks() => {
-                let message = "--by class is a table: flame graphs and profiles are of stacks";
-                return Err(Failure::usage(message).with_hint("leave it out"));
+                let message = "--by class prints a table; flame graphs and profiles need stacks";
+                return Err(Failure::usage(message)
+                    .with_hint("leave out --by class, or write text or JSON"));
             }
             Task::Trace {
                 job: TraceJob::Flame { .. },
@@ -86,8 +93,8 @@ impl Job {
                 if format.is_flame() {
                     return Ok(());
                 }
-                let message = "a flame graph is a web page, an SVG or collapsed stacks";
-                let hint = "-o flame.html, -o flame.svg or -o flame.collapsed makes one";
+                let message = "this command writes a web page, an SVG or collapsed stacks";
+                let hint = "add -o flame.html, -o flame.svg or -o flame.collapsed";
                 return Err(Failure::usage(message).with_hint(hint));
             }
             _ => {}
@@ -96,18 +103,20 @@ impl Job {
             return Ok(());
         }
         let name = format.name();
-        let message = format!("this command cannot write its report as {name}");
+        let message = format!("this command cannot write the format {name}");
         let others = match format {
             _ if format.is_of_stacks() => {
-                "`heapdiff BEFORE AFTER` and `heapdiff sites` can; of a trace `heapdiff trace flame`"
+                "for this format use `heapdiff BEFORE AFTER`, `heapdiff sites DUMP` or `heapdiff trace flame TRACE`"
             }
-            _ if format.is_of_rows() => "`heapdiff query` and `heapdiff export` can",
-            _ => "`heapdiff BEFORE AFTER` can",
+            _ if format.is_of_rows() => {
+                "for this format use `heapdiff query DUMP SQL` or `heapdiff export DUMP -o DIR`"
+            }
+            _ => "for this format use `heapdiff BEFORE AFTER`",
         };
         let own = Format::ALL.into_iter();
         let own = own.filter(|&format| self.task.is_written_as(format));
         let own: Vec<&str> = own.map(Format::name).collect();
-        let hint = format!("{others}\n          this one writes {}", own.join(", "));
+        let hint = format!("this command writes {}\n          {others}", own.join(", "));
         Err(Failure::usage(message).with_hint(hint))
     }
 
@@ -353,6 +362,10 @@ pub(crate) enum Action {
     Summarize(Box<Summarize>),
     Completions(Shell),
     /// The agent's library, as a file.
+    /// The JVMs of this machine are listed.
+    Ps,
+    /// What is known of one JVM is printed.
+    Status(Target, Duration),
     Agent(AgentCopy),
     /// The manual's pages, in this folder.
     Man(PathBuf),
@@ -380,6 +393,8 @@ pub(crate) struct SitesJob {
     pub(crate) allocated: bool,
     /// Whether rows are classes, not stacks.
     pub(crate) by_class: bool,
+    /// True if rows of text are frames that allocate. Live objects of dumps only.
+    pub(crate) by_frame: bool,
     /// Whether flame graphs begin with what was allocated.
     pub(crate) reverse: bool,
 }

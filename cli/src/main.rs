@@ -36,7 +36,7 @@ use std::process::ExitCode;
 
 use failure::{Exit, Failure, Result};
 use heapdiff_report::Report;
-use job::{Action, Job};
+use job::{Action, Job, Task};
 
 fn main() -> ExitCode {
     inputs::watch();
@@ -57,6 +57,8 @@ fn main() -> ExitCode {
             Action::Summarize(summarize) => use_threads(summarize.setup.threads)
                 .and_then(|()| command::summarize::run(&summarize)),
             Action::Redact(redact) => command::redact::run(&redact),
+            Action::Ps => capture::ps(),
+            Action::Status(target, timeout) => capture::status(&target, timeout),
             Action::Agent(copy) => capture::agent(&copy),
             Action::Man(folder) => write::manual(&folder, args::command_line()),
             Action::Completions(shell) => write::completions(shell, &mut args::command_line()),
@@ -82,6 +84,9 @@ fn run(job: &Job) -> Result<Exit> {
         for (output, report) in job.setup.outputs().zip(&reports) {
             write::report(output, report)?;
         }
+    }
+    if let (Task::Hunt { hunt, .. }, Some(report)) = (&job.task, reports.first()) {
+        command::hunt::end(&job.setup, hunt, report);
     }
     Ok(reports
         .first()

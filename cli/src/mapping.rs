@@ -22,8 +22,8 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Option<Arc<Mapping>>> {
     let texts: Vec<Vec<u8>> = files.iter().map(|f| text(f)).collect::<Result<_>>()?;
     let mapping = Mapping::new(texts).map_err(|(at, error)| {
         let file = files.get(at).map_or(Path::new(""), |file| file);
-        input(file, &format!("not a mapping: {error}"))
-            .with_hint("ProGuard writes one with -printmapping, R8 with --pg-map-output")
+        input(file, &format!("not a ProGuard or R8 mapping: {error}"))
+            .with_hint("create one with ProGuard's -printmapping or R8's --pg-map-output")
     })?;
     Ok(Some(Arc::new(mapping)))
 }
@@ -33,7 +33,7 @@ fn text(file: &Path) -> Result<Vec<u8>> {
     let read = File::open(file).and_then(|f| f.take(MOST + 1).read_to_end(&mut text));
     read.map_err(|e| input(file, &plain(&e)))?;
     match text.len() as u64 > MOST {
-        true => Err(input(file, "larger than 2 GiB, which no mapping is")),
+        true => Err(input(file, "not a mapping: the file is larger than 2 GiB")),
         false => Ok(text),
     }
 }
@@ -48,8 +48,11 @@ fn input(file: &Path, why: &str) -> Failure {
 
 /// A report has its names already.
 pub(crate) fn not_of_reports(report: &Path) -> Failure {
-    let message = format!("{}: a saved report has its names already", report.display());
-    Failure::usage(message).with_hint("--mapping is for the dumps that it is of")
+    let message = format!(
+        "{}: --mapping does not work with a saved report",
+        report.display()
+    );
+    Failure::usage(message).with_hint("use --mapping when you write the report: heapdiff BEFORE AFTER --mapping FILE -o report.json")
 }
 
 /// The names of a mapping as what agents and recorders write is given them.

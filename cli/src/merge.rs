@@ -60,7 +60,9 @@ impl<'a> Groups<'a> {
         let key = match self.by {
             Merged::Class => return Some(0),
             Merged::Stack => frames.join("\n"),
-            Merged::Frame => allocating_frame(&frames).cloned().unwrap_or_default(),
+            Merged::Frame => allocating_frame(&frames)
+                .map(str::to_owned)
+                .unwrap_or_default(),
         };
         let next = i64::try_from(self.numbers.len()).unwrap_or(i64::MAX);
         Some(*self.numbers.entry(key).or_insert(next))

@@ -82,17 +82,15 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             let names = heapdiff_report::printable(&names);
             let _ = writeln!(
                 out,
-                "{label} a dump does not say which fields are final, and --classpath has no matching class file for \
-                 {names}{more}: their final fields are followed"
+                "{label} --classpath has no matching class file for {names}{more}, so their final fields are followed (a dump does not record which fields are final)"
             );
         }
     }
     match conditions.iter().find(|c| c.partial) {
-        Some(condition) if setup.strict && condition.lacks_roots => {
-            Err(rootless(&condition.path).with_hint("without --strict there is a report"))
-        }
+        Some(condition) if setup.strict && condition.lacks_roots => Err(rootless(&condition.path)
+            .with_hint("leave out --strict for a report on the objects that could be read")),
         Some(damaged) if setup.strict => Err(refused(&damaged.path)
-            .with_hint("without --strict the report covers what could be read")),
+            .with_hint("leave out --strict for a report on the objects that could be read")),
         _ => Ok(()),
     }
 }
@@ -106,7 +104,7 @@ pub(crate) fn mapping(setup: &Setup) {
 pub(crate) fn mapping_of(mapping: Option<&Arc<Mapping>>, quiet: bool) {
     if mapping.is_some_and(|mapping| !mapping.fits()) && !quiet {
         warn(
-            "--mapping: it has no class of what was read, so it is another program's or another build's",
+            "--mapping contains no class of this input; it may belong to another program or build",
         );
     }
 }
@@ -115,7 +113,7 @@ pub(crate) fn mapping_of(mapping: Option<&Arc<Mapping>>, quiet: bool) {
 pub(crate) fn refused(dump: &dyn std::fmt::Display) -> Failure {
     Failure {
         exit: Exit::Input,
-        message: format!("{dump}: damaged, which --strict refuses"),
+        message: format!("{dump}: the file is damaged, and --strict refuses damaged files"),
         hint: None,
     }
 }
@@ -123,7 +121,7 @@ pub(crate) fn refused(dump: &dyn std::fmt::Display) -> Failure {
 /// A whole dump without some of its GC roots is not read.
 pub(crate) fn rootless(dump: &dyn std::fmt::Display) -> Failure {
     Failure {
-        message: format!("{dump}: GC roots are missing, which --strict refuses"),
+        message: format!("{dump}: GC roots are missing, and --strict refuses incomplete dumps"),
         ..refused(dump)
     }
 }
@@ -155,7 +153,7 @@ pub(crate) fn of_input(path: &Path, warnings: &[Warning], wanted: Wanted) {
 fn rest(warnings: usize) -> Option<String> {
     let more = warnings.checked_sub(LINES).filter(|&more| more > 0)?;
     Some(format!(
-        "and {} of it",
+        "{} not shown",
         counted(more as u64, "more warning")
     ))
 }
@@ -174,8 +172,11 @@ pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
 pub(crate) fn undecided(why: &str) {
     error(&Failure {
         exit: Exit::Input,
-        message: format!("gates are not decided: {}", heapdiff_report::printable(why)),
-        hint: Some("--allow-partial decides them all the same".to_owned()),
+        message: format!(
+            "gates were not decided: {}",
+            heapdiff_report::printable(why)
+        ),
+        hint: Some("add --allow-partial to decide them anyway".to_owned()),
     });
 }
 
@@ -187,8 +188,8 @@ mod tests {
     fn warnings_that_are_not_printed_are_counted() {
         assert_eq!(rest(LINES), None);
         let told = rest(LINES + 1);
-        assert_eq!(told.as_deref(), Some("and 1 more warning of it"));
+        assert_eq!(told.as_deref(), Some("1 more warning not shown"));
         let told = rest(LINES + 3);
-        assert_eq!(told.as_deref(), Some("and 3 more warnings of it"));
+        assert_eq!(told.as_deref(), Some("3 more warnings not shown"));
     }
 }

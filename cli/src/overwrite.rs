@@ -1,5 +1,5 @@
 //! The rule for every file that this program writes: no output replaces a file of the command line, and none replaces
-//! a heap dump, a flight recording or a trace unless `--force` is given.
+//! a heap dump, a JFR recording or a trace unless `--force` is given.
 //!
 //! A report, a summary, an index or any other file can be made again, so an output replaces it.
 
@@ -74,9 +74,9 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Input(input) => {
-                write!(f, "it would overwrite {}, which is read", input.display())
+                write!(f, "it would overwrite the input {}", input.display())
             }
-            Self::Content(what) => write!(f, "it exists already and is {what}"),
+            Self::Content(what) => write!(f, "the file exists and is {what}"),
         }
     }
 }
@@ -95,16 +95,16 @@ pub(crate) fn check(output: &Path) -> Result<()> {
     let shown = output.display();
     Err(match refusal {
         Refusal::Input(input) => Failure::usage(format!(
-            "-o {shown} would overwrite {}, which is read",
+            "-o {shown} would overwrite the input {}",
             input.display()
         ))
         .with_hint("name another file"),
         Refusal::Content(what) => {
             let hint = match rule().replaces {
-                Replaces::Never => "name another file, or delete this one first",
+                Replaces::Never => "name another file, or delete this file first",
                 _ => "name another file, or replace it with --force",
             };
-            let message = format!("-o {shown}: exists already and is {what}");
+            let message = format!("-o {shown}: the file exists and is {what}");
             Failure::usage(message).with_hint(hint)
         }
     })
@@ -167,7 +167,7 @@ impl Rule {
 
 /// The extensions of files that are made from a dump.
 const INDEXES: [&str; 2] = ["hdx", "hds"];
-const PART: &str = "a part of a heap dump or a trace";
+const PART: &str = "part of a heap dump or a trace";
 
 fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| !meta.is_file())
@@ -181,7 +181,7 @@ fn content_of(path: &Path) -> Option<&'static str> {
     if is_dump(path).unwrap_or(false) {
         Some("a heap dump")
     } else if heapdiff_jfr::is_recording(path).unwrap_or(false) {
-        Some("a flight recording")
+        Some("a JFR recording")
     } else if heapdiff_trace::is_trace(path).unwrap_or(false) {
         Some("a trace")
     } else {
@@ -190,7 +190,7 @@ fn content_of(path: &Path) -> Option<&'static str> {
 }
 
 /// True if a file begins as a heap dump does, compressed or not.
-fn is_dump(path: &Path) -> io::Result<bool> {
+pub(crate) fn is_dump(path: &Path) -> io::Result<bool> {
     let mut content: Box<dyn io::BufRead> = Box::new(BufReader::new(File::open(path)?));
     for _ in 0..LAYERS {
         if !content.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
@@ -296,8 +296,8 @@ mod tests {
             ("a", dump.clone(), Some("a heap dump")),
             ("b", packed(&dump), Some("a heap dump")),
             ("c", packed(&packed(&dump)), Some("a heap dump")),
-            ("d", recording.clone(), Some("a flight recording")),
-            ("e", packed(&recording), Some("a flight recording")),
+            ("d", recording.clone(), Some("a JFR recording")),
+            ("e", packed(&recording), Some("a JFR recording")),
             ("f", trace, None),
             ("g", text, None),
             ("h", Vec::new(), None),

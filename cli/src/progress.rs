@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use heapdiff_report::printable;
-use heapdiff_units::{Size, Span};
+use heapdiff_units::{Size, Span, grouped};
 use hprof::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -32,9 +32,16 @@ pub(crate) struct Meter {
     quiet: bool,
     done: AtomicU64,
     phase: Mutex<Option<Phase>>,
+    /// When a line was printed that others like it follow.
+    printed: Mutex<Option<Instant>>,
     /// Who is told besides, and the dump's name for them.
     watch: Option<(Arc<Watch>, String)>,
 }
+
+/// Part of all classes that has to be done before the time that is left is shown.
+const FORESEEN: u64 = 20;
+/// The time between two lines of one kind, without a bar.
+const LINES: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 struct Phase {
@@ -74,6 +81,7 @@ impl Meter {
             bar,
             done: AtomicU64::new(0),
             phase: Mutex::new(None),
+            printed: Mutex::new(None),
             watch,
         }
     }
@@ -94,8 +102,32 @@ impl Meter {
         }
     }
 
-    /// Starts a wait. Without a bar a line says once what it is for.
-    pub(crate) fn countdown(&self, span: Span, message: &str) {
+    /// Shows how many classes of a JVM are changed, with the time that is left, as far as `spent` tells. Without a bar a line
+    /// is printed each [`LINES`].
+    pub(crate) fn classes(&self, what: &str, (done, all): (u64, u64), spent: Duration) {
+        let mut text = format!("{what}, {} of {}", grouped(done), grouped(all));
+        if done * FORESEEN >= all {
+            let left = spent.as_secs_f64() * all.saturating_sub(done) as f64 / done.max(1) as f64;
+            text += &format!(", {} left", Span(Duration::from_secs(left.ceil() as u64)));
+        }
+        if !self.bar.is_hidden() {
+            self.bar.set_length(all);
+            self.bar.set_position(done);
+            self.set_template("{prefix}: {msg} {bar:24}");
+            self.bar.set_message(text);
+            return;
+        }
+        let Ok(mut printed) = self.printed.lock() else {
+            return;
+        };
+        if self.lines && printed.is_none_or(|printed| printed.elapsed() >= LINES) {
+            *printed = Some(Instant::now());
+            messages::said(&text);
+        }
+    }
+
+    /// Starts a wait for `until`. Without a bar `message` is printed once.
+    pub(crate) fn countdown(&self, span: Span, until: &str, message: &str) {
         if self.bar.is_hidden() {
             if !self.quiet {
                 let _ = writeln!(std::io::stderr(), "{message}");
@@ -104,9 +136,7 @@ impl Meter {
         }
         self.bar.set_length(millis(span.0));
         self.set_template("{prefix}: {bar:24} {elapsed} {msg}");
-        self.bar.set_message(format!(
-            "of {span} until the second dump, Ctrl-C takes it now"
-        ));
+        self.bar.set_message(format!("of {span} {until}"));
     }
 
     /// Shows how much of a wait is over.

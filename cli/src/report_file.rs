@@ -48,7 +48,7 @@ pub(crate) fn open(path: &Path) -> Result<ReportFile> {
         GROWTH => read(path, &text, GROWTH).map(ReportFile::Growth),
         HEAP => read(path, &text, HEAP).map(ReportFile::Heap),
         _ => {
-            let why = format!("not a {GROWTH} report: its schema is {schema:?}");
+            let why = format!("not a report of dumps ({GROWTH}): its schema is {schema:?}");
             Err(wrong(path, &why))
         }
     }
@@ -56,8 +56,8 @@ pub(crate) fn open(path: &Path) -> Result<ReportFile> {
 
 fn read<T: DeserializeOwned>(path: &Path, text: &[u8], schema: &str) -> Result<T> {
     serde_json::from_slice(text).map_err(|e| {
-        wrong(path, &format!("not a {schema} report: {e}"))
-            .with_hint("`heapdiff BEFORE AFTER -o report.json` writes one")
+        wrong(path, &format!("not a valid report ({schema}): {e}"))
+            .with_hint("write one with `heapdiff BEFORE AFTER -o report.json`")
     })
 }
 

@@ -85,10 +85,12 @@ fn put(
         None => {
             let stdout = io::stdout();
             if output.format == Format::Pprof && stdout.is_terminal() {
-                let message = "a profile is not text, and standard output is a terminal";
-                return Err(Failure::usage(message).with_hint("write it with -o FILE.pb.gz"));
+                let message = "a profile cannot be written to a terminal";
+                return Err(
+                    Failure::usage(message).with_hint("write it to a file with -o FILE.pb.gz")
+                );
             }
-            let style = output.color.style(&stdout);
+            let style = output.color.style(&stdout).with_frames(output.frames);
             let style = match stdout.is_terminal() {
                 true => style.within(columns(&stdout)),
                 false => style,
@@ -106,6 +108,7 @@ fn put(
                 When::Always => When::Always.style(&io::stdout()),
                 _ => Style::plain(),
             };
+            let style = style.with_frames(output.frames);
             replace(path, |out| render(style, out))
                 .map_err(|e| failed(&path.display().to_string(), &e))
         }

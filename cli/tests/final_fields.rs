@@ -74,7 +74,7 @@ fn check(jdk: &Jdk, folder: &Path) -> Vec<String> {
     let unknown = "java.util.ImmutableCollections$ListN";
     assert_eq!(list["finals"]["unknown"], serde_json::json!([unknown]));
     assert!(
-        stderr.contains("does not say which fields are final"),
+        stderr.contains("does not record which fields are final"),
         "{stderr}"
     );
     assert!(stderr.contains(unknown), "{stderr}");

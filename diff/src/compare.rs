@@ -7,14 +7,19 @@ use hprof::Snapshot;
 use crate::allocated::{Allocated, Content};
 use crate::comparable::{self, Doubt};
 use crate::evidence::context::SuspectContext;
+use crate::evidence::detect::are_of_held_objects;
 use crate::evidence::survival::Survival;
 use crate::evidence::usage::Usages;
 use crate::growth::{Aligned, Candidate, difference};
-use crate::report::{self, ClassGrowth, Delta, Report, Suspect, Verdict};
+use crate::headline::Headline;
+use crate::next_step;
+use crate::report::{self, ClassGrowth, Delta, Report, Stack, Suspect, Verdict};
 use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::suspect::{self, containers};
 use crate::through::through;
 
+/// A leak of less than this part of the growth is not put before larger suspects.
+const LEADING_PART: i64 = 10;
 /// Containers within containers that are looked through.
 const CONTAINERS: usize = 3;
 
@@ -117,7 +122,14 @@ impl Comparison {
             |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
         let doubts = comparable::doubts(&self.summaries);
         let usages = Usages::of(last);
-        let (suspects, contents, explained_bytes) = self.suspects(last, filter, &usages);
+        let (mut suspects, contents, explained_bytes) = self.suspects(last, filter, &usages);
+        let grown = difference(&figures(&|s| s.info.reachable_bytes));
+        let dump = self.summaries.last().map_or("", |s| &s.info.path);
+        for suspect in &mut suspects {
+            suspect.headline = Headline::new(suspect, grown).to_string();
+            suspect.likely_fix = next_step::likely_fix(suspect);
+            suspect.next = next_step::commands(suspect, dump);
+        }
         let warnings = doubts.iter().map(ToString::to_string);
         let snapshots: Vec<_> = self.summaries.iter().map(|s| s.info.clone()).collect();
         let report = Report {
@@ -192,7 +204,7 @@ impl Comparison {
             looked_into,
         );
         let mut explaining: Vec<&Candidate> = Vec::new();
-        let mut suspects: Vec<(Suspect, Content, (bool, u8, i64))> = told
+        let mut suspects: Vec<(Suspect, Content, (bool, i64))> = told
             .iter()
             .filter_map(|(candidate, suspect)| {
                 let context = SuspectContext::new(last, &self.summaries, &aligned, candidate);
@@ -204,7 +216,7 @@ impl Comparison {
             })
             .map(|(suspect, content, candidate)| {
                 explaining.push(candidate);
-                let order = order(&suspect, candidate, aligned.weight(candidate));
+                let order = order(&suspect, aligned.weight(candidate));
                 (suspect, content, order)
             })
             .collect();
@@ -214,6 +226,7 @@ impl Comparison {
             .map(|(s, content, _)| (s, content))
             .unzip();
         suspect::fold_collections(&mut suspects, suspect::grew_with_them);
+        leak_first(&mut suspects);
         suspects.truncate(filter.suspects);
         for (suspect, rank) in suspects.iter_mut().zip(1..) {
             suspect.rank = rank;
@@ -236,10 +249,19 @@ impl Comparison {
         {
             suspect.allocated_at = allocated.allocated_at(&suspect.class, first);
         }
+        let outside = difference(&suspect.off_heap_bytes);
+        if outside > suspect.growth.retained_bytes {
+            buffers_first(&mut suspect.stacks);
+        }
         suspect.allocated_through = through(&suspect.stacks);
         let taken = [first.info.taken_ms, last.info.taken_ms];
         allocated.survival(&last.trie, &content.last, before?, taken, &suspect.stacks)
     }
+}
+
+/// Puts the stacks first that allocated direct buffers, whose memory outside of the heap is most of the growth.
+fn buffers_first(stacks: &mut [Stack]) {
+    stacks.sort_by_key(|stack| !stack.class.starts_with("java.nio.Direct"));
 }
 
 /// What is found where containers that the program brought along are looked through.
@@ -279,6 +301,9 @@ pub(crate) fn told(
         if told.len() >= count {
             break;
         }
+        if are_of_held_objects(&SuspectContext::new(last, summaries, aligned, &candidate)) {
+            continue;
+        }
         let (suspect, declaring) = of(&candidate);
         if !(filter.classes)(&[&suspect.class, &declaring]) {
             continue;
@@ -309,14 +334,60 @@ fn way(suspect: &Suspect) -> Option<(&str, &[String])> {
     Some((&suspect.root, &suspect.path[..=at]))
 }
 
-/// The sort key of suspects: leaks and growth before caches and warm-up, growth at every step before the rest,
-/// then by size; a leak counts double.
-fn order(suspect: &Suspect, candidate: &Candidate, weight: i64) -> (bool, u8, i64) {
+/// Moves the first leak to the front if it has at least a tenth of the growth of all suspects.
+fn leak_first(suspects: &mut [Suspect]) {
+    let all = suspects.iter().map(|s| s.growth_with_off_heap().max(0));
+    let all = all.fold(0, i64::saturating_add);
+    let first = suspects.iter().position(|s| s.verdict == Verdict::Leak);
+    if let Some(at) = first
+        && suspects[at]
+            .growth_with_off_heap()
+            .saturating_mul(LEADING_PART)
+            >= all
+    {
+        suspects[..=at].rotate_right(1);
+    }
+}
+
+/// The sort key of suspects: leaks and growth before caches and warm-up, then by size; a leak counts double.
+fn order(suspect: &Suspect, weight: i64) -> (bool, i64) {
     let harmless = matches!(suspect.verdict, Verdict::Cache | Verdict::Warmup);
     let factor = match suspect.verdict {
         Verdict::Leak => 2,
         _ => 1,
     };
     let weight = weight.saturating_mul(factor);
-    (harmless, candidate.tier(), weight.saturating_neg())
+    (harmless, weight.saturating_neg())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_of_direct_buffers_lead() {
+        let stack = |class: &str, bytes| Stack {
+            frames: Vec::new(),
+            class: class.to_owned(),
+            samples: 1,
+            estimated_bytes: bytes,
+            ci95: [bytes; 2],
+            sampled: None,
+            estimated_objects: 1,
+            survival_permille: 1000,
+            survival_known: true,
+            threads: Vec::new(),
+        };
+        let mut stacks = [
+            stack("byte[]", 3000),
+            stack("java.nio.DirectByteBuffer", 640),
+            stack("java.nio.DirectByteBuffer", 64),
+            stack("com.acme.Chunk", 24),
+        ];
+        buffers_first(&mut stacks);
+        assert_eq!(
+            stacks.each_ref().map(|s| s.estimated_bytes),
+            [640, 64, 3000, 24]
+        );
+    }
 }

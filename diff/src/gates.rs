@@ -5,7 +5,7 @@ use crate::report::{Report, Suspect, Verdict};
 /// What growth is refused; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// Bytes by which neither the heap nor what one suspect retains may grow.
+    /// Bytes by which neither the heap nor what one suspect retains may grow, the suspect's direct buffers included.
     pub growth: Option<u64>,
     /// Whether nothing may be taken for a leak or for growth.
     pub suspect: bool,
@@ -30,7 +30,7 @@ pub enum Grown<'a> {
         /// Whether known growth was taken off.
         less_known: bool,
     },
-    /// What one suspect retains.
+    /// What one suspect retains, and its direct buffers have outside of the heap.
     Suspect(&'a Suspect),
 }
 
@@ -61,7 +61,7 @@ impl Gates {
     /// Whether a gate trips for the sake of one suspect.
     #[must_use]
     pub fn trips(&self, suspect: &Suspect) -> bool {
-        let too_much = |limit| reaches(suspect.growth.retained_bytes, limit).is_some();
+        let too_much = |limit| reaches(suspect.growth_with_off_heap(), limit).is_some();
         self.growth.is_some_and(too_much) || self.suspect && suspect.verdict.is_grave()
     }
 
@@ -86,7 +86,7 @@ impl Gates {
             },
         );
         let suspects = report.suspects.iter().chain(more);
-        let suspects = suspects.map(|s| (s.growth.retained_bytes, Grown::Suspect(s)));
+        let suspects = suspects.map(|s| (s.growth_with_off_heap(), Grown::Suspect(s)));
         std::iter::once(heap)
             .chain(suspects)
             .find_map(|(bytes, what)| {

@@ -88,9 +88,11 @@ mod frame_parts;
 pub mod fuzz;
 mod gates;
 mod growth;
+mod headline;
 mod heap;
 mod ignore;
 mod names;
+mod next_step;
 mod origin;
 mod redaction;
 mod report;
@@ -107,6 +109,7 @@ mod waste;
 pub use allocated::{Allocated, AllocatedLine};
 pub use compare::{Comparison, Filter};
 pub use gates::{Gates, Grave, Grown, TooMuch};
+pub use headline::Headline;
 pub use heap::{
     Died, HeapClass, HeapCoverage, HeapOptions, HeapReport, HeapSuspect, HeapThread, HeapWaste,
     OneDump, ThreadHold,
@@ -123,10 +126,14 @@ pub use summary::Summary;
 // What only heapdiff's own crates use.
 #[doc(hidden)]
 pub use self::{
+    evidence::verdict::TWO_DUMPS,
     frame_parts::FrameParts,
     ignore::pattern,
-    samples::attribution::{LiveBySite, LiveClass, by_class, by_site},
-    samples::frames::{Shown, allocating_frame, folded, frame_text, is_runtime_frame},
+    samples::attribution::{LiveBySite, LiveClass, LiveFrame, by_class, by_site},
+    samples::frame_kind::{
+        Folded, Frames, Shown, add_frameworks, allocating_frame, frameworks, is_application_frame,
+    },
+    samples::frames::frame_text,
     through::through,
     waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow, WasteSummary},
 };

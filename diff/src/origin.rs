@@ -173,7 +173,10 @@ mod tests {
         let others = [
             (run(Some(8), None, "17"), "drawn at their start"),
             (run(Some(7), Some((2, 50)), "17"), "processes 1 and 2"),
-            (run(None, Some((1, 60)), "17"), "agents started"),
+            (
+                run(None, Some((1, 60)), "17"),
+                "their agents started at different times",
+            ),
             (run(Some(7), Some((1, 50)), "25"), "versions 17 and 25"),
         ];
         for (other, why) in others {

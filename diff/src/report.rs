@@ -260,9 +260,31 @@ pub struct Suspect {
     /// The frame of the program that most of the growth was allocated through; missing where few stacks say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_through: Option<Through>,
+    /// The answer in one sentence; empty in reports of earlier versions.
+    #[serde(default)]
+    pub headline: String,
+    /// The address of the largest object that has the holding field, in the last dump: `0x7f00a8`. A class object for a
+    /// static field. Missing if no object on the path has the field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder_id: Option<String>,
+    /// The likely fix in one sentence; missing if nothing suggests one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likely_fix: Option<String>,
+    /// Commands to paste that show more of it.
+    #[serde(default)]
+    pub next: Vec<String>,
     /// How the collections are used in which it grows; missing where the agent did not watch them (`usage=on`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Used>,
+}
+
+impl Suspect {
+    /// Bytes by which it grew, in the heap and in direct buffers outside of it.
+    #[must_use]
+    pub fn growth_with_off_heap(&self) -> i64 {
+        let off_heap = crate::growth::difference(&self.off_heap_bytes);
+        self.growth.retained_bytes.saturating_add(off_heap)
+    }
 }
 
 /// How collections are used, as the agent counted it up to the last dump.

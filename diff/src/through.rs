@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::frame_parts::FrameParts;
 use crate::report::{Stack, Through};
-use crate::samples::frames::is_runtime_frame;
+use crate::samples::frame_kind::telling_frames;
 
 /// So many stacks are shown one by one, and say it themselves.
 const FEW: usize = 3;
@@ -31,10 +31,10 @@ pub fn through(stacks: &[Stack]) -> Option<Through> {
     let mut methods: BTreeMap<&str, Passing<'_>> = BTreeMap::new();
     for stack in stacks {
         let mut seen: Vec<&str> = Vec::new();
-        for (depth, frame) in (0_u128..).zip(&stack.frames) {
+        for (depth, frame) in (0_u128..).zip(telling_frames(&stack.frames)) {
             let method = FrameParts::parse(frame).function;
             // A method that calls itself counts where it is nearest to the leaf.
-            if is_runtime_frame(frame) || seen.contains(&method) {
+            if seen.contains(&method) {
                 continue;
             }
             seen.push(method);

@@ -137,13 +137,19 @@ fn caffeine_is_bounded_where_it_has_a_maximum() {
 }
 
 /// Guava's cache, with a constant that is called a maximum.
-fn guava(max_weight: i64, count: usize) -> Vec<u8> {
+fn guava(max_weight: i64, weigher: &str, count: usize) -> Vec<u8> {
     let mut app = App::new();
+    let weigher = app.class(weigher, app.object, &[]);
+    let weigher = app.heap.add_instance(weigher, &[]);
     let constant = [("MAX_SEGMENTS", Value::Int(65_536))];
     let local = app.heap.add_class(
         "com.google.common.cache.LocalCache",
         Some(app.object),
-        &[("maxWeight", LONG), ("segments", OBJECT)],
+        &[
+            ("maxWeight", LONG),
+            ("weigher", OBJECT),
+            ("segments", OBJECT),
+        ],
         &constant,
     );
     app.heap.set_loader(local, app.loader);
@@ -159,18 +165,27 @@ fn guava(max_weight: i64, count: usize) -> Vec<u8> {
     let table = app.array(entries);
     let segment = app.heap.add_instance(segment, &[table.into()]);
     let segments = app.array(vec![segment]);
-    let cache = app
-        .heap
-        .add_instance(local, &[Value::Long(max_weight), segments.into()]);
+    let cache = app.heap.add_instance(
+        local,
+        &[Value::Long(max_weight), weigher.into(), segments.into()],
+    );
     app.done(cache)
 }
 
 #[test]
 fn a_constant_of_a_library_is_no_bound() {
-    let s = suspect(|n| guava(10_000, n));
+    let one = "com.google.common.cache.CacheBuilder$OneWeigher";
+    let s = suspect(|n| guava(10_000, one, n));
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
     assert!(says(&s, "maxWeight is 10,000"), "{s:#?}");
-    let s = suspect(|n| guava(-1, n));
+    assert!(!says(&s, "weights"), "{s:#?}");
+    // Entries may weigh more than 1.
+    let s = suspect(|n| guava(1_000_000, "com.acme.Bytes", n));
+    assert!(
+        says(&s, "maxWeight is 1,000,000, a sum of weights"),
+        "{s:#?}"
+    );
+    let s = suspect(|n| guava(-1, one, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
     assert!(!says(&s, "MAX_SEGMENTS"), "{s:#?}");
 }
@@ -264,6 +279,42 @@ fn soft_values(soft: bool, count: usize) -> Vec<u8> {
     app.done(table)
 }
 
+/// Entries with keys, and with soft references to values. Of those without a queue nobody can remove the entries.
+fn soft_entries(queue: &str, count: usize) -> Vec<u8> {
+    let mut app = App::new();
+    let boot = app.heap.boot();
+    let queue = app.class(queue, app.object, &[]);
+    let queue = app.heap.add_instance(queue, &[]);
+    let entry = app.class(
+        "com.acme.Entry",
+        app.object,
+        &[("key", OBJECT), ("value", OBJECT)],
+    );
+    let quotes = app.payloads(3 * count);
+    let mut entries = Vec::new();
+    for quotes in quotes.chunks(3) {
+        let value = app.array(quotes[1..].to_vec());
+        let held = app.heap.add_reference_of(boot.soft_reference, value);
+        app.heap.set_field(held, "queue", queue);
+        entries.push(
+            app.heap
+                .add_instance(entry, &[quotes[0].into(), held.into()]),
+        );
+    }
+    let table = app.array(entries);
+    app.done(table)
+}
+
+#[test]
+fn soft_values_without_a_queue_leave_their_entries() {
+    let s = suspect(|n| soft_entries("java.lang.ref.ReferenceQueue$Null", n));
+    assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
+    assert!(says(&s, "but they have no queue"), "{s:#?}");
+    let s = suspect(|n| soft_entries("java.lang.ref.ReferenceQueue", n));
+    assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
+    assert!(!says(&s, "no queue"), "{s:#?}");
+}
+
 #[test]
 fn soft_values_make_a_cache() {
     let s = suspect(|n| soft_values(true, n));
@@ -276,4 +327,70 @@ fn soft_values_make_a_cache() {
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
     assert!(!says(&s, "soft references"), "{s:#?}");
     assert!(!says(&s, "look at what holds the keys"), "{s:#?}");
+}
+
+/// A class with two lists and a constant that limits one of them.
+fn two_lists(constant: &str, value: i32, count: usize) -> Vec<u8> {
+    let (mut heap, boot, loader) = loaded();
+    let statics = [
+        ("users", Value::NULL),
+        ("sessions", Value::NULL),
+        (constant, Value::Int(value)),
+    ];
+    let owner = heap.add_class("com.acme.Registry", Some(boot.object), &[], &statics);
+    heap.set_loader(owner, loader);
+    let row = heap.add_class("com.acme.Row", Some(boot.object), &[("body", OBJECT)], &[]);
+    heap.set_loader(row, loader);
+    for (field, count) in [("users", count), ("sessions", 20)] {
+        let rows: Vec<Obj> = (0..count)
+            .map(|_| {
+                let body = heap.add_primitive_array(Elements::Byte(vec![7; 100]));
+                heap.add_instance(row, &[body.into()])
+            })
+            .collect();
+        let list = heap.add_object_array(boot.object, rows);
+        heap.set_static(owner, field, list);
+    }
+    heap.build()
+}
+
+#[test]
+fn a_limit_belongs_to_the_collection_that_it_names() {
+    let hint = |constant: &'static str| {
+        let dumps = [1000, 2000, 3000].map(|n| Source::from_bytes(two_lists(constant, 4000, n)));
+        let report = common::report(dumps);
+        let s = report.suspects.into_iter().next().unwrap();
+        assert_eq!(s.holder, "com.acme.Registry.users");
+        says(&s, "may have a bound")
+    };
+    assert!(hint("MAX_USERS"));
+    assert!(!hint("MAX_SESSIONS"));
+    assert!(!hint("MAX_USER_BYTES"));
+}
+
+/// A cache with a limit, whose entries are spread over 16 lists.
+fn segments(limit: i32, count: usize) -> Vec<u8> {
+    let mut app = App::new();
+    let cache = app.class(
+        "com.acme.Cache",
+        app.object,
+        &[("segments", OBJECT), ("maxSize", INT)],
+    );
+    let quotes = app.payloads(count);
+    let segments: Vec<Obj> = quotes
+        .chunks(count.div_ceil(16))
+        .map(|quotes| app.list(quotes.to_vec()))
+        .collect();
+    let segments = app.array(segments);
+    let cache = app
+        .heap
+        .add_instance(cache, &[segments.into(), Value::Int(limit)]);
+    app.done(cache)
+}
+
+#[test]
+fn a_limit_of_a_whole_cache_is_compared_with_all_segments() {
+    let s = suspect(|n| segments(4000, n));
+    let sentence = "it may have a bound: com.acme.Cache.maxSize is 4,000, and 3,000 are held";
+    assert!(s.reasons.iter().any(|r| r == sentence), "{s:#?}");
 }

@@ -6,7 +6,7 @@
 mod common;
 
 use common::app::App;
-use heapdiff_diff::{Report, Suspect};
+use heapdiff_diff::{Report, Suspect, Verdict};
 use hprof::Source;
 use testdata::writer::{self, FieldType, HeapBuilder, Obj, ReferenceKind, Root};
 
@@ -70,6 +70,30 @@ fn a_weak_reference_is_no_path() {
     assert!(!s.reasons.iter().any(several), "{:?}", s.reasons);
     assert!(s.also_held_by.is_empty(), "{:?}", s.also_held_by);
     assert!(!s.reasons.iter().any(|r| r.contains("AWatch")));
+}
+
+/// One field refers to an array, another one to a view of it.
+#[test]
+fn a_holder_that_frees_nothing_is_reported_with_the_other_holder() {
+    let heap = |messages: usize| {
+        let mut app = App::new();
+        let message = app.class("com.acme.Message", &["body"], &[]);
+        let view = app.class("com.acme.View", &["all"], &[]);
+        let store = app.class("com.acme.Store", &["messages", "view"], &["instance"]);
+        let rows = app.rows(message, messages, 200);
+        let array = app.array(rows);
+        let view = app.heap.add_instance(view, &[array.into()]);
+        let one = app.heap.add_instance(store, &[array.into(), view.into()]);
+        app.heap.set_static(store, "instance", one);
+        app.heap
+    };
+    let report = report([heap(500), heap(2500)]);
+    let s = &report.suspects[0];
+    assert_held(s, "com.acme.Store.messages", "com.acme.Message");
+    assert_eq!(s.also_held_by, ["com.acme.View.all"]);
+    let sentence = "clearing com.acme.Store.messages alone does not free them: they are also reachable through \
+                    com.acme.View.all";
+    assert!(s.reasons.iter().any(|r| r == sentence), "{:?}", s.reasons);
 }
 
 #[test]
@@ -268,5 +292,44 @@ fn threads_that_wait_are_held_by_what_the_application_wrote() {
         s,
         "java.util.concurrent.Node.waiter",
         "java.lang.VirtualThread",
+    );
+}
+
+/// A leak is printed first unless it is a small part of the growth. A larger suspect that grew only before the last dump
+/// follows it.
+#[test]
+fn the_first_suspect_is_the_first_leak_of_some_size() {
+    let ranked = |leaking: [usize; 3]| {
+        let heap = |bulk: usize, leaking: usize| {
+            let mut app = App::new();
+            for (name, count) in [("Bulk", bulk), ("Leak", leaking)] {
+                let row = app.class(&format!("com.acme.{name}Row"), &["body"], &[]);
+                let owner = app.class(&format!("com.acme.{name}"), &[], &["all"]);
+                let rows = app.rows(row, count, 400);
+                let all = app.array(rows);
+                app.heap.set_static(owner, "all", all);
+            }
+            Source::from_bytes(app.heap.build())
+        };
+        let [a, b, c] = leaking;
+        let report = common::report([heap(1000, a), heap(1000, b), heap(6000, c)]);
+        let suspects = report.suspects.iter();
+        let suspects = suspects.map(|s| (s.rank, s.holder.clone(), s.verdict));
+        suspects.collect::<Vec<_>>()
+    };
+    let named = |rank, name: &str, verdict| (rank, format!("com.acme.{name}.all"), verdict);
+    assert_eq!(
+        ranked([100, 500, 900]),
+        [
+            named(1, "Leak", Verdict::Leak),
+            named(2, "Bulk", Verdict::Growth)
+        ]
+    );
+    assert_eq!(
+        ranked([100, 250, 400]),
+        [
+            named(1, "Bulk", Verdict::Growth),
+            named(2, "Leak", Verdict::Leak)
+        ]
     );
 }

@@ -189,7 +189,7 @@ fn interpolated_figures_are_told_as_such() {
         found
             .reasons
             .iter()
-            .any(|r| r.contains("in dump 2 other paths"))
+            .any(|r| r.contains("in dump 2 other paths held these objects: its figures are interpolated from the dumps around it"))
     };
     assert!(told(true) && !told(false));
 }

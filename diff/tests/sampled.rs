@@ -238,14 +238,14 @@ fn the_agent_does_not_show() {
 #[test]
 fn weights_and_intervals_are_those_of_the_sampling() {
     let mut heap = HeapBuilder::new(writer::Options::default());
-    let entries = program(&mut heap, 10);
+    let entries = program(&mut heap, 60);
     let mut agent = AgentHeap::new(&[ADD]);
     agent.interval = 4096;
     for (&entry, uid) in entries.iter().zip(1..) {
         agent.sample(Sampled::new(entry, uid, SIZE, 1));
     }
-    // Thirty more were taken and are gone.
-    agent.totals[1] = (40, 40 * SIZE);
+    // 180 more were taken and are gone.
+    agent.totals[1] = (240, 240 * SIZE);
     agent.add_to(&mut heap);
     let snapshot = snapshot(heap.build());
     let (samples, fault) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
@@ -257,8 +257,8 @@ fn weights_and_intervals_are_those_of_the_sampling() {
         ..Sampling::default()
     };
     let weight = sampling.weight(1016).unwrap();
-    let bytes = 10.0 * weight.bytes;
-    let interval = Interval::count(bytes, 10.0 * weight.bytes_variance);
+    let bytes = 60.0 * weight.bytes;
+    let interval = Interval::count(bytes, 60.0 * weight.bytes_variance);
     let [stack] = &stacks[..] else {
         panic!("{stacks:?}");
     };
@@ -268,10 +268,10 @@ fn weights_and_intervals_are_those_of_the_sampling() {
         near(stack.ci95[0], interval.low) && near(stack.ci95[1], interval.high),
         "{stack:?}"
     );
-    assert!(near(stack.estimated_objects, 10.0 * weight.objects));
+    assert!(near(stack.estimated_objects, 60.0 * weight.objects));
     // This agent is of the kind that counts samples only.
     assert_eq!(stack.survival_permille, 250);
-    assert_eq!((live.samples, live.bytes), (10, stack.estimated_bytes));
+    assert_eq!((live.samples, live.bytes), (60, stack.estimated_bytes));
 }
 
 /// The agent writes the coarser interval first and drops samples then: in a dump taken between the two some

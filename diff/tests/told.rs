@@ -5,7 +5,7 @@
 mod common;
 
 use common::app::App;
-use heapdiff_diff::Suspect;
+use heapdiff_diff::{Report, Suspect};
 use hprof::Source;
 use testdata::writer::{FieldType, Frame, Obj, Root, Value};
 
@@ -132,6 +132,74 @@ fn cleaning_actions_that_pile_up() {
         heap("jdk.internal.Other"),
         "cleaning actions that have not run: each stays until its object is unreachable",
     );
+}
+
+/// Buffers in a list, each with a cleaner that the JDK also has in a list of its own.
+fn buffers_with_cleaners(count: usize, is_list_of_jdk_alone: bool) -> App {
+    let mut app = App::new();
+    let buffer = app.class("java.nio.DirectByteBuffer", &["cleaner", "att"], &[]);
+    let action = app.class("java.nio.DirectByteBuffer$Deallocator", &["buffer"], &[]);
+    let object = |name| (name, OBJECT);
+    let phantom = app.boot.phantom_reference;
+    let cleaner = app.heap.add_class(
+        "jdk.internal.ref.Cleaner",
+        Some(phantom),
+        &[object("next"), object("thunk")],
+        &[("first", Value::NULL)],
+    );
+    let mut all = Vec::new();
+    let mut next = Value::NULL;
+    for _ in 0..count {
+        let one = app.heap.add_instance(buffer, &[]);
+        let attached = app.bytes(200);
+        app.heap.set_field(one, "att", attached);
+        let held = app.heap.add_reference_of(cleaner, one);
+        let thunk = app.heap.add_instance(action, &[]);
+        app.heap.set_field(held, "thunk", thunk);
+        app.heap.set_field(held, "next", next);
+        next = Value::Ref(held.into());
+        if is_list_of_jdk_alone {
+            app.heap.set_field(thunk, "buffer", one);
+        } else {
+            app.heap.set_field(one, "cleaner", held);
+        }
+        all.push(one);
+    }
+    if let Value::Ref(first) = next {
+        app.heap.set_static(cleaner, "first", first);
+    }
+    if !is_list_of_jdk_alone {
+        let owner = app.class("com.acme.Chunks", &["open"], &["only"]);
+        let list = app.array(all);
+        let chunks = app.heap.add_instance(owner, &[list.into()]);
+        app.heap.set_static(owner, "only", chunks);
+    }
+    app
+}
+
+#[test]
+fn a_cleaner_is_blamed_only_if_nothing_else_holds_the_object() {
+    let report = |alone: bool| {
+        common::report([300, 900].map(|count| {
+            let heap = buffers_with_cleaners(count, alone).heap;
+            Source::from_bytes(heap.build())
+        }))
+    };
+    let held = report(false);
+    let first = &held.suspects[0];
+    assert_eq!(
+        (&*first.holder, &*first.class),
+        ("com.acme.Chunks.open", "java.nio.DirectByteBuffer"),
+        "{held:#?}"
+    );
+    let blamed = |report: &Report| {
+        let detectors = report.suspects.iter().map(|s| s.detector.as_deref());
+        detectors.filter(|d| *d == Some("cleaner")).count()
+    };
+    assert_eq!(blamed(&held), 0, "{held:#?}");
+    // An action that refers to its object keeps it alive through the list of the JDK.
+    let leaked = report(true);
+    assert_eq!(blamed(&leaked), 1, "{leaked:#?}");
 }
 
 /// Tasks below a field with this class; each has this state.

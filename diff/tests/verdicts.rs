@@ -163,7 +163,11 @@ fn two_dumps_of_a_filling_table_show_growth_only() {
     ]);
     let s = &report.suspects[0];
     assert_eq!((s.verdict, s.trend.as_deref()), (Verdict::Growth, None));
-    assert!(says(s, "two dumps cannot tell"), "{:?}", s.reasons);
+    assert!(
+        says(s, "two dumps do not tell a leak from a cache"),
+        "{:?}",
+        s.reasons
+    );
 }
 
 #[test]

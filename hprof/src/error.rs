@@ -18,7 +18,7 @@ pub enum Error {
     #[error("not a heap dump: {0}")]
     NotADump(String),
     /// The file ends before its first heap record.
-    #[error("the dump has no heap record: it was cut off or damaged before its first object{}{}", more(reason.as_deref()), other_dump(*.next))]
+    #[error("the dump contains no objects: it was truncated or damaged before its first heap record{}{}", more(reason.as_deref()), other_dump(*.next))]
     NoHeap {
         /// The place of the next dump in the file, from 1, if there is one.
         next: Option<usize>,
@@ -34,7 +34,7 @@ pub enum Error {
         what: String,
     },
     /// The file holds fewer dumps than the one that was asked for.
-    #[error("there is no dump {asked} in this file, which holds {held}")]
+    #[error("--dump {asked}: the number of dumps in this file is {held}")]
     NoSuchDump {
         /// The dump's place in the file, from 1.
         asked: usize,
@@ -52,7 +52,7 @@ pub enum Error {
         now: u64,
     },
     /// More objects or references than the 32-bit numbering holds.
-    #[error("too large: {what} {count}, the limit is {limit}")]
+    #[error("the dump is too large: {count} {what}, the limit is {limit}")]
     Limit {
         /// The things counted.
         what: &'static str,
@@ -62,7 +62,7 @@ pub enum Error {
         limit: u64,
     },
     /// Memory or a temporary file for an array could not be had.
-    #[error("no room for {bytes} bytes of working memory: {source}")]
+    #[error("cannot allocate {bytes} bytes of working memory: {source}")]
     Memory {
         /// How much was asked for.
         bytes: u64,
@@ -70,13 +70,13 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Whoever follows the work ([`Progress`](crate::Progress)) gave it up.
-    #[error("given up, as was asked for")]
+    #[error("the analysis was cancelled")]
     Cancelled,
     /// Nothing in the dump is at this address.
-    #[error("no object at {0} in this dump")]
+    #[error("this dump has no object at {0}")]
     NoSuchObject(crate::ids::ObjectId),
     /// No object has this number.
-    #[error("no object has the number {} in this dump", .0.0)]
+    #[error("this dump has no object with number {}", .0.0)]
     NoSuchNumber(crate::ids::ObjectIndex),
 }
 
@@ -93,8 +93,8 @@ fn other_dump(next: Option<usize>) -> String {
 
 fn changed(before: u64, now: u64) -> String {
     match now == before {
-        true => "the file was written to while it was read".to_owned(),
-        false => format!("the file changed while it was read, from {before} bytes to {now}"),
+        true => "the file was modified while heapdiff read it".to_owned(),
+        false => format!("the file changed from {before} to {now} bytes while heapdiff read it"),
     }
 }
 

@@ -65,12 +65,12 @@ impl Dump {
         all.extend(more);
         if duplicates > 0 {
             all.push(Warning::note(format!(
-                "class records with the id of an earlier one, ignored: {duplicates}"
+                "{duplicates} class records have the id of an earlier class and were ignored"
             )));
         }
         if oversized > 0 {
             let text = format!(
-                "classes that inherit more fields than the file can hold, their objects' references not followed: {oversized}"
+                "{oversized} classes inherit more fields than fit into the file; references from their objects were not followed"
             );
             all.push(Warning {
                 partial: true,
@@ -83,11 +83,11 @@ impl Dump {
         let (own, next) = (self.source.number() + 1, self.source.number() + 2);
         if let Some(at) = self.outline.next_heap {
             all.push(Warning::note(format!(
-                "another heap, taken later, begins at byte {at} under one header with this one (the hprof agent writes one for each SIGQUIT and one at the end): this is dump {own}, `--dump {next}` reads the next"
+                "the file contains another, later heap at byte {at}, as the hprof agent writes it. This is dump {own}; add `--dump {next}` to read the next one"
             )));
         } else if let Some(at) = self.outline.next_dump {
             all.push(Warning::note(format!(
-                "another dump begins {at} bytes after this one does, in the same file: this is dump {own}, `--dump {next}` reads the next"
+                "the file contains another dump, {at} bytes after the start of this one. This is dump {own}; add `--dump {next}` to read the next one"
             )));
         }
         all.sort_by_key(|w| (w.offset.is_none(), w.offset));
@@ -103,7 +103,7 @@ fn lost_locals(classes: &Classes, stats: &Stats) -> Option<Warning> {
     let threads: u64 = found.map(|c| stats.classes[c.index()].instances).sum();
     (threads > 0).then(|| {
         Warning::note(format!(
-            "the stacks of {threads} virtual threads are missing, and what they hold counts to other threads or to none: an earlier agent forked this dump; take another with `heapdiff dump PID --fork`"
+            "the stacks of {threads} virtual threads are missing, because an older agent wrote this dump. Objects that they hold count for other threads or for none. Take a new dump: `heapdiff dump PID --fork`"
         ))
     })
 }
@@ -111,7 +111,7 @@ fn lost_locals(classes: &Classes, stats: &Stats) -> Option<Warning> {
 /// The warning about references that lie beyond their records, which only a pass that reads references finds.
 fn short_bodies(short: u64) -> Option<Warning> {
     let text = format!(
-        "reference fields beyond the end of their object's record, taken for null: {short}"
+        "{short} reference fields lie beyond the end of their object's record and count as null"
     );
     (short > 0).then(|| Warning {
         partial: true,
@@ -334,6 +334,27 @@ impl Analysed {
     }
 }
 
+impl Analysed {
+    /// Returns the hidden classes that nothing reaches, if the loader of one of them is reached. They are in the dump, so
+    /// the JVM has not unloaded them: their loaders keep them.
+    fn held_by_loaders_alone(&self, plan: &Plan) -> Vec<u32> {
+        let is_reached =
+            |object: u32| object != NONE && self.tree.node(ObjectIndex(object)).is_some();
+        let classes = plan.classes.iter().take(plan.classes.dumped());
+        let hidden = classes.filter(|(_, c)| !c.held_by_loader && !c.loader.is_null());
+        let alone: Vec<(u32, ObjectId)> = hidden
+            .filter(|(class, _)| !is_reached(class.0))
+            .map(|(class, c)| (class.0, c.loader))
+            .collect();
+        // Loaders that are not reached may be after these references are added, so all are added at once.
+        let are_kept = alone
+            .iter()
+            .any(|(_, loader)| is_reached(self.map.by_id(loader.0, self.split)));
+        let alone = alone.into_iter().filter(|_| are_kept);
+        alone.map(|(class, _)| class).collect()
+    }
+}
+
 impl Snapshot {
     /// Opens and analyses a dump: reads its records, links its objects, finds what dominates what,
     /// and sums up retained sizes.
@@ -396,7 +417,14 @@ impl Snapshot {
             let analysed =
                 Analysed::new(built, &header, &outline, &plan, options, &store, progress)?;
             match analysed {
-                Some(analysed) => break analysed,
+                Some(analysed) => {
+                    let found = analysed.held_by_loaders_alone(&plan);
+                    if found.is_empty() {
+                        break analysed;
+                    }
+                    progress.phase("reading again", 0);
+                    plan.late_classes.by_loader = found;
+                }
                 // Leaves keep classes.
                 None => {
                     progress.phase("reading again: single objects may keep classes", 0);

@@ -500,12 +500,10 @@ fn several_objects_or_classes_of_one_id() {
     assert_eq!(snapshot.object_count(), expected as u64);
     let counted: u64 = histogram.totals().iter().map(|t| t.all.objects).sum();
     assert_eq!(counted, expected as u64);
-    assert!(
-        snapshot
-            .warnings()
-            .iter()
-            .any(|w| w.message.ends_with("the first of each: 2"))
-    );
+    assert!(snapshot.warnings().iter().any(|w| {
+        w.message
+            .starts_with("2 objects have the id of an earlier object")
+    }));
 
     let mut heap = HeapBuilder::new(Written::default());
     let boot = heap.boot();
@@ -546,12 +544,10 @@ fn several_objects_or_classes_of_one_id() {
     let id = heap.address(second);
     heap.set_class_address(first, id);
     let (snapshot, _) = open(&heap.try_build().unwrap().bytes);
-    assert!(
-        snapshot
-            .warnings()
-            .iter()
-            .any(|w| w.message.ends_with("earlier one, ignored: 1"))
-    );
+    assert!(snapshot.warnings().iter().any(|w| {
+        w.message
+            .starts_with("1 class records have the id of an earlier class")
+    }));
 }
 
 #[test]
@@ -580,7 +576,7 @@ fn unknown_and_rare_records_are_passed_over() {
         snapshot
             .warnings()
             .iter()
-            .any(|w| w.message.ends_with("unknown kinds, passed over: 2"))
+            .any(|w| w.message == "2 records of unknown kinds were skipped")
     );
 }
 
@@ -659,8 +655,8 @@ fn ids_that_are_no_addresses() {
         let [numbers, longer] = messages[..] else {
             panic!("{warnings:?}")
         };
-        assert!(numbers.starts_with("object ids are no addresses"));
-        assert!(longer.starts_with("arrays may be longer than this dump shows"));
+        assert!(numbers.contains("object ids in this dump are numbers, not addresses"));
+        assert!(longer.starts_with("object arrays may be longer than in this dump"));
     }
     let expected = zoo.heap.objects().count() + zoo.heap.classes().count();
     assert_eq!(snapshot.object_count(), expected as u64);
@@ -745,8 +741,8 @@ fn allocation_sites_of_the_hprof_agent_tell_the_layout() {
             of_acme(&without) == true_sizes,
             layout == JvmLayout::COMPRESSED
         );
-        let model = "sizes are modelled for a 64-bit JVM with compressed references (";
-        let agreed = "sizes are those of the layout with which 12 of 12 classes in its allocation sites agree (";
+        let model = "heapdiff assumes a 64-bit JVM with compressed references (";
+        let agreed = "heapdiff uses the layout that fits 12 of 12 classes in the allocation sites of the dump (";
         assert!(told(&without).contains(model) && !told(&without).contains(agreed));
         let with = open(&[bytes.clone(), alloc_sites(&heap, &true_sizes)].concat());
         assert_eq!(of_acme(&with), true_sizes, "{layout:?}");

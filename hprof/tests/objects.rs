@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::borrow::Cow;
+
 use hprof::{
-    Content, Frame, Line, ObjectId, ObjectIndex, Options, RootKind, SelectError, Selector, Silent,
-    Snapshot, Source, Value,
+    Content, Frame, Line, Merge, ObjectId, ObjectIndex, Options, PathOptions, RootKind,
+    SelectError, Selector, Silent, Snapshot, Source, Value,
 };
 use testdata::writer::{
     self, ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Root, StringForm, Value as Given,
@@ -245,6 +247,75 @@ fn selectors_name_objects() {
     assert_eq!(classes.len(), snapshot.classes().dumped());
 }
 
+/// Returns a class's name without the address of a hidden class.
+fn printed(name: &str) -> Cow<'_, str> {
+    match name.split_once('/') {
+        Some((name, _)) => Cow::Owned(name.to_owned()),
+        None => Cow::Borrowed(name),
+    }
+}
+
+#[test]
+fn printed_names_select_the_values_of_fields() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let field = [("open", FieldType::Object)];
+    let base = heap.add_class("com.acme.Base", Some(boot.object), &field, &[]);
+    let derived = heap.add_class("com.acme.Derived", Some(base), &field, &[]);
+    let unset = heap.add_class("com.acme.Unset", Some(boot.object), &field, &[]);
+    let lambda = "com.acme.Base$$Lambda+0x00007f0012345678";
+    let lambda = heap.add_class(lambda, Some(boot.object), &[], &[]);
+    let [one, two, hidden] = [0; 3].map(|_| heap.add_instance(lambda, &[]));
+    let of_base = heap.add_instance(base, &[Given::Ref(one.into())]);
+    // The fields of the class itself come first, then those of its superclass.
+    let values = [Given::Ref(hidden.into()), Given::Ref(two.into())];
+    let of_derived = heap.add_instance(derived, &values);
+    let empty = heap.add_instance(unset, &[Given::NULL]);
+    let array = heap.add_object_array(base, [of_base, of_derived]);
+    let frame = writer::Frame::new(&heap, base, "run", 42);
+    let worker = heap.add_thread("worker 1", &[frame]);
+    heap.add_local(worker, 0, array);
+    heap.add_local(worker, 0, empty);
+    let snapshot = open(&heap);
+    let numbers = |objects: &[Obj]| -> Vec<ObjectIndex> {
+        let numbers = objects.iter().map(|&o| object(&heap, &snapshot, o));
+        let mut numbers: Vec<ObjectIndex> = numbers.collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    let select = |text: &str| {
+        let selector: Selector = text.parse().unwrap();
+        let selected = snapshot.resolve_printed(&selector, &printed)?;
+        snapshot.selected(&selector, selected)
+    };
+    assert_eq!(select("com.acme.Base.open").unwrap(), numbers(&[one, two]));
+    assert_eq!(select("com.acme.Derived.open").unwrap(), numbers(&[hidden]));
+    assert_eq!(
+        select("com.acme.Base[*]").unwrap(),
+        numbers(&[of_base, of_derived])
+    );
+    let lambdas = numbers(&[one, two, hidden]);
+    assert_eq!(select("com.acme.Base$$Lambda").unwrap(), lambdas);
+    let class = select("class com.acme.Base$$Lambda").unwrap();
+    assert_eq!(class, [object(&heap, &snapshot, lambda)]);
+    let local = "local variable of com.acme.Base.run";
+    assert_eq!(select(local).unwrap(), numbers(&[array, empty]));
+    assert_eq!(select("worker 1").unwrap(), numbers(&[worker.object]));
+    let error = |text: &str| select(text).unwrap_err().to_string();
+    assert_eq!(
+        error("com.acme.Unset.open"),
+        "com.acme.Unset.open is null in each of the 1 instances of the class"
+    );
+    assert_eq!(
+        error("local variable of com.acme.Base.stop"),
+        "no stack frame of com.acme.Base.stop has a local variable that refers to an object"
+    );
+    assert_eq!(
+        error("worker 2"),
+        "this dump has no class worker 2; did you mean worker 1?"
+    );
+}
+
 #[test]
 fn selectors_that_name_nothing_say_why() {
     let Shop { heap, entries, .. } = shop();
@@ -265,11 +336,11 @@ fn selectors_that_name_nothing_say_why() {
     let messages = [
         (
             "com.acme.Entri",
-            "no class com.acme.Entri in this dump; did you mean com.acme.Entry?",
+            "this dump has no class com.acme.Entri; did you mean com.acme.Entry?",
         ),
         (
             "entry",
-            "no class entry in this dump; did you mean com.acme.Entry?",
+            "this dump has no class entry; did you mean com.acme.Entry?",
         ),
         (
             "com.acme.Shop",
@@ -277,7 +348,7 @@ fn selectors_that_name_nothing_say_why() {
         ),
         (
             "com.acme.Shop.cach",
-            "com.acme.Shop has no static field cach; did you mean cache?",
+            "com.acme.Shop has no field cach; did you mean cache?",
         ),
         ("com.acme.Shop.empty", "com.acme.Shop.empty is null"),
         (
@@ -286,16 +357,16 @@ fn selectors_that_name_nothing_say_why() {
         ),
         (
             "com.acme.Shop.lost",
-            "com.acme.Shop.lost refers to 0x5550, where this dump has no object",
+            "com.acme.Shop.lost refers to 0x5550, but this dump has no object there",
         ),
         (
             "com.acme.Shop.own",
-            "com.acme.Shop.own is a field of each instance; only static fields can be selected",
+            "com.acme.Shop.own does not hold an object: it is of type int",
         ),
-        ("/nothing/", "no class in this dump matches /nothing/"),
+        ("/nothing/", "no class of this dump matches /nothing/"),
         (
             "class com.acme.Nothing",
-            "no class com.acme.Nothing in this dump",
+            "this dump has no class com.acme.Nothing",
         ),
     ];
     for (text, message) in messages {
@@ -406,4 +477,61 @@ fn threads_of_newer_jvms_keep_details_elsewhere_and_may_be_virtual() {
         (None, Some("parked"), Some(true), true),
     ];
     assert_eq!(found, expected);
+}
+
+/// A map in an object that another map holds: every line leads to the objects, and the outer map's lines stay apart from
+/// the inner map's.
+#[test]
+fn a_map_in_a_map_has_its_own_lines() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let object = Some(boot.object);
+    let [next, value] = ["next", "value"].map(|name| (name, FieldType::Object));
+    let node = heap.add_class("com.acme.Node", object, &[next, value], &[]);
+    let map = heap.add_class("com.acme.Map", object, &[("head", FieldType::Object)], &[]);
+    let service = heap.add_class(
+        "com.acme.Service",
+        object,
+        &[("items", FieldType::Object)],
+        &[],
+    );
+    let item = heap.add_class("com.acme.Item", object, &[], &[]);
+    let list = |heap: &mut HeapBuilder, values: &[Obj]| {
+        let head = values.iter().rev().fold(Given::NULL, |next, &value| {
+            let node = heap.add_instance(node, &[next, Given::Ref(value.into())]);
+            Given::Ref(node.into())
+        });
+        heap.add_instance(map, &[head])
+    };
+    let items: Vec<Obj> = (0..5).map(|_| heap.add_instance(item, &[])).collect();
+    let inner = list(&mut heap, &items);
+    let service = heap.add_instance(service, &[Given::Ref(inner.into())]);
+    let other = heap.add_instance(boot.object, &[]);
+    let outer = list(&mut heap, &[other, service]);
+    let statics = [("beans", Given::Ref(outer.into()))];
+    heap.add_class("com.acme.Context", object, &[], &statics);
+    let snapshot = open(&heap);
+    let selected = snapshot.select(&"com.acme.Item".parse().unwrap()).unwrap();
+    let paths = snapshot
+        .paths(&selected, &PathOptions::default(), &Silent)
+        .unwrap();
+    let tree = paths.merged(&snapshot, Merge::Class, 100);
+    let lines = tree.nodes.iter().map(|line| {
+        let class = snapshot.name(line.object);
+        (class, line.objects, line.folded, line.targets)
+    });
+    let line = |class: &str, objects, folded| (format!("com.acme.{class}"), objects, folded, 5);
+    let mut expected = vec![
+        line("Map", 1, false),
+        line("Node", 2, true),
+        line("Service", 1, false),
+        line("Map", 1, false),
+        line("Node", 5, true),
+        line("Item", 5, false),
+    ];
+    let mut lines: Vec<_> = lines.collect();
+    let first = lines.remove(0);
+    assert_eq!((first.0.as_str(), first.3), ("class com.acme.Context", 5));
+    assert_eq!(lines.remove(0), expected.remove(0));
+    assert_eq!(lines, expected);
 }

@@ -78,15 +78,13 @@ fn a_jvm_that_contradicts_the_distances_raises_doubt() {
     assert_eq!(
         doubt(JvmLayout::WIDE, &compressed).as_deref(),
         Some(
-            "the JVM says java.vm.compressedOopsMode=Zero based, so its references take 4 bytes, \
-             but the distances between its objects fit references of 8 bytes: sizes may be wrong"
+            "sizes may be wrong: the JVM says java.vm.compressedOopsMode=Zero based, so its references take 4 bytes, but the object addresses in the dump fit references of 8 bytes"
         )
     );
     assert_eq!(
         doubt(JvmLayout::COMPRESSED, &HOTSPOT).as_deref(),
         Some(
-            "the JVM has no java.vm.compressedOopsMode, so its references take 8 bytes, but the \
-             distances between its objects fit references of 4 bytes: sizes may be wrong"
+            "sizes may be wrong: the JVM has no java.vm.compressedOopsMode, so its references take 8 bytes, but the object addresses in the dump fit references of 4 bytes"
         )
     );
 }
@@ -130,7 +128,7 @@ fn a_jvm_that_contradicts_what_is_assumed_raises_doubt() {
         snapshot.layout_doubt().map(|d| d.message)
     };
     let told = doubt(&HOTSPOT).unwrap_or_default();
-    let ends = "but the sizes here assume references of 4 bytes: sizes may be wrong";
+    let ends = "but heapdiff assumes references of 4 bytes";
     assert!(told.ends_with(ends), "{told}");
     assert_eq!(doubt(&[&HOTSPOT[..], &[MODE]].concat()), None);
 }

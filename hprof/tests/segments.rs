@@ -153,16 +153,13 @@ impl Folder {
             Ok(snapshot) => {
                 assert!(snapshot.is_partial());
                 let said = texts(&snapshot);
-                let fits = |w: &String| w.starts_with("did not read ") && w.contains(why);
+                let fits = |w: &String| w.contains("not read (") && w.contains(why);
                 assert!(said.iter().any(fits), "{said:?}");
             }
             // The base has no heap record.
             Err(error) => {
                 let said = error.to_string();
-                assert!(
-                    said.contains("did not read ") && said.contains(why),
-                    "{said}"
-                );
+                assert!(said.contains("not read (") && said.contains(why), "{said}");
             }
         }
     }
@@ -254,7 +251,7 @@ fn a_base_that_ends_where_a_buffer_ends_may_be_of_an_unfinished_dump() {
     assert!(warnings.iter().any(|w| w == ALL));
     let said = warnings.join("\n");
     assert!(
-        said.contains("the dump ends without its closing record"),
+        said.contains("the dump is truncated: its closing record is missing"),
         "{said}"
     );
     // The merge shows that all segments were complete.
@@ -273,12 +270,12 @@ fn a_segment_that_is_cut_off_loses_its_end_and_no_other_segment() {
         for (cut, part) in [
             (
                 segment.len() - 5,
-                "bytes of its last heap record: it is cut off, and the objects and GC roots",
+                "bytes of its last heap record; objects and GC roots",
             ),
             (last + HEAD, "0 of the "),
             (
                 last + 4,
-                "ends inside a record's header (4 of 9 bytes): it is cut off, and what would follow",
+                "is truncated inside the header of a record (4 of 9 bytes are there)",
             ),
         ] {
             let folder = parts.left(parts.base.clone(), &[0, 1, 2]);
@@ -341,18 +338,17 @@ fn a_lost_segment_is_reported() {
         let folder = parts.left(parts.base.clone(), left);
         let (_, warnings, is_partial) = folder.open();
         let said = warnings.join("\n");
-        let part =
-            format!("segments are missing ({lost}), and their objects and GC roots are missing");
+        let part = format!("segments not found: {lost}. Their objects and GC roots are missing");
         assert!(is_partial && said.contains(&part), "{left:?}: {said}");
     }
     let (_, warnings, _) = parts.left(parts.merged(1, 0), &[1, 2]).open();
-    assert!(!warnings.join("").contains("segments are missing"));
+    assert!(!warnings.join("").contains("segments not found"));
 }
 
 #[test]
 fn segments_are_not_read_without_a_merge_point() {
     let parts = Parts::new(0);
-    let none = "the place in the dump where the JVM began to merge them was not found";
+    let none = "heapdiff did not find where in the dump the JVM began to merge them";
     let all = "(x.hprof.p0, x.hprof.p1, x.hprof.p2)";
     // The JVM died while it dumped, within a name.
     let cut = parts.base[..parts.base.len() - 5].to_vec();
@@ -380,12 +376,14 @@ fn segments_are_not_read_with_more_than_one_merge_point() {
     let base = [&parts.base[..], record, record, &record[..100]].concat();
     let folder = parts.left(base, &[1, 2]);
     folder.write(0, &segment);
-    folder.is_apart("the JVM may have begun to merge them at more than one place in the dump");
+    folder.is_apart(
+        "there is more than one place in the dump where the JVM may have begun to merge them",
+    );
     // Comparisons that would take long are given up.
     let zeros = [0x1c, 0, 0, 0, 0, 0, 0, 0, 0].repeat(20_000);
     let folder = Folder::new(&[&parts.base[..], &zeros, b"\x1c\0\0\x01"].concat());
     folder.write(0, &[&zeros[..], &zeros].concat());
-    folder.is_apart("at more than one place in the dump");
+    folder.is_apart("there is more than one place in the dump");
 }
 
 #[test]
@@ -436,7 +434,7 @@ fn too_many_segments_are_not_read() {
     assert!(!is_said("more than 512") && !is_said("at most 512"));
     folder.write(512, b"");
     folder.is_apart("more than 512 unmerged segments");
-    folder.is_apart("at most 512 segments are read");
+    folder.is_apart("heapdiff reads at most 512 segments");
 }
 
 #[test]
@@ -468,7 +466,7 @@ fn segments_beside_a_complete_dump_are_not_read() {
     );
     assert!(!has_segments(&folder.dump()));
     let snapshot = Snapshot::open(&folder.dump(), &Options::default(), &Silent).unwrap();
-    assert!(!texts(&snapshot).join("").contains("did not read"));
+    assert!(!texts(&snapshot).join("").contains("not read ("));
     // Compressed.
     let packed = compress(&parts.whole, Gzip::Plain).unwrap();
     let folder = parts.left(packed, &[0, 1]);
@@ -506,7 +504,7 @@ fn an_empty_dump_with_segments_says_why_it_cannot_be_read() {
     let folder = parts.left(Vec::new(), &[0, 1]);
     let said = Source::open(&folder.dump()).unwrap_err().to_string();
     assert!(
-        said.contains("the JVM died before it wrote names and classes"),
+        said.contains("the JVM ended before it wrote names and classes"),
         "{said}"
     );
     assert!(said.contains("(x.hprof.p0, x.hprof.p1)"), "{said}");
@@ -551,7 +549,7 @@ fn compressed_segments_are_read() {
     assert!(
         is_partial
             && said.contains("x.hprof.p1, at byte ")
-            && said.contains("gzip data is cut off"),
+            && said.contains("gzip data is truncated"),
         "{said}"
     );
     assert!(objects(&folder.dump()) > 240);
@@ -562,7 +560,7 @@ fn compressed_segments_are_read() {
     let folder = left(&[&base[..base.len() - 30]], &[0, 1, 2]);
     let error = Snapshot::open(&folder.dump(), &Options::default(), &Silent).unwrap_err();
     let said = error.to_string();
-    assert!(said.contains("the dump has no heap record"), "{said}");
+    assert!(said.contains("the dump contains no objects"), "{said}");
 }
 
 #[test]

@@ -82,7 +82,10 @@ fn the_first_of_two_dumps_in_a_file_is_read_and_the_other_named() {
     assert!(has(&one, "acme.First") && !has(&one, "acme.Second"));
     let warnings: Vec<String> = one.warnings().iter().map(ToString::to_string).collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].contains(&format!("another dump begins {} bytes after", first.len())));
+    assert!(warnings[0].contains(&format!(
+        "the file contains another dump, {} bytes after",
+        first.len()
+    )));
     assert!(!one.is_partial());
     let two = open(1).unwrap();
     assert!(has(&two, "acme.Second") && !has(&two, "acme.First"));
@@ -93,7 +96,7 @@ fn the_first_of_two_dumps_in_a_file_is_read_and_the_other_named() {
     assert!(alone.warnings().is_empty());
     let error = open(2).unwrap_err().to_string();
     assert!(
-        error.contains("no dump 3") && error.contains("holds 2"),
+        error.contains("--dump 3") && error.ends_with("in this file is 2"),
         "{error}"
     );
 }
@@ -101,10 +104,10 @@ fn the_first_of_two_dumps_in_a_file_is_read_and_the_other_named() {
 #[test]
 fn files_that_are_no_dump_are_named() {
     let cases: [(&[u8], &str); 4] = [
-        (b"\0\x12portable heap dump\0\0\0\x06", "a PHD file"),
+        (b"\0\x12portable heap dump\0\0\0\x06", "a PHD dump"),
         (
             b"JAVA PROFILE 1.0.1, created Mon Nov  2 10:00:00 2015\n\nHeader for -agentlib:hprof",
-            "HPROF as text",
+            "a text HPROF file",
         ),
         (b"\x7fELF\x02\x01\x01", "a core"),
         (b"PK\x03\x04", "a zip archive"),
@@ -162,7 +165,7 @@ fn threads_of_jhsdb_have_their_frames() {
     assert_eq!(methods(&of_jhsdb(&threads, 4)), [""; 5]);
 }
 
-/// The hprof agent writes a heap for each SIGQUIT and one at the end, all under one header.
+/// The hprof agent writes a heap for each SIGQUIT and one at the end, all another, later heap.
 #[test]
 fn of_several_heaps_under_one_header_the_first_is_read_and_the_others_by_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,16 +213,16 @@ fn of_several_heaps_under_one_header_the_first_is_read_and_the_others_by_number(
             assert_eq!(all(classes.totals()), all(&read.histogram()));
             let warnings = read.warnings().iter();
             let warnings: Vec<String> = warnings.map(ToString::to_string).collect();
-            let number = format!("this is dump {}, `--dump {}`", dump + 1, dump + 2);
+            let number = format!("This is dump {}; add `--dump {}`", dump + 1, dump + 2);
             match (dump, &warnings[..]) {
                 (0 | 1, [one]) => {
                     assert!(
-                        one.contains("under one header") && one.contains(&number),
+                        one.contains("another, later heap") && one.contains(&number),
                         "{one}"
                     );
                 }
                 (2, [one]) => {
-                    let at = format!("another dump begins {next} bytes after");
+                    let at = format!("the file contains another dump, {next} bytes after");
                     assert!(one.contains(&at) && one.contains(&number), "{one}");
                 }
                 (dump, warnings) => assert_eq!((dump, warnings.len()), (3, 0), "{warnings:?}"),
@@ -230,7 +233,7 @@ fn of_several_heaps_under_one_header_the_first_is_read_and_the_others_by_number(
             ..Options::default()
         };
         let error = Snapshot::open(&path, &options, &Silent).unwrap_err();
-        assert!(error.to_string().contains("no dump 5"), "{error}");
+        assert!(error.to_string().starts_with("--dump 5: "), "{error}");
     }
 }
 
@@ -296,7 +299,7 @@ fn class_objects_that_are_instances_too_lead_to_what_statics_hold() {
             .iter()
             .map(ToString::to_string)
             .collect();
-        let note = "class objects that are also written as instances of java.lang.Class: 1; each counts as two objects";
+        let note = "1 class objects are also recorded as instances of java.lang.Class, so each counts as two objects";
         let expected: &[&str] = if is_twice { &[note] } else { &[] };
         assert_eq!(warnings, expected);
     }
@@ -410,17 +413,11 @@ fn a_cut_array_has_its_bounds() {
     let snapshot = Snapshot::open(&path, &Options::default(), &Silent).unwrap();
     let histogram = Histogram::open(&path, &Options::default(), &Silent).unwrap();
     fs::remove_file(&path).unwrap();
-    let least = "long[] cut by the JVM after 536,870,909 elements: at least 4,294,967,288 bytes";
-    let most = ", and at most 4,480,000,016, because the next object begins there";
+    let least = "the JVM truncated long[] 0x10000000000 after 536,870,909 elements: its real size is at least 4,294,967,288 bytes";
+    let most = ", and at most 4,480,000,016 (where the next object begins)";
     for (warnings, text) in [
-        (
-            snapshot.warnings(),
-            format!("{least}{most} (object 0x10000000000)"),
-        ),
-        (
-            histogram.warnings(),
-            format!("{least} (object 0x10000000000)"),
-        ),
+        (snapshot.warnings(), format!("{least}{most}. ")),
+        (histogram.warnings(), format!("{least}. ")),
     ] {
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(

@@ -59,12 +59,11 @@ fn records_that_are_cut_off_or_unknown_are_told() {
     let whole = usual().heap.build();
     only(whole.clone(), &[]);
     let followed = |more: &[u8], parts: &[&str]| only([&whole[..], more].concat(), parts);
-    let header =
-        "the file ends inside a record's header (3 of 9 bytes): what would follow is missing";
+    let header = "the file ends inside the header of a record (3 of 9 bytes are there): the rest of the dump is missing";
     followed(&[7, 0, 0], &[header]);
-    let unknown = "records of unknown kinds, passed over: 1";
+    let unknown = "1 records of unknown kinds were skipped";
     followed(&[0x77, 0, 0, 0, 0, 0, 0, 0, 0], &[unknown]);
-    let later = "another heap, taken later, begins at byte";
+    let later = "the file contains another, later heap at byte";
     followed(&[0x1c, 0, 0, 0, 0, 0, 0, 0, 1, 0xff], &[later]);
     let cut = |tag: u8, part: &str| {
         let record = [tag, 0, 0, 0, 0, 0, 0, 0, 50, 1, 2, 3, 4];
@@ -72,18 +71,15 @@ fn records_that_are_cut_off_or_unknown_are_told() {
     };
     cut(
         0x01,
-        "a name (kind 0x01) needs 50 bytes but the file has 4 more: it is cut off, and it and what \
-         would follow are missing",
+        "a name (kind 0x01) is truncated: it needs 50 bytes, but the file has only 4 more; it and the rest of the dump are missing",
     );
     cut(
         0x02,
-        "the record of a class's name (kind 0x02) needs 50 bytes but the file has 4 more: it is cut off, \
-         and it and what would follow are missing",
+        "a class name (kind 0x02) is truncated: it needs 50 bytes, but the file has only 4 more; it and the rest of the dump are missing",
     );
     cut(
         0x07,
-        "a record (kind 0x07) needs 50 bytes but the file has 4 more: it is cut off, and what would \
-         follow is missing",
+        "a record (kind 0x07) is truncated: it needs 50 bytes, but the file has only 4 more; the rest of the dump is missing",
     );
 }
 
@@ -94,18 +90,19 @@ fn heaps_that_are_cut_off_or_missing_are_told() {
     let begin = whole.iter().position(|&b| b == 0).unwrap() + 13;
     let source = Source::from_bytes(whole[..begin].to_vec());
     let error = Snapshot::of(source, &Options::default(), &Silent).unwrap_err();
-    let empty = "the dump has no heap record: it was cut off or damaged before its first object";
+    let empty =
+        "the dump contains no objects: it was truncated or damaged before its first heap record";
     assert_eq!(error.to_string(), empty);
     let nothing = [&whole[..begin], &[0x0c, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
     let snapshot = Snapshot::of(Source::from_bytes(nothing), &Options::default(), &Silent).unwrap();
-    let zero = "the dump has no heap records: all figures are zero";
+    let zero = "the dump contains no objects (no heap record): all figures are zero";
     assert!(snapshot.warnings().iter().any(|w| w.message == zero));
-    let all = "GC roots may be in the part that is missing: all classes are treated as roots";
+    let all = "GC roots may be missing, so heapdiff treats all classes as GC roots";
     let closing = whole.len() - CLOSING;
-    let unclosed = "the dump ends without its closing record: it was cut off while being written";
+    let unclosed = "the dump is truncated: its closing record is missing";
     only(whole[..closing].to_vec(), &[unclosed, all]);
     // What is there of a heap record counts.
-    let inside = "it is cut off, and the objects and GC roots in the rest of it are missing from all figures";
+    let inside = "more; objects and GC roots in the missing part are not in any figure";
     let walked =
         "of its segment, 8 bytes, is not read, and its objects are missing from all figures";
     only(whole[..closing - 1].to_vec(), &[inside, walked, all]);
@@ -117,8 +114,9 @@ fn what_counts_as_roots_is_told_where_the_dump_does_not_say() {
         sticky_classes: false,
         ..Written::default()
     };
-    let rootless = "the dump has no GC roots (they come last, so a dump that was cut off has none)";
-    let unnamed = "the dump names no system classes as GC roots: all classes of the boot loader are treated as roots";
+    let rootless =
+        "the dump has no GC roots (the JVM writes them last, so a truncated dump has none)";
+    let unnamed = "the dump has no system classes among its GC roots, so heapdiff treats all classes of the boot loader as GC roots";
     only(small(options).heap.build(), &[rootless]);
     let mut rooted = small(options);
     let root = Root::JniGlobal { global_ref: 1 };
@@ -136,22 +134,25 @@ fn what_cannot_be_walked_is_told() {
     };
     let id = 0x9_0000_0000_u64.to_be_bytes();
     let [one, three, thousand] = [1_u32, 3, 1000].map(u32::to_be_bytes);
-    let all = "GC roots may be in the part that is missing: all classes are treated as roots";
+    let all = "GC roots may be missing, so heapdiff treats all classes as GC roots";
     with(
         &[&[0x23], &id, &one, &three, &[99], &[0; 3]],
         &[
-            "a primitive array of unknown element type 99; the rest of its segment",
+            "a primitive array has the unknown element type 99; the rest of its segment",
             all,
         ],
     );
     with(
         &[&[0x22], &id, &one, &thousand, &id],
-        &["an object array needs 8000 bytes but its segment has", all],
+        &[
+            "an object array needs 8000 bytes, but its heap segment has only",
+            all,
+        ],
     );
     with(
         &[&[0x77]],
         &[
-            "a sub-record of unknown kind 0x77; the rest of its segment, 1 bytes, is not read, and \
+            "a record in a heap segment has the unknown kind 0x77; the rest of its segment, 1 bytes, is not read, and \
            its objects are missing from all figures",
             all,
         ],
@@ -164,8 +165,7 @@ fn ids_that_several_have_and_ids_that_are_no_addresses_are_told() {
     only(usual().heap.build(), &[]);
     let mut copied = usual();
     copied.heap.set_copies(copied.nodes[7], 3);
-    let objects =
-        "objects with the id of another object, where references lead to the first of each: 2";
+    let objects = "2 objects have the id of an earlier object; references to these ids are counted for the earlier object";
     only(copied.heap.build(), &[objects]);
     let mut twice = usual();
     let [first, second] = ["com.acme.A", "com.acme.B"].map(|name| {
@@ -174,15 +174,15 @@ fn ids_that_several_have_and_ids_that_are_no_addresses_are_told() {
     });
     let id = twice.heap.address(second);
     twice.heap.set_class_address(first, id);
-    let classes = "class records with the id of an earlier one, ignored: 1";
+    let classes = "1 class records have the id of an earlier class and were ignored";
     only(twice.heap.build(), &[classes]);
     let mut numbered = usual();
     let all: Vec<Obj> = numbered.heap.objects().collect();
     for (i, object) in (0..).zip(all) {
         numbered.heap.set_address(object, 0x100_0001 + 3 * i);
     }
-    let numbers = "object ids are no addresses in this dump";
-    let longer = "arrays may be longer than this dump shows (hprof agent of JDK 8)";
+    let numbers = "object ids in this dump are numbers, not addresses";
+    let longer = "arrays may be longer than in this dump: the hprof agent of JDK 8";
     only(numbered.heap.build(), &[longer, numbers]);
 }
 
@@ -205,17 +205,17 @@ fn fields_that_records_or_the_file_have_no_room_for_are_told() {
         small.heap.add_sub_record(Place::End, &instance);
         only(small.heap.build(), parts);
     };
-    let short = "reference fields beyond the end of their object's record, taken for null: 1";
+    let short = "1 reference fields lie beyond the end of their object's record and count as null";
     with(1, 0, 8, &[]);
     with(1, 0, 0, &[short]);
-    let oversized = "classes that inherit more fields than the file can hold, their objects' references not followed: ";
+    let oversized = "classes inherit more fields than fit into the file; references from their objects were not followed";
     with(3000, 2000, 3000 * 8, &[oversized]);
 }
 
 #[test]
 fn what_else_the_file_has_and_what_it_lacks_is_told() {
     let whole = usual().heap.build();
-    let another = "another dump begins";
+    let another = "the file contains another dump";
     only([&whole[..], &whole].concat(), &[another]);
     let packed = compress(&whole, Gzip::Plain).unwrap();
     only(packed, &[]);
@@ -228,7 +228,7 @@ fn packed_data_that_is_cut_off_is_told() {
     only(packed.clone(), &[]);
     let source = Source::from_bytes(packed[..packed.len() * 2 / 3].to_vec());
     let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
-    let gzip = "the gzip data is cut off or damaged in the block that starts here";
+    let gzip = "the gzip data is truncated or damaged in the block that starts here";
     let mut warnings = snapshot.warnings().iter();
     assert!(warnings.any(|w| w.message.starts_with(gzip)));
 }
@@ -236,8 +236,8 @@ fn packed_data_that_is_cut_off_is_told() {
 #[test]
 fn bytes_after_complete_gzip_data_are_no_damage() {
     let whole = usual().heap.build();
-    let note = "bytes after the end of its gzip data";
-    let damage = "the gzip data is cut off or damaged";
+    let note = "bytes after the gzip data";
+    let damage = "the gzip data is truncated or damaged";
     for gzip in [Gzip::Plain, Gzip::Blocks { bytes: 1000 }] {
         let packed = compress(&whole, gzip).unwrap();
         let with = |more: &[u8]| [&packed[..], more].concat();
@@ -249,7 +249,7 @@ fn bytes_after_complete_gzip_data_are_no_damage() {
             assert!(!snapshot.is_partial());
         }
         only(with(&[0; 100]), &[]);
-        only(with(&packed), &["another dump begins"]);
+        only(with(&packed), &["the file contains another dump"]);
         // A second member of which the end is missing, or all but the first bytes.
         for cut in [2, 10, packed.len() / 2] {
             let source = Source::from_bytes(with(&packed[..cut]));
@@ -281,10 +281,10 @@ fn a_dump_that_was_compressed_twice_is_read() {
         bytes
     };
     only(packed(1), &[]);
-    only(packed(2), &["compressed with gzip twice"]);
+    only(packed(2), &["compressed twice with gzip"]);
     let blocks = compress(&whole, Gzip::Blocks { bytes: 1000 }).unwrap();
     let again = compress(&blocks, Gzip::Plain).unwrap();
-    only(again.clone(), &["compressed with gzip twice"]);
+    only(again.clone(), &["compressed twice with gzip"]);
     let folder = tempfile::tempdir().unwrap();
     let refusal = |bytes: &[u8]| {
         let path = folder.path().join("x.hprof.gz");
@@ -293,11 +293,11 @@ fn a_dump_that_was_compressed_twice_is_read() {
     };
     let more = refusal(&packed(3));
     assert!(
-        more.contains("more than 2 times; decompress it with `gunzip` first"),
+        more.contains("more than 2 times; run `gunzip` first"),
         "{more}"
     );
     let other = compress(&compress(&[7; 5000], Gzip::Plain).unwrap(), Gzip::Plain).unwrap();
-    assert!(refusal(&other).contains("without a heap dump inside"));
+    assert!(refusal(&other).contains("contains no heap dump"));
     // The end of the outer layer is missing.
     let cut = Source::from_bytes(again[..again.len() - 20].to_vec());
     let snapshot = Snapshot::of(cut, &Options::default(), &Silent).unwrap();

@@ -61,4 +61,5 @@ controls! {
     lru_filling soft_cache weak_cache pool_to_its_cap churn class_loading warming_up table_loaded_once
     sawtooth thread_pool_to_its_cap expiring_sessions
     caffeine_bounded caffeine_weak_keys caffeine_expiring guava_bounded guava_soft_values full_cache doubled_load turnover two_runs two_jdks mapped_files ring_buffer undo_bounded read_while_dumped hidden_classes_renewed redeployed scheduled_level futures_in_flight reservoirs time_window uneven_times idle garbage full_queue session_store rehash weak_listeners peak direct_buffer_pool
+    soft_loaders slots lent_buffers queued_soft_values short_end noisy_cache
 }

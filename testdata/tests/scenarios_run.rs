@@ -94,4 +94,6 @@ scenarios! {
     own_trie two_leaks two_indexes list_per_tenant nested_maps executor_queue pending_futures
     kept_exceptions metric_labels mutable_key shutdown_hooks beside_a_filling_cache
     caffeine_unbounded guava_unbounded expiry_without_size limits_that_bound_nothing eldest_never_removed weak_keys_that_live bounded_queue_of_lists lost_connections ring_of_lists unique_texts property_listeners log_handlers hidden_classes proxies event_bus weak_listener_held_by_lambda repeated_tasks chained_futures class_value loaders_of_one_class mapper_session skip_list enum_map bit_set undo_history nested_settings read_while_dumped_leak steady_leak_uneven_times sessions_with_attributes guava_multimap library_list own_table cancelled_contracts threads_that_wait
+    classes_in_a_map classes_of_one_family open_chunks chain_beside_a_cache two_lists_of_one_class soft_values_strong_entries
+    an_import_then_users slower_after_the_start limits_of_others
 }

@@ -1,21 +1,29 @@
-//! Each sentence of a report has a test that makes it appear and one in which it does not: the lists beside this name both.
+//! Each sentence of a report is quoted in a test or in a golden case.
 //!
-//! A sentence is a text of three words or more in the code that words reports. One that is new has to be added to the
-//! list, with its tests, and each test has to quote it: two words of it in their order. Golden cases have the whole part
-//! in one and not in another. Whether it asserts what it quotes is for its reader to judge.
+//! A sentence is a text of three words or more in the code that words reports. Three of its words in their order have to
+//! occur in a text of a test, or in the output of a golden case. If all of its parts are shorter, two words suffice.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-/// The lists of sentences: of evidence and verdicts, of how reports are written, of dumps, of commands.
-const LISTS: [&str; 4] = [
-    "testdata/tests/sentences.txt",
-    "testdata/tests/sentences-report.txt",
-    "testdata/tests/sentences-dump.txt",
-    "testdata/tests/sentences-cli.txt",
+/// Where tests and golden cases are.
+const TESTS: [&str; 13] = [
+    "agent/tests",
+    "cli/src",
+    "cli/tests",
+    "crates",
+    "diff/src",
+    "diff/tests",
+    "docs",
+    "hprof/src",
+    "hprof/tests",
+    "testdata/tests",
+    "xtask/src/browser",
+    "xtask/src/browser.rs",
+    "README.md",
 ];
 
 /// The code that words reports, and the warnings that they print.
@@ -96,11 +104,16 @@ fn files(path: &str) -> Vec<String> {
     below.iter().flat_map(|p| files(p)).collect()
 }
 
-/// The texts in a file's code before its tests.
-fn literals(code: &str) -> Vec<String> {
-    let tests = ["mod ", "pub(super) mod "].map(|begin| format!("#[cfg(test)]\n{begin}"));
+/// Returns the code of a file before its tests, and its tests.
+fn parts(code: &str) -> (&str, &str) {
+    let tests = ["mod ", "pub(super) mod ", "pub(crate) mod "];
+    let tests = tests.map(|begin| format!("#[cfg(test)]\n{begin}"));
     let end = tests.iter().filter_map(|begin| code.find(begin)).min();
-    let code = &code[..end.unwrap_or(code.len())];
+    code.split_at(end.unwrap_or(code.len()))
+}
+
+/// Returns the texts in code.
+fn literals(code: &str) -> Vec<String> {
     let is_reported = |line: &&str| !UNREPORTED.iter().any(|begin| line.contains(begin));
     let lines = code.lines().filter(|l| !l.trim_start().starts_with("//"));
     let lines = lines.filter(is_reported);
@@ -145,18 +158,6 @@ fn is_sentence(literal: &str) -> bool {
         >= 3
 }
 
-/// The test of this name, from its name to its last brace; empty where a file has none.
-fn body<'a>(code: &'a str, test: &str) -> &'a str {
-    let name = format!("fn {test}(");
-    let Some(at) = code.find(&name) else {
-        return "";
-    };
-    let line = code[..at].rfind('\n').map_or(0, |end| end + 1);
-    let end = format!("\n{}}}", &code[line..at]);
-    let code = &code[at..];
-    &code[..code.find(&end).unwrap_or(code.len())]
-}
-
 /// What a text has between the figures and names that are filled in, in their order.
 fn fixed(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
@@ -175,86 +176,58 @@ fn fixed(text: &str) -> Vec<String> {
     parts
 }
 
-/// Each two words that follow each other in a text.
-fn pairs(text: &str) -> BTreeSet<[String; 2]> {
-    let mut found = BTreeSet::new();
+/// Returns each `count` words that follow each other in a text, without figures and names.
+fn runs(text: &str, count: usize) -> HashSet<Vec<String>> {
+    let mut found = HashSet::new();
     for part in fixed(text) {
-        let words = part
-            .split_whitespace()
-            .map(|w| w.trim_matches(|c: char| !c.is_alphanumeric()));
-        let words: Vec<&str> = words.filter(|w| !w.is_empty()).collect();
-        found.extend(words.windows(2).map(|w| [w[0].to_owned(), w[1].to_owned()]));
+        let words = part.split_whitespace().map(|w| {
+            w.trim_matches(|c: char| !c.is_alphanumeric())
+                .to_lowercase()
+        });
+        let words: Vec<String> = words.filter(|w| !w.is_empty()).collect();
+        found.extend(words.windows(count).map(<[String]>::to_vec));
     }
     found
 }
 
-/// Whether a line has these parts in their order.
-fn says(line: &str, parts: &[String]) -> bool {
-    let mut rest = line;
-    parts.iter().all(|part| match rest.find(part.as_str()) {
-        Some(at) => {
-            rest = &rest[at + part.len()..];
-            true
+/// Returns all that tests and golden cases quote.
+fn quoted() -> Vec<String> {
+    let mut quoted: Vec<String> = Vec::new();
+    for file in TESTS.iter().flat_map(|p| files(p)) {
+        let extension = file.rsplit('.').next();
+        if !matches!(extension, Some("rs" | "trycmd" | "md" | "txt")) {
+            continue;
         }
-        None => false,
-    })
-}
-
-/// What is wrong with the test that a sentence is said (`+`) or not said (`-`): `None` where it quotes the sentence.
-fn fault(sign: char, test: &str, sentence: &str) -> Option<&'static str> {
-    let Some((file, test)) = test.split_once(' ') else {
-        let parts = fixed(sentence);
-        let golden = text(test);
-        let mut cases = golden.split("\n$ ").skip(1);
-        let is_said = |case: &str| case.lines().any(|l| says(l, &parts));
-        return match sign {
-            '+' => (!cases.any(is_said)).then_some("is in no golden case"),
-            _ => cases.all(is_said).then_some("is in each golden case"),
-        };
-    };
-    let code = text(file);
-    let quoted = literals(body(&code, test));
-    let wanted = pairs(sentence);
-    let is_quoted = quoted.iter().any(|l| match wanted.is_empty() {
-        // Single words between figures: all of them, in their order.
-        true => says(l, &fixed(sentence.trim())),
-        false => !wanted.is_disjoint(&pairs(l)),
-    });
-    (!is_quoted).then_some("is not quoted there")
-}
-
-/// One sentence of the list: a part of it, and the tests in which it appears and does not.
-struct Listed {
-    part: String,
-    tests: BTreeMap<char, String>,
-}
-
-fn listed() -> Vec<Listed> {
-    let list = LISTS.map(text).concat();
-    let mut all: Vec<Listed> = Vec::new();
-    for line in list
-        .lines()
-        .filter(|l| !l.is_empty() && !l.starts_with("# "))
-    {
-        match line.strip_prefix("  ") {
-            None => all.push(Listed {
-                part: line.to_owned(),
-                tests: BTreeMap::new(),
-            }),
-            Some(test) => {
-                let (sign, test) = test.split_once(' ').unwrap();
-                let sign = sign.parse().unwrap();
-                all.last_mut().unwrap().tests.insert(sign, test.to_owned());
+        let code = text(&file);
+        match extension {
+            Some("rs") if file.contains("/tests/") || file.contains("browser") => {
+                quoted.extend(literals(&code));
             }
+            Some("rs") => quoted.extend(literals(parts(&code).1)),
+            // Only blocks of commands and their output are compared.
+            Some("md") => {
+                let blocks = code.split("```console\n").skip(1);
+                let blocks = blocks.filter_map(|block| Some(block.split_once("\n```")?.0));
+                quoted.extend(blocks.map(joined));
+            }
+            _ => quoted.push(joined(&code)),
         }
     }
-    all
+    quoted
+}
+
+/// Returns an output without the breaks of its lines.
+fn joined(output: &str) -> String {
+    output.replace(['{', '}'], " ")
 }
 
 #[test]
-fn each_sentence_has_its_tests() {
-    let list = listed();
-    let mut used = vec![false; list.len()];
+fn each_sentence_is_quoted_in_a_test() {
+    let quoted = quoted();
+    let known = [2, 3].map(|count| {
+        let runs = quoted.iter().flat_map(|text| runs(text, count));
+        runs.collect::<HashSet<_>>()
+    });
     let mut wrong: Vec<String> = Vec::new();
     let all = WORDED.iter().flat_map(|p| files(p));
     for file in all.filter(|f| !UNREAD.contains(&&**f)) {
@@ -264,29 +237,16 @@ fn each_sentence_has_its_tests() {
             true => code.replace('`', "\"").replace("${", "{"),
             false => code,
         };
-        for literal in literals(&code).iter().filter(|l| is_sentence(l)) {
-            // The longest part tells a sentence from one that begins alike.
-            let fits = list
-                .iter()
-                .enumerate()
-                .filter(|(_, l)| literal.contains(&l.part));
-            match fits.max_by_key(|(_, l)| l.part.len()) {
-                Some((at, _)) => used[at] = true,
-                None => wrong.push(format!("{file}: not in sentences.txt: {literal}")),
-            }
-        }
-    }
-    for (one, used) in list.iter().zip(used) {
-        if !used {
-            wrong.push(format!("no code says: {}", one.part));
-        }
-        for sign in ['+', '-'] {
-            let Some(test) = one.tests.get(&sign) else {
-                wrong.push(format!("{sign} no test for: {}", one.part));
-                continue;
+        for literal in literals(parts(&code).0).iter().filter(|l| is_sentence(l)) {
+            let [two, three] = [2, 3].map(|count| runs(literal, count));
+            // Single words between figures are too common to be found.
+            let is_quoted = match (two.is_empty(), three.is_empty()) {
+                (true, _) => true,
+                (false, true) => !two.is_disjoint(&known[0]),
+                (false, false) => !three.is_disjoint(&known[1]),
             };
-            if let Some(fault) = fault(sign, test, &one.part) {
-                wrong.push(format!("{sign} {fault}, {test}: {}", one.part));
+            if !is_quoted {
+                wrong.push(format!("{file}: no test quotes: {literal}"));
             }
         }
     }
@@ -294,27 +254,24 @@ fn each_sentence_has_its_tests() {
 }
 
 #[test]
-fn sentences_are_told_from_names() {
+fn sentences_differ_from_names() {
     let code = "// \"it is no sentence at all\"\nlet a = \"it {grew} in\\\n    place {n}\";\nlet b = \"java.lang.ref.Reference\";\n\
                 #[cfg(test)]\nmod tests { \"and this is none\" }";
+    let (before, tests) = parts(code);
     assert_eq!(
-        literals(code),
+        literals(before),
         ["it {grew} inplace {n}", "java.lang.ref.Reference"]
     );
-    let shared = code.replace("mod tests", "pub(super) mod tests");
-    assert_eq!(literals(&shared), literals(code));
+    assert_eq!(literals(tests), ["and this is none"]);
     assert!(is_sentence("the thread {name} is in {frame}") && !is_sentence("{} of {}"));
     assert!(!is_sentence("java.lang.ref.Reference") && !is_sentence("static {a long name here}"));
 }
 
 #[test]
-fn a_test_is_known_by_what_it_quotes() {
-    let code = "fn a() {\n}\n    fn one(x: u8) {\n        assert!(says(\"held by {} threads\"));\n    }\n    fn two() {}";
-    let quoted = literals(body(code, "one"));
-    assert_eq!(quoted, ["held by {} threads"]);
-    assert_eq!(body(code, "three"), "");
-    assert!(!pairs("is held by").is_disjoint(&pairs(&quoted[0])));
-    assert!(pairs("by threads").is_disjoint(&pairs(&quoted[0])));
-    let parts = fixed("{n} in {} from {of}");
-    assert!(says("3 in 4 from 5", &parts) && !says("3 from 4 in 5", &parts));
+fn figures_and_names_part_runs_of_words() {
+    let three = runs("held by many {} threads, and by one", 3);
+    let run = |words: &str| words.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    assert!(three.contains(&run("held by many")) && three.contains(&run("threads and by")));
+    assert!(!three.contains(&run("by many threads")));
+    assert!(runs("by {} threads", 2).is_empty());
 }

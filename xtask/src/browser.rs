@@ -325,12 +325,12 @@ impl Page<'_> {
     fn claims(&mut self, at: u32) -> Result<()> {
         const CLAIMS: [(&str, &str); 4] = [
             (
-                "no sample speaks for",
+                "not covered by samples",
                 "s.coverage.unsampled_bytes > 0 && s.coverage.unsampled_bytes >= Math.floor(s.coverage.growth_bytes / 100)",
             ),
-            ("allocated by, as ", "s.stacks.length > 0"),
+            ("allocated in these stacks: ", "s.stacks.length > 0"),
             (
-                "the JVM told no stack",
+                "no stack was recorded",
                 "s.stacks.some((stack) => !stack.frames.length)",
             ),
             (

@@ -1,4 +1,4 @@
-//! The Java library that fails tests when they leak: its tests, its examples, and many assertions in a row.
+//! The Java library for tests that fail if they leak: its tests, its examples, and long series of assertions.
 
 mod gradle;
 
@@ -10,30 +10,30 @@ use testdata::jvm::Jdk;
 
 use crate::{java, run, tools};
 
-/// What `cargo xtask java` takes.
+/// Options of `cargo xtask java`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
-    /// The heapdiff to run; built if not given
+    /// The heapdiff program to run [default: build it]
     #[arg(long, value_name = "FILE")]
     heapdiff: Option<PathBuf>,
-    /// A JVM to run the library's tests on, with a compiler or without; may be repeated [default: the oldest JDK found]
+    /// A JVM for the library's tests, with or without a compiler; may be repeated [default: the oldest JDK found]
     #[arg(long, value_name = "DIR")]
     home: Vec<PathBuf>,
-    /// Run so many assertions in one JVM of each, instead of the tests
+    /// Instead of the tests, run this number of assertions in one JVM of each, and measure the time of a round
     #[arg(long, value_name = "N")]
     soak: Option<u32>,
     /// Megabytes in the heap while `--soak` runs
     #[arg(long, value_name = "MB", default_value_t = 0, requires = "soak")]
     heap: u32,
-    /// Who writes the snapshots while `--soak` runs: auto, always (forked children) or never
+    /// The process that writes the snapshots while `--soak` runs: auto, always (forked children) or never
     #[arg(long, value_name = "WHEN", default_value = "auto", requires = "soak")]
     fork: String,
 }
 
-/// Writes the class path of the tests; of a stated version, as what Maven takes without one changes.
+/// The Maven goal that writes the class path of the tests. It has a fixed version, because Maven's default version changes.
 const CLASSPATH: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath";
 
-/// Compiles the library, and runs what is asked for on each JVM.
+/// Compiles the library, and runs its tests or the series of assertions on each JVM.
 pub(crate) fn junit(options: &Options) -> Result<()> {
     let compiler = java::ensure_jdk()?;
     tools::ensure_maven()?;
@@ -63,7 +63,7 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
                 .arg(format!("-Dtest.java={}", jvm.java().display())),
         )?;
     }
-    // The examples take the library from a repository, as users do: from one of their own.
+    // The examples get the library from a Maven repository, as users do. This repository is in the target folder.
     let folder = run::target_dir().join("maven");
     let repository = format!("-Dmaven.repo.local={}", folder.display());
     run::run(
@@ -85,14 +85,14 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
     )
 }
 
-/// What is soaked.
+/// A series of assertions.
 struct Soak<'a> {
-    /// Assertions, and megabytes in the heap.
+    /// Number of assertions, and megabytes in the heap.
     sizes: [u32; 2],
     fork: &'a str,
 }
 
-/// Assertions one after the other, and how long they took.
+/// Runs a series of assertions on each JVM, which print their times.
 fn soak(
     project: &Path,
     compiler: &Jdk,
@@ -126,7 +126,7 @@ fn soak(
     Ok(())
 }
 
-/// Maven in a project, on a JDK; what it starts finds heapdiff.
+/// Returns a Maven command in a project, on a JDK, with the property that names the heapdiff program.
 fn maven(project: &Path, compiler: &Jdk, heapdiff: &Path) -> Command {
     let mut maven = Command::new("mvn");
     maven

@@ -17,6 +17,8 @@ mod layout;
 mod lines;
 mod plan;
 mod portions;
+mod progress;
+mod rests;
 mod returned;
 mod standing;
 mod table;
@@ -35,11 +37,13 @@ use heapdiff_sites::types::{of_class, of_signature};
 use heapdiff_sites::{CountedSite, Counts, attach};
 use rustc_hash::FxHashMap;
 
+use crate::agent;
 use crate::debugger;
 use crate::ground::thread;
 use crate::jvmti::calls::{Class, Env, JniError, Local};
 use crate::jvmti::counting::ClassFiles;
-use crate::jvmti::{Environment, Jvmti, Thread, memory_file, modified_utf8, structs};
+use crate::jvmti::sys::error;
+use crate::jvmti::{Environment, Jvmti, JvmtiError, Thread, memory_file, modified_utf8, structs};
 use crate::log::{say, say_panics};
 use cells::Cells;
 use layout::Layout;
@@ -47,6 +51,7 @@ pub(crate) use lines::Lines;
 pub(crate) use plan::Asked;
 use plan::Plan;
 use portions::{Portions, by_halves};
+use progress::Progress;
 pub(crate) use standing::{InHeap, before_fork, fall, stand};
 use table::Table;
 
@@ -59,6 +64,10 @@ const LOOK: Duration = Duration::from_millis(100);
 const OVER: usize = 0;
 /// Looks for classes that were being loaded while those before them were restored.
 const LATE: u32 = 3;
+
+/// The action on classes, as the JVM's standard error names it.
+const PUT: &str = "counters are put into classes";
+const TAKE_OUT: &str = "counters are taken out of classes";
 
 /// What the counters do.
 mod state {
@@ -102,6 +111,11 @@ pub(crate) fn jvmti() -> Option<Jvmti> {
     ENGINE.get().map(|engine| engine.jvmti)
 }
 
+/// True if the classes hold counters.
+pub(crate) fn is_on() -> bool {
+    STATE.load(Acquire) == state::COUNTING || standing::STANDS.load(Acquire)
+}
+
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -118,7 +132,17 @@ pub(crate) fn ask(environment: Environment, env: &Env<'_>, asked: &Asked<'_>) ->
         return code;
     }
     let done = match asked {
-        Asked::Begin(options) => match Plan::parse(options) {
+        Asked::Classes(_) if STATE.load(Acquire) != state::IDLE && !debugger::is_attached() => {
+            return attach::COUNTS_ALREADY;
+        }
+        Asked::Classes(options) => match changed_by(environment, env, options) {
+            Ok(classes) => {
+                let most = i32::MAX - attach::CLASSES;
+                return attach::CLASSES + i32::try_from(classes).unwrap_or(most).min(most);
+            }
+            Err(why) => Err(why),
+        },
+        Asked::Begin(options) => match planned(options) {
             Ok(plan) if moves(state::IDLE, state::CHANGING) => {
                 let begun = begin(environment, env, plan);
                 let next = match begun {
@@ -130,12 +154,12 @@ pub(crate) fn ask(environment: Environment, env: &Env<'_>, asked: &Asked<'_>) ->
             }
             Ok(_) if debugger::is_attached() => debugged(),
             Ok(_) => return attach::COUNTS_ALREADY,
-            Err(why) => Err((attach::BAD_OPTIONS, why)),
+            Err(why) => Err(why),
         },
         Asked::End(token) => match ENGINE.get() {
             Some(engine) if moves(state::COUNTING, state::CHANGING) => {
                 let shown = engine.shown(env, token);
-                match engine.leave(env) {
+                match engine.leave(env, &Progress::new(Some(token))) {
                     true => shown,
                     false => return shown.map_or_else(|(code, _)| code, |()| attach::DEBUGGED),
                 }
@@ -166,18 +190,51 @@ fn in_heap(why: JniError) -> Failed {
     (code, why.to_string())
 }
 
+/// Returns why the JVM does not take a changed class, in words.
+fn words(why: JvmtiError) -> &'static str {
+    match why.0 {
+        error::INVALID_CLASS => "the JVM cannot link the class",
+        error::FAILS_VERIFICATION => "the JVM's verifier refuses the class with counters",
+        error::UNMODIFIABLE_CLASS => "the JVM lets no agent change the class",
+        _ => "the JVM does not take the class with counters",
+    }
+}
+
 fn debugged() -> Result<(), Failed> {
     Err((attach::DEBUGGED, debugger::ATTACHED.to_owned()))
 }
 
-fn begin(environment: Environment, env: &Env<'_>, plan: Plan) -> Result<(), Failed> {
-    let engine = match ENGINE.get() {
-        Some(engine) => engine,
+/// Reads the options, and takes the classes of sampled stacks from the agent if only these are wanted.
+fn planned(options: &str) -> Result<Plan, Failed> {
+    let mut plan = Plan::parse(options).map_err(|why| (attach::BAD_OPTIONS, why))?;
+    if plan.sampled {
+        let sampler =
+            agent::sampler().ok_or((attach::NO_SAMPLES, "the agent does not sample".to_owned()))?;
+        plan.only = Some(sampler.stacks.classes());
+    }
+    Ok(plan)
+}
+
+/// Returns how many of the classes that are loaded a count with these options changes.
+fn changed_by(environment: Environment, env: &Env<'_>, options: &str) -> Result<usize, Failed> {
+    let plan = planned(options)?;
+    let wanted = engine(environment, env)?.wanted(env, &plan);
+    Ok(wanted.map_err(failed)?.len())
+}
+
+/// Returns the engine, which the first call makes.
+fn engine(environment: Environment, env: &Env<'_>) -> Result<&'static Engine, Failed> {
+    match ENGINE.get() {
+        Some(engine) => Ok(engine),
         None => {
             let made = Engine::new(environment, env)?;
-            ENGINE.get_or_init(|| made)
+            Ok(ENGINE.get_or_init(|| made))
         }
-    };
+    }
+}
+
+fn begin(environment: Environment, env: &Env<'_>, plan: Plan) -> Result<(), Failed> {
+    let engine = engine(environment, env)?;
     ROUND.fetch_add(1, AcqRel);
     engine.begin(env, plan)
 }
@@ -190,7 +247,7 @@ fn watched(env: &Env<'_>) -> Result<(), Failed> {
     let round = usize::try_from(ROUND.load(Acquire)).unwrap_or(0);
     let started = engine.run_watch(env, round);
     if started.is_err() && moves(state::COUNTING, state::CHANGING) {
-        engine.take_out(env);
+        engine.take_out(env, &Progress::new(None));
         STATE.store(state::IDLE, Release);
     }
     started
@@ -216,8 +273,8 @@ pub(crate) fn watch(env: &Env<'_>, round: usize) {
         sleep(LOOK);
     }
     if is_on() && moves(state::COUNTING, state::CHANGING) {
-        say("the count is over and nobody asked for it: its counters are taken out again");
-        engine.leave(env);
+        say("count: the time is over and heapdiff did not fetch the result; removing the counters");
+        engine.leave(env, &Progress::new(None));
     }
 }
 
@@ -265,7 +322,7 @@ fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> 
             rewritten.bytes
         }
         Err(why) => {
-            let name = of_class(name.unwrap_or("a class without a name"));
+            let name = of_class(name.unwrap_or("a class without name"));
             locked(&engine.table).refused.add(format!("{name}: {why}"));
             None
         }
@@ -307,14 +364,15 @@ impl Engine {
         let cells = match CELLS.get() {
             Some(cells) => cells,
             None => {
-                let made = Cells::new().ok_or_else(|| failed("there is no memory for counters"))?;
+                let made = Cells::new()
+                    .ok_or_else(|| failed("there is not enough memory for counters"))?;
                 CELLS.get_or_init(|| made)
             }
         };
         let klass = structs::klass_offset();
         if klass.is_none() {
             say(
-                "count: the JVM does not tell its classes apart: what reflection and clone make is not counted",
+                "count: objects created by reflection and clone are not counted, because this JVM does not give access to the class of an object",
             );
         }
         let carriers = env.knows_carriers();
@@ -337,27 +395,24 @@ impl Engine {
         drop(locked(&self.result).take());
         locked(&self.table).begin();
         let plan = Arc::new(plan);
-        let wanted = || {
-            self.jvmti.changeable(env, |signature, is_boot| {
-                let name = signature
-                    .strip_prefix('L')
-                    .and_then(|s| s.strip_suffix(';'));
-                name.is_some_and(|name| plan.wants(name, is_boot))
-            })
-        };
-        if debugger::is_attached() && !wanted().map_err(failed)?.is_empty() {
+        if debugger::is_attached() && !self.wanted(env, &plan).map_err(failed)?.is_empty() {
             return debugged();
         }
         *locked(&self.plan) = Some(Arc::clone(&plan));
         // Threads without counters of their own share some: it costs more.
         let _ = self.give_stripes(env);
-        let rewritten = self.jvmti.hook_class_files(true).and_then(|()| wanted());
-        match rewritten {
-            Ok(classes) => self.hand_over(&classes, "counters are put into classes"),
-            Err(why) => {
-                self.take_out(env);
-                return Err(failed(why));
-            }
+        let classes = self
+            .jvmti
+            .hook_class_files(true)
+            .and_then(|()| self.wanted(env, &plan));
+        let progress = Progress::new(plan.token.as_deref());
+        let put = match &classes {
+            Ok(classes) => self.hand_over(classes, PUT, &progress),
+            Err(why) => Err(failed(why)),
+        };
+        if let Err(why) = put {
+            self.take_out(env, &Progress::new(None));
+            return Err(why);
         }
         let counters = self.counters(env);
         *locked(&self.begun) = Some(Begun {
@@ -365,6 +420,20 @@ impl Engine {
             counters,
         });
         Ok(())
+    }
+
+    /// The classes that are loaded and that a plan wants.
+    fn wanted<'local>(
+        &self,
+        env: &Env<'local>,
+        plan: &Plan,
+    ) -> crate::jvmti::Result<Vec<(String, Local<'local, Class>)>> {
+        self.jvmti.changeable(env, |signature, is_boot| {
+            let name = signature
+                .strip_prefix('L')
+                .and_then(|s| s.strip_suffix(';'));
+            name.is_some_and(|name| plan.wants(name, is_boot))
+        })
     }
 
     /// Gives the threads that live, and those that start from now on, counters of their own.
@@ -379,22 +448,43 @@ impl Engine {
         Ok(())
     }
 
-    /// Retransforms classes, a portion at a time.
-    fn hand_over(&self, classes: &[(String, Local<'_, Class>)], what: &str) {
+    /// Retransforms classes, a portion at a time, with rests in between. Fails if whoever counts ends it.
+    fn hand_over(
+        &self,
+        classes: &[(String, Local<'_, Class>)],
+        what: &str,
+        progress: &Progress,
+    ) -> Result<(), Failed> {
         let (mut told, mut portions) = (Instant::now(), Portions::new());
         let mut left = classes;
         while !left.is_empty() {
-            let (portion, others) = left.split_at(portions.size().min(left.len()));
+            let size = match classes.len() > portions.size() {
+                true => rests::portion(portions.size()),
+                false => portions.size(),
+            };
+            let (portion, others) = left.split_at(size.min(left.len()));
             left = others;
             let started = Instant::now();
             self.hand_over_portion(portion);
-            portions.took(started.elapsed());
+            let time = started.elapsed();
+            portions.took(time);
+            let done = classes.len() - left.len();
+            progress.reached(done, classes.len());
             if told.elapsed() >= TOLD {
                 told = Instant::now();
-                let done = classes.len() - left.len();
                 say(format_args!("{what}: {done} of {}", classes.len()));
             }
+            if !left.is_empty() {
+                rests::rest(time, || {
+                    progress.beat();
+                    progress.is_ended()
+                });
+            }
+            if progress.is_ended() {
+                return Err((attach::COUNT_ENDED, "it was ended".to_owned()));
+            }
         }
+        Ok(())
     }
 
     /// Retransforms one portion of classes. Reports each class that the JVM refuses.
@@ -404,27 +494,27 @@ impl Engine {
             self.jvmti.retransform(&references)
         };
         by_halves(portion, ask, |(signature, _), why| {
-            let refused = format!("{}: {why}", of_signature(signature));
+            let refused = format!("{}: {}", of_signature(signature), words(why));
             locked(&self.table).refused.add(refused);
         });
     }
 
-    /// Ends the count: takes the hooks out or, where a debugger is attached, leaves that to a thread that waits until it has gone.
+    /// Ends the count: takes the hooks out or, where a debugger is attached, leaves that to a thread that waits until it disconnects.
     /// Whether they are out.
-    fn leave(&self, env: &Env<'_>) -> bool {
+    fn leave(&self, env: &Env<'_>, progress: &Progress) -> bool {
         *locked(&self.plan) = None;
         let is_bare = locked(&self.table).changed.is_empty();
         if is_bare || !debugger::is_attached() {
-            self.take_out(env);
+            self.take_out(env, progress);
             STATE.store(state::IDLE, Release);
             return true;
         }
         let attached = debugger::ATTACHED;
         let until = match self.run_watch(env, OVER) {
-            Ok(()) => "until it has gone",
+            Ok(()) => "until it disconnects",
             Err(_) => {
                 STATE.store(state::IDLE, Release);
-                "until a count after this one has ended"
+                "until the next count has ended"
             }
         };
         say(format_args!(
@@ -438,9 +528,9 @@ impl Engine {
         while debugger::is_attached() {
             sleep(LOOK);
         }
-        self.take_out(env);
+        self.take_out(env, &Progress::new(None));
         STATE.store(state::IDLE, Release);
-        say("no debugger is attached any more: counters are taken out of classes");
+        say("the debugger has disconnected: removing the counters from classes");
     }
 
     /// Starts the thread that watches a round.
@@ -451,7 +541,7 @@ impl Engine {
     }
 
     /// Takes the hooks out of all classes that have them.
-    fn take_out(&self, env: &Env<'_>) {
+    fn take_out(&self, env: &Env<'_>, progress: &Progress) {
         *locked(&self.plan) = None;
         *locked(&self.begun) = None;
         // A class whose file was rewritten before that may not be among those that are loaded yet.
@@ -463,7 +553,7 @@ impl Engine {
             let changed = locked(&self.table).changed.clone();
             let found = self.jvmti.changeable(env, |name, _| changed.contains(name));
             let Ok(mut found) = found else {
-                say("the JVM does not tell its classes: they keep their counters");
+                say("count: classes keep their counters, because the JVM did not list its classes");
                 break;
             };
             let mut counts: FxHashMap<String, usize> = FxHashMap::default();
@@ -471,13 +561,16 @@ impl Engine {
                 *counts.entry(name.clone()).or_default() += 1;
             }
             found.retain(|(name, _)| restored.get(name) != counts.get(name));
-            self.hand_over(&found, "counters are taken out of classes");
+            // Nobody may end this.
+            let _ = self.hand_over(&found, TAKE_OUT, progress);
             restored = counts;
         }
         // An event that cannot be turned off was not on.
         let _ = self.jvmti.hook_threads(false);
         if self.jvmti.hook_class_files(false).is_err() {
-            say("the JVM goes on to hand over class files, which stay as they are");
+            say(
+                "count: the JVM still sends class files to the agent; the agent does not change them",
+            );
         }
     }
 

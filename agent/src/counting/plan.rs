@@ -5,6 +5,7 @@ use std::time::Duration;
 use heapdiff_sites::attach;
 use heapdiff_sites::types::of_class;
 use regex::Regex;
+use rustc_hash::FxHashSet;
 
 use super::hooks;
 use crate::options::split;
@@ -19,13 +20,17 @@ pub(crate) enum Asked<'a> {
     Begin(&'a str),
     /// To end it, and see what was counted by this token.
     End(&'a str),
+    /// How many classes a count with these options changes.
+    Classes(&'a str),
 }
 
 impl<'a> Asked<'a> {
     /// What options ask for, if that concerns counting.
     pub(crate) fn of(options: &'a str) -> Option<Self> {
         let begin = options.strip_prefix(attach::COUNT).map(Self::Begin);
-        begin.or_else(|| options.strip_prefix(attach::COUNT_END).map(Self::End))
+        let end = || options.strip_prefix(attach::COUNT_END).map(Self::End);
+        let classes = || options.strip_prefix(attach::COUNT_CLASSES);
+        begin.or_else(end).or_else(|| classes().map(Self::Classes))
     }
 }
 
@@ -37,6 +42,12 @@ pub(crate) struct Plan {
     pub(crate) jdk: bool,
     include: Option<Regex>,
     exclude: Option<Regex>,
+    /// Only these classes, by their names as in Java source.
+    pub(crate) only: Option<FxHashSet<String>>,
+    /// Only classes in sampled stacks, which `only` is to have.
+    pub(crate) sampled: bool,
+    /// The token of the file that shows how far the count has come.
+    pub(crate) token: Option<String>,
 }
 
 /// Packages of the JDK's, whichever loader defines their classes.
@@ -56,13 +67,8 @@ const NEVER: [&str; 8] = [
 
 impl Plan {
     pub(crate) fn parse(options: &str) -> Result<Self, String> {
-        let [seconds, jdk, include, exclude] = attach::COUNT_KEYS;
-        let mut plan = Self {
-            time: Duration::ZERO,
-            jdk: false,
-            include: None,
-            exclude: None,
-        };
+        let [seconds, jdk, include, exclude, sampled, token] = attach::COUNT_KEYS;
+        let mut plan = Self::standing(false, [None, None]);
         for part in split(options).iter().filter(|part| !part.is_empty()) {
             let wrong = |why: &str| format!("\"{part}\": {why}");
             let (key, value) = part.split_once('=').ok_or_else(|| wrong("no value"))?;
@@ -76,6 +82,10 @@ impl Plan {
                 plan.include = Some(regex()?);
             } else if key == exclude {
                 plan.exclude = Some(regex()?);
+            } else if key == sampled {
+                plan.sampled = value == "on";
+            } else if key == token {
+                plan.token = Some(value.to_owned());
             } else {
                 return Err(wrong("no such option"));
             }
@@ -90,18 +100,22 @@ impl Plan {
             jdk,
             include,
             exclude,
+            only: None,
+            sampled: false,
+            token: None,
         }
     }
 
     /// Whether its filters let every class pass.
     pub(crate) fn is_open(&self) -> bool {
-        self.include.is_none() && self.exclude.is_none()
+        self.include.is_none() && self.exclude.is_none() && self.only.is_none()
     }
 
     /// Whether its filters let a class pass, by its name as in Java source.
     pub(crate) fn passes(&self, name: &str) -> bool {
         self.include.as_ref().is_none_or(|re| re.is_match(name))
             && !self.exclude.as_ref().is_some_and(|re| re.is_match(name))
+            && self.only.as_ref().is_none_or(|only| only.contains(name))
     }
 
     /// Whether a class is counted, by its name within the JVM and whether the boot loader defines it.

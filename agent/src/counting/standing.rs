@@ -14,7 +14,10 @@ use rustc_hash::FxHashSet;
 
 use super::cells::MOST_SITES;
 use super::table::Known;
-use super::{Asked, Begun, ENGINE, Engine, GRACE, Plan, STATE, begin, locked, moves, state};
+use super::{
+    Asked, Begun, ENGINE, Engine, GRACE, Plan, Progress, STATE, begin, locked, moves, planned,
+    state,
+};
 use crate::agent;
 use crate::heap::{Blobs, Fields, LongChunks};
 use crate::jvmti::Environment;
@@ -43,13 +46,13 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
     };
     if !moves(state::IDLE, state::CHANGING) {
         say(
-            "count: allocations are being counted already (heapdiff count); nothing is counted in dumps",
+            "count: not started, because `heapdiff count` already counts in this JVM; dumps will have no counts",
         );
         return;
     }
     let start = Instant::now();
     let begun = Environment::another(env)
-        .ok_or_else(|| "this JVM has no JVMTI of version 11".to_owned())
+        .ok_or_else(|| "this JVM has no JVMTI 11".to_owned())
         .and_then(|environment| {
             let plan = Plan::standing(jdk, options.filter.both());
             begin(environment, env, plan).map_err(|(_, why)| why)
@@ -61,12 +64,12 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
                 .map_or(0, |engine| locked(&engine.table).classes);
             if classes > 0 {
                 let classes = match classes {
-                    1 => "1 class that was".to_owned(),
-                    _ => format!("{classes} classes that were"),
+                    1 => "1 loaded class".to_owned(),
+                    _ => format!("{classes} loaded classes"),
                 };
                 let span = Span(start.elapsed());
                 say(format_args!(
-                    "count: {classes} loaded before got counters within {span}"
+                    "count: inserted counters into {classes} within {span}"
                 ));
             }
             STATE.store(state::COUNTING, Release);
@@ -74,7 +77,7 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
         }
         Err(why) => {
             STATE.store(state::IDLE, Release);
-            say(format_args!("count: nothing is counted: {why}"));
+            say(format_args!("count: not started: {why}"));
         }
     }
 }
@@ -88,7 +91,7 @@ pub(crate) fn fall(env: &Env<'_>) {
     if let Some(engine) = ENGINE.get()
         && moves(state::COUNTING, state::CHANGING)
     {
-        engine.leave(env);
+        engine.leave(env, &Progress::new(None));
     }
 }
 
@@ -106,10 +109,11 @@ pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>) -> Option<i32> {
     let engine = ENGINE.get().filter(|_| STANDS.load(Acquire))?;
     let standing = locked(&engine.plan).clone()?;
     let answer = match asked {
-        Asked::Begin(options) => match Plan::parse(options) {
-            Err(why) => Err((attach::BAD_OPTIONS, why)),
+        Asked::Classes(_) => return Some(attach::CLASSES),
+        Asked::Begin(options) => match planned(options) {
+            Err(why) => Err(why),
             Ok(plan) if plan.jdk != standing.jdk || !standing.is_open() => {
-                let why = "the agent counts other classes (its options count, include and exclude)";
+                let why = "the agent already counts other classes (agent options count, include and exclude)";
                 Err((attach::COUNTS_ALREADY, why.to_owned()))
             }
             Ok(plan) => {

@@ -199,8 +199,8 @@ impl Table {
             self.left_alone.add(name);
         }
         if rewritten.bytes.is_some() {
-            self.classes += 1;
-            self.changed.insert(format!("L{class};"));
+            // The JVM hands over a class again if it refuses another one of the portion.
+            self.classes += u64::from(self.changed.insert(format!("L{class};")));
         }
     }
 

@@ -12,6 +12,7 @@ use jvmti_sys::{jvmtiFrameInfo, jvmtiStackInfo};
 
 use super::calls::{Any, Class, Env, Local, Ref};
 use super::sys::as_int;
+use super::versions::Redefinitions;
 use super::{Environment, Jvmti, Result};
 use crate::snapshot::{
     ClassInfo, FieldInfo, FrameInfo, Gathered, MethodInfo, ObjectLayout, ThreadInfo, kind_of,
@@ -99,6 +100,16 @@ impl Environment {
         }
         // SAFETY: as above.
         unsafe { jvmti.hold_fields(env, &classes) };
+        let redefinitions = Redefinitions::new(env);
+        let counts = || -> Vec<i32> {
+            let classes = classes.iter().map(|&class| {
+                // SAFETY: as above.
+                unsafe { Ref::<Class>::new(class) }
+            });
+            let counts = classes.map(|class| class.map_or(0, |c| redefinitions.count(env, c)));
+            counts.collect()
+        };
+        let before = counts();
         let mut methods = HashMap::new();
         jvmti.threads(env, &mut methods, &mut ids, &mut gathered)?;
         gathered.reports_virtual_threads = jvmti.reports_virtual_threads();
@@ -107,6 +118,9 @@ impl Environment {
         let known = methods.into_iter();
         let known = known.filter_map(|(method, info)| Some((method, info?)));
         gathered.methods = known.collect();
+        // A class that was redefined meanwhile may have given the lines of other bytecode.
+        let after = counts();
+        gathered.remove_lines(|class| before.get(class) != after.get(class));
         gathered.next = ids.next;
         Ok((gathered, held))
     }

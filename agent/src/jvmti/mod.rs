@@ -11,6 +11,7 @@ pub(crate) mod java;
 mod memory;
 pub(crate) mod perf;
 pub(crate) mod structs;
+pub(crate) mod versions;
 pub(crate) use entry::arm;
 pub(crate) use memory::{memory_file, wide_pipe};
 pub(crate) mod sys;
@@ -86,6 +87,12 @@ fn check(code: c_int) -> Result<()> {
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct RawFrame(jvmtiFrameInfo);
+
+impl PartialEq for RawFrame {
+    fn eq(&self, other: &Self) -> bool {
+        (self.method(), self.location()) == (other.method(), other.location())
+    }
+}
 
 impl RawFrame {
     pub(crate) const EMPTY: Self = Self(jvmtiFrameInfo {
@@ -164,7 +171,6 @@ impl Frame<'_> {
 /// What a method's id stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MethodNames {
-    pub(crate) class_signature: String,
     pub(crate) name: String,
     pub(crate) file: Option<String>,
     /// First bytecode and line, by first bytecode.
@@ -343,24 +349,31 @@ impl Jvmti {
         })
     }
 
-    /// Names and lines of a frame's method.
-    pub(crate) fn method(&self, env: &Env<'_>, frame: Frame<'_>) -> Result<MethodNames> {
+    /// The class of a frame's method.
+    pub(crate) fn declaring<'local>(
+        &self,
+        env: &Env<'local>,
+        frame: Frame<'_>,
+    ) -> Result<Local<'local, Class>> {
         let method: as_int::MethodId = frame.raw.0.method.cast();
         let mut class = null_mut();
         // SAFETY: the frame is on the current thread's stack, as its type says, so its method is valid.
         unsafe { call!(self, GetMethodDeclaringClass, method, &raw mut class)? };
         // SAFETY: a local reference to a class, fresh from the JVM and owned by nobody else.
         let class = unsafe { Local::<Class>::new(env, class) };
-        let class = class.ok_or(JvmtiError(error::NULL_POINTER))?;
-        let class_signature = self.class_signature(class.get());
+        class.ok_or(JvmtiError(error::NULL_POINTER))
+    }
+
+    /// Names and lines of a frame's method, which is of this class.
+    pub(crate) fn method(&self, class: Ref<'_, Class>, frame: Frame<'_>) -> Result<MethodNames> {
+        let method: as_int::MethodId = frame.raw.0.method.cast();
         let mut file = null_mut();
         // SAFETY: the class is valid, the pointer is to a pointer.
         let has_file = unsafe { call!(self, GetSourceFileName, class.raw(), &raw mut file) };
         // SAFETY: what the JVM has just given; null where it gave nothing.
         let file = has_file.ok().and_then(|()| unsafe { self.text(file) });
-        drop(class);
         let mut name = null_mut();
-        // SAFETY: the method is valid; signature and generic signature are not asked for.
+        // SAFETY: the frame is on the current thread's stack, so its method is valid; signature and generic signature are not asked for.
         unsafe {
             call!(
                 self,
@@ -374,7 +387,6 @@ impl Jvmti {
         // SAFETY: what the JVM has just given.
         let name = unsafe { self.text(name) };
         Ok(MethodNames {
-            class_signature: class_signature?,
             name: name.unwrap_or_default(),
             file,
             // SAFETY: as above, the method is valid.

@@ -170,6 +170,9 @@ pub(crate) mod event {
 pub(crate) mod error {
     use std::ffi::c_int;
 
+    pub(crate) const INVALID_CLASS: c_int = 21;
+    pub(crate) const FAILS_VERIFICATION: c_int = 62;
+    pub(crate) const UNMODIFIABLE_CLASS: c_int = 79;
     pub(crate) const NOT_AVAILABLE: c_int = 98;
     pub(crate) const NULL_POINTER: c_int = 100;
 }

@@ -255,9 +255,9 @@ impl Jvmti {
                     let thread = unsafe { calls.element(list, at) };
                     at += 1;
                     let raw = env.raw();
-                    // SAFETY: valid references, or null, which is of no class.
-                    let is_virtual = !thread.is_null()
-                        && unsafe { ((**raw).v1_2.IsInstanceOf)(raw, thread, class) };
+                    // SAFETY: valid references, or null, of which this is true for each class.
+                    let is_instance = unsafe { ((**raw).v1_2.IsInstanceOf)(raw, thread, class) };
+                    let is_virtual = is_instance && !thread.is_null();
                     match is_virtual {
                         true => batch.push(thread),
                         false => delete(env, thread),
@@ -346,9 +346,8 @@ impl Jvmti {
             let count = usize::try_from(stack.frame_count).unwrap_or(0);
             let is_alive = stack.state & ALIVE != 0;
             if is_alive && count > 0 && !stack.frame_buffer.is_null() {
-                // SAFETY: the JVM gave as many frames with the list.
-                let frames: &[jvmtiFrameInfo] =
-                    unsafe { std::slice::from_raw_parts(stack.frame_buffer, count) };
+                // SAFETY: the JVM gave `count` frames with the list, which is freed below.
+                let frames = unsafe { std::slice::from_raw_parts(stack.frame_buffer, count) };
                 let before = ids.next;
                 // SAFETY: by the caller's promise.
                 let id = unsafe { self.give_id(thread, &mut ids.next)? };

@@ -136,6 +136,21 @@ pub(crate) struct Gathered {
     pub(crate) methods: Vec<(usize, MethodInfo)>,
 }
 
+impl Gathered {
+    /// Removes the lines from frames and methods of some classes.
+    pub(crate) fn remove_lines(&mut self, is_stale: impl Fn(usize) -> bool) {
+        let frames = self.threads.iter_mut().flat_map(|t| &mut t.frames);
+        for frame in frames.filter(|frame| frame.line > 0 && is_stale(frame.class)) {
+            frame.line = line_at(&[], 0);
+        }
+        for (_, method) in &mut self.methods {
+            if is_stale(method.frame.class) {
+                method.lines = Box::default();
+            }
+        }
+    }
+}
+
 /// What objects of a class look like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Form {
@@ -538,6 +553,35 @@ fn places(classes: &[ClassInfo], class: &ClassInfo, chain: &[usize]) -> (Vec<u32
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_redefined_class_loses_its_lines() {
+        let frame = |class, line| FrameInfo {
+            class,
+            method: "run".to_owned(),
+            signature: "()V".to_owned(),
+            file: None,
+            line,
+        };
+        let method = |class| MethodInfo {
+            frame: frame(class, 0),
+            is_native: false,
+            lines: [(0, 10)].into(),
+        };
+        let mut gathered = Gathered {
+            threads: vec![ThreadInfo {
+                frames: vec![frame(0, 10), frame(1, 10), frame(1, -3)],
+                ..ThreadInfo::default()
+            }],
+            methods: vec![(8, method(0)), (16, method(1))],
+            ..Gathered::default()
+        };
+        gathered.remove_lines(|class| class == 1);
+        let lines = gathered.threads[0].frames.iter().map(|frame| frame.line);
+        assert_eq!(lines.collect::<Vec<_>>(), [10, -1, -3]);
+        let places = gathered.methods.iter().map(|(_, m)| m.frame_at(5).line);
+        assert_eq!(places.collect::<Vec<_>>(), [10, -1]);
+    }
 
     #[test]
     fn names_are_as_in_the_jvms_own_dumps() {

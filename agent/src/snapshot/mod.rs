@@ -114,7 +114,7 @@ fn snapshot(
     let image = Image::new(&gathered);
     if gathered.stacks_left > 0 {
         say(format_args!(
-            "the stacks of {} virtual threads were not read before the snapshot; it has only their frames that hold objects",
+            "the dump has incomplete stacks for {} virtual threads: only frames that hold objects",
             gathered.stacks_left
         ));
     }
@@ -172,7 +172,7 @@ fn not_forked(why: NoChild) -> (i32, String) {
         NoChild::Fork(code) => (
             attach::NO_ROOM,
             format!(
-                "the system does not let the JVM fork: {}",
+                "the system refused to fork the JVM: {}",
                 std::io::Error::from_raw_os_error(code)
             ),
         ),
@@ -184,16 +184,18 @@ fn not_forked(why: NoChild) -> (i32, String) {
 fn unfinished(ended: watch::Ended) -> (i32, String) {
     let failed = |why: &str| (attach::FAILED, why.to_owned());
     match ended {
-        watch::Ended::Code(end::NO_SPACE) => (attach::NO_SPACE, "no space for it".to_owned()),
+        watch::Ended::Code(end::NO_SPACE) => {
+            (attach::NO_SPACE, "no space left for the dump".to_owned())
+        }
         watch::Ended::Code(code) => (
             attach::FAILED,
-            format!("the child that wrote it ended with {code}"),
+            format!("the forked child that writes the dump ended with code {code}"),
         ),
-        watch::Ended::Stuck => failed("the child that wrote it made no progress"),
-        watch::Ended::Locked => {
-            failed("the child that wrote it waited for a thread of the JVM's, of which it has none")
-        }
-        watch::Ended::Unwanted => failed("its file was removed"),
+        watch::Ended::Stuck => failed("the forked child that writes the dump made no progress"),
+        watch::Ended::Locked => failed(
+            "the forked child that writes the dump waited for a thread of the JVM, which does not exist in the child",
+        ),
+        watch::Ended::Unwanted => failed("the file of the dump was deleted"),
         watch::Ended::Memory(why) => (attach::NO_ROOM, why),
     }
 }

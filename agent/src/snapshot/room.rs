@@ -22,12 +22,13 @@ fn private_in(maps: &str, addresses: &[u64]) -> Result<(), (i32, String)> {
         match mapping_of(maps, *address) {
             Some((_, false)) => {}
             Some((name, true)) => {
-                let why =
-                    format!("the heap is shared memory ({name}), which a child would see change");
+                let why = format!(
+                    "the heap is in shared memory ({name}), so a forked child would see it change"
+                );
                 return Err((attach::SHARED_HEAP, why));
             }
             None => {
-                let why = "it cannot be told which memory objects lie in";
+                let why = "the memory of the heap was not found in /proc/self/maps";
                 return Err((attach::FAILED, why.to_owned()));
             }
         }
@@ -201,7 +202,10 @@ mod tests {
         assert!(why.contains("shared memory (/memfd:java_heap"), "{why}");
         let (code, why) = private_in(maps, &[0x7_4000_0000]).unwrap_err();
         assert_eq!(code, attach::FAILED, "in no mapping");
-        assert!(why.contains("cannot be told which memory"), "{why}");
+        assert!(
+            why.contains("the memory of the heap was not found"),
+            "{why}"
+        );
         assert!(shared_in(maps).is_empty(), "not the JVM's counters");
         let counters = "7f0000000000-7f0000008000 rw-s 00000000 08:01 9 /tmp/hsperfdata_a/1\n";
         assert_eq!(shared_in(counters), [(0x7f00_0000_0000, 0x8000)]);

@@ -96,7 +96,7 @@ pub(super) fn offered(token: &str) -> io::Result<File> {
             return Ok(File::from(OwnedFd::from(to)));
         }
         if shown.elapsed() > TAKEN {
-            let why = "who asked for it did not take it";
+            let why = "heapdiff did not open the pipe in time";
             return Err(io::Error::new(ErrorKind::TimedOut, why));
         }
         sleep(LOOK);

@@ -156,15 +156,15 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
         Ok(()) => {
             let (classes, span) = (CHANGED.load(Acquire), Span(start.elapsed()));
             say(format_args!(
-                "usage: {classes} classes of the JDK's collections are watched, within {span}"
+                "usage: watching {classes} JDK collection classes, after {span} of setup"
             ));
             for refused in refused().drain(..) {
-                say(format_args!("usage: not watched: {refused}"));
+                say(format_args!("usage: cannot watch {refused}"));
             }
         }
         Err(why) => {
             ON.store(false, Release);
-            say(format_args!("usage: nothing is watched: {why}"));
+            say(format_args!("usage: not started: {why}"));
         }
     }
 }
@@ -195,7 +195,7 @@ pub(crate) fn fall(env: &Env<'_>) {
     let Some(engine) = ENGINE.get() else { return };
     if let Err(why) = engine.hand_over(env) {
         say(format_args!(
-            "usage: classes keep what was put into them: {why}"
+            "usage: JDK classes keep the inserted code: {why}"
         ));
     }
     for place in 0..=hook::PLACES {
@@ -224,7 +224,7 @@ impl Engine {
                 Err(_) => {}
             }
         }
-        let environment = Environment::another(env).ok_or("this JVM has no JVMTI of version 11")?;
+        let environment = Environment::another(env).ok_or("this JVM has no JVMTI 11")?;
         Ok(Self {
             jvmti: environment
                 .for_class_files::<Collections>()

@@ -22,14 +22,14 @@ fn of(counts: &Counts, class: &str) -> Vec<(Option<u32>, String, u64)> {
 }
 
 /// The line, as compilers count, that has this text.
-fn line(program: &str, text: &str) -> Option<u32> {
+pub(crate) fn line(program: &str, text: &str) -> Option<u32> {
     let source = std::fs::read_to_string(programs::agent(program)).unwrap();
     let found = source.lines().position(|line| line.contains(text));
     u32::try_from(found.expect("no such line") + 1).ok()
 }
 
 /// Sends a line; the words that come back.
-fn told(target: &mut Target, what: &str) -> Vec<String> {
+pub(crate) fn told(target: &mut Target, what: &str) -> Vec<String> {
     target.tell(what).unwrap();
     let line = target.wait_line("READY").unwrap();
     line.split_whitespace().skip(1).map(str::to_owned).collect()
@@ -37,7 +37,7 @@ fn told(target: &mut Target, what: &str) -> Vec<String> {
 
 const N: u64 = 1000;
 
-fn redefined(jdk: &Jdk) -> Target {
+pub(crate) fn redefined(jdk: &Jdk) -> Target {
     let classes = jdk.compile(&programs::agent("Redefined.java")).unwrap();
     let may = "Can-Redefine-Classes: true\nCan-Retransform-Classes: true\n";
     let scratch = tempfile::tempdir().unwrap();
@@ -198,8 +198,8 @@ fn a_debugger() {
         assert!(well, "{which}: {errors}");
         for says in [
             "cannot count: a debugger is attached",
-            "classes keep their counters until it has gone",
-            "no debugger is attached any more: counters are taken out",
+            "classes keep their counters until it disconnects",
+            "the debugger has disconnected: removing the counters",
         ] {
             assert!(errors.contains(says), "{which}: {says}: {errors}");
         }

@@ -185,9 +185,7 @@ fn attached_it_counts_from_then_on() {
         target.advance(2).unwrap();
         assert_eq!(ask(&target, "count=on,exclude=Pair$"), attach::DONE);
         assert!(
-            target
-                .errors()
-                .contains("loaded before got counters within"),
+            target.errors().contains("count: inserted counters into "),
             "{}",
             target.errors()
         );
@@ -205,7 +203,11 @@ fn attached_it_counts_from_then_on() {
             ask(&target, &format!("{}seconds=5", attach::COUNT)),
             attach::COUNTS_ALREADY
         );
-        assert!(target.errors().contains("the agent counts other classes"));
+        assert!(
+            target
+                .errors()
+                .contains("the agent already counts other classes")
+        );
         // With other options it begins anew, without them it stops.
         assert_eq!(
             ask(&target, "change:count=on,include=^nothing$"),
@@ -275,7 +277,7 @@ fn a_count_beside_and_detaching() {
         begin(&target, "");
         assert_eq!(ask(&target, "count=on"), attach::DONE);
         assert!(
-            target.errors().contains("are being counted already"),
+            target.errors().contains("already counts in this JVM"),
             "{}",
             target.errors()
         );
@@ -305,7 +307,7 @@ fn the_jdks_classes_are_counted_where_that_is_asked_for() {
         assert!(dumped.sites.keys().filter(of_jdk).count() > 50, "{which}");
         let (well, errors) = target.finish_with_errors().unwrap();
         assert!(
-            well && errors.contains("loaded before got counters within"),
+            well && errors.contains("count: inserted counters into "),
             "{errors}"
         );
         assert!(!errors.contains("WARNING"), "{errors}");

@@ -351,6 +351,36 @@ pub(crate) fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, wh
     );
 }
 
+/// A count of classes in sampled stacks changes fewer classes, and needs an agent that samples.
+#[test]
+fn only_classes_in_sampled_stacks_are_counted() {
+    for jdk in jdks() {
+        let mut target = started(&jdk, (4, 100), &[]);
+        let classes = |options: &str| {
+            let code = ask(&target, &format!("{}{options}", attach::COUNT_CLASSES));
+            code - attach::CLASSES
+        };
+        let all = classes("include=^Counted");
+        let none = classes("sampled=on");
+        assert_eq!(none, attach::NO_SAMPLES - attach::CLASSES);
+        assert_eq!(ask(&target, "interval=0"), attach::DONE);
+        target.advance(2).unwrap();
+        let code = ask(&target, &format!("{}sampled=on", attach::COUNT_CLASSES));
+        let sampled = code - attach::CLASSES;
+        assert!((1..all).contains(&sampled), "{sampled} of {all}");
+        begin(&target, "sampled=on");
+        target.advance(3).unwrap();
+        let counts = end(&target);
+        let found = by_method(&counts);
+        let small = ("object".to_owned(), "Counted$Small".to_owned());
+        assert_eq!(found[&small].0, 400, "{counts:#?}");
+        assert!(
+            i32::try_from(counts.classes).unwrap() <= sampled,
+            "{counts:#?}"
+        );
+    }
+}
+
 /// Counts one phase between others that are not counted.
 fn phase(jdk: &Jdk, (t, n): (u64, u64), sizes: Sizes, flags: &[&str]) {
     let of = (t, n * times());
@@ -560,7 +590,7 @@ fn a_count_that_nobody_ends_is_ended() {
     std::thread::sleep(Duration::from_secs(33));
     let ended = format!("{}{TOKEN}", attach::COUNT_END);
     assert_eq!(ask(&target, &ended), attach::COUNTS_NOT);
-    assert!(target.errors().contains("nobody asked for it"));
+    assert!(target.errors().contains("did not fetch the result"));
     begin(&target, "");
     target.advance(2).unwrap();
     assert_exact(

@@ -475,7 +475,7 @@ fn a_shared_heap_is_refused() {
                 let file = folder.path().join("forked.hprof");
                 assert_eq!(ask(&target, &file), attach::SHARED_HEAP);
                 assert!(!file.exists());
-                assert!(target.errors().contains("the heap is shared memory"));
+                assert!(target.errors().contains("the heap is in shared memory"));
                 assert!(target.finish().unwrap());
             }
         }
@@ -529,11 +529,12 @@ fn a_child_that_is_killed_harms_nobody() {
         let code = ask(&target, &file);
         assert!(killer.join().unwrap());
         assert_eq!(code, attach::FAILED);
-        assert!(
-            target.errors().contains("ended with -9"),
-            "{}",
-            target.errors()
-        );
+        // A busy machine may take a moment to hand over what the JVM has written.
+        let until = Instant::now() + Duration::from_secs(20);
+        while !target.errors().contains("ended with code -9") {
+            assert!(Instant::now() < until, "{}", target.errors());
+            std::thread::sleep(Duration::from_millis(10));
+        }
         assert_eq!(children(target.jvm_pid().unwrap()), [0_u32; 0]);
         let next = open(&take(&target, folder.path()));
         assert_eq!(histogram(&next)["Forked$Leaf"].0, 200_000);

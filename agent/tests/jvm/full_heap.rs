@@ -56,11 +56,7 @@ fn attached_to_a_full_heap() {
         let failed = format!("return code: {}", attach::HEAP_FULL);
         let refused = answer.contains(&failed);
         assert!(
-            !refused
-                || told(
-                    &target,
-                    "cannot start (the heap is full); nothing is sampled"
-                ),
+            !refused || told(&target, "not started: the heap is full"),
             "{context}: {answer} {}",
             target.errors()
         );
@@ -166,7 +162,7 @@ fn attached_at_every_level() {
             "{context}: {codes:?} {}",
             target.errors()
         );
-        let full = "cannot start (the heap is full)";
+        let full = "not started: the heap is full";
         assert!(told_times(&target, full, before.len()), "{context}");
         assert_eq!(target.errors().matches(full).count(), before.len());
         for phase in codes.len() + 2..=9 {

@@ -17,11 +17,11 @@ fn wrong_options_leave_the_jvm_alone() {
             ("interval=5x", "option \"interval\" cannot be \"5x\""),
             (
                 "sampling=1",
-                "no option is called \"sampling\"; there are interval, depth, include",
+                "unknown option \"sampling\"; the options are interval, depth, include",
             ),
             ("include=[", "option \"include\""),
-            ("embed=off", "kept nowhere"),
-            ("retain=1h", "\"retain\" goes with trace=FILE"),
+            ("embed=off", "stored only in a trace"),
+            ("retain=1h", "\"retain\" needs trace=FILE"),
         ] {
             let mut target = launch(&jdk, "Steady", options).arg("10").start().unwrap();
             target.wait_ready(1).unwrap();
@@ -80,7 +80,7 @@ fn the_same_agent_twice() {
         let (well, errors) = target.finish_with_errors().unwrap();
         let lines = errors
             .lines()
-            .filter(|l| l.contains("already loaded in this JVM"));
+            .filter(|l| l.contains("already loaded; keeping its current options"));
         assert!(well && lines.count() == 2, "{errors}");
     }
 }
@@ -139,7 +139,7 @@ fn attached_while_another_agent_holds_up_the_start() {
         assert!(dumped.counter(Counter::Recorded) > 100);
         assert_eq!(dumped.counter(Counter::Faults), 0);
         let (well, errors) = target.finish_with_errors().unwrap();
-        assert!(well && !errors.contains("cannot start"), "{errors}");
+        assert!(well && !errors.contains("not started"), "{errors}");
     }
 }
 
@@ -292,8 +292,8 @@ fn panics_in_a_collection_turn_the_agent_off() {
             assert!(well, "JDK {version}, {callback}: {errors}");
             assert_eq!(
                 (
-                    lines("a fault of its own"),
-                    lines("stops sampling after repeated faults")
+                    lines("internal error: "),
+                    lines("stopped after repeated internal errors")
                 ),
                 (3, 1),
                 "JDK {version}, {callback}: {errors}"

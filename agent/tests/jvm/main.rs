@@ -20,6 +20,7 @@ mod lifecycle;
 mod living;
 mod loading;
 mod rounds;
+mod source_lines;
 mod stress;
 mod traced;
 mod traced_counts;

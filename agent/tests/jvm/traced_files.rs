@@ -101,7 +101,7 @@ fn a_file_that_may_not_grow_ends_the_trace_and_nothing_else() {
         target.wait_ready(1).unwrap();
         let mut phase = 1;
         let end = Instant::now() + Duration::from_secs(30);
-        while !target.errors().contains("the trace ends here") {
+        while !target.errors().contains("the trace stopped") {
             assert!(Instant::now() < end, "{}", target.errors());
             phase += 1;
             target.advance(phase).unwrap();
@@ -159,7 +159,7 @@ fn what_cannot_be_a_trace_is_told_in_one_line() {
             let (well, errors) = target.finish_with_errors().unwrap();
             assert!(well && said(&errors).len() == 1, "{errors}");
             assert!(
-                errors.contains("the trace ends here") && errors.contains(why),
+                errors.contains("the trace stopped") && errors.contains(why),
                 "{errors}"
             );
         }
@@ -303,7 +303,7 @@ impl<'a> Recorded<'a> {
         (
             self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),
             self.number(
-                "SELECT count(*) FROM note WHERE text LIKE 'the disk of the trace had no room: what happened in 1_s %'",
+                "SELECT count(*) FROM note WHERE text LIKE 'the disk of the trace was full: 1_s are recorded %'",
             ),
         )
     }
@@ -363,12 +363,12 @@ fn goes_on(jdk: &Jdk, strategy: &str) -> i64 {
     let (well, errors) = on.target.finish_with_errors().unwrap();
     let said = said(&errors);
     assert!(well && said.len() == 4, "{errors}");
-    let last = "the trace ends here: ";
+    let last = "the trace stopped: ";
     assert!(
         said[3].contains(last) && said[3].contains("s is missing"),
         "{errors}"
     );
-    assert!(!errors.contains("sampling goes on"), "{errors}");
+    assert!(!errors.contains("sampling continues"), "{errors}");
     counted
 }
 
@@ -439,7 +439,7 @@ fn a_folder_that_is_read_only_costs_one_warning() {
     let (well, errors) = target.finish_with_errors().unwrap();
     assert!(well && said(&errors).len() == 1, "{errors}");
     assert!(
-        errors.contains("t.db") && errors.contains("the trace ends here"),
+        errors.contains("t.db") && errors.contains("the trace stopped"),
         "{errors}"
     );
     assert!(std::fs::read_dir(&mount).unwrap().next().is_none());
@@ -478,7 +478,7 @@ fn a_run_that_another_process_drops_is_put_back() {
     };
     other.tick(&(), &(), tick).unwrap();
     other.end(ahead).unwrap();
-    traced.wait("SELECT count(*) FROM note WHERE text LIKE '%taken for over and dropped%'");
+    traced.wait("SELECT count(*) FROM note WHERE text LIKE '%considered ended and was deleted%'");
     // What stayed alive is told again, though nothing happens there, and the count is that since the JVM's start.
     let live = "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), live_objects AS n FROM site_tick JOIN site ON site.id = site
                 JOIN class ON class.id = class WHERE name = 'Steady$Kept' GROUP BY site)";

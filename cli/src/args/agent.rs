@@ -7,21 +7,18 @@ use clap::Args;
 use crate::job::AgentCopy;
 
 const AGENT_HELP: &str = "\
-Prints the file's absolute path, for a JVM that is to have the agent from its start:
-
-    java -agentpath:$(heapdiff agent)=interval=512k -jar app.jar
-
-The library is taken from --agent, from HEAPDIFF_AGENT, from beside this program, or out of it; in
-that case it is written to $XDG_CACHE_HOME/heapdiff (~/.cache/heapdiff) first. `heapdiff help
-attach` has the agent's options.";
+Prints the absolute path of the library. heapdiff uses the first library that it finds: --agent, the
+environment variable HEAPDIFF_AGENT, a library next to the executable, or the one embedded in it. It
+first writes the embedded library to $XDG_CACHE_HOME/heapdiff (~/.cache/heapdiff). `heapdiff help
+attach` lists the agent's options.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AGENT_HELP)]
 pub(super) struct AgentArgs {
-    /// Copy the library to this file or folder, for an image of a container for example
+    /// Copy the library to this file or folder, for example into a container image
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The agent's library
+    /// Agent library to use instead of the embedded one
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
 }

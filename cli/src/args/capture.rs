@@ -12,7 +12,7 @@ use super::common::{NamesArgs, ProgressArgs, ReportArgs, ViewArgs, with_names};
 use super::diff::GrowthArgs;
 use crate::failure::{Failure, Result};
 use crate::job::{
-    Agent, Capture, Count, Fork, Forking, Hunt, Job, Request, Setup, Target, Task, What,
+    Action, Agent, Capture, Count, Fork, Forking, Hunt, Job, Request, Setup, Target, Task, What,
     agent_options,
 };
 
@@ -23,15 +23,15 @@ const USAGE_ON: &str = "usage=on";
 /// Which JVM.
 #[derive(Debug, Args)]
 struct JvmArgs {
-    /// The JVM: its process id, or a part of its main class's name
+    /// JVM to use: its process id, or a part of the name of its main class or jar
     #[arg(allow_negative_numbers = true)]
     pid: Target,
-    /// How long to wait for a JVM that does not listen or makes no progress
+    /// How long to wait for a JVM that does not respond or makes no progress
     #[arg(long, value_name = "TIME", default_value = "10s")]
     timeout: Span,
 }
 
-/// What the agent can be told, and where it comes from.
+/// Returns the agent's options and where heapdiff finds the library.
 fn agent_help() -> String {
     let mut text = "The agent's options, with their defaults:\n".to_owned();
     for (key, meaning) in KEYS {
@@ -41,18 +41,19 @@ fn agent_help() -> String {
 }
 
 const FILTER_HELP: &str = r"
-Filters go by the class of the object, and by the class whose code allocates, the innermost one
-that is not of the JDK: include=^com\.pet\. samples what com.pet allocates, the byte[] of its lists
-as well.
+include and exclude match two classes: that of the object, and that of the code that allocates it
+(the innermost frame outside the JDK). So include=^com\.pet\. also samples a byte[] that a list
+allocates for com.pet.
 
 ";
 
 const AGENT_HELP: &str = "\
-The library libheapdiff_agent.so is taken from --agent, from HEAPDIFF_AGENT, from beside this
-program, or out of it (`heapdiff help agent` says where it is put then), and is copied to the JVM's
-/tmp, or another folder that it can write to, where the JVM cannot read it in its place. Agents stay
-loaded until the JVM ends: `attach` again changes the options, `detach` has the agent stop. From JDK
-21 on the JVM warns of agents on its standard error unless it was started with
+heapdiff uses the first agent library (libheapdiff_agent.so) that it finds: --agent, the environment
+variable HEAPDIFF_AGENT, a library next to the executable, or the one embedded in it. If the JVM
+cannot read the library there, heapdiff copies it to the JVM's /tmp or another folder.
+
+The agent stays loaded until the JVM ends: `attach` again changes its options, `detach` stops it.
+JDK 21 and later print a warning about agents, unless the JVM was started with
 -XX:+EnableDynamicAgentLoading.";
 
 #[derive(Debug, Args)]
@@ -60,10 +61,10 @@ loaded until the JVM ends: `attach` again changes the options, `detach` has the 
 pub(super) struct AttachArgs {
     #[command(flatten)]
     jvm: JvmArgs,
-    /// The agent's options, such as interval=64k,depth=32
+    /// Agent options, such as interval=64k,depth=32 (listed below)
     #[arg(value_name = "KEY=VALUE,...", value_parser = agent_options, default_value = "", hide_default_value = true)]
     options: String,
-    /// The agent's library
+    /// Agent library to use instead of the embedded one
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
     #[command(flatten)]
@@ -84,22 +85,40 @@ impl AttachArgs {
     }
 }
 
+const STATUS_HELP: &str = "\
+Shows whether the agent samples, counts or writes a trace. `heapdiff ps` lists all JVMs.";
+
+#[derive(Debug, Args)]
+#[command(after_help = STATUS_HELP)]
+pub(super) struct StatusArgs {
+    #[command(flatten)]
+    jvm: JvmArgs,
+}
+
+impl StatusArgs {
+    pub(super) fn action(self) -> Action {
+        Action::Status(self.jvm.pid, self.jvm.timeout.0)
+    }
+}
+
 const COUNT_HELP: &str = "\
-The agent rewrites the classes that are loaded and those that come, so that each allocation raises
-a counter, and restores them in the end: a few classes at a time, some seconds for thousands. The
-program is slower meanwhile, the most right after both, until its code is compiled again. Executed
-allocations are counted, also those that the compiler then removes; clone, reflection, copies of
-arrays and lambdas where they are called. What JNI, handles of constructors (Foo::new) and the JVM
-itself make is not counted; nor is what a method that was running when the count began allocates,
-until it is called anew. In the JDK's classes (--jdk) some counts are lower bounds: the compiler
-replaces some methods by code of its own.";
+The agent inserts counters into all loaded classes and into classes loaded later, and removes them
+at the end: a few classes at a time, with rests. The program is slower meanwhile, most of all when
+the first class of a JVM is changed: then HotSpot discards all compiled code, unless an agent was
+loaded at the start (-agentpath). --sampled-classes changes fewer classes, after some time with
+`heapdiff attach`.
+
+Counted: every executed allocation, even if the JIT removes it; clone, reflection, array copies and
+lambdas at the call site. Not counted: objects created by JNI, constructor references (Foo::new) and
+the JVM itself, and allocations in a method that was already running, until it is called again. With
+--jdk some counts are lower bounds, because the JIT replaces some JDK methods with intrinsics.";
 
 #[derive(Debug, Args)]
 #[command(after_help = COUNT_HELP)]
 pub(super) struct CountArgs {
     #[command(flatten)]
     jvm: JvmArgs,
-    /// How long to count; Ctrl-C ends it early
+    /// How long to count; Ctrl-C stops earlier
     #[arg(
         long = "for",
         value_name = "TIME",
@@ -107,19 +126,22 @@ pub(super) struct CountArgs {
         alias = "duration"
     )]
     time: Span,
-    /// Count in the JDK's classes, too
+    /// Count in JDK classes, too
     #[arg(long)]
     jdk: bool,
-    /// Count only in classes that a regular expression finds
+    /// Count only in matching classes
     #[arg(long, value_name = "RE", value_parser = pattern)]
     include: Option<Regex>,
-    /// Count in no classes that a regular expression finds
+    /// Do not count in matching classes
     #[arg(long, value_name = "RE", value_parser = pattern)]
     exclude: Option<Regex>,
-    /// The agent's library
+    /// Count only in classes whose methods are in stacks that the agent sampled
+    #[arg(long)]
+    sampled_classes: bool,
+    /// Agent library to use instead of the embedded one
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
-    /// Sites to list [default: 20; all in JSON]
+    /// Maximum number of sites to list [default: 20; all in JSON]
     #[arg(long, value_name = "N", help_heading = "Output")]
     top: Option<usize>,
     #[command(flatten)]
@@ -137,6 +159,7 @@ impl CountArgs {
             jdk: self.jdk,
             include: self.include,
             exclude: self.exclude,
+            sampled: self.sampled_classes,
             library: self.agent,
         };
         let setup = Setup {
@@ -148,8 +171,8 @@ impl CountArgs {
 }
 
 const DETACH_HELP: &str = "\
-Sampling costs nothing from then on, a trace ends, and dumps are as without the agent. Its library
-stays loaded, as the JVM has it; `heapdiff attach PID` begins anew, with other options if wanted.";
+After this, sampling costs nothing, the trace ends, and dumps are as without the agent. The JVM
+keeps the library loaded; `heapdiff attach PID` starts sampling again, with other options if given.";
 
 #[derive(Debug, Args)]
 #[command(after_help = DETACH_HELP)]
@@ -174,14 +197,13 @@ impl DetachArgs {
 /// What a dump takes in.
 #[derive(Debug, Args)]
 struct WhatArgs {
-    /// Garbage, too: leave out the collection that dumps of live objects begin with
+    /// Include unreachable objects: skip the full GC before the dump
     #[arg(long)]
     all: bool,
-    /// As is done without `--all`; who knows `jmap -dump:live` may say so
+    /// Same as without `--all`, for users of `jmap -dump:live`
     #[arg(long, hide = true, conflicts_with = "all")]
     live: bool,
-    /// Compress it, 1 (fast) to 9 (small); the JVM does it from JDK 16 on; heapdiff does it before that, and where a
-    /// child of the JVM writes
+    /// gzip level, 1 (fast) to 9 (small)
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(1..=9))]
     gz: Option<u8>,
 }
@@ -196,32 +218,34 @@ impl WhatArgs {
 }
 
 const DUMP_HELP: &str = "\
-The JVM stands still while it writes, unless a child of it does (--fork). It writes beside the file
-where it can, else to its own /tmp, from where the dump is moved; the file has its name only once it
-is whole. For standard output it writes to $TMPDIR, else to its own /tmp, and nothing is left there.
-A fork may be repeated, up to ten times, each with its pause: where a compiler thread of the JVM
-held a lock at the fork the child cannot go on.
-Works for JVMs of other users and in containers when heapdiff runs as root.";
+The JVM is paused while it writes, except with --fork. It writes next to the output file if it can,
+else to its own /tmp; heapdiff then moves the dump. The file gets its name only when it is complete.
+With `-o -` the dump passes through $TMPDIR or the JVM's /tmp, and no file remains.
+
+--fork tries up to ten times, each with its pause of milliseconds: a child cannot continue if a JIT
+compiler thread of the JVM held a lock at the fork.
+
+Run as root, dump also works for JVMs of other users and in containers.";
 
 #[derive(Debug, Args)]
 #[command(after_help = DUMP_HELP)]
 pub(super) struct DumpJvmArgs {
     #[command(flatten)]
     jvm: JvmArgs,
-    /// The file to write, `-` for standard output, or the folder; a name with .gz means compressed
-    /// [default: java_pidPID.hprof, numbered where it exists]
+    /// File or folder to write, or `-` for standard output; a name ending in .gz is compressed
+    /// [default: java_pidPID.hprof, numbered if it exists]
     #[arg(short, long, value_name = "FILE", alias = "file")]
     output: Option<PathBuf>,
     #[command(flatten)]
     what: WhatArgs,
-    /// Have a forked child of the JVM write, while the JVM goes on after some milliseconds: all that is
-    /// reachable, without a collection before
+    /// Let a forked child of the JVM write all reachable objects, without a GC; the JVM is paused
+    /// for milliseconds only
     #[arg(long, conflicts_with_all = ["all", "live"])]
     fork: bool,
-    /// The agent's library, which --fork loads
+    /// Agent library for --fork to use instead of the embedded one
     #[arg(long, value_name = "FILE", requires = "fork")]
     agent: Option<PathBuf>,
-    /// Replace the file if it exists
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -251,14 +275,13 @@ impl DumpJvmArgs {
 pub(super) struct HuntArgs {
     #[command(flatten)]
     jvm: JvmArgs,
-    /// The agent's options, such as interval=64k,depth=32
+    /// Agent options, such as interval=64k,depth=32 (listed below)
     #[arg(value_name = "KEY=VALUE,...", value_parser = agent_options, default_value = "", hide_default_value = true, conflicts_with = "no_attach")]
     options: String,
-    /// Have the agent count how large collections of the JDK's are used, as usage=on does: it tells what only fills from a
-    /// cache
+    /// Record how large JDK collections are used, to tell leaks from caches (agent option usage=on)
     #[arg(long, conflicts_with = "no_attach")]
     usage: bool,
-    /// How long to wait between the dumps; Ctrl-C ends the wait early
+    /// How long to wait between the dumps; Ctrl-C takes the second dump now
     #[arg(
         long = "for",
         value_name = "TIME",
@@ -266,33 +289,34 @@ pub(super) struct HuntArgs {
         alias = "duration"
     )]
     wait: Span,
-    /// The folder for before.hprof, after.hprof and the report [default: hunt-PID, a new one]
+    /// Folder for before.hprof, after.hprof and the report [default: hunt-PID, a new folder]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Take the second dump as soon as a site is seen to have grown by this much across collections, with a
-    /// slope that is certain; the agent keeps a trace for it, trace.db in the folder
+    /// Take the second dump earlier, once a site has grown by this much with statistical confidence
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     enough: Size,
-    /// Do not have the agent keep a trace: the second dump follows after --for
+    /// Record no trace; the second dump is then taken after --for, never earlier
     #[arg(long, conflicts_with = "enough")]
     no_trace: bool,
-    /// The agent's library
+    /// Agent library to use instead of the embedded one
     #[arg(long, value_name = "FILE", conflicts_with = "no_attach")]
     agent: Option<PathBuf>,
-    /// Do not load the agent: no allocation sites, unless one is loaded already
+    /// Do not load the agent; the report then has no allocation sites, unless the agent is already
+    /// loaded
     #[arg(long)]
     no_attach: bool,
-    /// Have the agent count every allocation as well, by line of code (its option count=on)
+    /// Count every allocation, too, by line of code (agent option count=on)
     #[arg(long, conflicts_with = "no_attach")]
     count: bool,
-    /// Write no file to any disk: forked children of the JVM hand both dumps to heapdiff, which analyses each in
-    /// memory and shows the report
+    /// Write no files: forked children of the JVM send both dumps to heapdiff, which analyzes them
+    /// in memory
     #[arg(long, conflicts_with_all = ["output", "enough", "no_fork", "no_attach", "all", "live", "gz", "max_memory"])]
     no_files: bool,
-    /// Have forked children of the JVM write the dumps, or fail; without it the JVM writes where they cannot
+    /// Fail if forked children of the JVM cannot write the dumps, instead of letting the JVM write
+    /// them
     #[arg(long, conflicts_with_all = ["no_fork", "no_attach", "all", "live"])]
     fork: bool,
-    /// Have the JVM write the dumps itself, after a collection; it stands still meanwhile
+    /// Let the JVM write the dumps itself after a full GC; the JVM is paused meanwhile
     #[arg(long)]
     no_fork: bool,
     #[command(flatten)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
+use heapdiff_diff::Frames;
 use heapdiff_mapping::Mapping;
 use heapdiff_report::Format;
 use heapdiff_units::Size;
@@ -32,7 +33,7 @@ pub(super) fn input() -> impl TypedValueParser<Value = PathBuf> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct CommonArgs {
-    /// Write to a file, replacing it once the report is complete
+    /// Write the report to a file, which is replaced only when the report is complete
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -43,43 +44,83 @@ pub(super) struct CommonArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct ReportArgs {
-    /// How to write the report [default: text, or from the extension of -o]
+    /// Format of the report [default: text, or from the extension of -o]
     #[arg(long, value_parser = formats(), value_name = "FORMAT")]
     format: Option<Format>,
-    /// Rows of each list [default: enough for a screen; all classes in JSON and HTML]
+    /// Maximum rows of each list [default: one screen in text; all classes in JSON and HTML]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Use colours
+    /// When to use colors
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     color: When,
+    #[command(flatten)]
+    frames: FramesArgs,
     #[command(flatten)]
     progress: ProgressArgs,
     #[command(flatten)]
     analysis: AnalysisArgs,
 }
 
+/// Which frames of a stack are shown.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+struct FramesArgs {
+    /// Frames of each stack in text: all, those of the application (app), or at most N lines [default: 12 lines, with
+    /// frames of the JDK and of frameworks folded]
+    #[arg(long, value_name = "all|app|N", value_parser = frames)]
+    frames: Option<Frames>,
+    /// Fold frames of classes whose names begin with PREFIX, as those of frameworks; may be repeated
+    #[arg(long, value_name = "PREFIX")]
+    framework: Vec<String>,
+}
+
+fn frames(text: &str) -> std::result::Result<Frames, String> {
+    match text {
+        "all" => Ok(Frames::All),
+        "app" => Ok(Frames::Application),
+        _ => match text.parse() {
+            Ok(limit) if limit > 0 => Ok(Frames::Folded(limit)),
+            _ => Err("expected `all`, `app` or a number of lines, such as 20".to_owned()),
+        },
+    }
+}
+
+impl FramesArgs {
+    /// Returns the output with this choice, and adds the frameworks.
+    fn choose(self, output: Output) -> Output {
+        if !self.framework.is_empty() {
+            heapdiff_diff::add_frameworks(self.framework);
+        }
+        Output {
+            frames: self.frames,
+            ..output
+        }
+    }
+}
+
 /// How a dump is analysed.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Analysis")]
 pub(super) struct AnalysisArgs {
-    /// The dump to read in a file that holds several, one after the other [default: the first]
+    /// Number of the dump to read, if the file contains several [default: 1, the first]
     #[arg(long = "dump", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     dump_number: Option<u32>,
     #[command(flatten)]
     names: NamesArgs,
-    /// Threads to work on [default: one for each processor]
+    /// Number of worker threads [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Memory for the large arrays; the rest goes to temporary files
+    /// Maximum memory for large arrays; the rest goes to temporary files
     #[arg(long, value_name = "SIZE")]
     max_memory: Option<Size>,
-    /// Which java.lang.ref objects retain what they refer to; weak ones only with `all`
+    /// References that retain their referent: strong only, strong and soft, or all (weak included)
     #[arg(long, value_enum, default_value_t)]
     refs: Refs,
-    /// Neither read nor write an index (DUMP.hdx) or a summary (DUMP.hds), which make the next command on a dump fast
+    /// Do not read or write the index (DUMP.hdx) and summary (DUMP.hds) that make later commands
+    /// fast
     #[arg(long, action = ArgAction::SetTrue)]
     no_index: bool,
-    /// Treat a damaged dump as one that cannot be read
+    /// Refuse damaged or truncated dumps (exit code 3)
     #[arg(long)]
     strict: bool,
 }
@@ -88,8 +129,8 @@ pub(super) struct AnalysisArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Analysis")]
 pub(super) struct NamesArgs {
-    /// Show the names that classes, fields and methods had before ProGuard or R8 shortened them; may be repeated, for
-    /// programs of several parts
+    /// ProGuard or R8 mapping file, to show the original names of classes, fields and methods; may
+    /// be repeated
     #[arg(long, value_name = "FILE")]
     mapping: Vec<PathBuf>,
 }
@@ -118,7 +159,7 @@ impl CommonArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputsArgs {
-    /// Write to a file, replacing it once the report is complete; may be repeated: each file's extension says its format
+    /// Write the report to a file, in the format of its extension; may be repeated
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
     #[command(flatten)]
@@ -132,12 +173,13 @@ impl OutputsArgs {
         let more: Vec<PathBuf> = files.collect();
         if let (Some(format), [another, ..]) = (self.report.format, &more[..]) {
             let message = format!(
-                "--format {} is for one file, and -o {} is another",
+                "--format {} works with one -o only, and -o {} is a second one",
                 format.name(),
                 another.display()
             );
-            return Err(Failure::usage(message)
-                .with_hint("leave it out: each file's extension says its format"));
+            return Err(Failure::usage(message).with_hint(
+                "leave out --format; each file is written in the format of its extension",
+            ));
         }
         let color = self.report.color;
         let setup = self.report.setup(first)?;
@@ -157,7 +199,9 @@ impl ReportArgs {
     }
 
     pub(super) fn setup(self, output: Option<PathBuf>) -> Result<Setup> {
-        let output = Output::new(self.format, output, self.color)?;
+        let output = self
+            .frames
+            .choose(Output::new(self.format, output, self.color)?);
         let progress = self.progress.wanted();
         let top = self.top;
         Ok(Setup {
@@ -197,15 +241,17 @@ impl AnalysisArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct ViewArgs {
-    /// Write to a file, replacing it once the report is complete
+    /// Write the report to a file, which is replaced only when the report is complete
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// How to write the report [default: text, or from the extension of -o]
+    /// Format of the report [default: text, or from the extension of -o]
     #[arg(long, value_parser = formats(), value_name = "FORMAT")]
     format: Option<Format>,
-    /// Use colours
+    /// When to use colors
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     color: When,
+    #[command(flatten)]
+    frames: FramesArgs,
     #[command(flatten)]
     progress: ProgressArgs,
 }
@@ -213,7 +259,9 @@ pub(super) struct ViewArgs {
 impl ViewArgs {
     pub(super) fn setup(self) -> Result<Setup> {
         Ok(Setup {
-            output: Output::new(self.format, self.output, self.color)?,
+            output: self
+                .frames
+                .choose(Output::new(self.format, self.output, self.color)?),
             more: Vec::new(),
             top: None,
             progress: self.progress.wanted(),
@@ -231,7 +279,7 @@ impl ViewArgs {
 pub(super) struct ListArgs {
     #[command(flatten)]
     view: ViewArgs,
-    /// Rows of each list [default: 10; 100 in JSON]
+    /// Maximum rows of each list [default: 10; 100 in JSON]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 }
@@ -256,13 +304,14 @@ pub(super) fn with_names(setup: Setup, names: &NamesArgs) -> Result<Setup> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct ProgressArgs {
-    /// Show progress on standard error
+    /// When to show progress on standard error
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     progress: When,
-    /// Errors only on standard error: no progress, no warnings
+    /// Print only errors to standard error: no progress, no warnings
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Each phase with its time on standard error; in text, frames and stacks that are left out otherwise
+    /// Print the time of each phase to standard error; in text, show all frames, stacks and the
+    /// layout
     #[arg(short, long)]
     verbose: bool,
 }

@@ -9,6 +9,7 @@ use regex::Regex;
 
 use super::common::{OutputsArgs, input};
 use super::labels::{label, labels};
+use super::query::{command, is_statement};
 use crate::failure::{Failure, Result};
 use crate::gates::GrowthLimit;
 use crate::ignore::IgnoreFile;
@@ -17,17 +18,16 @@ use crate::report_file::is_json;
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
-    /// The first heap dump (HPROF, gzipped or not), or the only one
+    /// First heap dump (HPROF, gzipped or not), or the only one
     #[arg(value_parser = input())]
     before: Option<PathBuf>,
-    /// A dump of the same program, taken later
+    /// Later dump of the same program
     #[arg(value_parser = input())]
     after: Option<PathBuf>,
-    /// More dumps, oldest first: what grows at every step stands out
+    /// More dumps, oldest first: they separate steady growth from a cache that fills up
     #[arg(value_parser = input())]
     later: Vec<PathBuf>,
-    /// What the agent recorded of the JVM over time: tells of each suspect when its growth began, and how fast
-    /// it grows
+    /// Trace of the same JVM: adds to each suspect when its growth began and how fast it grows
     #[arg(long, value_name = "T.db", help_heading = "Diff")]
     trace: Option<PathBuf>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ impl DiffArgs {
     /// What one dump holds.
     fn heap(self) -> Result<Job> {
         let Some(dump) = self.before else {
-            return Err(too_few("there is no dump".to_owned()));
+            return Err(too_few("no dump was given".to_owned()));
         };
         let question = self.growth.checked()?;
         Ok(Job {
@@ -65,7 +65,7 @@ impl DiffArgs {
     /// A report that there is already.
     fn again(self) -> Result<Job> {
         let Some(report) = self.before else {
-            return Err(too_few("there is no report".to_owned()));
+            return Err(too_few("no report was given".to_owned()));
         };
         let unfit = [
             (self.trace.is_some(), "--trace"),
@@ -75,7 +75,7 @@ impl DiffArgs {
         ];
         if let Some((_, option)) = unfit.into_iter().find(|(is_given, _)| *is_given) {
             let message = format!(
-                "{option} is for dumps, and {} is a report",
+                "{option} needs dumps, but {} is a saved report",
                 report.display()
             );
             return Err(Failure::usage(message));
@@ -91,14 +91,23 @@ impl DiffArgs {
         let named = [&self.before, &self.after];
         let named = named.into_iter().flatten().chain(&self.later);
         let dumps: Vec<PathBuf> = named.cloned().collect();
+        if let Some((sql, rest)) = dumps.split_last()
+            && let Some(dump) = rest.first()
+            && is_statement(sql)
+        {
+            let message = "a SELECT needs the command `query`";
+            return Err(
+                Failure::usage(message).with_hint(command(&dump.display().to_string(), sql))
+            );
+        }
         match &dumps[..] {
-            [] => return Err(too_few("a diff needs two dumps".to_owned())),
+            [] => return Err(too_few("no dumps were given".to_owned())),
             [one] if is_json(one) => return self.again(),
             [one] if self.is_of_growth() => {
                 let one = one.display();
-                let message = format!("this needs two dumps, and {one} is only one");
+                let message = format!("these options need two dumps, but only {one} was given");
                 return Err(too_few(message)
-                    .with_hint("gates, --ignore, --trace and --columns both are about growth"));
+                    .with_hint("gates (--fail-on-...), --ignore, --trace and --columns both compare dumps: heapdiff BEFORE AFTER"));
             }
             [_] => return self.heap(),
             _ => {}
@@ -118,38 +127,38 @@ impl DiffArgs {
 /// Which growth counts.
 #[derive(Debug, Args)]
 pub(super) struct GrowthArgs {
-    /// Report only classes that a regular expression matches, and suspects that consist of them or
-    /// that a field of theirs holds (may be repeated)
+    /// Report only matching classes, and suspects made up of them or held by their fields; may be
+    /// repeated
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
     include: Vec<Regex>,
-    /// Leave out classes that a regular expression matches, and suspects that consist of them or
-    /// that a field of theirs holds (may be repeated)
+    /// Leave out matching classes, and suspects made up of them or held by their fields; may be
+    /// repeated
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
     exclude: Vec<Regex>,
-    /// Exit with 1 when the heap, or what one suspect retains, grew by this much or more: by 10MiB, or by 10% of the
-    /// heap as it was in the first dump
+    /// Exit with 1 if the heap or one suspect grew by at least this much: 10MiB, or 10% of the
+    /// first heap
     #[arg(long, value_name = "SIZE|PERCENT", help_heading = "Diff")]
     fail_on_growth: Option<GrowthLimit>,
-    /// Exit with 1 when something is taken for a leak or for growth
+    /// Exit with 1 if any suspect has the verdict `leak` or `growth`
     #[arg(long, help_heading = "Diff")]
     fail_on_suspect: bool,
-    /// Let gates decide on dumps that are damaged or cannot be compared (the same dump twice, of two programs or
-    /// JVMs, named out of order); without it the run ends with 3
+    /// Decide gates even if a dump is damaged or the dumps are not comparable, instead of exiting
+    /// with 3
     #[arg(long, help_heading = "Diff")]
     allow_partial: bool,
-    /// Leave out known growth, and do not let gates trip for it: a file with rules, one a line, such as
-    /// `holder com.acme.Cache.*`, `class com.acme.Entry`, `frame com.acme.Cache.warm*`
+    /// File of known growth to leave out, one rule per line, such as `holder com.acme.Cache.*`,
+    /// `class com.acme.Entry` or `frame com.acme.Cache.warm*`
     #[arg(long, value_name = "FILE", help_heading = "Diff")]
     ignore: Option<PathBuf>,
-    /// Have stacks begin with the first frame that a regular expression matches, merge those that are
-    /// equal then, and drop those without one (flame graphs, profiles, stacks in text and Markdown)
+    /// Start stacks at the first matching frame, merge equal stacks, and drop stacks without a
+    /// match
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
     focus: Option<Regex>,
-    /// The folder of the repository that the packages of the sources are in, such as src/main/java: places in SARIF and in
-    /// annotations begin with it
+    /// Source folder of the repository, such as src/main/java, put before file paths in SARIF and
+    /// annotations
     #[arg(long, value_name = "DIR", help_heading = "Diff")]
     source_root: Option<String>,
-    /// What ends a line of collapsed stacks: net growth in bytes, or the bytes before and after
+    /// Value columns of collapsed stacks: net growth in bytes, or bytes before and after
     #[arg(
         long,
         value_enum,
@@ -158,7 +167,7 @@ pub(super) struct GrowthArgs {
         help_heading = "Diff"
     )]
     columns: ColumnsArg,
-    /// A label of each metric in OpenMetrics, such as service=shop; may be repeated
+    /// Label for each OpenMetrics metric, such as service=shop; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = label, help_heading = "Diff")]
     label: Vec<(String, String)>,
 }

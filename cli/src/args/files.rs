@@ -52,7 +52,7 @@ pub(super) fn check(mut command: &Command, mut matches: &ArgMatches) -> Result<(
     }
     overwrite::set(rule);
     if let Some(twice) = overwrite::twice(&outputs) {
-        let message = format!("-o {} is given twice", twice.display());
+        let message = format!("-o {} was given twice", twice.display());
         return Err(Failure::usage(message));
     }
     outputs

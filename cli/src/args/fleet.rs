@@ -8,25 +8,25 @@ use heapdiff_fleet::Labels;
 use crate::job::Fleet;
 
 const AFTER_HELP: &str = "\
-Adding an input again replaces what it said before. docs/fleet.md has the tables, and a Spark job
-that ranks the leaking sites of all hosts.";
+Adding an input again replaces its earlier rows. docs/fleet.md describes the tables, and has a Spark
+job that ranks the leaking sites of all hosts.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct FleetArgs {
-    /// Traces (the agent's option trace=FILE), and reports of `heapdiff BEFORE AFTER --format json`
+    /// Traces (agent option trace=FILE) and reports (`heapdiff BEFORE AFTER -o report.json`)
     #[arg(required = true, value_name = "TRACE|REPORT.json")]
     inputs: Vec<PathBuf>,
-    /// The fleet's folder; made if it does not exist
+    /// Folder of Parquet files to add to; created if missing
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// The service that the inputs are of [default: the agent's option service, else unknown]
+    /// Service name to record [default: agent option service, else unknown]
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// The host that they are of [default: what the trace says, else unknown]
+    /// Host name to record [default: from the trace, else unknown]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Nothing on standard output
+    /// Print nothing to standard output
     #[arg(short, long)]
     quiet: bool,
 }

@@ -1,15 +1,17 @@
-//! What `--help`, completion scripts and the manual list of formats: those that a command's report has. Others are parsed all the
-//! same, and refused with the commands that have them.
+//! Completes the help of each command: its examples, and the formats that its report has. Other formats are parsed, too, and refused
+//! with a hint to the commands that have them.
 
 use clap::Command;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use heapdiff_report::Format;
 
+use super::examples;
 use crate::job::Formats;
 
 const FORMAT: &str = "format";
 
-/// The formats of the command with these names, from the first below the program on; `None` where its option is not that of reports.
+/// Returns the formats of the command with these names, from the first below the program on; `None` if its `--format` is not that of
+/// reports.
 fn formats(names: &[&str]) -> Option<Formats> {
     Some(match names {
         [] | ["diff" | "hunt"] => Formats::Growth,
@@ -22,12 +24,12 @@ fn formats(names: &[&str]) -> Option<Formats> {
     })
 }
 
-/// The command line with each command's own formats.
-pub(super) fn with_own_formats(command_line: Command) -> Command {
-    narrowed(command_line, &[])
+/// Returns the command line with the formats and examples of each command.
+pub(super) fn complete(command_line: Command) -> Command {
+    completed(command_line, &[])
 }
 
-fn narrowed(command: Command, names: &[&str]) -> Command {
+fn completed(command: Command, names: &[&str]) -> Command {
     let has_formats = command.get_arguments().any(|arg| arg.get_id() == FORMAT);
     let command = match formats(names).filter(|_| has_formats) {
         Some(formats) => command.mut_arg(FORMAT, |arg| {
@@ -38,9 +40,10 @@ fn narrowed(command: Command, names: &[&str]) -> Command {
         }),
         None => command,
     };
+    let command = examples::with_examples(command, names);
     command.mut_subcommands(|below| {
         let name = below.get_name().to_owned();
-        narrowed(below, &[names, &[&name]].concat())
+        completed(below, &[names, &[&name]].concat())
     })
 }
 

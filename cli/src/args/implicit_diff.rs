@@ -34,8 +34,10 @@ pub(super) fn no_command(dump: &Path) -> Option<Failure> {
         return None;
     }
     let hint = match meant(word) {
-        Some(command) => format!("if a command is meant: `heapdiff {command}`"),
-        None => format!("`{word}` is not a command either; `heapdiff --help` lists them"),
+        Some(command) => format!("no such command or file; did you mean `heapdiff {command}`?"),
+        None => {
+            format!("`{word}` is not a command either; list the commands with `heapdiff --help`")
+        }
     };
     Some(Failure {
         exit: Exit::Input,
@@ -127,7 +129,10 @@ mod tests {
     fn a_command_that_is_spelt_wrong_is_told() {
         let hint = |word: &str| no_command(Path::new(word)).and_then(|failure| failure.hint);
         let told = hint("histoo").unwrap();
-        assert_eq!(told, "if a command is meant: `heapdiff histo`");
+        assert_eq!(
+            told,
+            "no such command or file; did you mean `heapdiff histo`?"
+        );
         let told = hint("qqq").unwrap();
         assert!(told.starts_with("`qqq` is not a command either"), "{told}");
         assert_eq!(hint("nowhere.hprof"), None);

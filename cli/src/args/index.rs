@@ -12,10 +12,10 @@ pub(super) struct IndexArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum IndexCommand {
-    /// Delete the indexes and kept summaries of dumps, or all in a folder; the next command on a dump writes a new one
+    /// Delete index files and cached summaries; the next command on a dump creates new ones
     Clean {
-        /// Dumps, and folders with indexes [default: the cache folder, where indexes lie whose dump's
-        /// folder does not take them]
+        /// Dumps, or folders with index files [default: the cache folder, used for dumps in
+        /// read-only folders]
         #[arg(value_name = "DUMP|DIR")]
         paths: Vec<PathBuf>,
     },

@@ -16,14 +16,14 @@ pub(super) fn label(text: &str) -> Result<(String, String), String> {
 pub(super) fn labels(all: &[(String, String)], own: &[&str]) -> Result<()> {
     for (at, (name, value)) in all.iter().enumerate() {
         let why = match &**name {
-            name if own.contains(&name) => "this label is there anyway",
+            name if own.contains(&name) => "heapdiff sets this label itself",
             name if !is_name(name) => {
-                "a label's name is letters, digits and _, and does not begin with a digit or __"
+                "the name of a label consists of letters, digits and _, and does not begin with a digit or __"
             }
             name if all[..at].iter().any(|(before, _)| before == name) => {
-                "this label is given twice"
+                "this label was given twice"
             }
-            _ if value.is_empty() => "its value is empty",
+            _ if value.is_empty() => "the value is empty",
             _ => continue,
         };
         return Err(Failure::usage(format!("--label {name}: {why}")));
@@ -65,7 +65,7 @@ mod tests {
         let twice = why(&["a=1", "b=1", "a=2"]);
         assert_eq!(
             twice.as_deref(),
-            Some("--label a: this label is given twice")
+            Some("--label a: this label was given twice")
         );
         assert!(label("=b").is_err() && label("zone").is_err());
     }

@@ -7,9 +7,9 @@ use crate::failure::Result;
 use crate::job::{Output, Setup};
 
 const MCP_HELP: &str = "\
-An assistant starts it, and asks its tools: summary, suspects, sizeof, paths, query and sites. They
-read dumps, and write nothing but indexes. docs/assistants.md has what to put into the configuration
-of an assistant.";
+An AI assistant starts this command and calls its tools: summary, suspects, sizeof, paths, query and
+sites. The tools read dumps, and write only index files. docs/assistants.md shows how to configure
+an assistant.";
 
 #[derive(Debug, Args)]
 #[command(after_help = MCP_HELP)]

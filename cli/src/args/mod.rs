@@ -4,6 +4,7 @@ mod agent;
 mod capture;
 mod common;
 mod diff;
+mod examples;
 mod files;
 mod fleet;
 mod help;
@@ -11,6 +12,7 @@ mod implicit_diff;
 mod index;
 mod labels;
 mod mcp;
+mod mistakes;
 mod push;
 mod query;
 mod redact;
@@ -32,7 +34,7 @@ use regex::Regex;
 use crate::failure::Result;
 use crate::job::{Action, Job, SitesJob, Task};
 use agent::AgentArgs;
-use capture::{AttachArgs, CountArgs, DetachArgs, DumpJvmArgs, HuntArgs};
+use capture::{AttachArgs, CountArgs, DetachArgs, DumpJvmArgs, HuntArgs, StatusArgs};
 use common::{CommonArgs, input};
 use diff::DiffArgs;
 use fleet::FleetArgs;
@@ -51,28 +53,42 @@ const USAGE: &str = "heapdiff [OPTIONS] BEFORE AFTER [LATER]...
        heapdiff COMMAND [OPTIONS] ...";
 
 const AFTER_HELP: &str = "\
-Sizes are written 10MiB, 1.5GiB, or 512m as in -Xmx. A dump that is named - is read from standard
-input; one that is named like a command is written ./histo. `heapdiff help COMMAND` tells more.
+`heapdiff help COMMAND` shows the options and examples of a command. Sizes are written 10MiB, 1.5GiB
+or 512m (as in -Xmx). A dump named - is read from standard input. To open a dump whose name is also
+a command, write ./histo.
 
 Exit codes: 0 done, 1 a gate (--fail-on-...) tripped, 2 wrong usage, 3 an input could not be read,
 or a JVM or a server could not be reached.";
 
 const SELECTOR_HELP: &str = "\
-SELECTOR: 0x7f0012345678 (an object), com.acme.Foo (all its instances), com.acme.Foo.field (what a
-static field holds), 'class com.acme.Foo' (the class itself), /regex/ (classes by name).";
+SELECTOR: any name that a report prints.
+  0x7f0012345678         an object
+  com.acme.Foo           all instances of a class
+  com.acme.Foo.field     the value of a static field, or the values of a field in all instances
+  'com.acme.Foo[*]'      the elements of all arrays of a class
+  'class com.acme.Foo'   the class object
+  'local variable of com.acme.Foo.run'   the local variables of a method, in all threads
+  'worker 1'             a thread
+  /regex/                all instances of the classes whose names match";
+
+const PS_HELP: &str = "\
+Only JVMs that this user may inspect are listed: those of the same user, or all JVMs if run as root.
+Other commands take the process id, or a part of the name of the main class or jar.";
 
 const SITES_HELP: &str = "\
-Bytes are estimated from samples, and the part after ± is half of the interval that covers the true
-bytes in 95 of 100 cases. Frames are listed from the allocation up to the thread's start. Those of
-the runtime are folded; -v shows them all.
+Bytes are estimated from samples. The number after ± is half the width of the 95 % confidence
+interval. Frames are listed from the allocation to the start of the thread. JDK frames are folded;
+-v shows them.
 
-`-o flame.html` and `-o flame.svg` draw all stacks; --reverse turns them over, so that each class
-shows who allocates it. What was allocated of each class the agent counts with strategy=class.
+`-o flame.html` and `-o flame.svg` draw all stacks as a flame graph. With --reverse, each class
+shows who allocates it. For allocation totals per class, load the agent with strategy=class.
 
-Of a flight recording: live objects where it has them (profiler.LiveObject; of jdk.OldObjectSample
-the objects that the JVM followed, which stand for nothing else), otherwise what was allocated.";
+From a JFR recording, sites shows live objects if the recording has them, otherwise allocations.
+Live objects are recorded as profiler.LiveObject (async-profiler) or jdk.OldObjectSample. The latter
+covers only the objects that the JVM tracked, so its figures are not scaled up to the heap.";
 
-/// Two heap dumps in, the leaking call path out
+/// Compares Java heap dumps and names the field that leaks. With its agent, it also names the code
+/// that allocated the objects.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -91,77 +107,84 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// What grew between dumps, and what holds it; of one dump what holds most (the same without the word
-    /// `diff`)
+    /// Compare heap dumps: what grew and what holds it (the default command). With one dump: what
+    /// retains the most
     #[command(override_usage = "heapdiff [diff] [OPTIONS] BEFORE AFTER [LATER]...
        heapdiff [diff] [OPTIONS] DUMP")]
     Diff(DiffArgs),
-    /// Objects and bytes of each class
+    /// Show objects and bytes of each class: what fills the heap
     Histo(HistoArgs),
-    /// The objects that retain most, or what lies directly below one
+    /// Show the objects that retain the most memory: where to look in a single dump
     Top(TopArgs),
-    /// Shallow, deep and retained size of objects, alone and as a set
+    /// Measure objects: shallow, deep and retained size, each object alone and all as one set
     Sizeof(SizeofArgs),
-    /// Objects with their fields, elements and what holds them
+    /// Show objects with their fields, elements and referrers
     Show(ShowArgs),
-    /// Shortest paths from GC roots to objects, merged for many
+    /// Show the shortest paths from GC roots to objects: why they are not collected
     Paths(SelectArgs),
-    /// Memory that the program could do without: duplicates, empty and sparse collections, unused room
+    /// Find wasted memory: duplicate strings and arrays, empty and sparse collections, unused
+    /// capacity
     Waste(WasteArgs),
-    /// Threads, their frames and what their local variables retain
+    /// Show threads, their stack frames and what their local variables retain
     Threads(DumpArgs),
-    /// Live or allocated bytes by stack or class, of a dump taken with the agent loaded or a JFR recording;
-    /// flame graphs (-o flame.html)
+    /// Show live or allocated bytes by allocation stack or class, as a table or flame graph (for a dump
+    /// taken with the agent, or a JFR recording)
     Sites(SitesArgs),
-    /// Rows of a SELECT over objects, classes, references, strings and threads
+    /// Query a dump with SQL: objects, classes, references, strings and threads
     Query(QueryArgs),
-    /// All of a dump as Parquet or CSV files, one for each table that `query` knows
+    /// Export a dump as Parquet or CSV for other tools, one file per table of `query`
     Export(ExportArgs),
-    /// A file of megabytes that stands for a dump in later comparisons
+    /// Write a small summary (a few MB) of a dump, to compare later dumps against
     Summarize(SummarizeArgs),
-    /// A dump without its texts and contents of arrays, to be handed on
+    /// Write a copy of a dump without strings and array contents, safe to share
     Redact(RedactArgs),
-    /// Load the agent into a running JVM: dumps taken from then on name allocation sites
+    /// List the JVMs of this machine with process id, uptime, heap and agent state
+    #[command(after_help = PS_HELP)]
+    Ps,
+    /// Show one JVM: user, version, uptime, heap and agent state
+    Status(StatusArgs),
+    /// Load the agent into a running JVM, so that later dumps name allocation sites
     Attach(AttachArgs),
-    /// Have the agent in a running JVM stop sampling
+    /// Stop the agent in a running JVM
     Detach(DetachArgs),
-    /// Where the agent's library is, for a JVM that is started with it
+    /// Print the path of the agent library, to start a JVM with the agent (-agentpath)
     Agent(AgentArgs),
     /// Take a heap dump of a running JVM
     Dump(DumpJvmArgs),
-    /// Find a leak in a running JVM: load the agent, dump, wait, dump, and compare
+    /// Find a leak in a running JVM: load the agent, take a dump, wait, take a second dump, compare
     Hunt(HuntArgs),
-    /// Count every allocation of a running JVM for a while, by site
+    /// Count every allocation of a running JVM for a while, by line of code
     Count(CountArgs),
-    /// The indexes that make the second command on a dump fast
+    /// Manage the index files that make later commands on a dump fast
     Index(IndexArgs),
-    /// What a trace of a JVM over time shows: what leaks, and since when
+    /// Analyze a trace that the agent recorded over time: what leaks, and since when
     Trace(TraceArgs),
-    /// The live view of traces, or a report, as a page on this machine
+    /// Show running traces, or a report, in the browser
     Ui(UiArgs),
-    /// Add traces and reports of many JVMs to a folder of Parquet files
+    /// Collect traces and reports of many JVMs in a folder of Parquet files
     Fleet(FleetArgs),
-    /// Tools for assistants, over the Model Context Protocol on standard input and output
+    /// Serve heap analysis to AI assistants, over the Model Context Protocol (MCP) on stdin and
+    /// stdout
     Mcp(McpArgs),
-    /// A completion script for a shell, on standard output
+    /// Print a completion script for a shell
     Completions {
-        /// The shell
+        /// Shell that loads the script
         shell: Shell,
     },
-    /// The manual, a page for each command
+    /// Write the manual, one page per command
     #[command(hide = true)]
     Man {
-        /// The folder for the pages
+        /// Folder for the pages
         folder: PathBuf,
     },
 }
 
 #[derive(Debug, Args)]
 struct HistoArgs {
-    /// A heap dump (HPROF), gzipped or not
+    /// Heap dump (HPROF), gzipped or not
     #[arg(value_parser = input())]
     dump: PathBuf,
-    /// Also what each class retains as a set, and sort by it (takes longer: links all objects)
+    /// Also show what all instances of each class retain together, and sort by it (slower)
     #[arg(long)]
     retained: bool,
     #[command(flatten)]
@@ -171,10 +194,10 @@ struct HistoArgs {
 #[derive(Debug, Args)]
 #[command(after_help = SELECTOR_HELP)]
 struct TopArgs {
-    /// A heap dump (HPROF), gzipped or not
+    /// Heap dump (HPROF), gzipped or not
     #[arg(value_parser = input())]
     dump: PathBuf,
-    /// Only what these objects dominate directly: one level of the dominator tree
+    /// Show only what these objects dominate directly: one level of the dominator tree
     #[arg(long, value_name = "SELECTOR")]
     under: Option<Selector>,
     #[command(flatten)]
@@ -184,29 +207,30 @@ struct TopArgs {
 #[derive(Debug, Args)]
 #[command(after_help = SITES_HELP)]
 struct SitesArgs {
-    /// A heap dump (HPROF) or a flight recording (JFR), gzipped or not
+    /// Heap dump (HPROF) or a flight recording (JFR), gzipped or not
     #[arg(value_parser = input())]
     dump: PathBuf,
-    /// What was allocated, dead or alive, in place of what is alive
+    /// Show everything allocated, not only what is still alive
     #[arg(long)]
     allocated: bool,
-    /// What rows are: the stacks that allocated, or the classes
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
-    by: SitesBy,
-    /// Have flame graphs and collapsed stacks begin with what was allocated: callees first, callers last
+    /// Group by allocating frame, stack or class [default: frame; stack with --allocated]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    by: Option<SitesBy>,
+    /// Invert flame graphs and collapsed stacks: the allocated class and frame first, callers after
+    /// them
     #[arg(long)]
     reverse: bool,
-    /// Only stacks with a frame, or of a class, that a regular expression matches; profiles and flame
-    /// graphs match frames alone, begin with the first, and drop its callers
+    /// Show only stacks with a matching frame or class. Flame graphs and profiles match frames
+    /// only, and start at the match
     #[arg(long, value_name = "RE", value_parser = pattern)]
     focus: Option<Regex>,
     #[command(flatten)]
     common: CommonArgs,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum SitesBy {
-    #[default]
+    Frame,
     #[value(alias = "site")]
     Stack,
     Class,
@@ -214,7 +238,7 @@ enum SitesBy {
 
 #[derive(Debug, Args)]
 struct DumpArgs {
-    /// A heap dump (HPROF), gzipped or not
+    /// Heap dump (HPROF), gzipped or not
     #[arg(value_parser = input())]
     dump: PathBuf,
     #[command(flatten)]
@@ -224,10 +248,10 @@ struct DumpArgs {
 #[derive(Debug, Args)]
 #[command(after_help = SELECTOR_HELP)]
 struct SelectArgs {
-    /// A heap dump (HPROF), gzipped or not
+    /// Heap dump (HPROF), gzipped or not
     #[arg(value_parser = input())]
     dump: PathBuf,
-    /// Which objects
+    /// Objects to analyze (see SELECTOR below)
     selector: Selector,
     #[command(flatten)]
     common: CommonArgs,
@@ -237,7 +261,7 @@ struct SelectArgs {
 struct ShowArgs {
     #[command(flatten)]
     select: SelectArgs,
-    /// The first element that is shown of arrays and collections; --top says how many
+    /// Index of the first element to show of arrays and collections (--top sets how many)
     #[arg(long, value_name = "N", default_value_t, hide_default_value = true)]
     offset: u64,
 }
@@ -247,9 +271,13 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
     let args = implicit_diff::command_first(args.into_iter().collect());
     let mut command_line = command_line();
     let (cli, matches) = command_line
-        .try_get_matches_from_mut(args)
+        .try_get_matches_from_mut(&args)
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)))
-        .unwrap_or_else(|e| e.format(&mut command_line).exit());
+        .unwrap_or_else(|error| {
+            mistakes::explain(error, &mut command_line, &args)
+                .format(&mut command_line)
+                .exit()
+        });
     files::check(&command_line, &matches)?;
     let (setup, task) = match cli.command {
         None => {
@@ -278,7 +306,12 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
             let job = SitesJob {
                 focus,
                 allocated,
-                by_class: by == SitesBy::Class,
+                by_class: by == Some(SitesBy::Class),
+                by_frame: by.unwrap_or(if allocated {
+                    SitesBy::Stack
+                } else {
+                    SitesBy::Frame
+                }) == SitesBy::Frame,
                 reverse,
             };
             (common.setup()?, Task::Sites { dump, job })
@@ -315,6 +348,8 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
         Some(Command::Detach(detach)) => {
             return Ok(Action::Capture(Box::new(detach.capture())));
         }
+        Some(Command::Ps) => return Ok(Action::Ps),
+        Some(Command::Status(status)) => return Ok(status.action()),
         Some(Command::Agent(agent)) => return Ok(Action::Agent(agent.copy())),
         Some(Command::Dump(dump)) => return Ok(Action::Capture(Box::new(dump.capture()))),
         Some(Command::Hunt(hunt)) => return Ok(Action::Job(Box::new(hunt.job()?))),
@@ -338,5 +373,5 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
 
 /// The whole command line, for completion scripts and the manual.
 pub(crate) fn command_line() -> clap::Command {
-    help::with_own_formats(Cli::command())
+    help::complete(Cli::command())
 }

@@ -23,25 +23,25 @@ const MOST: u64 = 64 << 10;
 const SHORTEST: Duration = Duration::from_secs(1);
 
 const AFTER_HELP: &str = "\
-URL is the server's address, with a path if it has one: http://localhost:4040. Profiles go to its
-/push.v1.PusherService/Push, and where that is not, to /ingest; a URL that ends in one of them
-names that one.
+URL is the address of the server, with a path if it has one: http://localhost:4040. Profiles are
+sent to its /push.v1.PusherService/Push, or to /ingest if that does not exist. A URL that ends in
+one of the two selects it.
 
-HEAPDIFF_PUSH_TOKEN in the environment is a bearer's token; with HEAPDIFF_PUSH_USER both are sent
-as user and password. Other headers are for --header: 'X-Scope-OrgID: shop' is a tenant, @FILE
-stands for the headers in a file, one a line.
+Credentials: the environment variable HEAPDIFF_PUSH_TOKEN is sent as a bearer token. If
+HEAPDIFF_PUSH_USER is set too, both are sent as user and password. Use --header for other headers,
+for example 'X-Scope-OrgID: shop' for a tenant. @FILE reads headers from a file, one per line.
 
-MOMENT: 10m (that long before the end), +5m (that long after the start), 2026-11-21T22:05:00Z (UTC).";
+MOMENT: 10m (10 minutes before the end), +5m (5 minutes after the start), or 2026-11-21T22:05:00Z.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct PushArgs {
-    /// A trace, as the agent writes it (trace=FILE)
+    /// Trace that the agent wrote (agent option trace=FILE)
     trace: PathBuf,
-    /// The server
+    /// Address of the server
     url: String,
-    /// A report of dumps of the same program (-o report.json): its suspects name the fields that hold what stacks
-    /// allocate, which become the label `holder`
+    /// Report on dumps of the same program (-o report.json): sets the label `holder` to the field
+    /// that holds the allocated objects
     #[arg(long, value_name = "REPORT.json")]
     report: Option<PathBuf>,
     #[command(flatten)]
@@ -50,28 +50,29 @@ pub(super) struct PushArgs {
     window: WindowArgs,
     #[command(flatten)]
     names: NamesArgs,
-    /// The program's name, the label `service_name` [default: the agent's option service, else the main class or jar]
+    /// Program name, as label `service_name` [default: agent option service, else the main class or
+    /// jar]
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// The machine that it runs on, the label `host` [default: what the trace says]
+    /// Host name, as label `host` [default: from the trace]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// One more label, such as zone=eu-1; may be repeated
+    /// Additional label, such as zone=eu-1; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     label: Vec<(String, String)>,
-    /// A header of each request, or @FILE with one a line; may be repeated
+    /// Header to add to each request, or @FILE with one header per line; may be repeated
     #[arg(long, value_name = "NAME: VALUE")]
     header: Vec<String>,
-    /// A file with certificates of authorities (PEM), which are trusted in place of those that the machine trusts
+    /// File of CA certificates (PEM) to trust instead of those of this machine
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
-    /// How long an answer may take; what fails for a moment is tried four times
+    /// How long to wait for a response; temporary failures are tried four times
     #[arg(long, value_name = "TIME", default_value = "30s")]
     timeout: Span,
-    /// Push again whenever so much time has passed and the trace has grown, until its JVM ends
+    /// Push again at this interval if the trace has grown, until its JVM ends
     #[arg(long, value_name = "TIME", conflicts_with = "until")]
     every: Option<Span>,
-    /// Do not say what was pushed
+    /// Do not print what was pushed
     #[arg(short, long)]
     quiet: bool,
 }
@@ -79,10 +80,10 @@ pub(super) struct PushArgs {
 impl PushArgs {
     pub(super) fn action(self) -> Result<Action> {
         if self.timeout.0.is_zero() {
-            return Err(Failure::usage("--timeout must be more than zero"));
+            return Err(Failure::usage("--timeout must be longer than 0s"));
         }
         if self.every.is_some_and(|every| every.0 < SHORTEST) {
-            return Err(Failure::usage("--every must be a second or more"));
+            return Err(Failure::usage("--every must be at least 1s"));
         }
         labels(&self.label, &["holder", "host", "service_name"])?;
         let mut headers = Vec::new();
@@ -94,8 +95,9 @@ impl PushArgs {
         }
         headers.extend(of_environment()?);
         if headers.iter().filter(|h| h.is_authorization()).count() > 1 {
-            let message =
-                format!("more than one Authorization: {TOKEN} and --header give each one");
+            let message = format!(
+                "more than one Authorization header was given; use either {TOKEN} or --header"
+            );
             return Err(Failure::usage(message));
         }
         Ok(Action::Push(Box::new(Push {
@@ -138,12 +140,14 @@ fn of_environment() -> Result<Option<Header>> {
         Ok(value) => Ok(Some(value)),
         Err(std::env::VarError::NotPresent) => Ok(None),
         Err(std::env::VarError::NotUnicode(_)) => {
-            Err(Failure::usage(format!("{name} is not text in UTF-8")))
+            Err(Failure::usage(format!("{name} is not valid UTF-8")))
         }
     };
     match (value(USER)?, value(TOKEN)?) {
         (None, None) => Ok(None),
-        (Some(_), None) => Err(Failure::usage(format!("{USER} is set, and {TOKEN} is not"))),
+        (Some(_), None) => Err(Failure::usage(format!(
+            "{USER} is set, but {TOKEN} is not; set both"
+        ))),
         (user, Some(token)) => {
             let header = Header::authorization(user.as_deref(), &token, TOKEN);
             header.map(Some).map_err(usage)

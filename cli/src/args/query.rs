@@ -3,16 +3,16 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heapdiff_query::{Limits, Table};
-use heapdiff_report::Format;
+use heapdiff_report::{Format, printable};
 use hprof::bytes::dump_of;
 
 use super::common::{CommonArgs, ReportArgs, input};
 use super::labels::label;
-use crate::failure::{Failure, Result, plain};
+use crate::failure::{Failure, Result, plain, quoted};
 use crate::job::{ExportJob, Setup, Task, names_of};
 
 /// Rows that text and JSON show, where the user does not say.
@@ -21,14 +21,10 @@ const ROWS: [u64; 2] = [100, 10_000];
 const LONGEST: usize = 1 << 20;
 
 const QUERY_HELP: &str = "\
-Tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated, counted_sites;
-.tables, .schema [TABLE] and describe TABLE tell of them, and docs/query.md has functions and examples.
-Ids are written 0x7f0012345678. Two dumps are named before and after, more are dump1, dump2, ...
-
-  heapdiff query a.hprof \"select class, objects from classes order by objects desc limit 10\"
-  heapdiff query a.hprof \"select id, length from objects where class = 'byte[]' and length > 1e6\"
-  heapdiff query a.hprof \"select * from refs where target_id = 0x7f0012345678\" -o refs.csv
-  heapdiff query a.hprof b.hprof \"select class from after.classes except select class from before.classes\"";
+Tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated, counted_sites.
+In place of the SELECT, `.tables`, `.schema [TABLE]` or `describe TABLE` shows the tables and their
+columns. docs/query.md has the functions and more examples. Object ids are written 0x7f0012345678.
+In a SELECT, two dumps are named before and after; more are named dump1, dump2, ...";
 
 #[derive(Debug, Args)]
 #[command(
@@ -36,16 +32,17 @@ Ids are written 0x7f0012345678. Two dumps are named before and after, more are d
     override_usage = "heapdiff query [OPTIONS] <DUMP>... <SQL>"
 )]
 pub(super) struct QueryArgs {
-    /// One heap dump (HPROF), gzipped or not, or several; then one SELECT, in SQLite's SQL, or - for standard input
+    /// Heap dumps (HPROF, gzipped or not), then one SELECT in the SQL of SQLite; `-` reads it from
+    /// standard input
     #[arg(value_name = "DUMP... SQL", required_unless_present = "named")]
     inputs: Vec<OsString>,
     /// Read the SELECT from a file
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A dump with the name that the SELECT has for it; may be repeated
+    /// Dump with its name in the SELECT; may be repeated
     #[arg(long = "as", value_name = "NAME=DUMP", value_parser = named)]
     named: Vec<(String, PathBuf)>,
-    /// Rows that are given [default: 100 in text, 10000 in JSON, all in CSV and Parquet]
+    /// Maximum number of rows [default: 100 in text, 10000 in JSON, all in CSV and Parquet]
     #[arg(long, value_name = "N")]
     max_rows: Option<u64>,
     #[command(flatten)]
@@ -59,8 +56,8 @@ impl QueryArgs {
         let setup = self.common.setup()?;
         let format = setup.output.format;
         if format == Format::Parquet && setup.output.file.is_none() {
-            let message = "Parquet is written to a file";
-            return Err(Failure::usage(message).with_hint("name it with -o FILE.parquet"));
+            let message = "Parquet cannot be written to standard output";
+            return Err(Failure::usage(message).with_hint("name a file with -o FILE.parquet"));
         }
         let sql = source.read()?;
         let top = setup.top.map(|top| top as u64);
@@ -101,7 +98,7 @@ impl Source {
             Failure::usage(format!("cannot read the query from {name}: {}", plain(&e)))
         })?;
         if text.len() > LONGEST {
-            let message = format!("the query from {name} has more than {LONGEST} bytes");
+            let message = format!("the query from {name} is longer than {LONGEST} bytes");
             return Err(Failure::usage(message));
         }
         String::from_utf8(text)
@@ -114,6 +111,21 @@ fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     from.take(LONGEST as u64 + 1).read_to_end(&mut text)?;
     Ok(text)
+}
+
+/// True for a SELECT in place of a dump.
+pub(super) fn is_statement(argument: &Path) -> bool {
+    let text = argument.to_str().unwrap_or_default().trim_start();
+    let first = text.split(|c: char| !c.is_ascii_alphabetic()).next();
+    let begins = ["select", "with", "describe", "values"];
+    let begins = first.is_some_and(|first| begins.iter().any(|b| b.eq_ignore_ascii_case(first)));
+    begins && text.contains(char::is_whitespace) && !argument.exists()
+}
+
+/// The command for a SELECT over dumps.
+pub(super) fn command(dumps: &str, sql: &Path) -> String {
+    let sql = printable(&sql.to_string_lossy()).into_owned();
+    format!("use: heapdiff query {dumps} {}", quoted(&sql))
 }
 
 /// The dumps among the arguments, and where the statement is: the last argument, unless it is in a file, or the last
@@ -131,6 +143,21 @@ fn split(
         };
         return Ok((paths, source));
     }
+    match &paths[..] {
+        [only] if only.as_os_str() == "-" && !has_named => {
+            let message = "no dump was given: `-` reads the SELECT from standard input";
+            return Err(Failure::usage(message).with_hint("usage: heapdiff query DUMP -"));
+        }
+        [sql, dumps @ ..] if !has_named && is_statement(sql) => {
+            let dumps: Vec<String> = dumps.iter().map(|d| d.display().to_string()).collect();
+            return Err(match dumps.is_empty() {
+                true => Failure::usage("no dump was given").with_hint(command("DUMP", sql)),
+                false => Failure::usage("the SELECT must come after the dumps")
+                    .with_hint(command(&dumps.join(" "), sql)),
+            });
+        }
+        _ => {}
+    }
     let is_sql = |last: &PathBuf| (paths.len() > 1 || has_named) && !last.is_file();
     if paths.last().is_some_and(|last| last.as_os_str() == "-") && (paths.len() > 1 || has_named) {
         paths.pop();
@@ -144,8 +171,8 @@ fn split(
         return Ok((paths, Source::Argument(sql)));
     }
     if io::stdin().is_terminal() {
-        let hint = "write it as the last argument, or name its file with -f FILE";
-        return Err(Failure::usage("there is no query").with_hint(hint));
+        let hint = "usage: heapdiff query DUMP 'SELECT ...', or with -f FILE";
+        return Err(Failure::usage("no SELECT was given").with_hint(hint));
     }
     Ok((paths, Source::StandardInput))
 }
@@ -156,7 +183,7 @@ fn named_dumps(
     named: Vec<(String, PathBuf)>,
 ) -> Result<(Vec<PathBuf>, Vec<String>)> {
     if paths.is_empty() && named.is_empty() {
-        return Err(Failure::usage("there is no dump to query"));
+        return Err(Failure::usage("no dump was given"));
     }
     let mut names = names_of(paths.len(), named.len());
     let mut dumps: Vec<PathBuf> = paths.iter().map(|path| dump_of(path)).collect();
@@ -177,23 +204,24 @@ fn named(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 const EXPORT_HELP: &str = "\
-One file for each table: objects.parquet, classes.parquet, ... (docs/query.md has their columns).
-Files appear whole or not at all. What is in each file's metadata: the version of heapdiff, the
-dump's path, its time and JVM, and the labels.";
+Writes objects.parquet, classes.parquet, ... (docs/query.md has the columns). Each file appears only
+when it is complete. The metadata of each file contains the version of heapdiff, the path, time and
+JVM of the dump, and the labels.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXPORT_HELP)]
 pub(super) struct ExportArgs {
-    /// A heap dump (HPROF), gzipped or not
+    /// Heap dump (HPROF), gzipped or not
     #[arg(value_parser = input())]
     dump: PathBuf,
-    /// The folder to write to; made if it does not exist
+    /// Folder to write to; created if missing
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Only these tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated, counted_sites [default: all]
+    /// Export only these tables: objects, classes, refs, roots, strings, threads, frames, samples,
+    /// allocated, counted_sites [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table)]
     tables: Vec<Table>,
-    /// Labels in the metadata of the files, such as service=shop or host=web-3; may be repeated
+    /// Label for the metadata of the files, such as service=shop or host=web-3; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     label: Vec<(String, String)>,
     #[command(flatten)]
@@ -206,12 +234,14 @@ impl ExportArgs {
             None => Format::Parquet,
             Some(format @ (Format::Parquet | Format::Csv)) => format,
             Some(other) => {
-                let message = format!("tables are not exported as {}", other.name());
-                return Err(Failure::usage(message).with_hint("--format parquet or --format csv"));
+                let message = format!("export cannot write the format {}", other.name());
+                return Err(
+                    Failure::usage(message).with_hint("use --format parquet or --format csv")
+                );
             }
         };
         if self.output.exists() && !self.output.is_dir() {
-            let message = format!("-o {}: is not a folder", self.output.display());
+            let message = format!("-o {}: this is not a folder", self.output.display());
             return Err(Failure::usage(message));
         }
         let mut setup = self.report.setup(None)?;

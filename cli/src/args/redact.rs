@@ -11,39 +11,41 @@ use crate::failure::Result;
 use crate::job::{Redact, RedactWhat};
 
 const AFTER_HELP: &str = "\
-A text becomes letters from à to ÿ: equal ones for equal texts of a dump, made with keys that
-nobody keeps. Long texts and all other arrays become zeros. Names of classes, fields, methods and
-source files stay, and so do object ids, sizes, references and lengths, and numbers in fields unless
---numbers is given. Fields that can hold a hash of content become zero. Nothing after damage is
-copied. SECURITY.md says what can be learnt from these.
+Replaced: short strings become letters from à to ÿ (equal strings stay equal; the keys are random
+and not stored). Long strings and all other arrays become zeros, and so do fields that can hold a
+hash of content. Nothing after damage is copied.
 
-Exit codes: 0 done, 1 --check found what a redaction takes away, 2 wrong usage, 3 the dump could not
+Kept: names of classes, fields, methods and source files, object ids, sizes, references and lengths.
+Numbers in fields are kept unless --numbers is given. SECURITY.md explains what can be learned from
+these.
+
+Exit codes: 0 done, 1 --check found content that redact removes, 2 wrong usage, 3 the dump could not
 be read.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct RedactArgs {
-    /// A heap dump (HPROF), gzipped or not; - is standard input
+    /// Heap dump (HPROF), gzipped or not; `-` is standard input
     #[arg(value_name = "IN")]
     dump: PathBuf,
-    /// Where the redacted dump goes, gzipped if the name ends in .gz; - is standard output
+    /// File for the redacted dump, gzipped if its name ends in .gz; `-` is standard output
     #[arg(short, long, value_name = "OUT", required_unless_present = "check")]
     output: Option<PathBuf>,
-    /// Say what is left, in OUT or else in IN, and what is kept
+    /// Report what sensitive content is left and what is kept, in OUT (or in IN without -o)
     #[arg(long)]
     check: bool,
-    /// Numbers in fields go, too; lengths in the JDK's collections, strings and buffers stay
+    /// Remove numbers in fields, too, except lengths in JDK collections, strings and buffers
     #[arg(long)]
     numbers: bool,
-    /// With --numbers, keep numbers in fields whose CLASS.FIELD matches (may be repeated)
+    /// With --numbers, keep numbers in fields whose CLASS.FIELD matches; may be repeated
     #[arg(long, value_name = "RE", value_parser = pattern, requires = "numbers")]
     keep_numbers: Vec<Regex>,
-    /// Replace OUT if it is a heap dump, a flight recording or a trace
+    /// Replace OUT even if it is a heap dump, JFR recording or trace
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     progress: ProgressArgs,
-    /// Treat a damaged dump as one that cannot be read
+    /// Refuse damaged or truncated dumps (exit code 3)
     #[arg(long)]
     strict: bool,
 }

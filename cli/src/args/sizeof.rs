@@ -15,35 +15,35 @@ use crate::job::{Setup, SizeofJob, Task};
 #[derive(Debug, Args)]
 #[command(after_help = SELECTOR_HELP)]
 pub(super) struct SizeofArgs {
-    /// A heap dump (HPROF), gzipped or not
+    /// Heap dump (HPROF), gzipped or not
     #[arg(value_parser = input())]
     dump: PathBuf,
-    /// Which objects; what several selectors name is one set
+    /// Objects to measure (see SELECTOR below); several selectors form one set
     #[arg(required = true)]
     selector: Vec<Selector>,
-    /// Also what the deep size is made of, class by class (always in JSON)
+    /// Also show the deep size by class (always in JSON)
     #[arg(long)]
     by_class: bool,
-    /// Where the bytes are, field by field: each object at the first place where a breadth-first walk
-    /// comes upon it
+    /// Show a tree of the bytes by field; each object is counted where a breadth-first search first
+    /// reaches it
     #[arg(long)]
     tree: bool,
-    /// References that --tree goes down
+    /// Maximum depth of --tree, in references
     #[arg(long, value_name = "N", default_value_t = 4, requires = "tree")]
     depth: u32,
-    /// Leave out values that all of a program shares: enum constants, string constants, Boolean.TRUE and
-    /// FALSE, and the boxes that valueOf caches
+    /// Leave out shared values: enum constants, string constants, Boolean.TRUE and FALSE, and boxes
+    /// cached by valueOf
     #[arg(long, help_heading = "Deep size")]
     skip_flyweights: bool,
-    /// Do not follow static fields (of class objects that are selected: no others are followed)
+    /// Do not follow the static fields of selected class objects (others are never followed)
     #[arg(long, help_heading = "Deep size")]
     skip_static: bool,
-    /// Do not follow final fields, static or not, whose flags --classpath gives; without it those of records and
-    /// lambdas are known, and all others are followed
+    /// Do not follow final fields; without --classpath, only the final fields of records and
+    /// lambdas are known
     #[arg(long, help_heading = "Deep size")]
     skip_final: bool,
-    /// Class files that say which fields are final, since no dump does: folders, jars, .jmod files, a JDK's home or
-    /// its lib/modules; several are separated as on Java's class path
+    /// Classes to read final flags from: folders, jars, .jmod files, a JDK home or lib/modules;
+    /// separated as in a Java class path
     #[arg(
         long,
         value_name = "PATH",
@@ -52,10 +52,10 @@ pub(super) struct SizeofArgs {
         help_heading = "Deep size"
     )]
     classpath: Vec<Paths>,
-    /// Leave out objects of classes that match, and what only they reach
+    /// Leave out objects of matching classes, and what is reachable only through them
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Deep size")]
     exclude: Vec<Regex>,
-    /// Count objects of classes that match, but not what they refer to
+    /// Count objects of matching classes, but do not follow their references
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Deep size")]
     stop_at: Vec<Regex>,
     #[command(flatten)]
@@ -69,7 +69,7 @@ struct Paths(Vec<PathBuf>);
 fn paths(text: &str) -> Result<Paths, String> {
     let paths = std::env::split_paths(text).filter(|p| !p.as_os_str().is_empty());
     match paths.collect::<Vec<PathBuf>>() {
-        paths if paths.is_empty() => Err("it names no path".to_owned()),
+        paths if paths.is_empty() => Err("it contains no path".to_owned()),
         paths => Ok(Paths(paths)),
     }
 }

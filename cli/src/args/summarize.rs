@@ -9,20 +9,21 @@ use crate::failure::Result;
 use crate::job::{Output, Place, Summarize};
 
 const AFTER_HELP: &str = "\
-`heapdiff OUT.heap AFTER.hprof` then says what `heapdiff IN AFTER.hprof` would, with intervals and
-stacks. The last dump of a comparison is looked into, so a summary cannot stand for that one.";
+`heapdiff OUT.heap AFTER.hprof` then gives the same report as with the full dump, so you can delete
+the dump. The last argument of a comparison must be a full dump, not a summary.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct SummarizeArgs {
-    /// A heap dump (HPROF), gzipped or not
+    /// Heap dump (HPROF), gzipped or not
     #[arg(value_name = "IN")]
     #[arg(value_parser = input())]
     dump: PathBuf,
-    /// Where the summary goes, such as before.heap
+    /// Summary file to write, such as before.heap
     #[arg(short, long, value_name = "OUT.heap")]
     output: PathBuf,
-    /// Replace OUT.heap if it is a heap dump, a flight recording or a trace; a summary is replaced without it
+    /// Replace OUT.heap even if it is a heap dump, JFR recording or trace (a summary is always
+    /// replaced)
     #[arg(long)]
     force: bool,
     #[command(flatten)]

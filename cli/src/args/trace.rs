@@ -19,26 +19,24 @@ use crate::merge::Merged;
 use crate::time::Moment;
 
 const TOP_HELP: &str = "\
-Objects that have not been collected yet look alive, so what is compared is what is alive after each
-major collection; where there were fewer than five, the least between collections of any kind. The
-slope is the Theil-Sen estimate with its 95 % interval, that of the samples included. Only a class
-or site that grows for certain from the first major collection to the last is called a leak.
+Uncollected garbage looks alive, so heapdiff compares the live bytes after each full GC. With fewer
+than five full GCs it compares the minimum between GCs of any kind. The slope is a Theil-Sen
+estimate; its 95 % interval includes the sampling error. A class or site is called a leak only if
+its growth is certain from the first full GC to the last.
 
-MOMENT: 10m (that long before the end), +5m (that long after the start), 2026-11-21T22:05:00Z (UTC).";
+MOMENT: 10m (10 minutes before the end), +5m (5 minutes after the start), or 2026-11-21T22:05:00Z.";
 
 const FLAME_HELP: &str = "\
-The file's name says what is written: a web page (.html) with both orders, an SVG, or collapsed
-stacks (.collapsed) for other tools. Widths are bytes, estimated from samples as in
-`heapdiff trace top`.
+The extension of the file selects the format: a web page (.html), an SVG (.svg), or collapsed stacks
+(.collapsed) for other tools. Widths are bytes, estimated from samples as in `heapdiff trace top`.
 
-MOMENT: 10m (that long before the end), +5m (that long after the start), 2026-11-21T22:05:00Z (UTC).";
+MOMENT: 10m (10 minutes before the end), +5m (5 minutes after the start), or 2026-11-21T22:05:00Z.";
 
 const SAMPLES_HELP: &str = "\
-A sample is one object that the agent saw allocated; sizes are the objects' own, and `heapdiff trace
-top` tells what samples stand for. Those that live are of the run's last tick. Of those that were
-collected the agent remembers as many as its option garbage says (512), twice: the last ones, and a
-uniform choice of all. Uids are those that a heap dump of the same JVM has: `heapdiff query DUMP
-\"select * from samples\"`.";
+A sample is one object that the agent saw allocated, with its own size; `heapdiff trace top` scales
+samples up to all objects. Live samples are those of the last tick of the run. Of the collected
+samples, the agent keeps the last 512 and 512 random ones (agent option garbage). Heap dumps of the
+same JVM have the same uids: `heapdiff query DUMP \"select * from samples\"`.";
 
 #[derive(Debug, Args)]
 pub(super) struct TraceArgs {
@@ -48,28 +46,28 @@ pub(super) struct TraceArgs {
 
 #[derive(Debug, Subcommand)]
 enum TraceCommand {
-    /// What a trace holds: runs, their length, collections, notes
+    /// Show what a trace contains: runs with their duration, GCs and notes
     Info(InfoArgs),
-    /// What leaks: allocation sites or classes by the trend of what stays alive
+    /// Rank allocation sites or classes by the trend of their live bytes: what leaks
     Top(TraceTopArgs),
-    /// A flame graph of what was allocated, or is alive (--live): -o flame.html, flame.svg
+    /// Draw a flame graph of the allocated or live bytes
     Flame(FlameArgs),
-    /// Single samples: what lives, or what was collected, each with its uid, size, thread and age
+    /// List single samples, live or collected, with uid, size, thread and age
     Samples(SamplesArgs),
-    /// The trace for other programs: tables, or profiles of slices of time
+    /// Export a trace for other tools: as tables, or as pprof profiles of time slices
     Export(TraceExportArgs),
-    /// Send what is alive, by stack, to a server of profiles: Pyroscope, or one that takes the same
+    /// Send live bytes by stack to a profile server (Pyroscope or compatible)
     Push(PushArgs),
-    /// Remove what is older than some time
+    /// Delete old data from a trace
     #[command(alias = "expunge")]
     Prune(PruneArgs),
-    /// Make a trace of what Java Flight Recorder or async-profiler recorded
+    /// Create a trace from recordings of JFR or async-profiler
     Import(ImportArgs),
 }
 
 #[derive(Debug, Args)]
 struct InfoArgs {
-    /// A trace, as the agent writes it (trace=FILE)
+    /// Trace that the agent wrote (agent option trace=FILE)
     trace: PathBuf,
     #[command(flatten)]
     view: ViewArgs,
@@ -78,12 +76,12 @@ struct InfoArgs {
 #[derive(Debug, Args)]
 #[command(after_help = TOP_HELP)]
 struct TraceTopArgs {
-    /// A trace, as the agent writes it (trace=FILE)
+    /// Trace that the agent wrote (agent option trace=FILE)
     trace: PathBuf,
     #[command(flatten)]
     run: RunArgs,
-    /// What is ranked: the frames of the program that allocate, whatever path leads there; classes; or stacks. line: the
-    /// lines of code alone that the agent counts (count=on), by what they allocate
+    /// Rank by allocating frame (all call paths merged), class or stack, or list counted lines of
+    /// code (agent option count=on)
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     by: ByArg,
     #[command(flatten)]
@@ -97,14 +95,14 @@ struct TraceTopArgs {
 #[derive(Debug, Args)]
 #[command(after_help = FLAME_HELP)]
 struct FlameArgs {
-    /// A trace, as the agent writes it (trace=FILE)
+    /// Trace that the agent wrote (agent option trace=FILE)
     trace: PathBuf,
     #[command(flatten)]
     run: RunArgs,
-    /// What is alive at the end, in place of what was allocated
+    /// Show the bytes that are alive at the end, not all that were allocated
     #[arg(long)]
     live: bool,
-    /// Callees first: each class shows who allocates it, and who calls that
+    /// Invert the graph: each class shows its allocating frames, and these their callers
     #[arg(long)]
     reverse: bool,
     #[command(flatten)]
@@ -118,7 +116,7 @@ struct FlameArgs {
 /// Which of the JVMs that wrote.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// Which run, where a trace has several: its number, process id or uid [default: the last]
+    /// Run to show, if the trace has several: its number, process id or uid [default: the last]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 }
@@ -126,16 +124,16 @@ pub(super) struct RunArgs {
 /// Which part of the run, and of its stacks.
 #[derive(Debug, Args)]
 pub(super) struct WindowArgs {
-    /// Have stacks begin with the first frame that a regular expression matches, and leave out those without one
+    /// Start stacks at the first matching frame, and drop stacks without a match
     #[arg(long, value_name = "RE", value_parser = pattern)]
     pub(super) focus: Option<Regex>,
-    /// Leave out what was before
+    /// Ignore data before this moment
     #[arg(long, value_name = "MOMENT")]
     since: Option<Moment>,
-    /// Leave out what was later
+    /// Ignore data after this moment
     #[arg(long, value_name = "MOMENT")]
     until: Option<Moment>,
-    /// Only so long before the end, or before --until
+    /// Use only this much time before the end, or before --until
     #[arg(long, value_name = "TIME", conflicts_with = "since")]
     window: Option<Span>,
 }
@@ -164,20 +162,20 @@ enum ByArg {
 #[derive(Debug, Args)]
 #[command(after_help = SAMPLES_HELP)]
 struct SamplesArgs {
-    /// A trace, as the agent writes it (trace=FILE)
+    /// Trace that the agent wrote (agent option trace=FILE)
     trace: PathBuf,
     #[command(flatten)]
     run: RunArgs,
-    /// Samples that were collected, in place of those that live: the last ones, or a uniform choice of all
+    /// Show collected samples, not live ones: the most recent, or a random choice of all
     #[arg(long, value_enum, value_name = "WHICH")]
     garbage: Option<GarbageArg>,
-    /// Only samples of a class, or with a frame, that a regular expression matches
+    /// Show only samples with a matching class or frame
     #[arg(long, value_name = "RE", value_parser = pattern)]
     focus: Option<Regex>,
-    /// Only samples of threads whose name a regular expression matches
+    /// Show only samples of threads with a matching name
     #[arg(long, value_name = "RE", value_parser = pattern)]
     thread: Option<Regex>,
-    /// What comes first: what is, or became, oldest; or what is largest
+    /// Sort by age (oldest first) or by size (largest first)
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     by: SampleOrder,
     #[command(flatten)]
@@ -194,69 +192,71 @@ enum GarbageArg {
 
 #[derive(Debug, Args)]
 struct TraceExportArgs {
-    /// A trace, as the agent writes it (trace=FILE)
+    /// Trace that the agent wrote (agent option trace=FILE)
     trace: PathBuf,
-    /// csv, json (JSON Lines) and parquet write a file for each table; pprof a profile for each slice
+    /// File format: csv, json (JSON Lines) or parquet for one file per table; pprof for one profile
+    /// per time slice
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: ExportFormat,
-    /// The folder to write to, made if it does not exist; with --table a file
+    /// Folder to write to, created if missing; with --table, the file to write
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Only this table, to a file or to standard output
+    /// Export only this table, to a file or to standard output
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// For profiles: the length of a slice [default: 1m]
+    /// Length of a time slice, for pprof [default: 1m]
     #[arg(long, value_name = "TIME")]
     slice: Option<Span>,
-    /// For profiles: which run [default: the last]
+    /// Run to export, for pprof [default: the last]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     #[command(flatten)]
     names: NamesArgs,
-    /// Do not say what was written
+    /// Do not print what was written
     #[arg(short, long)]
     quiet: bool,
 }
 
 #[derive(Debug, Args)]
 struct PruneArgs {
-    /// A trace, as the agent writes it (trace=FILE)
+    /// Trace that the agent wrote (agent option trace=FILE)
     trace: PathBuf,
-    /// What is older than this before the trace's end is removed
+    /// Age of the data to delete: everything older than this, counted from the end of the trace
     #[arg(long, value_name = "TIME")]
     before: Span,
-    /// Do not say what was removed
+    /// Do not print what was removed
     #[arg(short, long)]
     quiet: bool,
 }
 
 const IMPORT_HELP: &str = "\
-Recordings of one JVM, such as dumps of a recording that goes on: chunks that two of them have count
-once. What is alive is known for the moments at which it was looked for (the dumps; the end of an
-async-profiler's), and of these objects, when they were allocated.";
+All recordings must be of one JVM, for example successive dumps of one running recording. Chunks
+that two recordings share are counted once. Live objects, and the times at which they were
+allocated, are known only where the recorder looked for them: at each dump of a JFR recording, and
+at the end of an async-profiler recording.";
 
 #[derive(Debug, Args)]
 #[command(after_help = IMPORT_HELP)]
 struct ImportArgs {
-    /// Flight recordings (JFR), gzipped or not
+    /// JFR recordings of one JVM, gzipped or not
     #[arg(required = true, value_name = "RECORDING")]
     recordings: Vec<PathBuf>,
-    /// The trace to make
+    /// Trace to create
     #[arg(short, long, value_name = "T.db")]
     output: PathBuf,
-    /// Replace the file if it exists
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// The length of a tick [default: 1s, or more where that would be more than 3,600 ticks]
+    /// Length of a tick [default: 1s, or longer so that there are at most 3,600 ticks]
     #[arg(long, value_name = "TIME")]
     tick: Option<Span>,
-    /// A name for the program
+    /// Service name to record
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// The machine that it ran on, which recordings do not name
+    /// Host name to record
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Errors only on standard error
+    /// Print only errors to standard error
     #[arg(short, long)]
     quiet: bool,
 }
@@ -328,7 +328,7 @@ impl TraceArgs {
 impl ImportArgs {
     fn action(self) -> Result<Action> {
         if self.tick.is_some_and(|tick| tick.0.as_millis() == 0) {
-            return Err(Failure::usage("--tick must be more than zero"));
+            return Err(Failure::usage("--tick must be longer than 0s"));
         }
         Ok(Action::Import(Import {
             recordings: self.recordings,
@@ -346,14 +346,16 @@ impl TraceExportArgs {
     fn action(self) -> Result<Action> {
         let pprof = self.format == ExportFormat::Pprof;
         let wrong = match (&self.output, &self.table) {
-            (_, Some(_)) if pprof => "--table: profiles are made of all tables",
-            (None, None) => "-o PATH is needed: the folder to write to",
-            _ if self.slice.is_some() && !pprof => "--slice is for --format pprof",
+            (_, Some(_)) if pprof => {
+                "--table does not work with --format pprof: profiles need all tables"
+            }
+            (None, None) => "name the folder to write to with -o PATH",
+            _ if self.slice.is_some() && !pprof => "--slice needs --format pprof",
             _ if self.run.is_some() && !pprof => {
-                "--run is for --format pprof: tables have all runs"
+                "--run needs --format pprof: tables contain all runs"
             }
             (None, Some(_)) if self.format == ExportFormat::Parquet => {
-                "-o FILE is needed: Parquet is not text"
+                "name a file with -o FILE, because Parquet is not text"
             }
             _ => "",
         };

@@ -9,9 +9,9 @@ use crate::failure::Result;
 use crate::job::UiJob;
 
 const AFTER_HELP: &str = "\
-The page is served on 127.0.0.1 only, at a URL with a token that is printed on standard output.
-Whoever has the URL can see the page. It needs no network, and nothing is written. Traces may be
-finished or being written; those of several JVMs are shown on one page. Ctrl-C ends it.";
+Prints a URL with a secret token; the page is served on 127.0.0.1 only, and anybody with the URL can
+see it. It needs no network and writes nothing. Traces may be complete or still being written;
+several traces share one page. Ctrl-C stops the server.";
 
 #[derive(Debug, Args)]
 #[command(
@@ -19,18 +19,18 @@ finished or being written; those of several JVMs are shown on one page. Ctrl-C e
     override_usage = "heapdiff ui [OPTIONS] TRACE...\n       heapdiff ui [OPTIONS] REPORT.json"
 )]
 pub(super) struct UiArgs {
-    /// Traces that the agent writes (trace=FILE), or one report in JSON
+    /// Traces that the agent writes (agent option trace=FILE), or one JSON report
     #[arg(required = true, value_name = "TRACE|REPORT.json")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     names: NamesArgs,
-    /// The port to listen on [default: a free one]
+    /// Port to listen on [default: any free port]
     #[arg(long, value_name = "N", default_value_t, hide_default_value = true)]
     port: u16,
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
-    /// Errors only on standard error
+    /// Print only errors to standard error
     #[arg(short, long)]
     quiet: bool,
 }

@@ -9,15 +9,16 @@ use crate::failure::Result;
 use crate::job::{Setup, Task};
 
 const HELP: &str = "\
-Bytes to win are what would be free if equal strings, arrays and boxes were one object, if empty
-collections were not there, and if arrays were as long as needed. No byte is counted in two kinds,
-and garbage in none. Holders are the fields through which the program's own classes hold what could
-go.";
+Savings are the bytes that would be free if equal strings, arrays and boxes were shared, empty
+collections were not allocated, and arrays were no longer than needed. Each byte is counted in one
+category only; unreachable objects are not counted. Holders are the fields of application classes
+that hold the waste.";
 
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(super) struct WasteArgs {
-    /// A heap dump (HPROF), gzipped or not; with several of one program, oldest first, what waste grew
+    /// Heap dump (HPROF), gzipped or not; several dumps of one program, oldest first, show how the
+    /// waste grew
     #[arg(required = true, value_name = "DUMP")]
     #[arg(value_parser = input())]
     dumps: Vec<PathBuf>,

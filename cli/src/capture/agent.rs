@@ -30,12 +30,12 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
     (
         attach::HEAP_FULL,
         "the heap is full, so the agent was not loaded or changed",
-        Some("`heapdiff dump` shows what fills it; try again when there is room"),
+        Some("a dump shows what fills it; run the command again when there is room"),
     ),
     (
         attach::NOT_UP,
         "the JVM is still starting, so the agent was not loaded",
-        Some("try again when it is up"),
+        Some("run the command again in some seconds"),
     ),
     // What JVMTI says, as other agents hand it on.
     (98, OTHER_SAMPLER, None),
@@ -47,7 +47,7 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
 ];
 const OTHER_SAMPLER: &str =
     "another sampling agent is at work there, and only one can be (JVMTI error 98)";
-pub(super) const SAYS: &str = "the JVM's standard error says more";
+pub(super) const SAYS: &str = "the JVM's standard error shows why";
 
 /// How long a JVM that starts may take until it is up, and when it is asked again.
 const STARTING: Duration = Duration::from_secs(10);
@@ -55,6 +55,23 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// How long the agent may take to answer until the user hears of it, unless they want to hear nothing.
 const LATE: Duration = Duration::from_secs(5);
+
+/// The agent's activities in a JVM.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    NotLoaded,
+    /// Its version does not report it.
+    Unknown,
+    /// The sum of [`attach::SAMPLES`], [`attach::COUNTS`] and [`attach::TRACES`].
+    Does(i32),
+}
+
+impl State {
+    /// True if the agent does all of this, a sum as in [`Self::Does`].
+    pub(super) fn does(self, what: i32) -> bool {
+        matches!(self, Self::Does(all) if all & what == what)
+    }
+}
 
 /// How an attach went well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,22 +93,37 @@ pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted)
     told(jvm, &visible.path, options, wanted)
 }
 
-/// Loads the agent, or has the one that is there begin anew with these options.
+/// Loads the agent. If one is loaded, it begins anew with these options ([`attach::CHANGE`]) or also with them
+/// ([`attach::ADD`]), as `how` says.
 pub(super) fn load_or_change(
     jvm: &Jvm<'_>,
     library: &Path,
-    options: &str,
+    (how, options): (&str, &str),
     wanted: Wanted,
 ) -> Result<Loaded> {
     let options = match jvm.process.library(MARK) {
         None => options.to_owned(),
-        Some(_) => attach::CHANGE.to_owned() + options,
+        Some(_) => how.to_owned() + options,
     };
     if options.len() >= LONGEST_ARGUMENT {
         let message = format!("the options are longer than {} bytes", LONGEST_ARGUMENT - 1);
         return Err(Failure::usage(message));
     }
     load(jvm, library, &options, wanted)
+}
+
+/// Returns what the agent does.
+pub(super) fn state(jvm: &Jvm<'_>) -> Result<State> {
+    let Some(library) = jvm.process.library(MARK) else {
+        return Ok(State::NotLoaded);
+    };
+    let tick = || jvm.process.check_alive().map(|()| Sign::Nothing);
+    Ok(
+        match asked(jvm, library.as_bytes(), attach::STATUS.as_bytes(), tick)? {
+            Ok(state) if state >= attach::STATE => State::Does(state - attach::STATE),
+            _ => State::Unknown,
+        },
+    )
 }
 
 /// Has the agent stop; `None` if there is none in the JVM.
@@ -109,7 +141,7 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<
         if is_silent && start.elapsed() >= LATE {
             is_silent = false;
             messages::said(&format!(
-                "{}: the agent is not done after {}; where it changes many classes (count=on), the JVM's standard error \
+                "{}: the agent is not done after {}; if it changes many classes (count=on), the JVM's standard error \
                  shows how many are done",
                 jvm.process,
                 Span(LATE)
@@ -190,14 +222,14 @@ const MUSL: &str = "ld-musl-";
 fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
     if why.contains("EnableDynamicAgentLoading") {
         return refused(format!("{process} did not load the agent: {why}"))
-            .with_hint("start it with -XX:+EnableDynamicAgentLoading, or with -agentpath");
+            .with_hint("restart it with -XX:+EnableDynamicAgentLoading, or with -agentpath");
     }
     match is_musl {
         // What the loader says is a list of symbols.
         true => refused(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))
-        .with_hint("`heapdiff dump` and `heapdiff hunt --no-attach` do without the agent"),
+        .with_hint("`heapdiff dump` and `heapdiff hunt --no-attach` need no agent"),
         false => refused(format!("{process} did not load the agent: {why}")),
     }
 }

@@ -1,12 +1,15 @@
 //! `heapdiff count`: the agent puts counters before all allocations, and takes them out again.
 
-use std::fs;
+use std::cell::RefCell;
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use heapdiff_sites::attach::Counting;
 use heapdiff_sites::{Counts, attach};
-use heapdiff_units::Span;
+use heapdiff_units::{Span, grouped};
 
 use super::agent::{SAYS, asked, not_loaded, too_old, visible};
 use super::deadline::{Deadline, Sign};
@@ -21,6 +24,8 @@ use crate::progress::{Meter, Wanted};
 
 /// How often is looked whether the JVM is alive.
 const LOOK: Duration = Duration::from_millis(200);
+/// Classes that the agent changes in a second, with its rests, about.
+const CLASSES_A_SECOND: u64 = 150;
 /// Bytes of counts at most.
 const MOST: u64 = 256 << 20;
 
@@ -33,21 +38,42 @@ pub(crate) fn count(count: &Count, wanted: Wanted) -> Result<(String, Counts)> {
     let jvm = Jvm::attach(&process, deadline)?;
     let name = process.to_string();
     let meter = Meter::new(wanted, Path::new(&name));
-    meter.phase_of_unknown_length("putting counters into classes");
-    if ask(&jvm, &library, &options)? == attach::DEBUGGED {
+    let put = Changing::new(&jvm, &meter, "putting counters into classes");
+    // An agent of an earlier version reports neither how many classes there are nor how far it is.
+    let classes = classes(&jvm, &library, &options)?;
+    let interrupt = Wait::start();
+    let options = match classes {
+        Some(classes) => {
+            meter.say(Some(announcement(&process, classes)));
+            format!("{options},{}={}", attach::COUNT_KEYS[5], put.token)
+        }
+        None if count.sampled => return Err(other_version(&process)),
+        None => options,
+    };
+    let begun = ask(&jvm, &library, &options, || {
+        if !interrupt.pause(Duration::ZERO) {
+            put.end();
+        }
+        put.look();
+    })?;
+    let is_ended = !interrupt.pause(Duration::ZERO);
+    drop(interrupt);
+    if begun == attach::DEBUGGED {
         let why = format!(
             "{}: a debugger is attached, so nothing is counted",
             jvm.process
         );
         return Err(refused(why)
-            .with_hint("detach it first: it keeps the places of lines in the code as it is"));
+            .with_hint("detach the debugger, and run the command again: a debugger needs the code of classes unchanged"));
     }
-    wait(&jvm, count.time, &meter)?;
-    meter.phase_of_unknown_length("taking counters out of classes");
+    if !is_ended {
+        wait(&jvm, count.time, &meter)?;
+    }
+    let taken = Changing::new(&jvm, &meter, "taking counters out of classes");
     jvm.restart();
-    let token = token();
-    let code = ask(&jvm, &library, &format!("{}{token}", attach::COUNT_END))?;
-    let counts = shown(&jvm, &attach::count_sign(&token))?;
+    let end = format!("{}{}", attach::COUNT_END, taken.token);
+    let code = ask(&jvm, &library, &end, || taken.look())?;
+    let counts = shown(&jvm, &attach::count_sign(&taken.token))?;
     if code == attach::DEBUGGED {
         let stay = "a debugger is attached: classes keep their counters until it has gone";
         meter.say(Some(stay.to_owned()));
@@ -55,11 +81,107 @@ pub(crate) fn count(count: &Count, wanted: Wanted) -> Result<(String, Counts)> {
     Ok((name, counts))
 }
 
+/// Returns how many classes a count with these options changes; `None` if the agent in the JVM is of an earlier version.
+fn classes(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Option<u64>> {
+    let options = options.strip_prefix(attach::COUNT).unwrap_or(options);
+    let code = request(
+        jvm,
+        library,
+        &format!("{}{options}", attach::COUNT_CLASSES),
+        || {},
+    )?;
+    let is_old = matches!(code, attach::BAD_OPTIONS | attach::ALREADY_LOADED);
+    match code.checked_sub(attach::CLASSES).map(u64::try_from) {
+        Some(Ok(classes)) => Ok(Some(classes)),
+        _ if is_old => Ok(None),
+        _ => checked(jvm, code).map(|_| None),
+    }
+}
+
+/// Returns what is printed before any class is changed.
+fn announcement(process: &Process, classes: u64) -> String {
+    let seconds = classes.div_ceil(CLASSES_A_SECOND).max(1);
+    let time = Span(Duration::from_secs(seconds));
+    format!(
+        "{process}: counters go into {}; the program is slower for about {time} until then, and while they are taken out",
+        counted_of(classes)
+    )
+}
+
+fn counted_of(classes: u64) -> String {
+    match classes {
+        1 => "1 class".to_owned(),
+        _ => format!("{} classes", grouped(classes)),
+    }
+}
+
+/// The classes of an agent's portion, as far as they are changed, on the meter.
+struct Changing<'a> {
+    pid: u32,
+    jvm: &'a Jvm<'a>,
+    meter: &'a Meter,
+    what: &'static str,
+    token: String,
+    /// The file that shows it, once it is found, what it showed last, and when this began.
+    seen: RefCell<(Option<File>, Counting, Instant)>,
+}
+
+impl<'a> Changing<'a> {
+    fn new(jvm: &'a Jvm<'a>, meter: &'a Meter, what: &'static str) -> Self {
+        meter.phase_of_unknown_length(what);
+        Self {
+            pid: jvm.process.pid,
+            jvm,
+            meter,
+            what,
+            token: token(),
+            seen: RefCell::new((None, Counting::default(), Instant::now())),
+        }
+    }
+
+    /// Shows how far the agent is. Whatever the agent writes is progress of the JVM.
+    fn look(&self) {
+        let mut seen = self.seen.borrow_mut();
+        let (file, last, since) = &mut *seen;
+        if file.is_none() {
+            *file = memory(self.pid, &attach::counting_sign(&self.token)).ok();
+        }
+        let Some(file) = file else { return };
+        let mut bytes = [0; Counting::LEN];
+        if file.read_exact_at(&mut bytes, 0).is_err() {
+            return;
+        }
+        let now = Counting::decode(bytes);
+        if now == *last || now.all == 0 {
+            return;
+        }
+        if last.all == 0 {
+            *since = Instant::now();
+        }
+        *last = now;
+        self.jvm.restart();
+        self.meter
+            .classes(self.what, (now.done, now.all), since.elapsed());
+    }
+
+    /// Has the agent end the count before all classes have counters.
+    fn end(&self) {
+        if let Some(file) = &self.seen.borrow().0 {
+            // Without it the count begins, and an interrupt ends it then.
+            let _ = file.set_len(0);
+        }
+    }
+}
+
 /// The time of the count, which Ctrl-C ends.
 fn wait(jvm: &Jvm<'_>, time: Span, meter: &Meter) -> Result<()> {
     let wait = Wait::start();
     let message = format!("heapdiff: counting for {time}; Ctrl-C ends it now");
-    meter.countdown(time, &message);
+    meter.countdown(
+        time,
+        "until the counters are read, Ctrl-C reads them now",
+        &message,
+    );
     let start = Instant::now();
     loop {
         let left = time.0.saturating_sub(start.elapsed());
@@ -71,38 +193,69 @@ fn wait(jvm: &Jvm<'_>, time: Span, meter: &Meter) -> Result<()> {
     }
 }
 
-/// What the agent is told.
+/// The options of the count, for the agent.
 fn options(count: &Count) -> Result<String> {
-    let [seconds, jdk, include, exclude] = attach::COUNT_KEYS;
+    let [seconds, jdk, include, exclude, sampled, token] = attach::COUNT_KEYS;
     let mut options = format!("{}{seconds}={}", attach::COUNT, count.time.0.as_secs() + 1);
-    if count.jdk {
-        options += &format!(",{jdk}=on");
+    for (key, is_on) in [(jdk, count.jdk), (sampled, count.sampled)] {
+        if is_on {
+            options += &format!(",{key}=on");
+        }
     }
     for (key, pattern) in [(include, &count.include), (exclude, &count.exclude)] {
         if let Some(pattern) = pattern {
             options += &format!(",{key}={}", pattern.as_str().replace(',', "\\,"));
         }
     }
-    match options.len() < LONGEST_ARGUMENT {
+    // The token has 16 characters, and the prefix may be a longer one.
+    let more = token.len() + 18 + attach::COUNT_CLASSES.len();
+    match options.len() + more < LONGEST_ARGUMENT {
         true => Ok(options),
         false => Err(Failure::usage("--include and --exclude are too long")),
     }
 }
 
-/// Has the agent do what the options say. Returns [`attach::DONE`] or [`attach::DEBUGGED`].
-fn ask(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<i32> {
+/// Has the agent do what the options say, and calls `look` meanwhile. Returns [`attach::DONE`] or [`attach::DEBUGGED`].
+fn ask(jvm: &Jvm<'_>, library: &Path, options: &str, look: impl FnMut()) -> Result<i32> {
+    let code = request(jvm, library, options, look)?;
+    checked(jvm, code)
+}
+
+/// Returns the agent's answer to these options.
+fn request(jvm: &Jvm<'_>, library: &Path, options: &str, mut look: impl FnMut()) -> Result<i32> {
     let library = visible(jvm, library)?;
-    let alive = || jvm.process.check_alive().map(|()| Sign::Nothing);
+    let alive = || {
+        look();
+        jvm.process.check_alive().map(|()| Sign::Nothing)
+    };
     let code = asked(jvm, &library.path, options.as_bytes(), alive)?;
-    let code = code.map_err(|why| not_loaded(jvm, &why))?;
+    code.map_err(|why| not_loaded(jvm, &why))
+}
+
+/// Returns an answer if it is [`attach::DONE`] or [`attach::DEBUGGED`].
+fn checked(jvm: &Jvm<'_>, code: i32) -> Result<i32> {
     if code == attach::TOO_OLD {
         return Err(too_old(jvm.process));
     }
     match reason(code) {
         None => Ok(code),
-        Some((why, hint)) => Err(refused(format!("{}: {why}", jvm.process)).with_hint(hint)),
+        Some((why, hint)) => {
+            let hint = hint.replace("PID", &jvm.process.pid.to_string());
+            Err(refused(format!("{}: {why}", jvm.process)).with_hint(hint))
+        }
     }
 }
+
+/// The failure for an agent in the JVM that lacks what is asked for.
+fn other_version(process: &Process) -> Failure {
+    let (why, hint) = OTHER_VERSION;
+    refused(format!("{process}: {why}")).with_hint(hint)
+}
+
+const OTHER_VERSION: (&str, &str) = (
+    "the agent that is loaded there is of another version and cannot count so",
+    "restart the program, or count without --sampled-classes",
+);
 
 /// Why nothing was counted, by what the agent returned, and what helps.
 fn reason(code: i32) -> Option<(String, &'static str)> {
@@ -110,20 +263,31 @@ fn reason(code: i32) -> Option<(String, &'static str)> {
         attach::DONE | attach::DEBUGGED => return None,
         attach::COUNTS_ALREADY => (
             "its allocations are being counted already",
-            "wait until that is over",
+            "wait until that count has ended, and run the command again",
         ),
-        attach::COUNTS_NOT => ("the count was ended by another", "try again"),
+        attach::COUNTS_NOT => (
+            "another `heapdiff count` ended the count",
+            "run the command again",
+        ),
+        attach::COUNT_ENDED => (
+            "the count was ended before all classes had counters, so nothing is counted",
+            "the classes are as they were before",
+        ),
+        attach::NO_SAMPLES => (
+            "--sampled-classes needs an agent that samples, and none does",
+            "run `heapdiff attach PID`, wait some minutes, and run the command again",
+        ),
         attach::HEAP_FULL => (
             "the heap is full, so nothing is counted",
-            "try again when there is room",
+            "`heapdiff dump PID` shows what fills it; run the command again when there is room",
         ),
         attach::NOT_UP => (
             "the JVM is still starting, so nothing is counted",
-            "try again when it is up",
+            "run the command again in some seconds",
         ),
         attach::ALREADY_LOADED => (
             "the agent that is loaded there is of a version that cannot count",
-            "start the program anew",
+            "restart the program",
         ),
         attach::BAD_OPTIONS | attach::FAILED => ("the agent cannot count", SAYS),
         code => return Some((format!("the agent refused with code {code}"), SAYS)),
@@ -131,14 +295,19 @@ fn reason(code: i32) -> Option<(String, &'static str)> {
     Some((why.to_owned(), hint))
 }
 
-/// Reads what the agent shows in a file in memory.
-fn shown(jvm: &Jvm<'_>, sign: &str) -> Result<Counts> {
+/// Opens a file in memory that the agent shows.
+fn memory(pid: u32, sign: &str) -> std::io::Result<File> {
     let sign = format!("/memfd:{sign}");
-    let files = PathBuf::from(format!("/proc/{}/fd", jvm.process.pid));
+    let files = fs::read_dir(format!("/proc/{pid}/fd"))?;
+    let mut files = files.flatten().map(|entry| entry.path());
+    let found = files.find(|path| is_named(path, &sign));
+    memory_at(&found.ok_or(ErrorKind::NotFound)?, &sign)
+}
+
+/// Reads what was counted from a file in memory that the agent shows.
+fn shown(jvm: &Jvm<'_>, sign: &str) -> Result<Counts> {
     let read = || {
-        let mut entries = fs::read_dir(&files)?.flatten().map(|entry| entry.path());
-        let found = entries.find(|path| is_named(path, &sign));
-        let file = memory_at(&found.ok_or(ErrorKind::NotFound)?, &sign)?;
+        let file = memory(jvm.process.pid, sign)?;
         let mut bytes = Vec::new();
         (&file).take(MOST).read_to_end(&mut bytes)?;
         // The JVM keeps the file open; its memory goes.
@@ -147,10 +316,7 @@ fn shown(jvm: &Jvm<'_>, sign: &str) -> Result<Counts> {
     };
     read().map_err(|e: std::io::Error| {
         let why = plain(&e);
-        refused(format!(
-            "{}: what was counted cannot be read: {why}",
-            jvm.process
-        ))
+        refused(format!("{}: cannot read the counts: {why}", jvm.process))
     })
 }
 
@@ -160,7 +326,7 @@ mod tests {
     use crate::job::Target;
     use regex::Regex;
 
-    fn of(include: Option<&str>, exclude: Option<&str>) -> Count {
+    fn count(include: Option<&str>, exclude: Option<&str>) -> Count {
         Count {
             target: Target::Pid(1),
             timeout: Duration::ZERO,
@@ -168,16 +334,17 @@ mod tests {
             jdk: include.is_some(),
             include: include.map(|re| Regex::new(re).unwrap()),
             exclude: exclude.map(|re| Regex::new(re).unwrap()),
+            sampled: false,
             library: None,
         }
     }
 
     #[test]
     fn patterns_are_handed_over_whole() {
-        assert_eq!(options(&of(None, None)).unwrap(), "count:seconds=31");
-        let told = options(&of(Some("a{1,2}"), Some("b"))).unwrap();
+        assert_eq!(options(&count(None, None)).unwrap(), "count:seconds=31");
+        let told = options(&count(Some("a{1,2}"), Some("b"))).unwrap();
         assert_eq!(told, "count:seconds=31,jdk=on,include=a{1\\,2},exclude=b");
-        let error = options(&of(Some(&"x".repeat(1000)), None)).unwrap_err();
+        let error = options(&count(Some(&"x".repeat(1000)), None)).unwrap_err();
         assert_eq!(error.message, "--include and --exclude are too long");
     }
 
@@ -186,18 +353,16 @@ mod tests {
         assert_eq!(reason(attach::DONE), None);
         for (code, says, helps) in [
             (attach::COUNTS_ALREADY, "are being counted already", "wait"),
-            (
-                attach::COUNTS_NOT,
-                "the count was ended by another",
-                "again",
-            ),
+            (attach::COUNTS_NOT, "ended the count", "again"),
+            (attach::COUNT_ENDED, "so nothing is counted", "as they were"),
+            (attach::NO_SAMPLES, "that samples", "heapdiff attach PID"),
             (
                 attach::HEAP_FULL,
                 "so nothing is counted",
                 "when there is room",
             ),
-            (attach::NOT_UP, "so nothing is counted", "when it is up"),
-            (attach::ALREADY_LOADED, "that cannot count", "anew"),
+            (attach::NOT_UP, "so nothing is counted", "in some seconds"),
+            (attach::ALREADY_LOADED, "that cannot count", "restart"),
             (attach::FAILED, "the agent cannot count", "standard error"),
             (98, "refused with code 98", "standard error"),
         ] {

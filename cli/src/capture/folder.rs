@@ -52,6 +52,17 @@ impl Folder {
         Ok((meta.dev(), meta.ino()))
     }
 
+    /// Opens a regular file for reading, by the name that it has for a process with this root.
+    pub(super) fn file(&self, path: &Path) -> io::Result<File> {
+        // A pipe would block.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(self.resolve(path, flags)?);
+        match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+        }
+    }
+
     fn resolve(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match openat2(&self.fd, path, flags, Mode::empty(), within) {

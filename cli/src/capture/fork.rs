@@ -113,7 +113,7 @@ fn reason(code: i32) -> Option<Refused> {
         attach::HEAP_FULL => ("the heap is full, so no snapshot was taken", ORDINARY),
         attach::NOT_UP => (
             "the JVM is still starting, so no snapshot was taken",
-            "try again when it is up",
+            "run the command again in some seconds",
         ),
         attach::NO_SPACE => ("no space for the dump", "nothing was left behind"),
         // An agent of an earlier version is loaded there, which takes it for an option.
@@ -186,7 +186,7 @@ mod tests {
             (
                 attach::NOT_UP,
                 "the JVM is still starting, so no snapshot",
-                "when it is up",
+                "in some seconds",
             ),
             (
                 attach::NO_SPACE,
@@ -201,12 +201,12 @@ mod tests {
             (
                 attach::FAILED,
                 "the agent took no snapshot",
-                "standard error says more",
+                "standard error shows why",
             ),
             (
                 98,
                 "the agent refused with code 98",
-                "standard error says more",
+                "standard error shows why",
             ),
         ] {
             let Refused {

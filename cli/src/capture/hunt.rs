@@ -4,10 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use heapdiff_sites::attach;
 use heapdiff_trace::Trace;
 use heapdiff_units::{Size, Span};
 
-use super::agent::{self, Loaded};
+use super::TRACE;
+use super::agent::{self, Loaded, State};
 use super::checked;
 use super::deadline::Deadline;
 use super::dump::{self, DumpPlace, DumpResult, Forker, How};
@@ -16,7 +18,7 @@ use super::library::library;
 use super::process::Process;
 use super::protocol::Jvm;
 use super::totals::Totals;
-use super::trace_notes::TraceNotes;
+use super::trace_notes::{TraceNotes, trace_of};
 use super::watch::{self, Watch};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Wait;
@@ -41,7 +43,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
         ".hprof"
     };
     let names = ["before", "after"].map(|name| format!("{name}{suffix}"));
-    let taken = std::iter::once(watch::NAME)
+    let taken = std::iter::once(TRACE)
         .chain(names.iter().map(String::as_str))
         .chain(reports.iter().copied());
     if let Some(folder) = &hunt.folder {
@@ -62,15 +64,27 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
         if let Some(checked) = checked {
             checked::trace(&jvm, &checked)?;
         }
+        let state = agent::state(&jvm)?;
+        let names_trace = options
+            .split(',')
+            .any(|option| option.starts_with("trace="));
         let (options, trace) = match hunt.enough {
+            Some(_) if state.does(attach::TRACES) && !names_trace => {
+                let unknown = "the agent writes a trace that is not found from here";
+                let running = trace_of(&jvm);
+                (options.clone(), running.ok_or_else(|| unknown.to_owned()))
+            }
             Some(_) => watch::traced(&jvm, &folder, options),
             None => (options.clone(), Err(String::new())),
         };
-        let loaded = agent::load(&jvm, &library, &options, wanted)
-            .map_err(|e| or_without(e, "--no-attach goes without"))?;
+        let loaded = load(&jvm, &library, (state, &options), wanted)
+            .map_err(|e| or_without(e, "--no-attach hunts without the agent"))?;
         let trace = match loaded {
-            Loaded::Now => trace,
-            _ => Err("the agent was loaded before and keeps its options".to_owned()),
+            Loaded::Before if state == State::Unknown => Err(
+                "the agent was loaded before, is of another version and keeps its options"
+                    .to_owned(),
+            ),
+            _ => trace,
         };
         watch = match (trace, hunt.enough) {
             (Ok(trace), Some(enough)) => Some(Watch::new(trace, enough)),
@@ -105,6 +119,29 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
         dumps,
         trace,
     })
+}
+
+/// Loads the agent. An agent that samples already is taken over: it keeps its options, and also uses these.
+pub(super) fn load(
+    jvm: &Jvm<'_>,
+    library: &Path,
+    (state, options): (State, &str),
+    wanted: Wanted,
+) -> Result<Loaded> {
+    if !state.does(attach::SAMPLES) {
+        return agent::load(jvm, library, options, wanted);
+    }
+    if options.is_empty() {
+        return Ok(Loaded::Before);
+    }
+    let loaded = agent::load_or_change(jvm, library, (attach::ADD, options), wanted)?;
+    if !wanted.quiet {
+        messages::said(&format!(
+            "{}: the agent was loaded before; it keeps its options, also uses {options} and discarded earlier samples",
+            jvm.process
+        ));
+    }
+    Ok(loaded)
 }
 
 /// Takes both dumps, and waits in between.
@@ -169,7 +206,7 @@ fn left_behind(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> 
     };
     if let Some(trace) = trace.filter(written) {
         left.push(format!(
-            "what the agent recorded until then is left: `heapdiff trace top {}`",
+            "`heapdiff trace top {}` shows what the agent recorded until then",
             trace.display()
         ));
     }
@@ -207,7 +244,7 @@ pub(super) fn wait(
     if watched.is_some() {
         message += ", as does enough growth";
     }
-    meter.countdown(span, &message);
+    meter.countdown(span, "until the second dump, Ctrl-C takes it now", &message);
     let start = Instant::now();
     loop {
         let left = span.0.saturating_sub(start.elapsed());
@@ -249,7 +286,7 @@ fn check_free<'a>(folder: &Path, names: impl IntoIterator<Item = &'a str>) -> Re
         if fs::symlink_metadata(&path).is_ok() {
             return Err(
                 Failure::usage(format!("-o {}: {name} exists already", folder.display()))
-                    .with_hint("name another folder, or none for a new one"),
+                    .with_hint("use another folder, or leave -o out for a new one"),
             );
         }
     }

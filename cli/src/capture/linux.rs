@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
+use heapdiff_sites::attach;
 use heapdiff_units::Size;
 
 use super::agent::{self, Loaded};
@@ -22,7 +23,7 @@ use crate::{messages, write};
 pub(crate) fn run(capture: &Capture) -> Result<Exit> {
     interrupt::handle();
     let said = match &capture.request {
-        Request::Attach(agent) => attach(capture, agent)?,
+        Request::Attach(agent) => load(capture, agent)?,
         Request::Detach => detach(capture)?,
         Request::Dump {
             output,
@@ -47,7 +48,7 @@ pub(crate) fn agent(copy: &AgentCopy) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
+fn load(capture: &Capture, agent: &Agent) -> Result<String> {
     let options = checked::options(agent)?;
     let library = library(agent.library.as_deref())?;
     let deadline = Deadline::new(capture.timeout);
@@ -56,15 +57,20 @@ fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
     if let Some(options) = options {
         checked::trace(&jvm, &options)?;
     }
-    match agent::load_or_change(&jvm, &library, &agent.options, capture.wanted)? {
+    match agent::load_or_change(
+        &jvm,
+        &library,
+        (attach::CHANGE, &agent.options),
+        capture.wanted,
+    )? {
         Loaded::Now => Ok(format!(
             "{process}: the agent is loaded; dumps from now on name allocation sites"
         )),
         Loaded::Changed => Ok(format!(
-            "{process}: the agent goes by these options from now on, and has let go of what it sampled before"
+            "{process}: the agent uses these options now and discarded earlier samples"
         )),
         _ => Err(refused(format!("{process}: the agent is loaded already"))
-            .with_hint("it is of a version whose options stay as they were given first")),
+            .with_hint("its version keeps its first options; restart the program to change them")),
     }
 }
 
@@ -73,13 +79,14 @@ fn detach(capture: &Capture) -> Result<String> {
     let process = Process::find(&capture.target, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
     match agent::detach(&jvm, capture.wanted)? {
-        None => Err(refused(format!("{process}: no agent is loaded"))),
+        None => Err(refused(format!("{process}: no agent is loaded"))
+            .with_hint("`heapdiff ps` shows which JVMs have one")),
         Some(Loaded::Detached) => Ok(format!(
-            "{process}: the agent has stopped sampling, and has let go of what it sampled"
+            "{process}: the agent stopped sampling and discarded its samples"
         )),
         Some(Loaded::DetachedBefore) => Ok(format!("{process}: the agent does not sample")),
         Some(_) => Err(refused(format!("{process}: the agent does not stop"))
-            .with_hint("it is of a version that samples until the JVM ends")),
+            .with_hint("its version samples until the JVM ends; restart the program to stop it")),
     }
 }
 

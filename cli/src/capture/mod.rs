@@ -33,7 +33,11 @@ mod library;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
+mod list;
+#[cfg(target_os = "linux")]
 mod no_files;
+#[cfg(target_os = "linux")]
+mod perf_data;
 #[cfg(target_os = "linux")]
 mod places;
 #[cfg(target_os = "linux")]
@@ -52,6 +56,9 @@ mod watch;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
+/// The name of the agent's trace in the folder of a hunt.
+pub(crate) const TRACE: &str = "trace.db";
+
 #[cfg(target_os = "linux")]
 pub(crate) use count::count;
 #[cfg(target_os = "linux")]
@@ -59,6 +66,8 @@ pub(crate) use hunt::hunt;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{agent, run};
 #[cfg(target_os = "linux")]
+pub(crate) use list::{ps, status};
+#[cfg(target_os = "linux")]
 pub(crate) use no_files::hunt_without_files;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use unsupported::{agent, count, hunt, hunt_without_files, run};
+pub(crate) use unsupported::{agent, count, hunt, hunt_without_files, ps, run, status};

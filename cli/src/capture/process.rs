@@ -15,6 +15,8 @@ use rustix::process::{
 };
 
 use super::deadline::Deadline;
+use super::library::MARK;
+use super::list::table;
 use super::user::User;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::job::Target;
@@ -31,6 +33,9 @@ pub(crate) struct Process {
     /// Keeps signals from going to a later process of the same id; needs Linux 5.3.
     handle: Option<OwnedFd>,
 }
+
+/// What the path of a JVM's file of counters contains.
+const PERF_DATA: &str = "/hsperfdata_";
 
 /// How long a JVM that starts may take until it has loaded its library, and then until it handles signals.
 const STARTING: Duration = Duration::from_secs(10);
@@ -66,7 +71,7 @@ impl Process {
             let process = status.process;
             return Err(
                 refused(format!("{pid} is a thread of the process {process}"))
-                    .with_hint(format!("name the process: {process}")),
+                    .with_hint(format!("use the process id {process}")),
             );
         }
         if matches!(status.state, 'Z' | 'X') {
@@ -78,7 +83,7 @@ impl Process {
             return Err(refused(format!(
                 "process {pid} ({name}) belongs to the user {owner}"
             ))
-            .with_hint("run heapdiff as that user or as root"));
+            .with_hint(with_sudo()));
         }
         match Kind::of(pid, STARTING.min(deadline.left()))
             .map_err(|e| not_permitted(pid, name, &e))?
@@ -100,14 +105,14 @@ impl Process {
             return Err(refused(format!(
                 "process {pid} ({name}) is stopped, so it cannot answer"
             ))
-            .with_hint(format!("let it continue: kill -CONT {pid}")));
+            .with_hint(format!("run `kill -CONT {pid}`, and the command again")));
         }
         let command = CommandLine::of(pid);
         if command.refuses_to_attach() {
             return Err(refused(format!(
                 "process {pid} ({name}) was started with -XX:+DisableAttachMechanism"
             ))
-            .with_hint("start it without that option, or with -XX:+HeapDumpOnOutOfMemoryError to get a dump"));
+            .with_hint("restart it without that option, or with -XX:+HeapDumpOnOutOfMemoryError to get a dump"));
         }
         Ok(Self {
             pid,
@@ -129,7 +134,7 @@ impl Process {
                 return Err(refused(format!(
                     "{self} does not handle SIGQUIT and would end by it: attaching is off"
                 ))
-                .with_hint("it runs with -Xrs or -XX:+ReduceSignalUsage, or is still starting"));
+                .with_hint("it runs with -Xrs or -XX:+ReduceSignalUsage: restart it without them; or it is still starting: run the command again"));
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -189,11 +194,12 @@ impl Process {
     ///
     /// In a container of its own the process has a `/` that no path leads to, and the kernel writes `/`.
     pub(super) fn root(&self) -> String {
-        let root = fs::read_link(format!("/proc/{}/root", self.pid));
-        root.map_or_else(
-            |_| "/".to_owned(),
-            |root| root.to_string_lossy().into_owned(),
-        )
+        root_of(self.pid)
+    }
+
+    /// Returns the path of the file with the counters of the JVM, as the process sees it.
+    pub(super) fn perf_data(&self) -> Option<String> {
+        Listed::read(self.pid)?.perf_data
     }
 
     /// Mapped files whose paths have this ending, each once and at most `most`, as `/proc` names them. Files that are
@@ -210,6 +216,14 @@ impl Process {
         drop(found);
         files
     }
+}
+
+fn root_of(pid: u32) -> String {
+    let root = fs::read_link(format!("/proc/{pid}/root"));
+    root.map_or_else(
+        |_| "/".to_owned(),
+        |root| root.to_string_lossy().into_owned(),
+    )
 }
 
 /// `process 4711 (com.acme.Main)`
@@ -230,13 +244,23 @@ pub(super) fn refused(message: String) -> Failure {
 
 fn not_permitted(pid: u32, name: &str, error: &io::Error) -> Failure {
     refused(format!(
-        "process {pid} ({name}) may not be looked into: {}",
+        "process {pid} ({name}) cannot be read: {}",
         plain(error)
     ))
     .with_hint(match geteuid().is_root() {
-        true => "heapdiff needs the capability CAP_SYS_PTRACE for that",
-        false => "it runs with more rights than heapdiff; run heapdiff as root",
+        true => "heapdiff needs the capability CAP_SYS_PTRACE for that".to_owned(),
+        false => format!("the process has more rights than heapdiff; {}", with_sudo()),
     })
+}
+
+/// A hint with the command of this run, for root.
+fn with_sudo() -> String {
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let command = heapdiff_report::printable(&words.join(" ")).into_owned();
+    format!("run `sudo heapdiff {command}`")
 }
 
 /// What `/proc/PID/status` says.
@@ -374,9 +398,9 @@ fn without_mark(path: &str) -> &str {
     path.strip_suffix(" (deleted)").unwrap_or(path)
 }
 
-/// A name without control characters, cut to a bounded length.
-fn printable(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(200).collect()
+/// Returns at most 200 characters of a name. Characters that would steer a terminal are replaced.
+pub(super) fn printable(name: &str) -> String {
+    heapdiff_report::printable(name).chars().take(200).collect()
 }
 
 /// How a JVM was started.
@@ -442,13 +466,7 @@ impl CommandLine {
         let main = &self.args[self.main_at()?];
         let is_path = main.ends_with(".jar") || main.ends_with(".java");
         let short = if is_path { file_name(main) } else { main };
-        // The name is printed, and may hold any characters.
-        let clean: String = short
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(200)
-            .collect();
-        (!clean.is_empty()).then_some(clean)
+        (!short.is_empty()).then(|| printable(short))
     }
 
     fn main_at(&self) -> Option<usize> {
@@ -479,61 +497,102 @@ impl CommandLine {
     }
 }
 
-/// HotSpot JVMs that we can see and talk to.
-fn jvms() -> Vec<(u32, String)> {
-    let mut found: Vec<(u32, String)> = fs::read_dir("/proc")
+/// A HotSpot JVM that this user may read.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) pid: u32,
+    /// Main class or jar; empty if the command line has none.
+    pub(super) main: String,
+    /// True if it has loaded the agent's library.
+    pub(super) has_agent: bool,
+    /// The file with its counters, as the process sees it.
+    pub(super) perf_data: Option<String>,
+}
+
+impl Listed {
+    /// Reads the files that a process has mapped; `None` if it is no HotSpot JVM.
+    fn read(pid: u32) -> Option<Self> {
+        let (mut is_jvm, mut has_agent, mut perf_data) = (false, false, None);
+        mapped(pid, |path| {
+            is_jvm |= file_name(path) == "libjvm.so";
+            has_agent |= file_name(path).contains(MARK);
+            if path.contains(PERF_DATA) {
+                perf_data = Some(without_mark(path).to_owned());
+            }
+            false
+        })
+        .ok()?;
+        is_jvm.then(|| Self {
+            pid,
+            main: CommandLine::of(pid).main().unwrap_or_default(),
+            has_agent,
+            perf_data: perf_data.map(|path| inside(&root_of(pid), &path).to_owned()),
+        })
+    }
+}
+
+/// Returns the HotSpot JVMs that this user may read, by process id.
+pub(super) fn jvms() -> Vec<Listed> {
+    let mut jvms: Vec<Listed> = fs::read_dir("/proc")
         .into_iter()
         .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok()?.parse().ok())
-        .filter(|&pid| matches!(Kind::now(pid), Ok(Kind::HotSpot)))
-        .map(|pid| (pid, CommandLine::of(pid).main().unwrap_or_default()))
+        .filter_map(Listed::read)
         .collect();
-    found.sort();
-    found
+    jvms.sort_by_key(|jvm| jvm.pid);
+    jvms
 }
 
-const LISTED: usize = 5;
+/// The kernel counts 100 ticks a second in `/proc` on x86-64 and aarch64.
+const MS_PER_TICK: u64 = 10;
+
+/// Returns the time since a process began.
+pub(super) fn uptime(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program is in parentheses and may hold any characters. The state, which is field 3, follows it.
+    let began = stat.rsplit_once(')')?.1.split_whitespace().nth(22 - 3)?;
+    let began = Duration::from_millis(began.parse::<u64>().ok()?.checked_mul(MS_PER_TICK)?);
+    let up = fs::read_to_string("/proc/uptime").ok()?;
+    let up = up.split_whitespace().next()?.parse::<f64>().ok()?;
+    Duration::try_from_secs_f64(up).ok()?.checked_sub(began)
+}
 
 /// A hint that lists the JVMs on this machine.
 fn others() -> String {
-    let jvms = jvms();
+    listed(OTHERS, &jvms())
+}
+
+const OTHERS: &str = "the JVMs that this user may read:";
+
+/// Returns a hint with a line for each JVM, as `heapdiff ps` prints them.
+fn listed(head: &str, jvms: &[Listed]) -> String {
     if jvms.is_empty() {
-        return "there is no HotSpot JVM here that this user may look into".to_owned();
+        return "there is no HotSpot JVM here that this user may read".to_owned();
     }
-    format!("Java processes: {}", list(&jvms))
+    let lines = std::iter::once(head.to_owned()).chain(table(jvms));
+    lines.collect::<Vec<_>>().join("\n          ")
 }
 
-fn list(jvms: &[(u32, String)]) -> String {
-    let mut names: Vec<String> = jvms
-        .iter()
-        .take(LISTED)
-        .map(|(pid, main)| format!("{pid} {main}").trim_end().to_owned())
-        .collect();
-    if jvms.len() > LISTED {
-        names.push(format!("and {} more", jvms.len() - LISTED));
-    }
-    names.join(", ")
-}
-
-/// The one JVM whose main class contains the name.
+/// The one JVM whose main class or jar contains the name.
 fn find_by_name(name: &str) -> Result<u32> {
-    let (named, rest): (Vec<_>, Vec<_>) = jvms()
-        .into_iter()
-        .partition(|(_, main)| main.contains(name));
+    let (named, all): (Vec<_>, Vec<_>) =
+        jvms().into_iter().partition(|jvm| jvm.main.contains(name));
+    let shown = printable(name);
     match &named[..] {
-        [(pid, _)] => Ok(*pid),
+        [jvm] => Ok(jvm.pid),
         [] => {
-            let message = format!("no Java process has a main class with `{name}` in its name");
-            Err(refused(message).with_hint(match rest.is_empty() {
-                true => others(),
-                false => format!("Java processes: {}", list(&rest)),
-            }))
+            let message = format!("no JVM has a main class or jar with `{shown}` in its name");
+            Err(refused(message).with_hint(listed(OTHERS, &all)))
         }
-        _ => Err(
-            Failure::usage(format!("`{name}` names {} Java processes", named.len()))
-                .with_hint(format!("choose one by its id: {}", list(&named))),
-        ),
+        _ => {
+            let message = format!(
+                "{} JVMs have a main class or jar with `{shown}` in its name",
+                named.len()
+            );
+            Err(Failure::usage(message)
+                .with_hint(listed("use the process id of one of them:", &named)))
+        }
     }
 }
 

@@ -192,7 +192,7 @@ impl<'a> Jvm<'a> {
             self.process
         ))
         .with_hint(
-            "it is too busy or swapped out (--timeout waits longer), or attaching is disabled",
+            "it is busy or swapped out, or attaching is disabled; --timeout 60s waits longer",
         )
     }
 

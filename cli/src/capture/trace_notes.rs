@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use heapdiff_trace::{DumpTaken, SideWriter, TraceError, Written};
@@ -17,6 +18,9 @@ use super::protocol::Jvm;
 
 /// The time until a failed attempt is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
+/// The time in which an agent makes its trace, and how often is looked for it.
+const MAKING: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(100);
 /// The ending of the file that SQLite maps beside a database that is being written.
 const INDEX: &str = "-shm";
 /// The most open databases of a JVM that are looked at.
@@ -120,6 +124,27 @@ impl TraceNote {
             }),
         }
     }
+}
+
+/// Returns the trace that the agent of a JVM is writing, by its path for us; `None` for one in a container. Waits for an
+/// agent that was just loaded and is still making its trace.
+pub(super) fn trace_of(jvm: &Jvm<'_>) -> Option<PathBuf> {
+    let start = Instant::now();
+    loop {
+        let trace = trace_now(jvm);
+        if trace.is_some() || start.elapsed() > MAKING {
+            return trace;
+        }
+        sleep(LOOK);
+    }
+}
+
+fn trace_now(jvm: &Jvm<'_>) -> Option<PathBuf> {
+    let is_trace = |path: &PathBuf| {
+        let open = || SideWriter::open(path, jvm.process.inner_pid);
+        matches!(jvm.process.user.act(open), Ok(Ok(Some(_))))
+    };
+    open_databases(jvm).into_iter().find(is_trace)
 }
 
 /// The databases that the JVM has open, by their paths for us: those in a container have none.

@@ -2,9 +2,10 @@
 //! processes differ from system to system, and only Linux's are known here.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::failure::{Exit, Failure, Result};
-use crate::job::{AgentCopy, Capture, Count, Hunt, Hunted};
+use crate::job::{AgentCopy, Capture, Count, Hunt, Hunted, Target};
 use crate::progress::Wanted;
 
 pub(crate) fn run(_: &Capture) -> Result<Exit> {
@@ -12,6 +13,14 @@ pub(crate) fn run(_: &Capture) -> Result<Exit> {
 }
 
 pub(crate) fn agent(_: &AgentCopy) -> Result<Exit> {
+    Err(not_here())
+}
+
+pub(crate) fn ps() -> Result<Exit> {
+    Err(not_here())
+}
+
+pub(crate) fn status(_: &Target, _: Duration) -> Result<Exit> {
     Err(not_here())
 }
 

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use heapdiff_diff::allocating_frame;
+use heapdiff_sites::attach;
 use heapdiff_trace::{Candidate, Timeline, Trace, TraceError, Window, rank_groups};
 use heapdiff_units::{Size, counted};
 
+use super::TRACE;
 use super::folder::Folder;
 use super::protocol::Jvm;
 use crate::job::LONGEST_ARGUMENT;
 use crate::merge::{Groups, Merged, in_focus};
 
-/// The trace's name in the hunt's folder.
-pub(super) const NAME: &str = "trace.db";
 /// What grows before this much time has passed is taken for a program that starts.
 const EARLIEST: Duration = Duration::from_secs(10);
 const PERIOD: Duration = Duration::from_secs(1);
@@ -47,13 +47,13 @@ pub(super) fn traced(
         Ok(inside) => inside,
         Err(why) => return none(why),
     };
-    let Some(path) = inside.join(NAME).to_str().map(str::to_owned) else {
+    let Some(path) = inside.join(TRACE).to_str().map(str::to_owned) else {
         return none(odd_name);
     };
     let separator = if options.is_empty() { "" } else { "," };
     let all = format!("trace={path}{separator}{options}");
     let odd = |c: char| c == ',' || c == '%' || c.is_control();
-    if path.contains(odd) || all.len() >= LONGEST_ARGUMENT {
+    if path.contains(odd) || all.len() + attach::ADD.len() >= LONGEST_ARGUMENT {
         return none(odd_name);
     }
     let ours = Folder::open(&inside).and_then(|folder| folder.identity());
@@ -61,7 +61,7 @@ pub(super) fn traced(
     let same = matches!((ours, theirs), (Ok(ours), Ok(theirs)) if ours == theirs);
     let writable = || Folder::open(&inside).and_then(|folder| folder.is_writable());
     match (same, jvm.process.user.act(writable)) {
-        (true, Ok(Ok(()))) => (all, Ok(folder.join(NAME))),
+        (true, Ok(Ok(()))) => (all, Ok(folder.join(TRACE))),
         (false, _) => none("is not a folder of the JVM, which runs in a container"),
         (true, _) => none("is not a folder that the JVM's user may write to"),
     }
@@ -153,7 +153,7 @@ impl Watch {
                     "{}{at} grew by {} across {}",
                     candidate.class,
                     Size(candidate.trending.grown_bytes.max(0).unsigned_abs()),
-                    counted(ranking.points.collections as u64, "collection"),
+                    counted(ranking.points.collections as u64, "GC"),
                 ),
             }
         };
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn what_grew_by_enough_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(NAME);
+        let path = folder.path().join(TRACE);
         synthetic::write(&path, &synthetic::Scene::default()).unwrap();
         let told = |enough| {
             let seen = Watch::new(path.clone(), enough).look().unwrap();
@@ -201,7 +201,7 @@ mod tests {
         };
         let some = told(1);
         assert!(
-            some.contains(" grew by ") && some.contains(" collections"),
+            some.contains(" grew by ") && some.contains(" GCs"),
             "{some}"
         );
         let none = told(u64::MAX);

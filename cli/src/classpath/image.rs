@@ -73,7 +73,7 @@ impl Image {
                 false => u32::from_be_bytes(offset),
             };
             let Some(place) = place(places, offset as usize) else {
-                return Err(damaged("a place lies beyond its index"));
+                return Err(damaged("an offset is beyond the end of its index"));
             };
             let text = |at: usize| text(strings, place[at]);
             if text(attribute::EXTENSION) != Some("class") {
@@ -97,7 +97,8 @@ impl Image {
             return Ok(None);
         };
         if compressed {
-            let message = "compressed in this image (jlink --compress); give the .jmod files";
+            let message =
+                "this image is compressed (jlink --compress); use the .jmod files instead";
             return Err(io::Error::new(io::ErrorKind::Unsupported, message));
         }
         if size > most {
@@ -111,14 +112,14 @@ impl Image {
 }
 
 fn damaged(what: &str) -> io::Error {
-    let message = format!("a damaged image of modules: {what}");
+    let message = format!("the module image is damaged: {what}");
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
 fn split(bytes: &[u8], at: u64) -> io::Result<(&[u8], &[u8])> {
     let at = usize::try_from(at).ok();
     at.and_then(|at| bytes.split_at_checked(at))
-        .ok_or_else(|| damaged("its index is cut off"))
+        .ok_or_else(|| damaged("its index is truncated"))
 }
 
 /// The attributes of a place: each a byte with its code and length, and a number of that length.

@@ -85,7 +85,7 @@ fn no_name_leads_out_of_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let inside = folder.path().join("classes");
     fs::create_dir(&inside).unwrap();
-    fs::write(folder.path().join("Secret.class"), "no class file").unwrap();
+    fs::write(folder.path().join("Secret.class"), "not a class file").unwrap();
     let mut classpath = Classpath::open(&[inside]).unwrap();
     let beside = folder.path().join("Secret").display().to_string();
     for name in ["../Secret", "...Secret", "..", "", "a\0b", &*beside] {
@@ -94,7 +94,7 @@ fn no_name_leads_out_of_a_folder() {
     let mut classpath = Classpath::open(&[folder.path().to_owned()]).unwrap();
     let error = classpath.fields("Secret").unwrap_err();
     assert!(
-        error.message.contains("class Secret: no class file"),
+        error.message.contains("class Secret: not a class file"),
         "{error}"
     );
 }
@@ -108,7 +108,7 @@ fn what_is_no_class_path_is_refused() {
         Classpath::open(&[path]).err().map(|e| e.message)
     };
     let text = open(b"Dear classes,").unwrap();
-    assert!(text.contains("neither a jar nor a folder"), "{text}");
+    assert!(text.contains("not a jar or a folder"), "{text}");
     // An image that says that its index is four gigabytes long.
     let mut image = [0xff; 64];
     image[..4].copy_from_slice(&MAGIC_LITTLE);

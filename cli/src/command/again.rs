@@ -27,8 +27,11 @@ pub(super) fn run(setup: &Setup, path: &Path, question: &Question) -> Result<Vec
         }
         ReportFile::Heap(heap) => {
             if question.gates.any() || question.growth.is_some() || question.ignore.is_some() {
-                let message = format!("{}: gates and --ignore are about growth", path.display());
-                return Err(Failure::usage(message).with_hint("it is the report of one dump"));
+                let message = format!(
+                    "{}: gates and --ignore need a report of two dumps",
+                    path.display()
+                );
+                return Err(Failure::usage(message).with_hint("this report is about one dump; write one with `heapdiff BEFORE AFTER -o report.json`"));
             }
             let reports = heap::shaped(setup, *heap, (heap::More::default(), None), question);
             Ok(each(reports, Report::Heap))

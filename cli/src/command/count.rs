@@ -36,6 +36,7 @@ pub(crate) fn run(setup: &Setup, job: &Count) -> Result<CountReport> {
         process,
         millis: counts.millis,
         jdk: counts.jdk,
+        only_sampled: job.sampled,
         classes: counts.classes,
         totals,
         sites: rows.map(row).collect(),

@@ -104,7 +104,7 @@ fn report(
         let order: Vec<&str> = report.snapshots.iter().map(|s| &*s.path).collect();
         let order = order.join(", ");
         report.doubt(format!(
-            "the dumps were named out of order, and are compared in the order in which they were taken: {order}"
+            "the dumps were given out of order; heapdiff compares them in the order in which they were taken: {order}"
         ));
     }
     if setup.is_any(Format::is_of_stacks) && allocated.is_none() {
@@ -204,9 +204,9 @@ pub(super) fn without_sites(last: Option<&SnapshotInfo>) -> Failure {
     match fault {
         Some(fault) => Failure::usage(fault),
         None => Failure::usage(
-            "the last dump names no allocation sites: it was taken without the agent",
+            "the last dump has no allocation sites, because it was taken without the agent",
         )
-        .with_hint("load it into the JVM with `heapdiff attach PID` before the dumps"),
+        .with_hint("load the agent before you take the dumps: heapdiff attach PID"),
     }
 }
 
@@ -253,7 +253,7 @@ impl Compared {
 /// Compares dumps, each of which gives its memory to the next; the last stays open.
 fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Comparison, Snapshot)> {
     let Some((last, earlier)) = dumps.split_last() else {
-        return Err(Failure::usage("there are no dumps to compare"));
+        return Err(Failure::usage("no dumps to compare were given"));
     };
     let mut comparison = Comparison::default();
     let mut open: Option<Snapshot> = None;
@@ -350,9 +350,10 @@ mod tests {
     fn why_there_are_no_stacks_is_told() {
         let mut report = synthetic::report(Vec::new(), 0);
         let none = without_sites(report.snapshots.last());
-        let without = "the last dump names no allocation sites: it was taken without the agent";
+        let without =
+            "the last dump has no allocation sites, because it was taken without the agent";
         assert_eq!(none.message, without);
-        let hint = "load it into the JVM with `heapdiff attach PID` before the dumps";
+        let hint = "load the agent before you take the dumps: heapdiff attach PID";
         assert_eq!(none.hint.as_deref(), Some(hint));
         let last = report.snapshots.last_mut().unwrap();
         let fault = format!("strategy 9 of the agent is not known{SITES_LEFT_OUT}");

@@ -15,7 +15,7 @@ pub(crate) fn run(fleet: &Fleet) -> Result<Exit> {
             let mut stderr = io::stderr().lock();
             let _ = writeln!(
                 stderr,
-                "warning: {}: {} figures make no sense and were taken as 0",
+                "warning: {}: {} impossible figures were replaced by 0; the trace may be damaged",
                 input.display(),
                 added.odd
             );

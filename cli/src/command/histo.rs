@@ -5,7 +5,7 @@ use std::path::Path;
 
 use heapdiff_diff::samples::{AgentObjects, is_agent_class};
 use heapdiff_report::{ClassRow, HistoReport, HistoTotals, SnapshotInfo};
-use hprof::{ClassTotal, Classes, Histogram, Progress};
+use hprof::{ClassIndex, ClassTotal, Classes, Histogram, Progress};
 
 use super::dump_info;
 use super::open;
@@ -21,10 +21,13 @@ pub(crate) fn run(setup: &Setup, dump: &Path, retained: bool) -> Result<HistoRep
         let (snapshot, meter) = open(setup, dump)?;
         meter.phase("summing up classes", 0);
         let mut totals = snapshot.histogram();
+        let bounds = snapshot
+            .retained_by_classes(&mut totals, &meter)
+            .map_err(|e| Failure::input(dump, &e))?;
         let own = AgentObjects::of(&snapshot);
         own.take_from(&snapshot, &mut totals);
         let info = dump_info::of(&snapshot, &own);
-        return Ok(report(setup, info, snapshot.classes(), &totals));
+        return Ok(report(setup, info, snapshot.classes(), &totals, &bounds));
     }
     let meter = Meter::new(setup.progress, dump);
     let histogram = match index::read(setup, dump, &meter, Histogram::from_index) {
@@ -35,7 +38,8 @@ pub(crate) fn run(setup: &Setup, dump: &Path, retained: bool) -> Result<HistoRep
         }
     };
     let info = dump_info::of_histogram(&histogram);
-    Ok(report(setup, info, histogram.classes(), histogram.totals()))
+    let totals = histogram.totals();
+    Ok(report(setup, info, histogram.classes(), totals, &[]))
 }
 
 fn report(
@@ -43,13 +47,14 @@ fn report(
     snapshot: SnapshotInfo,
     classes: &Classes,
     totals: &[ClassTotal],
+    bounds: &[ClassIndex],
 ) -> HistoReport {
     let graph = snapshot.reachable_objects.is_some();
     let mut rows: Vec<ClassRow> = classes
         .iter()
         .zip(totals)
         .filter(|((_, class), total)| total.all.objects > 0 && !is_agent_class(class))
-        .map(|((_, class), total)| ClassRow {
+        .map(|((index, class), total)| ClassRow {
             class: class.name.to_string(),
             loader: (!class.loader.is_null()).then(|| class.loader.to_string()),
             objects: total.all.objects,
@@ -57,6 +62,8 @@ fn report(
             retained_bytes: graph.then_some(total.retained_bytes),
             reachable_objects: graph.then_some(total.reachable.objects),
             reachable_bytes: graph.then_some(total.reachable.bytes),
+            reachable_shallow_bytes: graph.then_some(total.reachable.bytes),
+            is_lower_bound: graph.then(|| bounds.binary_search(&index).is_ok()),
         })
         .collect();
     let sum = HistoTotals {

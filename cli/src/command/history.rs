@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use heapdiff_diff::{History, Report, Stack, Suspect, Verdict};
+use heapdiff_diff::{History, Report, Stack, Suspect, TWO_DUMPS, Verdict};
 use heapdiff_trace::read::Run;
 use heapdiff_trace::{
     self as trace, Basis, Points, Steps, Timeline, Trace, Trending, Window, trending,
@@ -80,27 +80,24 @@ fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64) {
     let low = trending.bytes.ci95.map_or(0, |[low, _]| low);
     let low = Size(u64::try_from(low).unwrap_or(0));
     let grows = format!(
-        "the trace shows that what its stacks allocated grows by at least {low} an hour, at {moments}"
+        "in the trace, live objects of its stacks grow by at least {low} per hour ({moments})"
     );
-    let over =
-        |how: &str| format!("the trace shows that what its stacks allocated {how}, at {moments}");
+    let over = |how: &str| format!("in the trace, live objects of its stacks {how} ({moments})");
     let (verdict, reason) = match (suspect.verdict, trending.verdict) {
         (Verdict::Growth, trace::Verdict::Leak) => (Verdict::Leak, grows),
         (Verdict::Warmup, trace::Verdict::Leak) => (Verdict::Growth, grows),
         (Verdict::Growth, trace::Verdict::Plateau) => {
-            (Verdict::Cache, over("grew and is level since"))
+            (Verdict::Cache, over("grew, then stayed level"))
         }
         (Verdict::Growth, trace::Verdict::Warmup) => (
             Verdict::Warmup,
-            over("grew at the start and is level since"),
+            over("grew at the start, then stayed level"),
         ),
         _ => return,
     };
     suspect.verdict = verdict;
-    // The hint at a third dump is for who has no more than two dumps.
-    suspect
-        .reasons
-        .retain(|r| !r.starts_with("two dumps cannot tell"));
+    // The trace decides in place of a third dump.
+    suspect.reasons.retain(|reason| reason != TWO_DUMPS);
     suspect.reasons.push(reason);
 }
 
@@ -151,7 +148,7 @@ pub(super) fn key(class: &str, frames: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heapdiff_diff::{Suspect, Verdict};
+    use heapdiff_diff::{Suspect, TWO_DUMPS, Verdict};
     use heapdiff_report::synthetic;
     use heapdiff_trace::{self as trace, HourlySlope, Trend, Trending};
 
@@ -159,7 +156,7 @@ mod tests {
 
     fn suspect(verdict: Verdict, sampled_bytes: u64) -> Suspect {
         let mut suspect = synthetic::suspect(1, "com.acme.Shop.orders", verdict, 1000);
-        suspect.reasons = vec!["two dumps cannot tell a cache from a leak".to_owned()];
+        suspect.reasons = vec![TWO_DUMPS.to_owned()];
         suspect.coverage.sampled_bytes = sampled_bytes;
         suspect
     }
@@ -191,13 +188,14 @@ mod tests {
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Leak);
         assert_eq!(verdict, Verdict::Leak);
         assert!(
-            reasons.contains("at least 2.0 MiB an hour, at 14 moments"),
+            reasons.contains("grow by at least 2.0 MiB per hour (14 moments)"),
             "{reasons}"
         );
         assert!(!reasons.contains("two dumps"), "{reasons}");
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Plateau);
         assert_eq!(verdict, Verdict::Cache);
-        assert!(reasons.contains("grew and is level since"), "{reasons}");
+        let level = "live objects of its stacks grew, then stayed level (14 moments)";
+        assert!(reasons.contains(level), "{reasons}");
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Warmup);
         assert_eq!(verdict, Verdict::Warmup);
         assert!(reasons.contains("grew at the start"), "{reasons}");
@@ -214,7 +212,7 @@ mod tests {
         ] {
             let (verdict, reasons) = judged(of, sampled, by);
             assert_eq!(verdict, of);
-            assert!(!reasons.contains("the trace shows"), "{reasons}");
+            assert!(!reasons.contains("live objects of its stacks"), "{reasons}");
         }
     }
 

@@ -10,7 +10,7 @@ pub(crate) mod fleet;
 mod heap;
 mod histo;
 mod history;
-mod hunt;
+pub(crate) mod hunt;
 pub(crate) mod mcp;
 mod paths;
 pub(crate) mod query;
@@ -34,7 +34,8 @@ use std::sync::Arc;
 use heapdiff_diff::samples::AgentObjects;
 use heapdiff_report::Report;
 use heapdiff_sites::CLASS;
-use hprof::{ObjectIndex, Options, Selector, Snapshot};
+use heapdiff_sites::types::stable;
+use hprof::{ObjectIndex, Options, SelectError, Selected, Selector, Snapshot};
 
 use crate::failure::{Failure, Result};
 use crate::index;
@@ -196,6 +197,8 @@ struct Selection {
     /// The agent's objects, which are no part of the program's heap.
     own: AgentObjects,
     shows_own: bool,
+    /// True if they are values of a field of instances, elements of arrays, or local variables.
+    are_values: bool,
 }
 
 impl Selection {
@@ -214,9 +217,12 @@ impl Selection {
 
 /// The objects that a selector names. The agent's are left out unless it names the agent or nothing else.
 fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selection> {
-    let mut objects = snapshot
-        .select(selector)
-        .map_err(|e| Failure::usage(format!("{}: {e}", dump.display())))?;
+    let failure = |e: SelectError| Failure::usage(format!("{}: {e}", dump.display()));
+    let selected = snapshot
+        .resolve_printed(selector, &stable)
+        .map_err(failure)?;
+    let are_values = matches!(selected, Selected::Values(_));
+    let mut objects = snapshot.selected(selector, selected).map_err(failure)?;
     let own = AgentObjects::of(snapshot);
     let package = CLASS.split('.').next().unwrap_or(CLASS);
     let shows_own =
@@ -228,5 +234,6 @@ fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selec
         objects,
         own,
         shows_own,
+        are_values,
     })
 }

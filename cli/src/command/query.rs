@@ -50,7 +50,7 @@ pub(crate) fn run(
         heaps.push(Arc::new(Heap::new(Arc::clone(&opened.snapshot))));
     }
     let Some(first) = heaps.first().cloned() else {
-        return Err(Failure::usage("there is no dump to query"));
+        return Err(Failure::usage("no dump was given"));
     };
     let info = |heap: &Heap| dump_info::of(heap.snapshot(), heap.own());
     let queried = |(name, heap): (&String, &Arc<Heap>)| QueriedDump {

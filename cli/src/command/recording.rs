@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use heapdiff_diff::{Allocated, AllocatedLine};
-use heapdiff_jfr::{Event, Jvm, MANY_OLD, NameId, Recording, Sample, StackId};
+use heapdiff_jfr::{
+    Event, Jvm, LIVE_TABLE_FULL, MANY_OLD, MOST_LIVE, NameId, Recording, Sample, StackId,
+};
 use heapdiff_report::{
     EventRow, Graph, RecordedClass, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport,
 };
@@ -71,8 +73,7 @@ fn chosen(
             return Ok(choice(Event::Live, "live"));
         }
         if recording.of(Event::Old).next().is_some() {
-            let text = "jdk.OldObjectSample was recorded without stacks (settings=profile has them): what follows \
-                        is what was allocated";
+            let text = "the report shows allocations, because the live objects (jdk.OldObjectSample) were recorded without stacks; record with settings=profile";
             warnings.push(text.to_owned());
         }
     }
@@ -82,9 +83,10 @@ fn chosen(
         Some(event) => Ok(choice(event, "allocated")),
         None => {
             let path = path.display();
-            let message = format!("{path}: records neither allocations nor live objects");
+            let message =
+                format!("{path}: the recording contains neither allocations nor live objects");
             Err(Failure::usage(message).with_hint(
-                "record them with settings=profile, or with async-profiler's alloc and live",
+                "record them: jcmd PID JFR.start settings=profile, or async-profiler with -e alloc --live",
             ))
         }
     }
@@ -93,15 +95,18 @@ fn chosen(
 /// What the JVM's list of old objects does not tell, where `samples` of it, in focus or not, are what is reported.
 fn doubts(event: Event, samples: usize, lacks_sizes: bool) -> Vec<String> {
     let mut doubts = Vec::new();
+    if event == Event::Live && samples as u64 >= MOST_LIVE {
+        doubts.push(LIVE_TABLE_FULL.to_owned());
+    }
     if event != Event::Old {
         return doubts;
     }
     if samples as u64 >= MANY_OLD {
-        let text = "the JVM's list of old objects (256) may have been full: what was allocated late is hardly in it";
+        let text = "the JVM's list of old objects (256 entries) may have been full: objects allocated late are under-represented";
         doubts.push(text.to_owned());
     }
     if lacks_sizes {
-        let text = "this JVM does not record the sizes of old objects: an object counts as 16 bytes, an array as its elements";
+        let text = "this JVM does not record the sizes of old objects: each object counts as 16 bytes, each array as its elements";
         doubts.push(text.to_owned());
     }
     doubts
@@ -347,8 +352,8 @@ mod tests {
         let (old, made) = ((Event::Old, 0), (Event::Allocation, 1));
         let (choice, said) = told(&[old, made], false);
         assert_eq!(choice.unwrap(), (Event::Allocation, "allocated"));
-        let without = "jdk.OldObjectSample was recorded without stacks (settings=profile has them): what follows is";
-        assert!(said.starts_with(without), "{said}");
+        let without = "(jdk.OldObjectSample) were recorded without stacks";
+        assert!(said.contains(without), "{said}");
         for (samples, allocated, chosen) in [
             ([(Event::Old, 1), made], false, (Event::Old, "sampled")),
             ([(Event::Live, 1), made], false, (Event::Live, "live")),
@@ -356,18 +361,18 @@ mod tests {
         ] {
             let (choice, said) = told(&samples, allocated);
             assert_eq!(choice.unwrap(), chosen);
-            assert!(!said.contains("was recorded without stacks"), "{said}");
+            assert!(!said.contains("were recorded without stacks"), "{said}");
         }
         let nothing = told(&[], false).0.unwrap_err();
-        let message = "r.jfr: records neither allocations nor live objects";
-        let hint = "record them with settings=profile, or with async-profiler's alloc and live";
+        let message = "r.jfr: the recording contains neither allocations nor live objects";
+        let hint = "record them: jcmd PID JFR.start settings=profile, or async-profiler with -e alloc --live";
         assert_eq!(nothing.message, message);
         assert_eq!(nothing.hint.as_deref(), Some(hint));
     }
 
     #[test]
     fn what_the_list_of_old_objects_does_not_tell_is_told() {
-        let full = "the JVM's list of old objects (256) may have been full";
+        let full = "the JVM's list of old objects (256 entries) may have been full";
         let sizes = "this JVM does not record the sizes of old objects";
         let begins = |event, samples, lacks_sizes, words: &[&str]| {
             let doubts = doubts(event, samples, lacks_sizes);
@@ -381,6 +386,8 @@ mod tests {
         begins(Event::Old, 128, false, &[full]);
         begins(Event::Old, 127, true, &[sizes]);
         begins(Event::Old, 127, false, &[]);
-        begins(Event::Live, 500, true, &[]);
+        begins(Event::Live, 1023, true, &[]);
+        let full = "the recorder's table of live objects was full (1,024 entries): live bytes are a lower bound";
+        begins(Event::Live, 1024, true, &[full]);
     }
 }

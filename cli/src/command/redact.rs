@@ -38,8 +38,8 @@ pub(crate) fn run(job: &Redact) -> Result<Exit> {
 
 fn redact(job: &Redact, to: &Place) -> Result<()> {
     if *to == Place::Stdout && io::stdout().is_terminal() {
-        let message = "a dump is not text, and standard output is a terminal";
-        return Err(Failure::usage(message).with_hint("write it with -o FILE"));
+        let message = "a dump cannot be written to a terminal";
+        return Err(Failure::usage(message).with_hint("write it to a file with -o FILE"));
     }
     let meter = Meter::new(job.progress, &job.dump);
     let input = |e| Failure::input(&job.dump, &e);
@@ -118,18 +118,15 @@ fn check(job: &Redact, dump: &Path) -> Result<Exit> {
 fn told(dump: &Path, left: &Left) -> String {
     let taken = [
         (
-            "texts and other content in arrays of bytes and characters",
+            "strings and other content of byte and char arrays",
             left.texts,
         ),
         ("content of other arrays of numbers", left.arrays),
-        (
-            "names that no class, field, method or file has",
-            left.unused_names,
-        ),
-        ("hashes of texts and keys", left.hashes),
-        ("names of threads in the agent's tables", left.table_texts),
+        ("other constant-pool strings", left.unused_names),
+        ("hashes of strings and keys", left.hashes),
+        ("thread names in the agent's tables", left.table_texts),
         ("numbers in fields", left.numbers),
-        ("bytes that cannot be understood", left.unknown),
+        ("bytes that are not valid records", left.unknown),
     ];
     let kept = [
         (
@@ -138,21 +135,18 @@ fn told(dump: &Path, left: &Left) -> String {
         ),
         ("numbers in fields", left.kept_numbers),
         (
-            "numbers in fields of --keep-numbers",
+            "numbers in fields kept by --keep-numbers",
             left.requested_numbers,
         ),
         (
-            "the JVM's version, and texts that every JVM has",
+            "the JVM version, and strings that every JVM has",
             left.kept_texts,
         ),
-        (
-            "the agent's tables: figures, and names as above",
-            left.kept_tables,
-        ),
+        ("figures and names in the agent's tables", left.kept_tables),
     ];
     let dump = dump.display();
     let mut text = match left.is_clean() {
-        true => format!("{dump}: nothing is left that redact takes away\n"),
+        true => format!("{dump}: fully redacted\n"),
         false => format!("{dump}: not redacted\n"),
     };
     for (title, amounts) in [("left", &taken[..]), ("kept", &kept)] {

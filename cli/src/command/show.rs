@@ -20,7 +20,7 @@ use super::{dump_info, open, select};
 use crate::failure::Result;
 use crate::job::Setup;
 
-/// The most objects that are shown.
+/// Maximum number of objects that are shown; of the values of a field the largest alone.
 const OBJECTS: usize = 3;
 const ELEMENTS: usize = 20;
 /// The most characters that are shown of a selected string.
@@ -36,7 +36,8 @@ pub(crate) fn run(
     meter.phase("reading the selected", 0);
     let selection = select(&snapshot, dump, selector)?;
     let selected = totals(&snapshot, &selection.objects);
-    let mut best = Best::new(setup.top.unwrap_or(OBJECTS));
+    let most = if selection.are_values { 1 } else { OBJECTS };
+    let mut best = Best::new(setup.top.unwrap_or(most));
     for &object in &selection.objects {
         let bytes = snapshot.retained_bytes(object);
         let bytes = bytes.unwrap_or_else(|| snapshot.shallow_bytes(object));

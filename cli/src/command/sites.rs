@@ -39,9 +39,9 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SitesJob) -> Result<Report> 
         return Err(match fault {
             Some(fault) => Failure::usage(format!("{dump}: {fault}")),
             None => Failure::usage(format!(
-                "{dump} names no allocation sites: it was taken without the agent"
+                "{dump} has no allocation sites, because it was taken without the agent"
             ))
-            .with_hint("load it into the JVM with `heapdiff attach PID` before the next dump"),
+            .with_hint("load the agent before you take the next dump: heapdiff attach PID"),
         });
     };
     let mut info = dump_info::of_own(&snapshot, &own);
@@ -117,7 +117,8 @@ impl Asked<'_> {
         let reachable = info.reachable_bytes.unwrap_or(0);
         let wanted = |frames: &[&str], class: &str| self.is_wanted(frames, class);
         let live = by_site(samples, &wanted, reachable);
-        let mut stacks = live.stacks;
+        let (mut stacks, mut frames) = (live.stacks, live.frames);
+        let frame_count = frames.len() as u64;
         let totals = SiteTotals {
             stacks: stacks.len() as u64,
             samples: live.samples,
@@ -141,8 +142,14 @@ impl Asked<'_> {
         let is_empty = stacks.is_empty() && classes.is_empty();
         let focus = self.focus(is_empty, allocated.as_ref(), &mut info);
         match job.by_class {
-            true => stacks.clear(),
-            false => stacks.truncate(self.setup.rows(ROWS)),
+            true => {
+                stacks.clear();
+                frames.clear();
+            }
+            false => {
+                stacks.truncate(self.setup.rows(ROWS));
+                frames.truncate(self.setup.rows(CLASSES));
+            }
         }
         classes.truncate(self.setup.rows(CLASSES));
         info.warnings.extend(fault);
@@ -158,7 +165,10 @@ impl Asked<'_> {
             totals,
             agent: samples.agent().map(|a| agent(a, samples)),
             stacks,
+            frames,
             classes,
+            lists_frames: job.by_frame,
+            frame_count,
             class_count,
             sampled_classes,
             verbose: self.setup.progress.verbose,
@@ -334,11 +344,10 @@ impl Asked<'_> {
     fn counted_classes(&self) -> Result<(AllocatedTotals, Vec<CountedClassRow>)> {
         let Some(counts) = &self.samples.classes else {
             let message = format!(
-                "{}: the agent counted no classes, and stacks tell bytes, not classes",
+                "{}: the dump has no allocations by class, because the agent did not count classes",
                 self.dump.display()
             );
-            let hint = "it counts them with strategy=class; a trace tells what its samples say: \
-                        `heapdiff trace top TRACE --by class`";
+            let hint = "use `heapdiff attach PID strategy=class`, or for a trace `heapdiff trace top TRACE --by class`";
             return Err(Failure::usage(message).with_hint(hint));
         };
         let mut counts: Vec<&ClassCount> = counts
@@ -386,16 +395,16 @@ fn not_counted(dump: &Path, why: NotCounted) -> Failure {
     match why {
         NotCounted::Traces => {
             let message = format!(
-                "{dump} names the stacks of the objects that it has, and of no others that were allocated"
+                "{dump} has the stacks of live objects only, so --allocated is not possible"
             );
-            let hint = "heapdiff's agent (`heapdiff attach PID`) or a flight recording tells";
+            let hint = "load the agent before the next dump (`heapdiff attach PID`), or use a JFR recording";
             Failure::usage(message).with_hint(hint)
         }
         NotCounted::OldAgent => {
             let message = format!(
-                "{dump}: its agent did not add up what its samples stand for, so what was allocated is not known"
+                "{dump}: --allocated is not possible, because an older agent did not record all allocations"
             );
-            let hint = "a dump with this version's agent tells (`heapdiff attach PID`)";
+            let hint = "load the agent of this version before the next dump: heapdiff attach PID";
             Failure::usage(message).with_hint(hint)
         }
     }
@@ -505,20 +514,20 @@ mod tests {
         let (message, hint) = told(NotCounted::Traces);
         assert_eq!(
             message,
-            "a.hprof names the stacks of the objects that it has, and of no others that were allocated"
+            "a.hprof has the stacks of live objects only, so --allocated is not possible"
         );
         assert_eq!(
             hint,
-            "heapdiff's agent (`heapdiff attach PID`) or a flight recording tells"
+            "load the agent before the next dump (`heapdiff attach PID`), or use a JFR recording"
         );
         let (message, hint) = told(NotCounted::OldAgent);
         assert_eq!(
             message,
-            "a.hprof: its agent did not add up what its samples stand for, so what was allocated is not known"
+            "a.hprof: --allocated is not possible, because an older agent did not record all allocations"
         );
         assert_eq!(
             hint,
-            "a dump with this version's agent tells (`heapdiff attach PID`)"
+            "load the agent of this version before the next dump: heapdiff attach PID"
         );
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(job: &Summarize) -> Result<Exit> {
     messages::mapping(&job.setup);
     let file = summary.to_file(&snapshot).ok_or_else(|| {
         Failure::usage(format!(
-            "{}: its summary would be larger than a gigabyte, as it is where every allocation has a sample",
+            "{}: the summary would be larger than 1 GiB, because every allocation was sampled; sample fewer with the agent option interval",
             job.dump.display()
         ))
     })?;
@@ -36,7 +36,7 @@ pub(crate) fn run(job: &Summarize) -> Result<Exit> {
         .map_err(|e| write::failed(&to.to_string(), &e))?;
     if !job.setup.progress.quiet {
         messages::said(&format!(
-            "{to}: {} stand for a dump of {}",
+            "wrote {to} ({}) from a dump of {}",
             Size(file.len() as u64),
             Size(summary.info.bytes)
         ));
@@ -54,12 +54,12 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
     Some(summary.map_err(|fault| {
         let failure = Failure {
             exit: Exit::Input,
-            message: format!("{shown}: a summary that cannot be used: {fault}"),
+            message: format!("{shown}: cannot use this summary: {fault}"),
             hint: None,
         };
         match fault {
             IndexFault::Other(_) => failure
-                .with_hint("`heapdiff summarize DUMP -o FILE.heap` makes one anew, --refs and --mapping as here"),
+                .with_hint("write a new one with the same --refs and --mapping: heapdiff summarize DUMP -o FILE.heap"),
             _ => failure,
         }
     }))
@@ -68,9 +68,9 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
 /// Why a summary cannot be the last of a comparison.
 pub(super) fn not_the_last(file: &Path) -> Failure {
     let message = format!(
-        "{}: the last dump of a comparison is looked into, and a summary has no objects",
+        "{}: the last argument must be a full dump, not a summary",
         file.display()
     );
     Failure::usage(message)
-        .with_hint("name a later dump itself; summaries stand for those before it")
+        .with_hint("only earlier dumps can be summaries: heapdiff BEFORE.heap AFTER.hprof")
 }

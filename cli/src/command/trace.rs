@@ -128,10 +128,14 @@ pub(crate) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> 
         match wanted {
             Some(wanted) => {
                 let runs = counted(count as u64, "run");
-                Failure::usage(format!("{path}: there is no run {wanted}; it has {runs}"))
-                    .with_hint(format!("`heapdiff trace info {path}` lists them"))
+                Failure::usage(format!(
+                    "{path}: there is no run {wanted}; the trace has {runs}"
+                ))
+                .with_hint(format!("list them with `heapdiff trace info {path}`"))
             }
-            None => input(format!("{path}: no JVM has written to it yet")),
+            None => input(format!(
+                "{path}: the trace is empty, no JVM has written to it yet"
+            )),
         }
     })
 }
@@ -145,7 +149,7 @@ fn file(trace: &Trace) -> TraceFile {
     if trace.odd() > 0 {
         let odd = heapdiff_units::counted(trace.odd(), "figure");
         warnings.push(format!(
-            "{odd} make no sense and count as 0: the file is damaged"
+            "the trace is damaged: {odd} are impossible and count as 0"
         ));
     }
     TraceFile {
@@ -246,7 +250,7 @@ fn window(part: &RunWindow, run: &Run, uptime_ms: u64) -> Result<Window> {
     };
     match from_ms <= to_ms {
         true => Ok(Window { from_ms, to_ms }),
-        false => Err(Failure::usage("--until is before --since")),
+        false => Err(Failure::usage("--until must be after --since")),
     }
 }
 
@@ -255,10 +259,11 @@ fn without_lines(trace: &Trace, run: &Run) -> Result<Failure> {
     let counts = trace.counted_run(run.id).map_err(|e| Failure::trace(&e))?;
     let path = trace.path().display();
     Ok(match counts {
-        None => input(format!("{path}: nothing was counted by line of code"))
-            .with_hint("the agent counts every allocation with the option count=on"),
+        None => input(format!("{path}: the trace has no counts by line of code")).with_hint(
+            "let the agent count every allocation: heapdiff attach PID trace=FILE,count=on",
+        ),
         Some(_) => input(format!(
-            "{path}: nothing was counted in this part of the run"
+            "{path}: this part of the run has no counts by line of code"
         )),
     })
 }
@@ -284,7 +289,7 @@ fn top(
         ranking.candidates.clear();
     } else if let Some(focus) = focus.filter(|_| ranking.candidates.is_empty()) {
         file.warnings
-            .push(format!("--focus {focus}: no frame of the stacks fits"));
+            .push(format!("--focus {focus}: no stack frame matches"));
     }
     let default = match setup.output.format {
         Format::Text => ROWS,
@@ -399,7 +404,7 @@ impl Shown<'_> {
             .first()
             .map_or_else(Vec::new, |path| path.frames.clone());
         let frame = match self.by {
-            Merged::Frame => allocating_frame(&frames).cloned(),
+            Merged::Frame => allocating_frame(&frames).map(str::to_owned),
             Merged::Class | Merged::Stack => None,
         };
         let stacks = paths.len() as u64;

@@ -12,6 +12,7 @@ use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
 use crate::job::UiJob;
 use crate::mapping::{self, originals};
+use crate::overwrite::is_dump;
 use crate::report_file::{self, ReportFile, is_json};
 
 /// How long the file that leads the browser to the page is kept.
@@ -26,7 +27,7 @@ pub(crate) fn run(job: &UiJob) -> Result<Exit> {
             _ => Exit::Usage,
         },
         hint: match e {
-            UiError::Listen { .. } => Some("without --port it takes a free one".to_owned()),
+            UiError::Listen { .. } => Some("leave out --port to use any free port".to_owned()),
             _ => None,
         },
         message: e.to_string(),
@@ -37,7 +38,7 @@ pub(crate) fn run(job: &UiJob) -> Result<Exit> {
     written.map_err(|e| Failure::usage(format!("standard output: {}", plain(&e))))?;
     drop(out);
     if !job.quiet {
-        let _ = writeln!(io::stderr(), "heapdiff: serving this page until Ctrl-C");
+        let _ = writeln!(io::stderr(), "heapdiff: the server runs until Ctrl-C");
     }
     if job.open {
         open(&url)?;
@@ -52,7 +53,7 @@ fn subject(job: &UiJob) -> Result<Subject> {
     let mut reports = files.iter().filter(|file| is_json(file));
     match (reports.next(), files) {
         (None, traces) => {
-            traces.iter().try_for_each(|path| readable(path))?;
+            traces.iter().try_for_each(|path| is_shown(path))?;
             Ok(Subject::Traces {
                 files: traces.to_vec(),
                 names: originals(job.mapping.as_ref()),
@@ -61,10 +62,34 @@ fn subject(job: &UiJob) -> Result<Subject> {
         (Some(report), _) if job.mapping.is_some() => Err(mapping::not_of_reports(report)),
         (Some(report), [_]) => Ok(Subject::Page(page(report)?)),
         (Some(report), _) => Err(Failure::usage(format!(
-            "{}: a report is shown alone",
+            "{}: `ui` shows one report at a time; leave out the other files",
             report.display()
         ))),
     }
+}
+
+/// Refuses what is not a trace, and names the command for it.
+fn is_shown(path: &Path) -> Result<()> {
+    readable(path)?;
+    let shown = path.display();
+    let (what, hint) = if is_dump(path).unwrap_or(false) {
+        (
+            "a heap dump",
+            format!("for a page about a dump: heapdiff {shown} -o report.html"),
+        )
+    } else if heapdiff_jfr::is_recording(path).unwrap_or(false) {
+        (
+            "a JFR recording",
+            format!("convert it to a trace: heapdiff trace import {shown} -o trace.db"),
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Failure {
+        exit: Exit::Input,
+        message: format!("{shown}: `ui` shows traces and reports, but this is {what}"),
+        hint: Some(hint),
+    })
 }
 
 fn page(path: &Path) -> Result<Vec<u8>> {
@@ -75,7 +100,7 @@ fn page(path: &Path) -> Result<Vec<u8>> {
     };
     let ReportFile::Growth(report) = report_file::open(path)? else {
         return Err(wrong(
-            "the page of one dump is a file: -o report.html".to_owned(),
+            "this report is about one dump, and `ui` shows reports of two; for a page use `heapdiff DUMP -o report.html`".to_owned(),
         ));
     };
     let mut page = Vec::new();
@@ -88,7 +113,7 @@ fn page(path: &Path) -> Result<Vec<u8>> {
 fn open(url: &str) -> Result<()> {
     let failed = |e: &io::Error| {
         Failure::usage(format!("--open: {}", plain(e)))
-            .with_hint("open the URL that is printed above")
+            .with_hint("open the URL above in a browser yourself")
     };
     let mut file = tempfile::Builder::new()
         .prefix("heapdiff-")

@@ -1,5 +1,6 @@
 //! What is asked of running JVMs, as the command line gives it. The same on every system.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -20,20 +21,29 @@ pub(crate) enum Target {
     Name(String),
 }
 
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pid(pid) => pid.fmt(f),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
 impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if digits.is_empty() {
-            return Err("no process is named".to_owned());
+            return Err("no process id or name was given".to_owned());
         }
         if !digits.bytes().all(|b| b.is_ascii_digit()) {
             return Ok(Self::Name(text.to_owned()));
         }
         match text.parse() {
             Ok(pid @ 1..=0x7fff_ffff) => Ok(Self::Pid(pid)),
-            _ => Err("a process id is a number from 1 on".to_owned()),
+            _ => Err("a process id is a positive number; `heapdiff ps` lists the JVMs".to_owned()),
         }
     }
 }
@@ -92,6 +102,8 @@ pub(crate) struct Count {
     pub(crate) include: Option<Regex>,
     /// In no classes that this finds.
     pub(crate) exclude: Option<Regex>,
+    /// Only in classes of stacks that the agent sampled.
+    pub(crate) sampled: bool,
     /// The agent's library.
     pub(crate) library: Option<PathBuf>,
 }
@@ -169,7 +181,10 @@ pub(crate) struct Hunted {
 /// Checks the agent's options as far as the protocol goes; the agent checks the rest.
 pub(crate) fn agent_options(text: &str) -> Result<String, String> {
     if text.len() >= LONGEST_ARGUMENT {
-        return Err(format!("longer than {} bytes", LONGEST_ARGUMENT - 1));
+        return Err(format!(
+            "the options are longer than {} bytes",
+            LONGEST_ARGUMENT - 1
+        ));
     }
     match text.chars().find(|c| c.is_control()) {
         Some(c) => Err(format!("{c:?} cannot be part of an option")),

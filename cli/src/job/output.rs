@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use heapdiff_diff::Frames;
 use heapdiff_report::Format;
 
 use crate::failure::{Failure, Result};
@@ -14,6 +15,8 @@ pub(crate) struct Output {
     /// Standard output when there is none.
     pub(crate) file: Option<PathBuf>,
     pub(crate) color: When,
+    /// Frames of stacks in text, if the command line chose them.
+    pub(crate) frames: Option<Frames>,
 }
 
 impl Output {
@@ -25,11 +28,12 @@ impl Output {
                 format: format.unwrap_or_default(),
                 file,
                 color,
+                frames: None,
             });
         };
         if path.is_dir() {
-            let message = format!("-o {}: is a directory", path.display());
-            return Err(Failure::usage(message).with_hint("name the file to write"));
+            let message = format!("-o {}: this is a directory", path.display());
+            return Err(Failure::usage(message).with_hint("name a file"));
         }
         if !folder_of(path).is_dir() {
             let message = format!(
@@ -47,6 +51,7 @@ impl Output {
             format,
             file,
             color,
+            frames: None,
         })
     }
 }
@@ -65,9 +70,9 @@ fn format_of(path: &Path) -> Result<Format> {
     let mut formats = Format::ALL.into_iter();
     let found = formats.find(|format| format.extensions().iter().any(|e| has(e)));
     found.ok_or_else(|| {
-        let message = format!("-o {}: no format has this extension", path.display());
+        let message = format!("-o {}: unknown extension", path.display());
         let names = Format::ALL.map(Format::name);
-        Failure::usage(message).with_hint(format!("give one with --format {}", names.join("|")))
+        Failure::usage(message).with_hint(format!("name the format: --format {}", names.join("|")))
     })
 }
 

@@ -26,7 +26,7 @@ impl Task {
         limits: Limits,
     ) -> Result<Self> {
         let Some(first) = dumps.first() else {
-            return Err(Failure::usage("there is no dump to query"));
+            return Err(Failure::usage("no dump was given"));
         };
         heapdiff_query::check_over(&names, &sql).map_err(|e| Failure::query(first, e))?;
         Ok(Self::Query {

@@ -52,8 +52,8 @@ impl Redact {
         };
         let to = match to {
             Some(to) if is_standard(&to) && what.check => {
-                let message = "what is written to standard output cannot be checked";
-                return Err(Failure::usage(message).with_hint("name a file with -o"));
+                let message = "--check cannot check a dump that is written to standard output";
+                return Err(Failure::usage(message).with_hint("write it to a file with -o FILE"));
             }
             Some(to) if is_standard(&to) => Some(Place::Stdout),
             Some(to) => Some(Place::file(to)?),
@@ -81,8 +81,8 @@ impl Place {
     pub(crate) fn checked(path: &Path) -> Result<()> {
         let shown = path.display();
         if path.is_dir() {
-            let message = format!("-o {shown}: is a directory");
-            return Err(Failure::usage(message).with_hint("name the file to write"));
+            let message = format!("-o {shown}: this is a directory");
+            return Err(Failure::usage(message).with_hint("name a file"));
         }
         let folder = folder_of(path);
         if !folder.is_dir() {

@@ -1,6 +1,6 @@
 //! `heapdiff count` and a program whose allocations are known.
 
-use std::io::BufReader;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStderr};
 use std::time::Duration;
@@ -32,7 +32,18 @@ fn begun(target: &Target, home: &Path, more: &[&str]) -> (Child, BufReader<Child
     let library = library.to_str().expect("a name");
     let args = ["count", &pid, "--for", "100s", "--agent", library];
     let mut child = start(home, &[&args, more].concat());
-    let (line, rest) = first_line(&mut child);
+    let (announced, mut rest) = first_line(&mut child);
+    let of = format!("heapdiff: process {pid} (");
+    assert!(
+        announced.starts_with(&of) && announced.contains("counters go into "),
+        "{announced}"
+    );
+    assert!(
+        announced.contains("; the program is slower for about 1s "),
+        "{announced}"
+    );
+    let mut line = String::new();
+    rest.read_line(&mut line).expect("a line");
     assert_eq!(line, "heapdiff: counting for 1m40s; Ctrl-C ends it now\n");
     (child, rest)
 }
@@ -95,10 +106,10 @@ fn a_dump_has_what_was_counted() {
             "{text}"
         );
         assert!(
-            text.contains("also those the compiler then removes"),
+            text.contains("including those that the compiler removes"),
             "{text}"
         );
-        assert!(text.contains("count=jdk gives them some"), "{text}");
+        assert!(text.contains("count=jdk adds counters to them"), "{text}");
         let report: Value = serde_json::from_str(&told(&["--format", "json"])).expect("JSON");
         assert_fits(&report, "allocated");
         let counted = &report["counted"];
@@ -138,7 +149,7 @@ fn a_dump_has_what_was_counted() {
             home.path(),
             &["sites", "d.hprof", "--allocated", "--by", "class"],
         )
-        .failed(2, "the agent counted no classes");
+        .failed(2, "the agent did not count classes");
         assert!(target.finish().expect("an end"));
     }
 }
@@ -154,7 +165,7 @@ fn every_allocation_of_a_running_jvm_is_counted() {
             "{text}"
         );
         assert!(text.contains("that the compiler then removes"), "{text}");
-        assert!(text.contains("--jdk gives them some"), "{text}");
+        assert!(text.contains("--jdk adds counters to them"), "{text}");
 
         let json = ["--format", "json", "--include", "^Counted"];
         let report: Value =
@@ -228,6 +239,36 @@ fn counts_have_the_names_of_a_mapping() {
         "{report}"
     );
     assert!(target.finish().expect("an end"));
+}
+
+/// Ctrl-C ends a count also while counters are put into classes, which are then as they were.
+#[test]
+fn a_count_is_ended_before_it_begins() {
+    for jdk in jdks() {
+        let home = folder();
+        let mut target = started(&jdk);
+        let (pid, library) = (target.pid().to_string(), library());
+        let library = library.to_str().expect("a name");
+        let args = ["count", &pid, "--jdk", "--for", "100s", "--agent", library];
+        let mut child = start(home.path(), &args);
+        let (announced, mut stderr) = first_line(&mut child);
+        assert!(announced.contains("counters go into "), "{announced}");
+        signal("INT", child.id());
+        let done = ended(child);
+        let mut why = String::new();
+        stderr.read_to_string(&mut why).expect("lines");
+        assert_eq!(done.code, Some(3), "{why}");
+        assert!(
+            why.contains("ended before all classes had counters"),
+            "{why}"
+        );
+        let json = ["--format", "json", "--include", "^Counted"];
+        let report: Value =
+            serde_json::from_str(&counted(&mut target, home.path(), 2, &json)).expect("JSON");
+        assert_eq!(report["missed"]["classes"], 0, "{report}");
+        assert!(report["classes"].as_u64() > Some(0), "{report}");
+        assert!(target.finish().expect("an end"));
+    }
 }
 
 /// Two at once are refused, and a target that is no JVM.

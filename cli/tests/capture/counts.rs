@@ -205,9 +205,9 @@ fn a_trace_has_rates_of_lines() {
         let figures: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(figures[3], "300,000", "{what}: {row}");
         for says in [
-            "executed allocations, also those the compiler then removes",
+            "executed allocations, including those that the compiler removes",
             "sampled/s: objects a second by the samples, where these differ by more than chance",
-            "Classes of the JDK's have no counters; count=jdk gives them some.",
+            "JDK classes have no counters; count=jdk adds counters to them.",
         ] {
             assert!(text.contains(says), "{what}: {says}: {text}");
         }

@@ -97,7 +97,7 @@ fn a_jvm_of_another_user() {
         let dump = heapdiff(&open, &["dump", &ours.pid().to_string(), "-o", "c.hprof"]);
         let done = Done::from(as_nobody(&dump).output().expect("a run"));
         let done = done.failed(3, "(java) belongs to the user root");
-        assert!(done.stderr.contains("as that user or as root"), "{done:?}");
+        assert!(done.stderr.contains("run `sudo heapdiff dump "), "{done:?}");
     }
 }
 
@@ -257,7 +257,7 @@ fn a_jvm_in_a_chroot() {
             with(&["attach", &pid]).well();
             assert!(maps().contains(&format!("{root}/")), "{}", maps());
             let done = with(&["attach", &pid, "interval=64k"]).well();
-            let changed = "the agent goes by these options from now on";
+            let changed = "the agent uses these options now";
             assert!(done.stdout.contains(changed), "{done:?}");
             with(&["count", &pid, "--for", "0"]).well();
             with(&["dump", &pid, "--fork", "-o", "a.hprof", "--force"]).well();

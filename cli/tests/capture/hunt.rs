@@ -1,6 +1,7 @@
 //! The leak report in one command.
 
 use std::fs;
+use std::io::{BufRead, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
@@ -10,6 +11,7 @@ use crate::support::{
     Done, agent, chmod, ended, files, first_line, folder, jdks, lonely, ready, run, shelf, signal,
     start, until,
 };
+use crate::trace::library;
 
 #[test]
 fn a_hunt_names_what_grew() {
@@ -146,7 +148,7 @@ fn a_hunt_says_why_it_keeps_no_trace() {
         (
             &*before,
             "before",
-            Some("the agent was loaded before and keeps its options"),
+            Some("the agent was loaded before, is of another version and keeps its options"),
         ),
         (
             "trace=/tmp/own-%p.db",
@@ -172,6 +174,65 @@ fn a_hunt_says_why_it_keeps_no_trace() {
         assert!(home.path().join(folder).join("after.hprof").exists());
     }
     assert!(target.is_running());
+}
+
+/// An agent that samples already keeps its options and also writes the hunt's trace. A trace that it writes already
+/// is the hunt's. The last lines name the files and the next command.
+#[test]
+fn a_hunt_takes_over_the_agent_of_an_attach() {
+    for jdk in jdks() {
+        let home = folder();
+        let library = library();
+        let library = library.to_str().expect("a name");
+        let mut target = ready(&shelf(&jdk));
+        let pid = target.pid().to_string();
+        let hunt = |folder: &str, options: &[&str]| {
+            let args = [
+                "hunt", &pid, "--agent", library, "--for", "1h", "-o", folder,
+            ];
+            let mut child = start(home.path(), &[&args, options].concat());
+            let (mut lines, mut stderr) = first_line(&mut child);
+            while !lines.contains("the second dump follows") {
+                assert_ne!(stderr.read_line(&mut lines).expect("a line"), 0, "{lines}");
+            }
+            (child, lines, stderr)
+        };
+        let attach = |options: &str| {
+            run(home.path(), &["attach", &pid, options, "--agent", library]).well();
+        };
+        attach("interval=256k");
+        let (child, lines, mut stderr) = hunt("first", &[]);
+        let trace = home.path().join("first/trace.db");
+        let taken_over = format!(
+            "the agent was loaded before; it keeps its options, also uses trace={} and discarded earlier samples",
+            trace.canonicalize().unwrap_or(trace.clone()).display()
+        );
+        assert!(lines.contains(&taken_over), "{lines}");
+        assert!(!lines.contains("does not end early"), "{lines}");
+        target.advance(2).expect("READY");
+        signal("INT", child.id());
+        assert!(ended(child).well().stdout.contains("Shelf.boxes"));
+        let mut rest = String::new();
+        stderr.read_to_string(&mut rest).expect("lines");
+        for part in [
+            "heapdiff: wrote first/before.hprof, after.hprof, report.txt, trace.db\n",
+            "too few to name the stacks that allocate it; run `heapdiff hunt ",
+            "\nheapdiff: next: heapdiff show first/after.hprof Shelf.boxes\n",
+        ] {
+            assert!(rest.contains(part), "{part}: {rest}");
+        }
+
+        let own = home.path().join("own.db");
+        attach(&format!("trace={}", own.display()));
+        until("a trace", || own.exists());
+        let (child, lines, _stderr) = hunt("second", &[]);
+        assert!(lines.contains("as does enough growth"), "{lines}");
+        signal("INT", child.id());
+        ended(child).well();
+        let second = files(&home.path().join("second"));
+        assert_eq!(second, ["after.hprof", "before.hprof", "report.txt"]);
+        assert!(target.is_running());
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod fork;
 mod hunt;
 mod jhsdb;
 mod kubectl;
+mod list;
 mod no_files;
 mod refusals;
 mod silence;

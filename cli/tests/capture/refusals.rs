@@ -64,9 +64,9 @@ fn the_other_jvms_are_named() {
     let done = run(home.path(), &["dump", "NoSuchMainClassAnywhere"]);
     let done = done.failed(
         3,
-        "no Java process has a main class with `NoSuchMainClassAnywhere`",
+        "no JVM has a main class or jar with `NoSuchMainClassAnywhere` in its name",
     );
-    assert!(done.stderr.contains("Java processes: "), "{done:?}");
+    assert!(done.stderr.contains("main class"), "{done:?}");
     drop(target);
 }
 

@@ -136,12 +136,15 @@ fn collapsed_stacks_say_what_the_report_says() {
         assert_eq!(growth.get(stack), Some(&vec![*bytes]), "{stack}");
     }
     // What is alive then is what the last dump's sites have.
-    let sites = ["sites", DUMPS[1], "--format", "json"];
+    let sites = ["sites", DUMPS[1], "--format", "json", "--top", "1000"];
     let sites: Value = serde_json::from_slice(&run(folder.path(), &sites).stdout).expect("JSON");
-    let all = sites["totals"]["estimated_bytes"].as_u64().expect("bytes");
+    let stacks = sites["stacks"].as_array().expect("stacks");
+    let bytes = stacks.iter().map(|s| s["estimated_bytes"].as_u64());
+    let all: u64 = bytes.map(|bytes| bytes.expect("bytes")).sum();
     let both = figures(&["--columns", "both"]);
     let alive: u64 = both.iter().map(|l| l.1[1]).sum();
-    assert!(alive.abs_diff(all) * 200 <= all, "{alive}, {all}");
+    // Stacks with few samples are corrected place by place there, and here for the whole heap.
+    assert!(alive.abs_diff(all) * 100 <= all, "{alive}, {all}");
     let drawn = text(run(folder.path(), &[DUMPS[0], DUMPS[1], "--format", "svg"]).stdout);
     let grouped = |n: u64| {
         let digits = n.to_string();

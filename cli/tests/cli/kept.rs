@@ -293,7 +293,9 @@ fn a_summary_of_a_dump_that_changed_or_that_is_damaged_is_made_anew() {
     fs::write(&file, &whole[..whole.len() / 2]).expect("half a summary");
     let (found, said) = place.answer(&pair);
     assert!(found == expected);
-    assert!(said.ends_with("is not used (damaged: it is cut off): the dump is read again\n"));
+    assert!(
+        said.ends_with("is not used (damaged: it is truncated); heapdiff reads the dump instead\n")
+    );
     assert_eq!(said.lines().count(), 1, "{said}");
     // The dump is replaced: no fault of anybody's.
     fs::copy(place.at(LATER), place.at(BEFORE)).expect("another dump");
@@ -319,7 +321,7 @@ fn small_dumps_have_none_and_packed_ones_have() {
     place.answer(&testdata);
     assert!(!Path::new(&place.at("testdata/before.hprof.gz.hds")).exists());
     let pair = ["before.hprof.gz", "after.hprof.gz"];
-    let (first, _) = place.answer(&pair);
+    let (first, _) = place.answer(&[&pair[..], &["-v"]].concat());
     assert!(place.at("before.hprof.gz.hds").exists());
     let (second, said) = place.answer(&[&pair[..], &["-v"]].concat());
     assert_eq!(said.matches("linking").count(), 1, "{said}");

@@ -83,11 +83,11 @@ fn a_report_goes_to_several_files() {
         (&["-o", "a.json", "-o", "a.json"][..], "given twice"),
         (
             &["-o", "a.json", "-o", "b.html", "--format", "md"],
-            "is for one file",
+            "works with one -o only",
         ),
         (
             &["-o", "a.json", "-o", "b.parquet"],
-            "cannot write its report as parquet",
+            "cannot write the format parquet",
         ),
     ] {
         let done = run(folder.path(), &[&dumps[..], args].concat());
@@ -125,15 +125,15 @@ fn a_report_is_read_again() {
     for (args, why) in [
         (
             &["report.json", "--fail-on-suspect"][..],
-            "are about growth",
+            "need a report of two dumps",
         ),
         (
             &["report.json", "-o", "a.svg"],
-            "cannot write its report as svg",
+            "cannot write the format svg",
         ),
         (
             &["report.json", "--include", "Orders"],
-            "--include is for dumps",
+            "--include needs dumps",
         ),
         (&["report.json", SAMPLED], "not a heap dump"),
     ] {
@@ -148,7 +148,7 @@ fn a_report_is_read_again() {
     let done = run(folder.path(), &["other.json"]);
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(
-        done.status.code() == Some(3) && said.contains("not a heapdiff.diff/1 report"),
+        done.status.code() == Some(3) && said.contains("not a report of dumps (heapdiff.diff/1)"),
         "{said}"
     );
 }
@@ -158,15 +158,12 @@ fn what_cannot_be_meant_is_refused() {
     let folder = folder();
     let dump = fs::read(folder.path().join(DUMP)).expect("the dump");
     for (file, why) in [
-        (
-            DUMP,
-            "would overwrite testdata/before.hprof.gz, which is read",
-        ),
+        (DUMP, "would overwrite the input testdata/before.hprof.gz"),
         ("./testdata/../testdata/before.hprof.gz", "would overwrite"),
         ("folder.hprof", "is a directory"),
         ("no/such/report.json", "does not exist"),
-        ("report.docx", "no format has this extension"),
-        ("report", "no format has this extension"),
+        ("report.docx", "unknown extension"),
+        ("report", "unknown extension"),
     ] {
         let done = run(folder.path(), &["histo", DUMP, "-o", file]);
         let stderr = String::from_utf8_lossy(&done.stderr).into_owned();

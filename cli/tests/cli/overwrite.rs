@@ -167,7 +167,7 @@ fn an_input_is_known_by_any_name() {
             folder,
             &line,
             "mapping.txt",
-            "would overwrite mapping.txt, which is read",
+            "would overwrite the input mapping.txt",
         );
     }
     // The same of an input that is a link.
@@ -176,7 +176,7 @@ fn an_input_is_known_by_any_name() {
         folder,
         &line,
         "mapping.txt",
-        "would overwrite twice.json, which is read",
+        "would overwrite the input twice.json",
     );
     // A dump on standard input.
     let done = heapdiff(folder, &["summarize", "-", "-o", "cut.hprof", "--force"])
@@ -184,7 +184,10 @@ fn an_input_is_known_by_any_name() {
         .output()
         .expect("a run");
     let stderr = String::from_utf8_lossy(&done.stderr);
-    assert!(stderr.contains("would overwrite /dev/stdin"), "{stderr}");
+    assert!(
+        stderr.contains("would overwrite the input /dev/stdin"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -195,12 +198,12 @@ fn dumps_recordings_and_traces_are_replaced_with_force_alone() {
     let existing = [
         (AFTER, "a heap dump"),
         ("cut.hprof", "a heap dump"),
-        ("live.jfr", "a flight recording"),
-        ("testdata/recorded.jfr.gz", "a flight recording"),
+        ("live.jfr", "a JFR recording"),
+        ("testdata/recorded.jfr.gz", "a JFR recording"),
         ("shop.db", "a trace"),
     ];
     for (file, what) in existing {
-        let why = format!("-o {file}: exists already and is {what}");
+        let why = format!("-o {file}: the file exists and is {what}");
         for command in [
             "summarize BEFORE",
             "redact BEFORE",
@@ -222,7 +225,7 @@ fn dumps_recordings_and_traces_are_replaced_with_force_alone() {
         folder,
         &line,
         "out/roots.csv",
-        "exists already and is a heap dump",
+        "the file exists and is a heap dump",
     );
     let written = fs::read_dir(at("out")).expect("the folder").count();
     assert_eq!(written, 1, "nothing is written before the refusal");
@@ -269,7 +272,7 @@ fn two_outputs_do_not_name_one_file() {
         let done = run(folder, &format!("{BEFORE} {AFTER} {pair}"));
         let stderr = String::from_utf8_lossy(&done.stderr);
         assert_eq!(done.status.code(), Some(2), "{pair}: {stderr}");
-        assert!(stderr.contains(".json is given twice"), "{pair}: {stderr}");
+        assert!(stderr.contains(".json was given twice"), "{pair}: {stderr}");
         assert!(!folder.join("a.json").exists(), "{pair}");
     }
 }
@@ -287,7 +290,7 @@ fn pages_of_the_manual_replace_no_dump() {
     assert_eq!(done.status.code(), Some(2));
     let stderr = String::from_utf8_lossy(&done.stderr);
     assert!(
-        stderr.contains("it exists already and is a heap dump"),
+        stderr.contains("the file exists and is a heap dump"),
         "{stderr}"
     );
 }

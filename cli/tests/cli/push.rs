@@ -143,7 +143,7 @@ fn a_profile_has_what_the_trace_says_is_alive() {
             "{held}"
         );
         let said = stderr(&done);
-        assert!(said.contains("the holder is known"), "{said}");
+        assert!(said.contains("the holder of "), "{said}");
     }
 }
 
@@ -164,7 +164,7 @@ fn a_focus_leaves_out_the_rest() {
     let nothing = push(home, "http://127.0.0.1:9", &["--focus", "nowhere"]);
     assert!(nothing.status.success());
     let said = stderr(&nothing);
-    assert!(said.contains("no frame of the stacks fits"), "{said}");
+    assert!(said.contains("no stack frame matches"), "{said}");
     assert!(said.contains("nothing was pushed"), "{said}");
 }
 
@@ -238,23 +238,23 @@ fn what_the_server_says_is_told() {
     };
     let no = |status| Answer::says(status, "text/plain", "no");
     let (said, asked) = failed(vec![no(401), ok()], &[]);
-    assert!(said.contains("the server answers 401: no"), "{said}");
+    assert!(said.contains("the server responded with 401: no"), "{said}");
     assert!(said.contains("HEAPDIFF_PUSH_TOKEN"), "{said}");
     assert_eq!(asked, 1);
     let (said, asked) = failed(vec![no(404), no(404)], &[]);
-    assert!(said.contains("is it the address of a Pyroscope"), "{said}");
+    assert!(said.contains("no profile server at this address"), "{said}");
     assert_eq!(asked, 2);
     let (said, _) = failed(vec![no(400)], &[]);
     assert!(said.contains("push while the trace is written"), "{said}");
     let elsewhere = vec!["Location: https://example.com/login".to_owned()];
     let (said, _) = failed(vec![Answer::Says(302, elsewhere, Vec::new())], &[]);
     assert!(
-        said.contains("sends elsewhere, to https://example.com/login"),
+        said.contains("redirects to https://example.com/login"),
         "{said}"
     );
     let silence = vec![Answer::Silence; 4];
     let (said, asked) = failed(silence, &["--timeout", "100ms"]);
-    assert!(said.contains("no answer within 0.1 s"), "{said}");
+    assert!(said.contains("no response within 0.1 s"), "{said}");
     assert_eq!(asked, 4);
     // What passes is tried again.
     let server = StubServer::start(vec![no(500), ok()]);
@@ -300,10 +300,10 @@ fn more_stacks_than_servers_take_are_one_in_the_end() {
     let done = push(home, &server.url(), &[]);
     let said = stderr(&done);
     assert!(
-        said.contains("3 stacks with little are one, (other stacks)"),
+        said.contains("3 stacks with few bytes were merged into (other stacks)"),
         "{said}"
     );
-    assert!(said.contains("by 10,003 stacks"), "{said}");
+    assert!(said.contains("in 10,003 stacks"), "{said}");
     let (_, profile) = series(&server.received()[0]);
     let [bytes, _] = live(home, &[]);
     let top = pprof(home, &profile, &["-top", "-sample_index=inuse_space"]);
@@ -376,7 +376,7 @@ fn a_profile_has_the_names_of_a_mapping() {
     let done = push(home, &server.url(), &["--mapping", "mapping.txt"]);
     let said = stderr(&done);
     assert!(
-        done.status.success() && said.contains("--mapping: it has no class of what was read"),
+        done.status.success() && said.contains("--mapping contains no class of this input"),
         "{said}"
     );
 }

@@ -63,7 +63,7 @@ fn statements_come_from_files_and_standard_input() {
         (
             &["query", AFTER, "-f", "two.sql"][..],
             None,
-            "a query is one statement, and there are several",
+            "a query must be one statement, but this one has several",
         ),
         (
             &["query", AFTER, "-f", "odd.sql"],
@@ -73,7 +73,7 @@ fn statements_come_from_files_and_standard_input() {
         (
             &["query", AFTER, "-f", "long.sql"],
             None,
-            "the query from long.sql has more than 1048576 bytes",
+            "the query from long.sql is longer than 1048576 bytes",
         ),
         (
             &["query", AFTER, "-f", "no.sql"],
@@ -83,12 +83,12 @@ fn statements_come_from_files_and_standard_input() {
         (
             &["query", AFTER],
             None,
-            "a query is one statement, and there are none",
+            "a query must be one statement, but this one has none",
         ),
         (
             &["query", AFTER, "-"],
             Some("long.sql"),
-            "the query from standard input has more",
+            "the query from standard input is longer",
         ),
         (
             &["query", "-f", "q.sql", "--as", "1x=a.hprof"],

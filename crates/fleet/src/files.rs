@@ -107,7 +107,7 @@ impl Table {
         let place = folder.join(format!("{}.parquet", escaped(name)));
         let begun = || {
             if is_foreign(&place) {
-                let why = "it exists already and is not a Parquet file";
+                let why = "the file exists and is not a Parquet file";
                 return Err(std::io::Error::other(why).into());
             }
             std::fs::create_dir_all(&folder)?;

@@ -95,7 +95,7 @@ pub(crate) fn add(
         return Err(foreign(format!(" (its schema is {:?})", report.schema)));
     }
     let (Some(first), Some(last)) = (report.snapshots.first(), report.snapshots.last()) else {
-        return Err(foreign(" (it has no snapshots)".to_owned()));
+        return Err(foreign(" (it contains no dumps)".to_owned()));
     };
     // A report has no name of its own: it is what its dumps are.
     let times: Vec<String> = report

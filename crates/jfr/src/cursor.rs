@@ -245,7 +245,10 @@ mod tests {
         let mut c = cursor(&[0x80, 0x80]);
         let damage = c.varint("a number").unwrap_err();
         assert_eq!(damage, Fault::Short("a number").at(1002));
-        assert_eq!(damage.to_string(), "byte 1002: it ends within a number");
+        assert_eq!(
+            damage.to_string(),
+            "byte 1002: the data ends inside a number"
+        );
         // A length that the chunk cannot have allocates nothing.
         let mut c = cursor(&[3, 0xff, 0xff, 0xff, 0xff, 0x0f, b'a']);
         assert_eq!(c.text().unwrap_err().fault, Fault::Short("a string"));

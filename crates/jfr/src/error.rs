@@ -9,7 +9,7 @@ pub enum JfrError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The file begins with something else.
-    #[error("not a flight recording: it begins with {}", shown(.0))]
+    #[error("not a JFR recording: it begins with {}", shown(.0))]
     NotARecording(Vec<u8>),
     /// No chunk of it could be read.
     #[error("no part of the recording can be read: {0}")]
@@ -30,33 +30,33 @@ pub struct Damage {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum Fault {
-    #[error("no chunk begins here, but {}", shown(.0))]
+    #[error("expected the start of a chunk, found {}", shown(.0))]
     Magic(Vec<u8>),
-    #[error("a chunk of format {major}.{minor}; formats 1 and 2 are known")]
+    #[error("a chunk has the format {major}.{minor}; heapdiff reads formats 1 and 2")]
     Version { major: u16, minor: u16 },
-    #[error("a chunk cannot have {0} bytes")]
+    #[error("a chunk has the impossible size of {0} bytes")]
     ChunkSize(u64),
-    #[error("a chunk of {size} bytes begins here, and the file ends after {there} of them")]
+    #[error("a chunk is truncated: it needs {size} bytes, but the file has only {there} more")]
     Cut { size: u64, there: u64 },
     #[error("the rest cannot be decompressed or read: {0}")]
     Stream(String),
-    #[error("the JVM was not done with this chunk: what it recorded last is missing")]
+    #[error("the JVM had not finished this chunk: the last events are missing")]
     Open,
-    #[error("the chunk was never finished: nothing in it says what its events mean")]
+    #[error("the chunk is incomplete: the description of its events is missing")]
     Unfinished,
-    #[error("a clock with {0} ticks a second")]
+    #[error("the clock has the impossible rate of {0} ticks per second")]
     Clock(i64),
-    #[error("an event cannot have {0} bytes here")]
+    #[error("an event has the impossible size of {0} bytes")]
     EventSize(u64),
-    #[error("it ends within {0}")]
+    #[error("the data ends inside {0}")]
     Short(&'static str),
-    #[error("a string of the encoding {0}")]
+    #[error("a string has the unknown encoding {0}")]
     Encoding(u8),
-    #[error("string {index} of the metadata, which has {count}")]
+    #[error("the metadata has no string {index}, only {count}")]
     MetadataString { index: u64, count: usize },
     #[error("`{0}` is not a number")]
     Number(String),
-    #[error("a field of type {0}, which the metadata does not describe")]
+    #[error("the metadata does not describe the type {0} of a field")]
     UnknownType(i64),
     #[error("more than {most} {what}")]
     Limit { what: &'static str, most: u64 },
@@ -74,7 +74,7 @@ impl Fault {
 /// Bytes as a person can tell what they are.
 fn shown(bytes: &[u8]) -> String {
     match bytes {
-        [] => "nothing (it is empty)".to_owned(),
+        [] => "nothing (the file is empty)".to_owned(),
         _ => format!("\"{}\"", bytes.escape_ascii()),
     }
 }
@@ -88,20 +88,23 @@ mod tests {
         let told = [
             (
                 Fault::Magic(Vec::new()),
-                "no chunk begins here, but nothing (it is empty)",
+                "expected the start of a chunk, found nothing (the file is empty)",
             ),
             (
                 Fault::Magic(b"FL".to_vec()),
-                "no chunk begins here, but \"FL\"",
+                "expected the start of a chunk, found \"FL\"",
             ),
             (
                 Fault::Version { major: 9, minor: 1 },
-                "a chunk of format 9.1; formats 1 and 2 are known",
+                "a chunk has the format 9.1; heapdiff reads formats 1 and 2",
             ),
-            (Fault::ChunkSize(3), "a chunk cannot have 3 bytes"),
+            (
+                Fault::ChunkSize(3),
+                "a chunk has the impossible size of 3 bytes",
+            ),
             (
                 Fault::Cut { size: 9, there: 4 },
-                "a chunk of 9 bytes begins here, and the file ends after 4 of them",
+                "a chunk is truncated: it needs 9 bytes, but the file has only 4 more",
             ),
             (
                 Fault::Stream("crc".to_owned()),
@@ -109,24 +112,30 @@ mod tests {
             ),
             (
                 Fault::Open,
-                "the JVM was not done with this chunk: what it recorded last is missing",
+                "the JVM had not finished this chunk: the last events are missing",
             ),
             (
                 Fault::Unfinished,
-                "the chunk was never finished: nothing in it says what its events mean",
+                "the chunk is incomplete: the description of its events is missing",
             ),
-            (Fault::Clock(0), "a clock with 0 ticks a second"),
-            (Fault::EventSize(0), "an event cannot have 0 bytes here"),
-            (Fault::Short("an event"), "it ends within an event"),
-            (Fault::Encoding(7), "a string of the encoding 7"),
+            (
+                Fault::Clock(0),
+                "the clock has the impossible rate of 0 ticks per second",
+            ),
+            (
+                Fault::EventSize(0),
+                "an event has the impossible size of 0 bytes",
+            ),
+            (Fault::Short("an event"), "the data ends inside an event"),
+            (Fault::Encoding(7), "a string has the unknown encoding 7"),
             (
                 Fault::MetadataString { index: 5, count: 4 },
-                "string 5 of the metadata, which has 4",
+                "the metadata has no string 5, only 4",
             ),
             (Fault::Number("x".to_owned()), "`x` is not a number"),
             (
                 Fault::UnknownType(8),
-                "a field of type 8, which the metadata does not describe",
+                "the metadata does not describe the type 8 of a field",
             ),
         ];
         for (fault, _) in &told {
@@ -139,12 +148,12 @@ mod tests {
     #[test]
     fn what_cannot_be_read_at_all_is_told() {
         let other = JfrError::NotARecording(b"PK".to_vec()).to_string();
-        assert_eq!(other, "not a flight recording: it begins with \"PK\"");
+        assert_eq!(other, "not a JFR recording: it begins with \"PK\"");
         let unreadable = JfrError::Unreadable(Fault::Open.at(7)).to_string();
         assert!(unreadable.starts_with("no part of the recording can be read: byte 7: the JVM"));
         assert!(
             !other.contains("no part of the recording")
-                && !unreadable.contains("not a flight recording")
+                && !unreadable.contains("not a JFR recording")
         );
     }
 }

@@ -37,7 +37,10 @@ mod weight;
 pub use chunks::is_recording;
 pub use error::{Damage, Fault, JfrError};
 pub use names::{Frame, NameId, Names, Stack, StackId};
-pub use recording::{Collection, Event, HeapSummary, Jvm, MANY_OLD, Recording, Sample, State};
+pub use recording::{
+    Collection, Event, HeapSummary, Jvm, LIVE_TABLE_FULL, MANY_OLD, MOST_LIVE, Recording, Sample,
+    State,
+};
 
 /// Fuzzing: a recording with these bytes.
 #[cfg(feature = "fuzzing")]

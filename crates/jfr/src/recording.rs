@@ -40,6 +40,13 @@ const DEFAULT_INTERVAL: u64 = 524_287;
 /// died meanwhile, and what was allocated late is hardly in it.
 pub const MANY_OLD: u64 = 128;
 
+/// Maximum number of live objects that async-profiler tracks. A recording with as many lacks the others.
+pub const MOST_LIVE: u64 = 1024;
+
+/// The sentence for a recording with [`MOST_LIVE`] live objects.
+pub const LIVE_TABLE_FULL: &str =
+    "the recorder's table of live objects was full (1,024 entries): live bytes are a lower bound";
+
 /// Constants that are looked up.
 const KINDS: [&str; 10] = [
     "java.lang.String",

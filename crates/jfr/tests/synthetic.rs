@@ -69,7 +69,7 @@ fn what_is_no_recording_is_refused() {
     };
     assert_eq!(
         refused(b"JAVA PROFILE 1.0.2\0abc").to_string(),
-        "not a flight recording: it begins with \"JAVA PROFILE 1.0\""
+        "not a JFR recording: it begins with \"JAVA PROFILE 1.0\""
     );
     assert!(matches!(refused(b""), JfrError::NotARecording(_)));
     assert!(matches!(refused(b"FLR"), JfrError::NotARecording(_)));

@@ -20,7 +20,7 @@ const SHOWN: usize = 80;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MappingError {
     /// A line is neither a class nor a member nor a comment.
-    #[error("line {number}: neither a class nor a member nor a comment: {line}")]
+    #[error("line {number} is not a class, a member or a comment: {line}")]
     Line {
         /// The line's number, from 1.
         number: usize,
@@ -28,7 +28,7 @@ pub enum MappingError {
         line: String,
     },
     /// A member comes before any class.
-    #[error("line {number}: a member before any class: {line}")]
+    #[error("line {number} is a member, but no class comes before it: {line}")]
     NoClass {
         /// The line's number, from 1.
         number: usize,
@@ -36,7 +36,7 @@ pub enum MappingError {
         line: String,
     },
     /// A line number is too large.
-    #[error("line {number}: no source file has so many lines: {line}")]
+    #[error("line {number} has an impossible line number: {line}")]
     TooManyLines {
         /// The line's number, from 1.
         number: usize,
@@ -44,7 +44,7 @@ pub enum MappingError {
         line: String,
     },
     /// No line names a class.
-    #[error("it names no class: a mapping has lines like `com.acme.Foo -> a.b:`")]
+    #[error("it contains no class; a mapping has lines such as `com.acme.Foo -> a.b:`")]
     Empty,
 }
 

@@ -258,27 +258,27 @@ fn what_is_no_mapping_is_refused_with_its_line() {
     for (text, message) in [
         (
             "",
-            "it names no class: a mapping has lines like `com.acme.Foo -> a.b:`",
+            "it contains no class; a mapping has lines such as `com.acme.Foo -> a.b:`",
         ),
         (
             "# only a comment\n\n",
-            "it names no class: a mapping has lines like `com.acme.Foo -> a.b:`",
+            "it contains no class; a mapping has lines such as `com.acme.Foo -> a.b:`",
         ),
         (
             "x.A -> a:\nhello\n",
-            "line 2: neither a class nor a member nor a comment: hello",
+            "line 2 is not a class, a member or a comment: hello",
         ),
         (
             "x.A -> a:\r\n\r\n    int -> \x1b[2J\r\n",
-            "line 3: neither a class nor a member nor a comment:     int -> \\u{1b}[2J",
+            "line 3 is not a class, a member or a comment:     int -> \\u{1b}[2J",
         ),
         (
             "    int n -> a\n",
-            "line 1: a member before any class:     int n -> a",
+            "line 1 is a member, but no class comes before it:     int n -> a",
         ),
         (
             "x.A -> a:\n    1:99999999999:void m():1:2 -> b\n",
-            "line 2: no source file has so many lines:     1:99999999999:void m():1:2 -> b",
+            "line 2 has an impossible line number:     1:99999999999:void m():1:2 -> b",
         ),
     ] {
         let (_, error) = Mapping::new([text.as_bytes().to_vec()]).unwrap_err();

@@ -213,13 +213,13 @@ impl Endpoint {
                 url,
                 within: self.patience.answer,
             },
-            Error::HostNotFound => unreachable("there is no machine of this name"),
+            Error::HostNotFound => unreachable("the host name is unknown"),
             Error::ConnectionFailed => unreachable("no connection"),
             Error::ConnectProxyFailed(why) => {
-                unreachable(&format!("the proxy says no: {}", said(&why)))
+                unreachable(&format!("the proxy refused the connection: {}", said(&why)))
             }
             Error::InvalidProxyUrl => {
-                unreachable("HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is not an address of a proxy")
+                unreachable("HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is not the address of a proxy")
             }
             Error::Tls(why) => PushError::Tls {
                 url,
@@ -268,20 +268,20 @@ fn roots(url: &str, file: Option<&Path>) -> Result<Vec<Certificate<'static>>, Pu
     if let Some(file) = file {
         return Err(PushError::Authorities {
             file: file.to_owned(),
-            why: why.unwrap_or_else(|| "there is no certificate in it".to_owned()),
+            why: why.unwrap_or_else(|| "the file contains no certificate".to_owned()),
         });
     }
     let why = why.map_or(String::new(), |why| format!(" ({why})"));
     Err(PushError::Tls {
         url: url.to_owned(),
-        why: format!("this machine has no certificates of authorities{why}"),
+        why: format!("this machine has no CA certificates{why}"),
         fault: TlsFault::NoAuthorities,
     })
 }
 
 /// The address of a server up to the interface's path, and which interface it names.
 fn address(url: &str) -> Result<(String, Interface), &'static str> {
-    const FORM: &str = "not an address like http://localhost:4040";
+    const FORM: &str = "not an address such as http://localhost:4040";
     let uri: Uri = url.parse().map_err(|_| FORM)?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Err(FORM);
@@ -293,10 +293,12 @@ fn address(url: &str) -> Result<(String, Interface), &'static str> {
         return Err(FORM);
     }
     if authority.as_str().contains('@') {
-        return Err("credentials in an address can be read by all on this machine");
+        return Err(
+            "do not put credentials into the address, where every user of this machine can read them; set HEAPDIFF_PUSH_TOKEN",
+        );
     }
     if uri.query().is_some() || url.contains('#') {
-        return Err("the address ends with its path: no ? and no #");
+        return Err("the address must not contain ? or #");
     }
     let url = url.trim_end_matches('/');
     let ends = [(PUSH, Interface::Push), (INGEST, Interface::Ingest)];

@@ -32,7 +32,7 @@ pub enum PushError {
         why: String,
     },
     /// A file of authorities that has none.
-    #[error("{}: no certificates of authorities: {why}", .file.display())]
+    #[error("{}: cannot read CA certificates: {why}", .file.display())]
     Authorities {
         /// The file.
         file: PathBuf,
@@ -40,7 +40,7 @@ pub enum PushError {
         why: String,
     },
     /// The server's certificate, or what it said before, is no ground to trust it.
-    #[error("{url}: no trusted connection: {why}")]
+    #[error("{url}: cannot establish a trusted connection: {why}")]
     Tls {
         /// Where.
         url: String,
@@ -50,7 +50,7 @@ pub enum PushError {
         fault: TlsFault,
     },
     /// No answer in time.
-    #[error("{url}: no answer within {} s", .within.as_secs_f32())]
+    #[error("{url}: no response within {} s", .within.as_secs_f32())]
     Timeout {
         /// Where.
         url: String,
@@ -58,7 +58,7 @@ pub enum PushError {
         within: Duration,
     },
     /// The server sends elsewhere.
-    #[error("{url}: the server sends elsewhere, to {to}")]
+    #[error("{url}: the server redirects to {to}")]
     Redirect {
         /// Where.
         url: String,
@@ -66,7 +66,7 @@ pub enum PushError {
         to: String,
     },
     /// An answer that says no.
-    #[error("{url}: the server answers {status}{}{said}", if .said.is_empty() { "" } else { ": " })]
+    #[error("{url}: the server responded with {status}{}{said}", if .said.is_empty() { "" } else { ": " })]
     Refused {
         /// Where.
         url: String,
@@ -76,7 +76,7 @@ pub enum PushError {
         said: String,
     },
     /// An answer that no such server gives.
-    #[error("{url}: the answer is not that of a server of profiles: {why}")]
+    #[error("{url}: the response is not that of a profile server: {why}")]
     Foreign {
         /// Where.
         url: String,

@@ -34,7 +34,7 @@ impl Header {
         };
         let (name, value) = text
             .split_once(':')
-            .ok_or_else(|| wrong("not a header: `Name: value`"))?;
+            .ok_or_else(|| wrong("a header is written `Name: value`"))?;
         Self::new(name.trim(), value.trim()).map_err(wrong)
     }
 
@@ -60,12 +60,12 @@ impl Header {
 
     fn new(name: &str, value: &str) -> Result<Self, &'static str> {
         let name = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| "a header's name is letters, digits and dashes")?;
+            .map_err(|_| "the name of a header consists of letters, digits and dashes")?;
         if OWN.contains(&name.as_str()) {
-            return Err("this header is not the user's to set");
+            return Err("heapdiff sets this header itself");
         }
         let mut value = HeaderValue::from_str(value)
-            .map_err(|_| "a header's value is printable ASCII on one line")?;
+            .map_err(|_| "the value of a header must be printable ASCII on one line")?;
         value.set_sensitive(true);
         Ok(Self { name, value })
     }
@@ -136,6 +136,6 @@ mod tests {
         let error = headers("A: b\nsecret words\n", "f")
             .unwrap_err()
             .to_string();
-        assert_eq!(error, "f:2: not a header: `Name: value`");
+        assert_eq!(error, "f:2: a header is written `Name: value`");
     }
 }

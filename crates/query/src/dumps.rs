@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use hprof::ObjectId;
+
 use crate::error::{Error, Result};
 use crate::heap::Heap;
 
@@ -57,6 +59,13 @@ impl Dumps {
         self.heaps.get(at)
     }
 
+    /// True if an object of any dump has this id.
+    pub(crate) fn have(&self, id: i64) -> bool {
+        let id = ObjectId(id.cast_unsigned());
+        let mut heaps = self.heaps.iter();
+        heaps.any(|heap| heap.snapshot().find(id).is_some())
+    }
+
     pub(crate) fn heap(&self, at: usize) -> Option<&Arc<Heap>> {
         self.heaps.get(at)
     }
@@ -83,16 +92,18 @@ pub fn check_names(names: &[String]) -> Result<()> {
         let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if !begins || !name.chars().all(word) || name.len() > 64 {
-            return bad("a name has letters, digits and _, and begins with no digit");
+            return bad(
+                "a name consists of letters, digits and _, and does not begin with a digit",
+            );
         }
         let is_own = [MAIN, "temp"]
             .iter()
             .any(|own| own.eq_ignore_ascii_case(name));
         if is_own || name.to_ascii_lowercase().starts_with("sqlite_") || is_keyword(name) {
-            return bad("SQLite uses this word itself");
+            return bad("this word is reserved in SQLite");
         }
         if names[..at].iter().any(|n| n.eq_ignore_ascii_case(name)) {
-            return bad("another dump has it already");
+            return bad("another dump already has this name");
         }
     }
     Ok(())

@@ -21,13 +21,17 @@ pub enum Error {
         /// What might have been meant.
         hint: Option<String>,
     },
+    /// A statement in OQL.
+    #[error("this is OQL, but query takes SQL")]
+    Oql {
+        /// The same in SQL, if it has a simple form.
+        sql: Option<String>,
+    },
     /// It would do something else than read.
-    #[error("only SELECT is allowed: a dump is read, never written")]
+    #[error("only SELECT is allowed, because heapdiff never changes a dump")]
     Denied,
     /// It is a command that is none.
-    #[error(
-        "there is no command `{command}`; there are .tables, .schema [TABLE] and describe TABLE"
-    )]
+    #[error("there is no command `{command}`; use .tables, .schema [TABLE] or describe TABLE")]
     Command {
         /// What was written.
         command: String,
@@ -49,7 +53,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// Too many dumps.
-    #[error("a query is over {most} dumps at most, and there are {dumps}")]
+    #[error("too many dumps: {dumps} were given, and a query reads at most {most}")]
     TooManyDumps {
         /// How many there are.
         dumps: usize,
@@ -57,22 +61,22 @@ pub enum Error {
         most: usize,
     },
     /// Several statements, or none.
-    #[error("a query is one statement, and there are {0}")]
+    #[error("a query must be one statement, but this one has {0}")]
     Count(&'static str),
     /// It needs more memory than it may have.
-    #[error("the query needs more memory than its limit of {limit} bytes")]
+    #[error("the query needs more memory than the limit of {limit} bytes")]
     Memory {
         /// The limit.
         limit: u64,
     },
     /// Its temporary files exceed their limit.
-    #[error("the query was stopped: its temporary files exceed {limit} bytes in all")]
+    #[error("the query was stopped: its temporary files exceed {limit} bytes")]
     TemporaryFiles {
         /// Maximum number of bytes.
         limit: u64,
     },
     /// It takes longer than it may.
-    #[error("the query runs for longer than its limit of {} s", limit.as_secs())]
+    #[error("the query was stopped: it ran longer than {} s", limit.as_secs())]
     Time {
         /// The limit.
         limit: Duration,

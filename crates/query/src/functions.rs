@@ -10,13 +10,18 @@ use rusqlite::types::{Value as SqlValue, ValueRef};
 
 use crate::dumps::Dumps;
 use crate::error::Result;
+use crate::fields::FieldKinds;
 use crate::heap::Heap;
 
 /// The most characters of a string that `text()` gives.
 const CHARS: usize = 1 << 16;
 
 /// Registers `regexp`, which SQLite leaves to programs, and functions that look into objects.
-pub(crate) fn add(connection: &Connection, dumps: Option<&Dumps>) -> rusqlite::Result<()> {
+pub(crate) fn add(
+    connection: &Connection,
+    dumps: Option<&Dumps>,
+    kinds: &FieldKinds,
+) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
         | FunctionFlags::SQLITE_INNOCUOUS;
@@ -24,7 +29,7 @@ pub(crate) fn add(connection: &Connection, dumps: Option<&Dumps>) -> rusqlite::R
         let compile = |value: ValueRef<'_>| -> Result<Regex, Failure> {
             let pattern = value
                 .as_str()
-                .map_err(|_| "REGEXP wants a text".to_owned())?;
+                .map_err(|_| "REGEXP needs a string as pattern".to_owned())?;
             let wrong = |why| format!("REGEXP '{pattern}': {why}");
             Ok(heapdiff_diff::pattern(pattern).map_err(wrong)?)
         };
@@ -44,12 +49,12 @@ pub(crate) fn add(connection: &Connection, dumps: Option<&Dumps>) -> rusqlite::R
     })?;
     // With several dumps the last argument says which; without it is the first.
     for arguments in [2, 3] {
-        let dumps = dumps.cloned();
+        let (dumps, kinds) = (dumps.cloned(), kinds.clone());
         connection.create_scalar_function("field", arguments, flags, move |context| {
             let Some(dumps) = &dumps else {
                 return Ok(SqlValue::Null);
             };
-            Ok(field(asked(dumps, context, 2)?, context))
+            Ok(field(asked(dumps, context, 2)?, context, &kinds))
         })?;
     }
     for arguments in [1, 2] {
@@ -80,8 +85,10 @@ fn asked<'d>(
     dumps.by_name(&name).ok_or_else(|| {
         let names = dumps.names().join(", ");
         failed(match names.is_empty() {
-            true => format!("there is no dump `{name}`: the only one has no name"),
-            false => format!("there is no dump `{name}`; the dumps are {names}"),
+            true => {
+                format!("unknown dump `{name}`: the only dump of this query has no name")
+            }
+            false => format!("unknown dump `{name}`; the dumps are {names}"),
         })
     })
 }
@@ -90,7 +97,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// `field(id, 'name')`: the value of an object's field, the first of the name from its class upwards, or of a
 /// class object's static field.
-fn field(heap: &Heap, context: &Context<'_>) -> SqlValue {
+fn field(heap: &Heap, context: &Context<'_>, kinds: &FieldKinds) -> SqlValue {
     let (ValueRef::Integer(id), ValueRef::Text(name)) = (context.get_raw(0), context.get_raw(1))
     else {
         return SqlValue::Null;
@@ -113,8 +120,12 @@ fn field(heap: &Heap, context: &Context<'_>) -> SqlValue {
         }),
     };
     match value {
+        None => return SqlValue::Null,
+        Some(FieldValue::Object(id, _)) if id.is_null() => return SqlValue::Null,
+        Some(value) => kinds.record(name, matches!(value, FieldValue::Object(..))),
+    }
+    match value {
         None => SqlValue::Null,
-        Some(FieldValue::Object(id, _)) if id.is_null() => SqlValue::Null,
         Some(FieldValue::Object(id, _)) => SqlValue::Integer(id.0.cast_signed()),
         Some(FieldValue::Float(value)) => SqlValue::Real(value.into()),
         Some(FieldValue::Double(value)) => SqlValue::Real(value),

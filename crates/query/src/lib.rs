@@ -13,13 +13,16 @@ mod describe;
 mod dumps;
 mod error;
 mod export;
+mod fields;
 mod filter;
 mod functions;
 mod heap;
+mod oql;
 mod schema;
 mod sql;
 mod sums;
 mod table;
+mod tokens;
 mod value;
 mod vtab;
 

@@ -43,70 +43,70 @@ pub(crate) const OBJECTS: Columns = &[
     (
         "retained_bytes",
         Int,
-        "what would be free if it were; null when it is unreachable",
+        "bytes that would be freed with it; null if it is unreachable",
     ),
     (
         "retained_objects",
         Int,
-        "how many objects would be free if it were",
+        "objects that would be freed with it",
     ),
     ("length", Int, "an array's length"),
-    ("reachable", Bool, "whether a GC root reaches it"),
-    ("root", Text, "the kind of GC root that holds it directly"),
+    ("reachable", Bool, "true if it is reachable from a GC root"),
     (
-        "dominator_id",
-        Id,
-        "the object that dominates it immediately",
+        "root",
+        Text,
+        "the kind of GC root that refers to it directly",
     ),
+    ("dominator_id", Id, "its immediate dominator"),
 ];
 
 pub(crate) const CLASSES: Columns = &[
     ("id", Id, "the class object's id"),
     ("class", Text, "its name"),
     ("superclass", Text, "what it extends"),
-    ("superclass_id", Id, "the id of what it extends"),
+    ("superclass_id", Id, "the id of its superclass"),
     (
         "loader",
         Text,
         "the class of its class loader; null for the boot loader",
     ),
     ("loader_id", Id, "the class loader's id"),
-    ("is_array", Bool, "whether it is a class of arrays"),
+    ("is_array", Bool, "true if it is an array class"),
     ("objects", Int, "its instances"),
-    ("shallow_bytes", Int, "the bytes of its instances"),
+    ("shallow_bytes", Int, "shallow bytes of its instances"),
     ("reachable_objects", Int, "its reachable instances"),
     (
         "reachable_bytes",
         Int,
-        "the bytes of its reachable instances",
+        "shallow bytes of its reachable instances",
     ),
     (
         "retained_bytes",
         Int,
-        "what its instances retain, nothing counted twice",
+        "bytes that its instances retain together, nothing counted twice",
     ),
 ];
 
 pub(crate) const REFS: Columns = &[
-    ("source_id", Id, "the object that refers"),
+    ("source_id", Id, "the object that contains the reference"),
     ("source_class", Text, "its class"),
     (
         "kind",
         Text,
         "field, static, element, local, superclass, loader, loads or class part",
     ),
-    ("via", Text, "the field with the class that declares it"),
+    ("via", Text, "the field, with the class that declares it"),
     (
         "position",
         Int,
         "an element's index, or a local variable's frame",
     ),
     ("strength", Text, "strong, soft, weak, phantom or final"),
-    ("target_id", Id, "what is referred to"),
+    ("target_id", Id, "the object that is referred to"),
     (
         "target_class",
         Text,
-        "its class; null where the dump has no such object",
+        "its class; null if the dump has no such object",
     ),
 ];
 
@@ -116,15 +116,15 @@ pub(crate) const ROOTS: Columns = &[
     ("kind", Text, "the kind of GC root"),
     ("thread_serial", Int, "the thread whose root it is"),
     ("depth", Int, "the frame's place from the top"),
-    ("retained_bytes", Int, "what the object retains"),
+    ("retained_bytes", Int, "bytes that the object retains"),
 ];
 
 pub(crate) const STRINGS: Columns = &[
     ("id", Id, "the string's id"),
-    ("value", Text, "its text, of long ones the beginning"),
+    ("value", Text, "its text; long strings are truncated"),
     ("length", Int, "what length() gives"),
     ("shallow_bytes", Int, "its own size"),
-    ("retained_bytes", Int, "what would be free if it were"),
+    ("retained_bytes", Int, "bytes that would be freed with it"),
 ];
 
 pub(crate) const THREADS: Columns = &[
@@ -132,13 +132,13 @@ pub(crate) const THREADS: Columns = &[
     ("name", Text, "its name"),
     ("class", Text, "its class"),
     ("thread_serial", Int, "its number in the dump"),
-    ("is_daemon", Bool, "whether it is a daemon"),
-    ("is_virtual", Bool, "whether it is virtual"),
+    ("is_daemon", Bool, "true if it is a daemon thread"),
+    ("is_virtual", Bool, "true if it is a virtual thread"),
     ("frames", Int, "how many frames it has"),
     (
         "retained_bytes",
         Int,
-        "what it retains, with what its local variables hold",
+        "bytes that it retains, with the objects that its local variables hold",
     ),
 ];
 
@@ -151,36 +151,36 @@ pub(crate) const FRAMES: Columns = &[
     ("method", Text, "the method"),
     ("file", Text, "the source file"),
     ("line", Int, "the line"),
-    ("locals", Int, "how many objects its local variables hold"),
+    (
+        "locals",
+        Int,
+        "number of objects that its local variables hold",
+    ),
 ];
 
 pub(crate) const SAMPLES: Columns = &[
     ("uid", Int, "the sample's number"),
-    ("id", Id, "the object; null where it was collected"),
+    ("id", Id, "the object; null if it was collected"),
     ("class", Text, "what was allocated"),
-    ("bytes", Int, "the object's own size"),
+    ("bytes", Int, "shallow size of the object"),
     ("thread", Text, "the thread that allocated it"),
     ("allocated_ms", Int, "milliseconds since the agent's start"),
     (
         "collected_ms",
         Int,
-        "when it was found to be collected; null while it is alive",
+        "when it was found to be collected; null if it is alive",
     ),
     (
         "recent",
         Bool,
-        "whether it is of the last that were collected",
+        "true if it is one of the last samples that were collected",
     ),
     (
         "chosen",
         Bool,
-        "whether it is of the uniform choice of those collected",
+        "true if it is in the random choice of collected samples",
     ),
-    (
-        "is_definition",
-        Bool,
-        "whether it is a class that was defined",
-    ),
+    ("is_definition", Bool, "true if it is a class definition"),
     ("frame", Text, "the innermost frame"),
     ("stack", Text, "all frames, the innermost first"),
 ];
@@ -195,13 +195,13 @@ pub(crate) const COUNTED_SITES: Columns = &[
     ("class", Text, "the class of the code"),
     ("method", Text, "the method"),
     ("line", Int, "the line"),
-    ("allocated", Text, "the class of what is allocated"),
+    ("allocated", Text, "the class of the allocated objects"),
     ("objects", Int, "executed allocations"),
     ("bytes", Int, "their bytes"),
     (
         "counted_until_ms",
         Int,
-        "milliseconds since 1970 until which all is counted",
+        "end of the count, in milliseconds since 1970",
     ),
 ];
 
@@ -209,21 +209,37 @@ pub(crate) const COUNTED_SITES: Columns = &[
 pub(crate) const OBJECT_SUMS: Columns = &[
     ("class", Text, "the name of their class"),
     ("class_id", Id, "the id of the class object"),
-    ("reachable", Bool, "whether GC roots reach them"),
+    (
+        "reachable",
+        Bool,
+        "true if they are reachable from GC roots",
+    ),
     ("objects", Int, "how many"),
-    ("shallow_bytes_count", Int, "how many are not null"),
+    (
+        "shallow_bytes_count",
+        Int,
+        "number of values that are not null",
+    ),
     ("shallow_bytes_sum", Int, "their sum"),
     ("shallow_bytes_min", Int, "the smallest"),
     ("shallow_bytes_max", Int, "the largest"),
-    ("retained_bytes_count", Int, "how many are not null"),
+    (
+        "retained_bytes_count",
+        Int,
+        "number of values that are not null",
+    ),
     ("retained_bytes_sum", Int, "their sum"),
     ("retained_bytes_min", Int, "the smallest"),
     ("retained_bytes_max", Int, "the largest"),
-    ("retained_objects_count", Int, "how many are not null"),
+    (
+        "retained_objects_count",
+        Int,
+        "number of values that are not null",
+    ),
     ("retained_objects_sum", Int, "their sum"),
     ("retained_objects_min", Int, "the smallest"),
     ("retained_objects_max", Int, "the largest"),
-    ("length_count", Int, "how many are not null"),
+    ("length_count", Int, "number of values that are not null"),
     ("length_sum", Int, "their sum"),
     ("length_min", Int, "the smallest"),
     ("length_max", Int, "the largest"),
@@ -279,9 +295,9 @@ impl Table {
             Self::Strings => "every java.lang.String with its text",
             Self::Threads => "the threads",
             Self::Frames => "the frames of the threads' stacks",
-            Self::Samples => "what the agent sampled, one by one",
-            Self::Allocated => "what was allocated of each class, as the agent counts it",
-            Self::CountedSites => "what was allocated at each line of code, as the agent counts it",
+            Self::Samples => "every sample of the agent",
+            Self::Allocated => "allocations of each class, counted by the agent",
+            Self::CountedSites => "allocations at each line of code, counted by the agent",
             Self::ObjectSums => "sums over objects",
         }
     }

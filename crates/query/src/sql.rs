@@ -14,10 +14,11 @@ use crate::bounds::{self, Stop, Watchdog};
 use crate::describe;
 use crate::dumps::{Dumps, MAIN, check_names};
 use crate::error::{Error, Result};
+use crate::fields::{FieldKinds, field_columns};
 use crate::functions;
 use crate::heap::Heap;
 use crate::schema::{Table, of_declared};
-use crate::{sums, vtab};
+use crate::{oql, sums, vtab};
 
 /// The most bytes of a text or row that a query makes.
 const LENGTH: i32 = 64 << 20;
@@ -59,14 +60,19 @@ pub fn check(sql: &str) -> Result<Vec<ResultColumn>> {
 /// As [`check`], and when a dump cannot have its name.
 pub fn check_over(names: &[String], sql: &str) -> Result<Vec<ResultColumn>> {
     check_names(names)?;
-    let connection = connect(names, None, &[], Limits::default(), &Stop::NEVER)?;
-    let sql = describe::statement(sql, names)?;
-    Ok(columns_of(&prepare(
-        &connection,
-        &sql,
-        Limits::default(),
-        names,
-    )?))
+    let kinds = FieldKinds::default();
+    let connection = connect((names, None), &kinds, &[], Limits::default(), &Stop::NEVER)?;
+    let statement = describe::statement(sql, names)?;
+    let prepared = |sql: &str| prepare(&connection, sql, Limits::default(), names);
+    match prepared(&statement) {
+        Ok(statement) => Ok(columns_of(&statement)),
+        Err(error) => Err(match oql::read(sql) {
+            Some(oql) => Error::Oql {
+                sql: oql.sql.filter(|sql| prepared(sql).is_ok()),
+            },
+            None => error,
+        }),
+    }
 }
 
 /// Runs a statement over a dump. Rows come as they are found: with `ORDER BY` after all are.
@@ -89,7 +95,9 @@ pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -
         None => &[],
     };
     let stop = Stop::new();
-    let connection = connect(dumps.names(), Some(dumps), unlisted, limits, &stop)?;
+    let kinds = FieldKinds::default();
+    let own = (dumps.names(), Some(dumps));
+    let connection = connect(own, &kinds, unlisted, limits, &stop)?;
     let _watchdog = Watchdog::start(connection.get_interrupt_handle(), stop.clone(), limits)?;
     let reason = |e| stop.error(limits).unwrap_or(e);
     let failed = |e| reason(of_sqlite(e, sql, limits));
@@ -99,6 +107,7 @@ pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -
     if let Some(faster) = &faster {
         statement = prepare(&connection, faster, limits, dumps.names()).map_err(reason)?;
     }
+    let fields = field_columns(sql, columns.len());
     sink.columns(&columns)?;
     let mut rows = statement.query([]).map_err(failed)?;
     let mut count = 0;
@@ -111,7 +120,13 @@ pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -
         }
         let mut cells = Vec::with_capacity(columns.len());
         for (at, column) in columns.iter().enumerate() {
-            cells.push(cell(row.get_ref(at).map_err(failed)?, column.kind));
+            let value = row.get_ref(at).map_err(failed)?;
+            let is_id = |id: i64, field: &str| kinds.is_id(field, || dumps.have(id));
+            let kind = match (value, &fields[at]) {
+                (ValueRef::Integer(id), Some(field)) if is_id(id, field) => Some(Kind::Id),
+                _ => column.kind,
+            };
+            cells.push(cell(value, kind));
         }
         sink.row(&cells)?;
         count += 1;
@@ -151,8 +166,8 @@ fn columns_of(statement: &Statement<'_>) -> Vec<ResultColumn> {
 /// A connection to empty databases, one for each dump, with the tables and functions of dumps; without dumps the
 /// tables are empty.
 fn connect(
-    names: &[String],
-    dumps: Option<&Dumps>,
+    (names, dumps): (&[String], Option<&Dumps>),
+    kinds: &FieldKinds,
     unlisted: &[Table],
     limits: Limits,
     stop: &Stop,
@@ -178,7 +193,7 @@ fn connect(
             connection.execute(&declaration, []).map_err(failed)?;
         }
     }
-    functions::add(&connection, dumps).map_err(failed)?;
+    functions::add(&connection, dumps, kinds).map_err(failed)?;
     let mut memory = limits.memory;
     if !bounds::can_watch_files() {
         // Nothing could stop the growth of temporary files.
@@ -316,7 +331,7 @@ fn hint(message: &str, sql: &str) -> Option<String> {
     if name.starts_with('"') {
         lines.insert(
             0,
-            "texts are in single quotes: 'java.lang.String'".to_owned(),
+            "strings need single quotes: 'java.lang.String'".to_owned(),
         );
     }
     Some(lines.join("; "))

@@ -80,7 +80,7 @@ fn a_query_ends_at_its_limits() {
                 assert_eq!(limit, 8 << 20, "{select}");
                 assert_eq!(
                     e.to_string(),
-                    "the query was stopped: its temporary files exceed 8388608 bytes in all"
+                    "the query was stopped: its temporary files exceed 8388608 bytes"
                 );
             }
             other => panic!("{select}: {other:?}"),

@@ -41,8 +41,11 @@ const signedSize = (n) => sign(n) + size(n);
 const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "\u2013");
 const lastLessFirst = (list) => (list.length ? list[list.length - 1] - list[0] : 0);
 
-/** Whether a frame or class is of Java's, Kotlin's or Scala's runtime. */
-const isRuntime = (text) => /^(class )?((java|javax|jdk|sun|kotlin|kotlinx|scala)\.|com\.sun\.|\(proxy\)|\(unknown)/.test(text);
+const isJdk = (text) => /^(class )?((java|javax|jdk|sun)\.|com\.sun\.|\(proxy\)|\(unknown)/.test(text) || text.includes(" (lambda).");
+const isFramework = (text) => text.includes(" (proxy).") || FRAMEWORKS.some((prefix) => text.startsWith(prefix));
+
+/** True for a frame or class that is not the application's. */
+const isRuntime = (text) => isJdk(text) || isFramework(text);
 
 /** Calls `act` once a burst of calls is over. */
 const settled = (act) => {

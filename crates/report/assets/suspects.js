@@ -7,6 +7,32 @@ const FIRST = 25;
 
 const series = (list, shown) => list.map(shown).join(" \u2192 ");
 
+/** Lines for frames. Frames of the JDK and of frameworks are folded, but for the one that the application called. */
+const framesView = (frames) => {
+  const line = (frame) => element("li", isRuntime(frame) ? { class: "runtime" } : {}, name(frame));
+  const own = frames.findIndex((frame) => !isRuntime(frame));
+  if (own < 0) return frames.map(line);
+  const lines = [];
+  let folded = [];
+  const unfold = () => {
+    const whose = [...new Set(folded.map((frame) => (isFramework(frame) ? "framework" : "JDK")))].sort().reverse().join(" and ");
+    const count = element("summary", {}, `\u2026 ${grouped(folded.length)} ${whose} frame${folded.length > 1 ? "s" : ""}`);
+    const all = element("details", {}, count, element("ol", { class: "frames" }, ...folded.map(line)));
+    if (folded.length) lines.push(element("li", { class: "runtime" }, all));
+    folded = [];
+  };
+  frames.forEach((frame, i) => {
+    if (isRuntime(frame) && i + 1 !== own) {
+      folded.push(frame);
+    } else {
+      unfold();
+      lines.push(line(frame));
+    }
+  });
+  unfold();
+  return lines;
+};
+
 const stackView = (stack) => {
   const [low, high] = stack.ci95;
   const half = Math.max(high - stack.estimated_bytes, stack.estimated_bytes - low);
@@ -19,11 +45,8 @@ const stackView = (stack) => {
   ];
   if (stack.threads.length) about.push(`in ${stack.threads.map(printable).join(", ")}`);
   const frames = element("ol", { class: "frames" });
-  for (const frame of stack.frames) {
-    const line = element("li", isRuntime(frame) ? { class: "runtime" } : {}, name(frame));
-    frames.append(line);
-  }
-  if (!stack.frames.length) frames.append(element("li", { class: "runtime" }, "the JVM told no stack"));
+  frames.append(...framesView(stack.frames));
+  if (!stack.frames.length) frames.append(element("li", { class: "runtime" }, "no stack was recorded"));
   return element(
     "div",
     { class: "stack" },
@@ -85,8 +108,8 @@ const suspectDetails = (suspect) => {
   const box = element("div", { class: "details" }, facts);
   const { samples, sampled_bytes, growth_bytes, unsampled_bytes } = suspect.coverage;
   if (suspect.stacks.length) {
-    const silent = isNoted(unsampled_bytes, growth_bytes) ? `; no sample speaks for ${size(unsampled_bytes)}` : "";
-    const told = `allocated by, as ${grouped(samples)} samples tell for ${size(sampled_bytes)} of ${size(growth_bytes)}${silent}:`;
+    const silent = isNoted(unsampled_bytes, growth_bytes) ? `; ${size(unsampled_bytes)} not covered by samples` : "";
+    const told = `allocated in these stacks: ${grouped(samples)} samples cover ${size(sampled_bytes)} of ${size(growth_bytes)}${silent}`;
     box.append(element("h3", {}, told));
     const through = suspect.allocated_through;
     if (through) {
@@ -96,6 +119,8 @@ const suspectDetails = (suspect) => {
     }
     box.append(...suspect.stacks.map(stackView));
   }
+  if (suspect.likely_fix) fact(facts, "fix", printable(suspect.likely_fix));
+  if (suspect.next?.length) fact(facts, "next", ...suspect.next.map((command) => element("code", {}, printable(command))));
   return box;
 };
 
@@ -112,7 +137,7 @@ const suspectView = (suspect, widest) => {
       {},
       element("span", { class: "rank" }, String(suspect.rank)),
       element("span", { class: `verdict ${verdict}` }, VERDICTS[verdict]),
-      element("span", { class: "what" }, name(suspect.holder), element("span", { class: "dim" }, " keeps ", name(suspect.class))),
+      element("span", { class: "what" }, name(suspect.holder), element("span", { class: "dim" }, " holds ", name(suspect.class))),
       element("span", { class: "grown" }, signedSize(grown)),
       bar,
     ),

@@ -1,7 +1,7 @@
 //! Suspects as tools for code take them: a rule, a level, a message, a place in the source.
 
 use heapdiff_diff::{FrameParts, HeapReport, HeapSuspect, Report, Stack, Suspect, Verdict};
-use heapdiff_diff::{Through, is_runtime_frame};
+use heapdiff_diff::{Through, is_application_frame};
 use heapdiff_units::{Size, grouped};
 
 use crate::printable::printable;
@@ -49,7 +49,7 @@ impl<'a> Finding<'a> {
         let (level, about) = match verdict {
             Verdict::Leak => (
                 Level::Error,
-                "What a field holds grew, and something says that it will go on",
+                "What a field holds grew, and evidence shows that it continues",
             ),
             Verdict::Growth => (Level::Warning, "What a field holds grew"),
             Verdict::Cache => (
@@ -121,7 +121,7 @@ impl<'a> Finding<'a> {
     pub(crate) fn frame(&self) -> Option<&'a str> {
         let own = |stack: &'a Stack| {
             let mut frames = stack.frames.iter().map(|frame| &**frame);
-            frames.find(|frame| !is_runtime_frame(frame))
+            frames.find(|frame| is_application_frame(frame))
         };
         let through = self.through.map(|through| &*through.frame);
         // The frame that stacks have in common has no line where it is several calls.
@@ -225,7 +225,7 @@ mod tests {
             let finding = Finding::grown(&suspect);
             (finding.rule.about.clone(), finding.figures)
         };
-        let goes_on = "What a field holds grew, and something says that it will go on";
+        let goes_on = "What a field holds grew, and evidence shows that it continues";
         let all = [
             (Verdict::Leak, goes_on),
             (Verdict::Growth, "What a field holds grew"),

@@ -16,12 +16,14 @@ use std::io::{self, Write};
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use heapdiff_diff::{Allocated, FrameParts, Report, SnapshotInfo, Suspect, allocating_frame};
+use heapdiff_diff::{Allocated, FrameParts, Headline, Report, SnapshotInfo, Suspect};
 use heapdiff_units::{counted, grouped, signed, signed_size};
 use regex::Regex;
 use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::HEADLINES;
 use crate::printable::printable;
 use crate::stacks::{Names, Stacks, Step};
 
@@ -31,12 +33,12 @@ pub use stacks::{StackPage, render_stacks};
 /// The style of all pages: colours, light and dark, that tell kinds apart for everybody.
 pub const STYLE: &str = include_str!("../assets/page.css");
 /// What other pages are made of, too: elements and numbers, the view of flame graphs, its trees.
-pub const PARTS: [&str; 3] = [
+const PARTS: [&str; 3] = [
     include_str!("../assets/data.js"),
     include_str!("../assets/flame.js"),
     include_str!("../assets/tree.js"),
 ];
-/// In the order in which they use each other, after [`PARTS`].
+/// In the order in which they use each other, after [`parts`].
 const SCRIPTS: [&str; 4] = [
     include_str!("../assets/embedded.js"),
     include_str!("../assets/suspects.js"),
@@ -78,7 +80,7 @@ struct Page<'a> {
     delta: String,
     delta_objects: String,
     explained: Option<String>,
-    first: Option<First>,
+    answers: Vec<Answer>,
     dumps: Vec<Dump>,
     layout: String,
     warnings: Vec<String>,
@@ -90,32 +92,34 @@ struct Page<'a> {
     flame: String,
 }
 
-/// The first suspect, as what is read first.
-struct First {
+/// The answer for one of the first suspects.
+struct Answer {
     verdict: &'static str,
-    holder: String,
-    class: String,
-    grown: String,
-    /// Where more than half of it was allocated.
-    frame: Option<String>,
+    held: String,
+    allocated: Option<String>,
 }
 
-impl First {
-    fn of(suspect: &Suspect) -> Self {
-        let grown = suspect.growth.retained_bytes;
-        let most = suspect
-            .stacks
-            .first()
-            .filter(|stack| i64::try_from(stack.estimated_bytes).unwrap_or(i64::MAX) > grown / 2);
-        let allocating = most.and_then(|stack| allocating_frame(&stack.frames));
-        Self {
-            verdict: crate::verdict(suspect),
-            holder: printable(&suspect.holder).into_owned(),
-            class: printable(&suspect.class).into_owned(),
-            grown: signed_size(grown),
-            frame: allocating.map(|f| printable(f).into_owned()),
-        }
-    }
+fn answers(report: &Report) -> Vec<Answer> {
+    let first = report.suspects.iter().take(HEADLINES);
+    first
+        .map(|suspect| {
+            let headline = Headline::new(suspect, report.delta.shallow_bytes);
+            let text = |part: &String| printable(part).into_owned();
+            Answer {
+                verdict: crate::verdict(suspect),
+                held: text(&headline.held),
+                allocated: headline.allocated.as_ref().map(text),
+            }
+        })
+        .collect()
+}
+
+/// Returns the script that all pages begin with.
+#[must_use]
+pub fn parts() -> String {
+    let frameworks: Vec<&str> = heapdiff_diff::frameworks().collect();
+    let frameworks = Value::from(frameworks).to_string().replace('<', "\\u003c");
+    format!("const FRAMEWORKS = {frameworks};\n{}", PARTS.concat())
 }
 
 struct Dump {
@@ -161,7 +165,7 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
         flame.map(|(allocated, stacks)| flame_data(allocated, stacks, FRAMES, GROWTH, &mut cut));
     let script = format!(
         "(() => {{\n\"use strict\";\n{}{}}})();\n",
-        PARTS.concat(),
+        parts(),
         SCRIPTS.concat()
     );
     let page = Page {
@@ -172,7 +176,7 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
         delta: signed_size(report.delta.shallow_bytes),
         delta_objects: signed(report.delta.objects),
         explained: crate::explained::sentence(report),
-        first: report.suspects.first().map(First::of),
+        answers: answers(report),
         dumps: dumps(report),
         layout: layout(report),
         warnings: warnings(report, context.undecided),
@@ -552,27 +556,23 @@ mod tests {
     }
 
     #[test]
-    fn the_first_suspect_is_told_above_all() {
-        let told = |suspects: Vec<Suspect>| {
+    fn answers_of_the_first_suspects_are_above_all() {
+        let answers = |suspects: Vec<Suspect>| -> Vec<String> {
             let page = rendered(&report(suspects, 3), None);
-            let answer = page.split_once("<p class=\"answer\">");
-            answer.map(|(_, rest)| rest.split_once("</p>").unwrap().0.to_owned())
+            let parts = page.split("<p class=\"answer\">").skip(1);
+            let answers = parts.map(|part| part.split_once("</p>").unwrap().0.to_owned());
+            answers.collect()
         };
         let mut first = suspect(1, "a.B.c", Verdict::Leak, 4096);
         first.growth.retained_bytes = 4096;
-        first.stacks[0].estimated_bytes = 2049;
-        let stack = first.stacks[0].clone();
-        let whole = told(vec![first.clone()]).unwrap();
-        assert!(whole.contains("leak</span>"), "{whole}");
-        assert!(whole.contains("a.B.c"), "{whole}");
-        assert!(whole.contains("+4.0 KiB"), "{whole}");
-        let frame = allocating_frame(&stack.frames).unwrap();
-        assert!(whole.contains("most of it allocated at"), "{whole}");
-        assert!(whole.contains(frame), "{whole}");
-        first.stacks[0].estimated_bytes = 2048;
-        let half = told(vec![first]).unwrap();
-        assert!(!half.contains("most of it allocated at"), "{half}");
-        assert_eq!(told(Vec::new()), None);
+        let all = answers(vec![first.clone(); HEADLINES + 1]);
+        assert_eq!(all.len(), HEADLINES);
+        for part in ["leak</span>", "a.B.c holds", "+4.0 KiB", "allocated in"] {
+            assert!(all[0].contains(part), "{part}: {}", all[0]);
+        }
+        first.stacks.clear();
+        assert!(!answers(vec![first])[0].contains("allocated in"));
+        assert!(answers(Vec::new()).is_empty());
     }
 
     #[test]

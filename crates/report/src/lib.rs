@@ -59,6 +59,9 @@ pub fn verdict(suspect: &Suspect) -> &'static str {
     }
 }
 
+/// Maximum number of suspects that have a headline.
+pub(crate) const HEADLINES: usize = 3;
+
 /// How much was allocated through a frame: `97.5 % of what these stacks allocated, on 48 of 50 stacks`.
 #[must_use]
 pub fn share(through: &heapdiff_diff::Through, stacks: usize) -> String {

@@ -9,20 +9,22 @@ mod room;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heapdiff_diff::{ClassGrowth, Report, Shown, SnapshotInfo, Stack, Suspect, Through, folded};
+use heapdiff_diff::{
+    ClassGrowth, Frames, Headline, Report, Shown, SnapshotInfo, Stack, Suspect, Through,
+};
 use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 
 use crate::printable::{printable, shortened};
 use crate::stacks::less;
 use crate::text::is_noted;
-use crate::verdict;
+use crate::{HEADLINES, verdict};
 pub(crate) use heap::render as render_heap;
 use room::{Comment, DETAILS, HEAD, MOST, TABLE};
 
 /// The most characters of one name.
 const NAME: usize = 200;
 /// Why stacks are those of the class and not of what is held.
-pub(crate) const NOT_FOLLOWED: &str = "No sample of what is held there is followed. ";
+pub(crate) const NOT_FOLLOWED: &str = "No sample of these objects is tracked. ";
 /// The most stacks of one suspect.
 const STACKS: usize = 3;
 /// The most frames of one stack.
@@ -53,6 +55,12 @@ pub struct More {
 /// When the stream fails.
 pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()> {
     let mut text = Comment("## Heap growth\n\n".to_owned());
+    for suspect in report.suspects.iter().take(HEADLINES) {
+        let headline = Headline::new(suspect, report.delta.shallow_bytes).to_string();
+        let headline = shortened(&headline, SENTENCE);
+        let verdict = verdict(suspect).to_uppercase();
+        let _ = writeln!(text, "**{verdict}** {}\n", prose(&headline));
+    }
     let delta = &report.delta;
     let (objects, bytes) = (signed(delta.objects), signed_size(delta.shallow_bytes));
     let changed = match (delta.objects, delta.shallow_bytes) {
@@ -196,7 +204,7 @@ fn details(suspect: &Suspect) -> String {
     if !suspect.stacks.is_empty() && is_noted(silent, suspect.coverage.growth_bytes) {
         let _ = writeln!(
             text,
-            "No sample speaks for {} of the growth.\n",
+            "{} of the growth is not covered by samples.\n",
             Size(silent)
         );
     }
@@ -204,8 +212,19 @@ fn details(suspect: &Suspect) -> String {
     if more > 0 {
         let _ = writeln!(text, "{} in other formats.\n", counted(more, "more stack"));
     }
+    next(suspect.likely_fix.as_deref(), &suspect.next, text);
     text.push_str("</details>\n\n");
     std::mem::take(text)
+}
+
+/// The likely fix, and commands that show more.
+fn next(fix: Option<&str>, commands: &[String], text: &mut String) {
+    if let Some(fix) = fix {
+        let _ = writeln!(text, "Likely fix: {}.\n", prose(&cut(fix)));
+    }
+    if !commands.is_empty() {
+        block(commands.iter().map(|c| named(c)).collect(), text);
+    }
 }
 
 /// The stacks that allocated something, the first ones.
@@ -233,8 +252,7 @@ fn allocated_at(through: Option<&Through>, stacks: &[Stack], text: &mut String) 
 fn frame(shown: &Shown<'_>) -> String {
     match shown {
         Shown::Frame(frame) => named(frame),
-        Shown::Folded(1) => "… a frame of the runtime".to_owned(),
-        Shown::Folded(count) => format!("… {count} frames of the runtime"),
+        Shown::Folded(folded) => folded.to_string(),
     }
 }
 
@@ -323,13 +341,13 @@ fn cell(name: &str) -> String {
 /// A code block, fenced by more backticks than any line has.
 /// A stack's frames, the first ones.
 fn frames(frames: &[String], text: &mut String) {
-    let shown = folded(frames);
-    let mut lines: Vec<String> = shown.iter().take(FRAMES).map(frame).collect();
-    if shown.len() > FRAMES {
-        lines.push(format!("… and {} more", shown.len() - FRAMES));
+    let (shown, more) = Frames::Folded(FRAMES).of(frames);
+    let mut lines: Vec<String> = shown.iter().map(frame).collect();
+    if more > 0 {
+        lines.push(format!("… and {more} more"));
     }
     if shown.is_empty() {
-        lines.push("(the JVM told no stack)".to_owned());
+        lines.push("(no stack was recorded)".to_owned());
     }
     block(lines, text);
 }
@@ -562,19 +580,11 @@ mod tests {
                 &plain,
             ),
             ("of `com.acme.Entry` allocated at", &plain, &none),
-            ("(the JVM told no stack)", &frameless, &plain),
+            ("(no stack was recorded)", &frameless, &plain),
+            ("… 1 JDK frame", &told(&runtime(2)), &told(&runtime(3))),
+            ("… 2 JDK frames", &told(&runtime(3)), &told(&runtime(2))),
             (
-                "… a frame of the runtime",
-                &told(&runtime(2)),
-                &told(&runtime(3)),
-            ),
-            (
-                "… 2 frames of the runtime",
-                &told(&runtime(3)),
-                &told(&runtime(2)),
-            ),
-            (
-                "No sample speaks for 9.8 KiB of the growth.",
+                "9.8 KiB of the growth is not covered by samples.",
                 &silent(10_000),
                 &silent(900),
             ),

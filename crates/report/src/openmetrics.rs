@@ -124,7 +124,7 @@ impl Families {
         self.one("heap_objects", help, snapshot.reachable_objects);
         let help = "Their shallow sizes together.";
         self.one("heap_reachable_bytes", help, snapshot.reachable_bytes);
-        let help = "Bytes of garbage in the dump.";
+        let help = "Bytes of unreachable objects in the dump.";
         self.one("heap_unreachable_bytes", help, snapshot.unreachable_bytes);
     }
 
@@ -349,7 +349,7 @@ mod tests {
             "1 if damage or missing GC roots keep some of the last dump out of the figures, else 0.",
             "Objects that GC roots reach.",
             "Their shallow sizes together.",
-            "Bytes of garbage in the dump.",
+            "Bytes of unreachable objects in the dump.",
         ] {
             assert!(one.contains(help) && both.contains(help), "{help}");
             assert!(!nothing.contains(help), "{help}");

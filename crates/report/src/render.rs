@@ -375,8 +375,8 @@ mod tests {
     #[test]
     fn where_no_stack_is_known_the_class_s_are_told() {
         let text =
-            "nothing held there is followed; of its class since the first dump, dead or alive:";
-        let other = "No sample of what is held there is followed.";
+            "no sample of them is tracked; all allocations of the class since the first dump:";
+        let other = "No sample of these objects is tracked.";
         for (format, sentence) in [
             (Format::Text, text),
             (Format::Md, other),
@@ -418,7 +418,7 @@ mod tests {
         };
         many.diff.suspects[0].allocated_at = vec![one; 5];
         let said = rendered(Format::Text, many);
-        assert!(said.contains("2 stacks more (-v shows them)"), "{said}");
+        assert!(said.contains("3 stacks more (-v shows them)"), "{said}");
     }
 
     #[test]

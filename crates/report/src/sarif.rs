@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use heapdiff_diff::{SnapshotInfo, Stack, is_runtime_frame};
+use heapdiff_diff::{SnapshotInfo, Stack, is_application_frame};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -146,7 +146,7 @@ impl<'a> Run<'a> {
         let text = printable(frame);
         let mut location = json!({ "message": { "text": text } });
         // The runtime's sources are elsewhere.
-        let own = Some(frame).filter(|frame| !is_runtime_frame(frame));
+        let own = Some(frame).filter(|frame| is_application_frame(frame));
         if let Some(place) = own.and_then(Place::of) {
             location["physicalLocation"] = self.physical(place);
         }
@@ -165,7 +165,7 @@ impl<'a> Run<'a> {
     /// The calls of the program that led to an allocation, the outermost first, where the source has them.
     fn flow(&self, stack: &Stack) -> Option<Value> {
         let own = stack.frames.iter().take(FRAMES).rev();
-        let own = own.filter(|frame| !is_runtime_frame(frame));
+        let own = own.filter(|frame| is_application_frame(frame));
         let own = own.filter(|frame| Place::of(frame).is_some_and(|p| p.line.is_some()));
         let steps: Vec<Value> = own
             .map(|frame| json!({ "location": self.location(frame) }))
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(ids, ["leak", "leak/timer", "growth"]);
         assert_eq!(
             rules[1]["shortDescription"]["text"],
-            "What a field holds grew, and something says that it will go on; it is of a kind that is known: timer"
+            "What a field holds grew, and evidence shows that it continues; it is of a kind that is known: timer"
         );
         let results = run["results"].as_array().unwrap();
         let indexes: Vec<_> = results.iter().map(|r| r["ruleIndex"].as_u64()).collect();

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use heapdiff_diff::Frames;
+
 use crate::printable::shortened;
 
 /// The columns that lines are laid out for.
@@ -16,6 +18,7 @@ const LEAST: usize = 20;
 pub struct Style {
     on: bool,
     columns: Option<usize>,
+    frames: Option<Frames>,
 }
 
 impl Style {
@@ -25,6 +28,7 @@ impl Style {
         Self {
             on: true,
             columns: None,
+            frames: None,
         }
     }
 
@@ -34,6 +38,7 @@ impl Style {
         Self {
             on: false,
             columns: None,
+            frames: None,
         }
     }
 
@@ -45,6 +50,21 @@ impl Style {
             columns: Some(columns),
             ..self
         }
+    }
+
+    /// Returns the style with a choice of frames for all stacks.
+    #[must_use]
+    pub const fn with_frames(self, frames: Option<Frames>) -> Self {
+        Self { frames, ..self }
+    }
+
+    /// Returns the frames to show of a stack: those that were chosen, else all in a verbose report, else at most `limit`
+    /// lines with folded frames.
+    pub(crate) fn frames(self, verbose: bool, limit: usize) -> Frames {
+        self.frames.unwrap_or(match verbose {
+            true => Frames::All,
+            false => Frames::Folded(limit),
+        })
     }
 
     /// A text that has `room` on a line of [`WIDTH`] columns: its middle is cut where it does not fit the terminal.

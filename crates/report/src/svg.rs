@@ -35,7 +35,7 @@ impl Measured {
         match self {
             Self::Estimated | Self::Allocated => "Estimated from allocation samples",
             Self::Exact => "Exact: the dump names each object's stack",
-            Self::Followed => "Of the objects that the JVM followed, and no others",
+            Self::Followed => "Of the objects that the JVM tracked, and no others",
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
             "Allocated bytes by stack, alive or not",
             "Estimated from allocation samples; the last frame is the class.",
             "Exact: the dump names each object&apos;s stack; the last frame is the class.",
-            "Of the objects that the JVM followed, and no others; the last frame is the class.",
+            "Of the objects that the JVM tracked, and no others; the last frame is the class.",
             "a.hprof to b.hprof: red grew, blue shrank",
         ];
         for (measured, count, said) in [

@@ -108,6 +108,10 @@ pub fn suspect(rank: u32, holder: &str, verdict: Verdict, grown: u32) -> Suspect
         holders: 1,
         also_held_by: Vec::new(),
         off_heap_bytes: Vec::new(),
+        headline: String::new(),
+        holder_id: None,
+        likely_fix: None,
+        next: Vec::new(),
         history: None,
         allocated_at: Vec::new(),
         allocated_through: None,
@@ -217,6 +221,9 @@ pub fn heap(suspects: u32) -> HeapReport {
             unsampled_bytes: 1 << 20,
         },
         allocated_through: None,
+        holder_id: Some("0x7f00a8".to_owned()),
+        likely_fix: None,
+        next: vec!["heapdiff show after.hprof com.acme.Registry.all".to_owned()],
     };
     HeapReport {
         schema: HeapReport::SCHEMA.into(),

@@ -5,6 +5,8 @@
 pub const DETACH: &str = "detach:";
 /// Before options: an agent that samples already is to sample by these from now on.
 pub const CHANGE: &str = "change:";
+/// Before options: an agent that samples already also uses these. It keeps its options with other keys.
+pub const ADD: &str = "add:";
 
 /// Sampling, or about to.
 pub const DONE: i32 = 0;
@@ -44,6 +46,15 @@ pub const COUNT: &str = "count:";
 /// How options begin that end the count; the rest is a token, which is part of the name of a file in memory with
 /// [`crate::Counts`] ([`count_sign`]).
 pub const COUNT_END: &str = "count-end:";
+/// How options begin that ask how many classes a count would change; the rest is [`COUNT_KEYS`]. The agent returns
+/// [`CLASSES`] plus that number.
+pub const COUNT_CLASSES: &str = "count-classes:";
+/// The answer for no class.
+pub const CLASSES: i32 = 1 << 24;
+/// The count was ended before all classes had counters ([`Counting`]).
+pub const COUNT_ENDED: i32 = 217;
+/// Only classes in sampled stacks were to be counted, and the agent does not sample.
+pub const NO_SAMPLES: i32 = 218;
 /// Allocations are being counted already.
 pub const COUNTS_ALREADY: i32 = 213;
 /// No allocations are being counted.
@@ -52,9 +63,66 @@ pub const COUNTS_NOT: i32 = 214;
 pub const DEBUGGED: i32 = 215;
 /// The JVM is older than JDK 11, so it has no JVMTI of version 11; nothing was changed.
 pub const TOO_OLD: i32 = 216;
-/// The keys of what goes with [`COUNT`], as in `seconds=30,jdk=on`: how long at most, whether in classes of the JDK's too, and regular
-/// expressions for the names of classes.
-pub const COUNT_KEYS: [&str; 4] = ["seconds", "jdk", "include", "exclude"];
+/// Asks the agent for its state. It returns [`STATE`] plus the sum of [`SAMPLES`], [`COUNTS`] and [`TRACES`].
+pub const STATUS: &str = "status:";
+/// The state of an agent that does nothing.
+pub const STATE: i32 = 256;
+/// The agent samples allocations.
+pub const SAMPLES: i32 = 1;
+/// The agent counts all allocations.
+pub const COUNTS: i32 = 2;
+/// The agent writes a trace.
+pub const TRACES: i32 = 4;
+/// The keys of what goes with [`COUNT`], as in `seconds=30,jdk=on`: how long at most, whether in classes of the JDK's too, regular
+/// expressions for the names of classes, whether only in classes of sampled stacks, and the token of a [`Counting`].
+pub const COUNT_KEYS: [&str; 6] = ["seconds", "jdk", "include", "exclude", "sampled", "token"];
+
+/// The name of the file in memory that holds a [`Counting`].
+#[must_use]
+pub fn counting_sign(token: &str) -> String {
+    format!("heapdiff-counting-{token}")
+}
+
+/// How far the agent has come with a count. If the file is emptied while counters are put into classes, the agent ends the count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counting {
+    /// Classes that were changed.
+    pub done: u64,
+    /// Classes to change.
+    pub all: u64,
+    /// Grows while the agent works or rests.
+    pub beats: u64,
+}
+
+impl Counting {
+    /// Bytes of a file.
+    pub const LEN: usize = 24;
+
+    /// Returns the bytes of the file.
+    #[must_use]
+    pub fn encode(self) -> [u8; Self::LEN] {
+        let numbers = [self.done, self.all, self.beats].map(u64::to_le_bytes);
+        let mut bytes = [0; Self::LEN];
+        bytes.copy_from_slice(numbers.as_flattened());
+        bytes
+    }
+
+    /// Reads the bytes of the file.
+    #[must_use]
+    pub fn decode(bytes: [u8; Self::LEN]) -> Self {
+        let (numbers, _) = bytes.as_chunks();
+        let number = |at: usize| {
+            numbers
+                .get(at)
+                .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        };
+        Self {
+            done: number(0),
+            all: number(1),
+            beats: number(2),
+        }
+    }
+}
 
 /// The name of the file in memory that holds what was counted.
 #[must_use]
@@ -68,16 +136,22 @@ pub const KEYS: &[(&str, &str)] = &[
         "interval",
         "mean bytes between samples, such as 512k; 0: every allocation (512k)",
     ),
-    ("depth", "the most frames of a stack, 1 to 1024 (64)"),
+    (
+        "depth",
+        "maximum number of frames per stack, 1 to 1024 (64)",
+    ),
     (
         "include",
-        "regular expression: only objects of, or allocated by, classes it finds; comma: \\,",
+        "regular expression: only objects of, or allocated by, matching classes; comma: \\,",
     ),
     (
         "exclude",
-        "regular expression: no objects of, or allocated by, classes that it finds",
+        "regular expression: no objects of, or allocated by, matching classes",
     ),
-    ("strategy", "bytes, count, time or class (bytes)"),
+    (
+        "strategy",
+        "how to sample: bytes, count, time or class (bytes)",
+    ),
     (
         "rate",
         "mean allocations between samples, for strategy=count and class (1000)",
@@ -89,52 +163,52 @@ pub const KEYS: &[(&str, &str)] = &[
     ("delay", "seconds before the first sample (0)"),
     (
         "verbosity",
-        "what frames tell: method, class or line (line)",
+        "detail of frames: method, class or line (line)",
     ),
     (
         "embed",
-        "on or off: whether dumps hold the samples; off goes with trace (on)",
+        "on or off: store samples in heap dumps; off needs trace (on)",
     ),
     (
         "max_samples",
-        "the most live samples; the interval doubles when they are reached (262144)",
+        "maximum number of live samples; at this number the interval doubles (262144)",
     ),
     (
         "follow",
-        "generational ZGC: bytes between samples followed until collected (8 a second)",
+        "generational ZGC: bytes between samples tracked until collected (8 a second)",
     ),
     (
         "garbage",
-        "collected samples remembered: so many recent ones and as many chosen at random (512)",
+        "collected samples to keep: this many recent ones, and as many random ones (512)",
     ),
     (
         "classes",
-        "on or off: whether class definitions are recorded with their stack (on)",
+        "advanced: record class definitions with their stack, on or off (on)",
     ),
     (
         "reaper",
-        "how collected samples are found: auto, scan (JDK 16 and later) or queue (auto)",
+        "advanced: how to find collected samples: auto, scan (JDK 16 and later) or queue (auto)",
     ),
     (
         "trace",
-        "file in which to record allocation and collection over time; %p in its name is the process",
+        "file to record allocation and GC over time; %p in its name is the process id",
     ),
-    ("tick", "how often the trace is written, such as 1s (1s)"),
+    ("tick", "how often to write to the trace, such as 1s (1s)"),
     (
         "retain",
-        "how much of the past the trace keeps, such as 24h or 7d (7d)",
+        "how much history the trace keeps, such as 24h or 7d (7d)",
     ),
     (
         "trace_max",
-        "the most bytes of the trace, such as 256m; the oldest goes first (256m)",
+        "maximum size of the trace, such as 256m; the oldest data is deleted first (256m)",
     ),
     (
         "count",
-        "every allocation counted by site: on, jdk (in the JDK's classes, too) or off (off)",
+        "count every allocation by site: on, jdk (JDK classes, too) or off (off)",
     ),
     (
         "usage",
-        "how large collections of the JDK's are used: on or off (off)",
+        "record how large JDK collections are used: on or off (off)",
     ),
-    ("service", "a name for this program in the trace"),
+    ("service", "name of this program in the trace"),
 ];

@@ -60,6 +60,22 @@ pub fn whole(value: f64) -> u64 {
 }
 
 impl Estimate {
+    /// An estimate of `bytes` from `samples` samples of `seen` bytes.
+    #[must_use]
+    pub fn of_bytes(samples: u64, bytes: f64, variance: f64, seen: f64) -> Self {
+        let added = Sum {
+            bytes,
+            variance,
+            ..Sum::default()
+        };
+        Self {
+            samples,
+            added,
+            seen,
+            ..Self::default()
+        }
+    }
+
     /// Adds a sample of an object of `size` bytes.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn add(&mut self, weight: &Weight, size: u64) {

@@ -133,5 +133,5 @@ pub use names::{
     Verbosity, fields, statics,
 };
 pub use originals::{DEEPEST, Originals, OwnedFrame};
-pub use stratum::{Division, Follow, Known, Part, Stratum, Totals, size_class};
+pub use stratum::{Division, Follow, Keys, Known, Part, Stratum, Totals, corrected, size_class};
 pub use weight::{Sampling, Strategy, Weight};

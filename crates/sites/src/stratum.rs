@@ -9,8 +9,12 @@
 //! In two dumps the total that is shared out is what was born between them: what is there in the last less the
 //! survivors of the first, whose part the samples tell that are in both.
 
+mod seen;
+
 use std::collections::BTreeMap;
 
+use self::seen::Seen;
+pub use self::seen::corrected;
 use crate::births::Counts;
 use crate::{Estimate, Interval, Sampling};
 
@@ -68,6 +72,15 @@ pub enum Follow {
     Uids,
     /// Nothing survives from one JVM to another, or there is one dump only.
     Nothing,
+}
+
+/// The kind of key that samples are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// Allocating stacks. A report lists only those that have samples.
+    Stacks,
+    /// A few groups of samples, none of which is left out of a report.
+    Groups,
 }
 
 /// Objects of one class and size, and the samples among them by whatever they are told apart by.
@@ -152,12 +165,33 @@ impl<K> Default for Division<K> {
 }
 
 impl<K: Ord + Copy> Division<K> {
-    /// Adds that of another class.
-    pub fn merge(&mut self, other: Self) {
-        for (key, part) in other.parts {
+    fn add_stratum(
+        &mut self,
+        stratum: &Stratum<K>,
+        sampling: &Sampling,
+        totals: Totals,
+        follow: Follow,
+        seen: Option<&Seen<K>>,
+    ) {
+        if stratum.samples() == 0 {
+            let growth = stratum.after.bytes.saturating_sub(stratum.before.bytes);
+            self.unsampled = self.unsampled.saturating_add(growth);
+            return;
+        }
+        let most = Some(stratum.most());
+        let parts = match totals {
+            _ if stratum.is_all(sampling) || !stratum.is_consistent() => {
+                stratum.direct(None, 1.0, None)
+            }
+            Totals::Shared => stratum.shared(follow, seen),
+            Totals::Most => stratum.direct(most, 1.0, seen),
+            Totals::MostOfMore => {
+                stratum.direct(most, sampling.shortfall(stratum.mean_size()), seen)
+            }
+        };
+        for (key, part) in parts {
             self.parts.entry(key).or_default().add(part);
         }
-        self.unsampled = self.unsampled.saturating_add(other.unsampled);
     }
 
     /// Adds samples of which each stands for what its weight says.
@@ -174,34 +208,27 @@ impl<K: Ord + Copy> Division<K> {
 }
 
 impl<K: Ord + Copy> Stratum<K> {
-    /// Shares the strata of one class out, by size class.
+    /// Shares the strata of several classes out, by size class. If `keys` are stacks, those with few samples are
+    /// corrected for the stacks that have none.
     #[must_use]
-    pub fn divide(
-        strata: BTreeMap<u32, Self>,
+    pub fn divide<C>(
+        strata: BTreeMap<C, BTreeMap<u32, Self>>,
         sampling: &Sampling,
         totals: Totals,
         follow: Follow,
+        keys: Keys,
     ) -> Division<K> {
+        let strata = strata.into_values();
+        let classes: Vec<Vec<Self>> = strata.map(|of| joined(of, sampling)).collect();
+        let agreement = match keys {
+            Keys::Stacks => Some(seen::agreement(classes.iter().flatten())),
+            Keys::Groups => None,
+        };
         let mut division = Division::default();
-        for stratum in joined(strata, sampling) {
-            if stratum.samples() == 0 {
-                let growth = stratum.after.bytes.saturating_sub(stratum.before.bytes);
-                division.unsampled = division.unsampled.saturating_add(growth);
-                continue;
-            }
-            let parts = match totals {
-                _ if stratum.is_all(sampling) || !stratum.is_consistent() => {
-                    stratum.direct(None, 1.0)
-                }
-                Totals::Shared => stratum.shared(follow),
-                Totals::Most => stratum.direct(Some(stratum.most()), 1.0),
-                Totals::MostOfMore => {
-                    let shortfall = sampling.shortfall(stratum.mean_size());
-                    stratum.direct(Some(stratum.most()), shortfall)
-                }
-            };
-            for (key, part) in parts {
-                division.parts.entry(key).or_default().add(part);
+        for class in classes {
+            let seen = agreement.map(|agreement| Seen::new(class.iter(), agreement));
+            for stratum in class {
+                division.add_stratum(&stratum, sampling, totals, follow, seen.as_ref());
             }
         }
         division
@@ -264,7 +291,14 @@ impl<K: Ord + Copy> Stratum<K> {
 
     /// Each sample stands for what its probability says, or for `shortfall` times as much; all together for no more
     /// than `most`.
-    fn direct(&self, most: Option<u64>, shortfall: f64) -> BTreeMap<K, Part> {
+    fn direct(
+        &self,
+        most: Option<u64>,
+        shortfall: f64,
+        seen: Option<&Seen<K>>,
+    ) -> BTreeMap<K, Part> {
+        let floor = |own: &Estimate| float(own.seen_bytes());
+        let correct = seen.map(|seen| seen.correct(&self.came, 0.0, floor));
         let mut net: BTreeMap<K, Estimate> = self.came.clone();
         for (&key, went) in &self.went {
             net.entry(key).or_default().take(went);
@@ -282,7 +316,16 @@ impl<K: Ord + Copy> Stratum<K> {
                 low: bytes.low * factor,
                 high: (bytes.high * shortfall).min(most).max(bytes.value * factor),
             };
-            let objects = estimate.net_objects() * factor;
+            let corrected = match &correct {
+                Some(correct) if !self.went.contains_key(&key) => correct(key, bytes),
+                _ => bytes,
+            };
+            let kept = match bytes.value == 0.0 {
+                true => 1.0,
+                false => corrected.value / bytes.value,
+            };
+            let bytes = corrected;
+            let objects = estimate.net_objects() * factor * kept;
             let part = Part {
                 objects,
                 bytes,
@@ -294,7 +337,7 @@ impl<K: Ord + Copy> Stratum<K> {
     }
 
     /// Each stack has the part of the total that it has of the samples.
-    fn shared(&self, follow: Follow) -> BTreeMap<K, Part> {
+    fn shared(&self, follow: Follow, seen: Option<&Seen<K>>) -> BTreeMap<K, Part> {
         let (kept, came, went) = (total(&self.kept), total(&self.came), total(&self.went));
         let survival = match follow {
             Follow::Nothing => Interval::exact(0.0),
@@ -308,10 +351,17 @@ impl<K: Ord + Copy> Stratum<K> {
         let mut keys: Vec<K> = self.came.keys().chain(self.went.keys()).copied().collect();
         keys.sort_unstable();
         keys.dedup();
+        let floor = |own: &Estimate| float(own.seen_bytes()) / bytes.born.max(f64::MIN_POSITIVE);
+        let drawn = float(came.samples) / objects.born.max(1.0);
+        let correct = seen.map(|seen| seen.correct(&self.came, drawn, floor));
         let part = |key: K| {
             let of = |by: &BTreeMap<K, Estimate>| by.get(&key).copied().unwrap_or_default();
             let (own_kept, own_came, own_went) = (of(&self.kept), of(&self.came), of(&self.went));
             let born = share(&own_came, &came, objects.born);
+            let born = match &correct {
+                Some(correct) => correct(key, born),
+                None => born,
+            };
             // Without samples among what went, those of what stayed say whose it may be.
             let (lost, gone) = match (went.samples, kept.samples) {
                 (0, 0) => (own_came, Interval::exact(born.value)),

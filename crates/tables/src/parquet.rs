@@ -226,6 +226,9 @@ impl Buffer {
         match cell.kind() {
             None => Ok(()),
             Some(found) if found == kind => Ok(()),
+            // A computed column may be a reference in one row and a number in another.
+            Some(Kind::Int) if kind == Kind::Id => Ok(()),
+            Some(Kind::Id) if kind == Kind::Int => Ok(()),
             // Whole numbers are numbers, too.
             Some(Kind::Int) if kind == Kind::Double => Ok(()),
             Some(found) => Err(Error::Kind {

@@ -63,7 +63,7 @@ pub enum TraceError {
         found: i32,
     },
     /// Tables of another version.
-    #[error("{}: a trace of version {found}; this heapdiff reads versions 1 to {VERSION}", path.display())]
+    #[error("{}: the trace has version {found}, but this heapdiff reads versions 1 to {VERSION}", path.display())]
     Version {
         /// The trace.
         path: PathBuf,
@@ -71,7 +71,7 @@ pub enum TraceError {
         found: i32,
     },
     /// Something else in a table's place.
-    #[error("{}: its table {table} is missing or not like that of a trace", path.display())]
+    #[error("{}: not a valid trace: its table {table} is missing or has other columns", path.display())]
     Table {
         /// The trace.
         path: PathBuf,
@@ -79,13 +79,13 @@ pub enum TraceError {
         table: &'static str,
     },
     /// A query that took longer than its caller would wait.
-    #[error("{}: it took too long to read", path.display())]
+    #[error("{}: reading took too long", path.display())]
     Late {
         /// The trace.
         path: PathBuf,
     },
     /// A query that does not come to an end.
-    #[error("{}: damaged: reading it takes longer than a file of its size can need", path.display())]
+    #[error("{}: damaged: reading takes longer than is possible for a file of this size", path.display())]
     Endless {
         /// The trace.
         path: PathBuf,

@@ -102,7 +102,7 @@ fn write_in_place(path: &Path) -> Result<(), String> {
     match is_empty {
         true => rustix::fs::ioctl_setflags(&file, has | IFlags::NOCOW)
             .map_err(|error| format!("{} cannot be written in place: {error}", path.display())),
-        false => Err(format!("another program has made {}", path.display())),
+        false => Err(format!("another program created {}", path.display())),
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
             assert!(
                 write_in_place(&copied)
                     .unwrap_err()
-                    .contains("another program has made")
+                    .contains("another program created")
             );
         }
         assert_eq!(std::fs::read(&copied).unwrap(), b"an index");

@@ -31,7 +31,7 @@ const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_by
 /// A large file with at most so many ticks is large because of its names.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str =
-    "trace_max is nearly reached by the names of sites alone: samples are no longer listed";
+    "trace_max is nearly reached by the names of sites alone: single samples are no longer stored";
 /// The part of the ticks that goes when the file is too large, as a divisor.
 const PART: i64 = 8;
 
@@ -114,7 +114,8 @@ impl Writer {
             note_once(connection, run, time_ms, NO_SAMPLES)?;
         }
         if full {
-            let text = "trace_max is reached by the names of sites alone: new sites are left out";
+            let text =
+                "trace_max is reached by the names of sites alone: new sites are not recorded";
             note_once(connection, run, time_ms, text)?;
         }
         self.rows.recount(connection)?;

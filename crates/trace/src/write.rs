@@ -23,12 +23,10 @@ const MOST_LOG_BYTES: u64 = 64 << 20;
 /// The machine's clock was set if it has moved by so much against the monotonic one since the last tick.
 const CLOCK_SLACK_MS: i64 = 2000;
 
-const PUT_BACK: &str = "the run was taken for over and dropped from this file: what was recorded before is gone, but for what is \
-                        live";
-const NO_ROOM: &str = "trace_max leaves no room for some samples in the table sample: figures of sites count them, \
-                       they are not listed";
-const NO_ROWS: &str = "trace_max leaves no room for all classes in the table class_total: the others are counted together";
-const NO_LINES: &str = "trace_max leaves no room for all lines of code in the table counted_site: the others are counted together";
+const PUT_BACK: &str = "this run was considered ended and was deleted from the trace: earlier data is lost, except for live objects";
+const NO_ROOM: &str = "trace_max is too small for some samples in the table sample: sites count them, but they are not listed";
+const NO_ROWS: &str = "trace_max is too small for all classes in the table class_total: the other classes are counted together";
+const NO_LINES: &str = "trace_max is too small for all lines of code in the table counted_site: the other lines are counted together";
 
 /// Writes one run to a trace.
 #[derive(Debug)]
@@ -164,7 +162,7 @@ impl Writer {
             let way = if set < 0 { "back" } else { "forward" };
             let seconds = set.unsigned_abs().div_ceil(1000);
             let note = format!(
-                "the machine's clock was set {way} by {seconds} s before this; uptimes go on"
+                "the clock of the machine was set {way} by {seconds} s before this moment; uptimes are not affected"
             );
             inserting.note(tick.time_ms, &note)?;
         }

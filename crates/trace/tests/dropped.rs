@@ -14,7 +14,7 @@ const START: i64 = 1_700_000_000_000;
 const MINUTE: i64 = 60_000;
 /// Much longer than a JVM may write nothing.
 const LATER: i64 = 3 * 60 * MINUTE;
-const GONE: &str = "taken for over and dropped from this file";
+const GONE: &str = "considered ended and was deleted from the trace";
 
 /// Two live samples.
 struct Two;
@@ -153,7 +153,7 @@ fn a_run_that_was_dropped_is_put_back_and_goes_on() {
         ),
         ("SELECT sum(objects) FROM class_total WHERE run = 1", 3),
         (
-            "SELECT count(*) FROM note WHERE run <> 1 AND text LIKE '%taken for over%'",
+            "SELECT count(*) FROM note WHERE run <> 1 AND text LIKE '%considered ended%'",
             0,
         ),
         ("SELECT count(*) FROM pragma_foreign_key_check", 0),

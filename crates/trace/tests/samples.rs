@@ -316,7 +316,7 @@ fn names_come_before_samples() {
     assert_eq!(most, 2000);
     assert_eq!(number(&path, "SELECT count(*) FROM sample"), 0);
     assert_eq!(number(&path, "SELECT count(*) FROM thread"), 0);
-    let told = "SELECT count(*) FROM note WHERE text LIKE '%no longer listed'";
+    let told = "SELECT count(*) FROM note WHERE text LIKE '%no longer stored'";
     assert_eq!(number(&path, told), 1);
     assert!(std::fs::metadata(&path).unwrap().len() <= 2 << 20);
     assert_whole(&path);

@@ -48,6 +48,8 @@ pub struct Course {
 
 /// A step is level if it is less than this part of the largest one, and that much slower than the fastest.
 const LEVEL_PART: u64 = 20;
+/// Growth of more than this many times the noise is never level: it goes on, however small it is beside a start.
+const SIGNIFICANT: u64 = 16;
 /// What is small enough to be noise is level if it is that much slower than the fastest step.
 const SLOWER: u64 = 4;
 /// Of a series that slows down, a last part of less than this part of all its growth is its end.
@@ -76,6 +78,11 @@ impl Step {
         let own = own.saturating_mul(u128::from(than.time) * u128::from(times));
         own <= other.saturating_mul(u128::from(self.time))
     }
+}
+
+/// True if a step is growth by itself, whatever the other steps are.
+fn is_significant(step: &Step, noise: u64) -> bool {
+    noise > 0 && step.growth > noise.saturating_mul(SIGNIFICANT)
 }
 
 fn sum(steps: &[Step], figure: impl Fn(&Step) -> u64) -> u64 {
@@ -182,7 +189,7 @@ impl Course {
         let is_noise = |s: &Step| s.growth <= share && s.is_slower(SLOWER, &fastest);
         let rises_always = !steps.iter().any(is_noise);
         let level = |s: &Step| {
-            let is_small = s.growth <= largest / LEVEL_PART;
+            let is_small = s.growth <= largest / LEVEL_PART && !is_significant(s, noise);
             is_noise(s) || (!rises_always && is_small && s.is_slower(LEVEL_PART, &fastest))
         };
         let all_time = sum(&steps, |s| s.time);
@@ -203,7 +210,7 @@ impl Course {
             idle_end: false,
         };
         if rises_always {
-            return told(of_rising(&steps));
+            return told(of_rising(&steps, noise));
         }
         let before = steps.iter().take_while(|s| level(s)).count();
         let after = steps.iter().rev().take_while(|s| level(s)).count();
@@ -244,7 +251,7 @@ impl Course {
 }
 
 /// Of a series that grows at every step.
-fn of_rising(steps: &[Step]) -> Trend {
+fn of_rising(steps: &[Step], noise: u64) -> Trend {
     // By less, and more slowly: work may be the same in a longer time, and less in a shorter one.
     let shrinks = |w: &[Step]| {
         let [before, after] = [w[0], w[1]];
@@ -260,7 +267,7 @@ fn of_rising(steps: &[Step]) -> Trend {
     let mut little = 0;
     let end = steps.iter().rev().take_while(|s| {
         little += s.growth;
-        little < all / LAST_PART
+        little < all / LAST_PART && !is_significant(s, noise)
     });
     let end = end.count();
     let (grew, since) = steps.split_at(steps.len() - end);
@@ -538,6 +545,18 @@ mod tests {
         assert_eq!(trend(&[0, 900, 900]), Trend::WarmUp);
         assert_eq!(trend(&[100, 900, 905, 903]), Trend::WarmUp);
         assert_eq!(trend(&[100, 900, 930, 931]), Trend::WarmUp);
+    }
+
+    #[test]
+    fn growth_that_is_significant_by_itself_is_not_over() {
+        // 200, 84,200 and 88,200 objects of 100 bytes, in a heap whose noise is 10,000 bytes.
+        let of = |figures: [u64; 3]| {
+            let points: Vec<(u64, u64)> = (0..).zip(figures).collect();
+            Course::of(&points, 10_000).trend
+        };
+        assert_eq!(of([20_000, 8_420_000, 8_820_000]), Trend::Slowing);
+        // 100,000 bytes may be the end of the start.
+        assert_eq!(of([20_000, 8_420_000, 8_520_000]), Trend::WarmUp);
     }
 
     #[test]

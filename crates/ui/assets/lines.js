@@ -150,10 +150,10 @@ const toldFrom = () => {
   if (view.told.length !== 1) return view.told.length ? "Each JVM is ranked by itself; the worst verdict counts." : "";
   const [told] = view.told;
   const counted = (n, what) => `${grouped(n)} ${what}${n === 1 ? "" : "s"}`;
-  if (told.basis === "major") return `Compared: what is alive after each of ${counted(told.majors, "major collection")}.`;
-  if (told.basis === "collections") return `Compared: the least that is alive between ${counted(told.collections, "collection")}; old garbage may be among it.`;
-  if (told.basis === "survivors") return "Compared: what a recording found alive at last, by when it was allocated; a cache may seem to grow.";
-  return "Compared: what looks alive over time, as no collection tells yet what is; garbage may be among it.";
+  if (told.basis === "major") return `Compared: what is alive after each of ${counted(told.majors, "full GC")}.`;
+  if (told.basis === "collections") return `Compared: the least that is alive between ${counted(told.collections, "GC")}; unreachable old objects may be included.`;
+  if (told.basis === "survivors") return "Compared: what a recording found alive at the end, by time of allocation; a cache may seem to grow.";
+  return "Compared: what looks alive over time. There was no GC yet, so unreachable objects may be included.";
 };
 
 const rowOf = (line) => {

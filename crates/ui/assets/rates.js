@@ -22,12 +22,12 @@ const rateRow = (row, differs) => {
 
 /** What is to be known of the figures. */
 const ratesAre = (counted, differs) => {
-  const said = ["Counted: executed allocations, also those the compiler then removes; not what JNI and the JVM itself make."];
+  const said = ["Counted: executed allocations, including those that the compiler removes; without allocations by JNI and the JVM itself."];
   if (differs) said.push("Sampled: objects a second by the samples, where these differ by more than chance.");
   said.push(
     counted.jdk
-      ? "In the JDK's classes some figures are lower bounds: the compiler replaces methods by code of its own."
-      : "Classes of the JDK's have no counters; count=jdk gives them some.",
+      ? "In JDK classes some figures are lower bounds: the compiler replaces some methods by code of its own,."
+      : "JDK classes have no counters; count=jdk adds counters to them.",
   );
   if (counted.without_bytes > 0) said.push(`Bytes of ${grouped(counted.without_bytes)} lines are not known, and not in the sum.`);
   if (counted.missed > 0) said.push(`${grouped(counted.missed)} sites, methods or classes have no counters.`);

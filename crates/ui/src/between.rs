@@ -203,7 +203,10 @@ impl Between {
                 }
                 None => {
                     let frames = text::stack(trace, stack)?;
-                    (allocating_frame(&frames).cloned(), frames.join("\n"))
+                    (
+                        allocating_frame(&frames).map(str::to_owned),
+                        frames.join("\n"),
+                    )
                 }
             };
             let into = merged.entry((cut(&class).to_owned(), known)).or_default();

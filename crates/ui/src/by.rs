@@ -61,6 +61,6 @@ impl Places {
     pub(crate) fn of_stack(&self, stack: Option<i64>) -> Option<String> {
         let frames = self.0.frames(stack?);
         let frames: Vec<String> = frames.into_iter().map(frame_of).collect();
-        allocating_frame(&frames).cloned()
+        allocating_frame(&frames).map(str::to_owned)
     }
 }

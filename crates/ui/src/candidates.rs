@@ -66,7 +66,7 @@ impl Lines {
             if by != By::Class {
                 let stack = candidate.sites.first().and_then(|site| site.stack);
                 let frames = text::stack(trace, stack)?;
-                line.place = allocating_frame(&frames).cloned();
+                line.place = allocating_frame(&frames).map(str::to_owned);
                 line.stack = match by {
                     By::Stack => frames.join("\n"),
                     _ => line.place.clone().unwrap_or_default(),

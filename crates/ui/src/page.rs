@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use heapdiff_report::html::{PARTS, STYLE};
+use heapdiff_report::html::{STYLE, parts};
 use sha2::{Digest, Sha256};
 
 use crate::http::{Answer, Status};
 
-/// In the order in which they use each other, after the report's [`PARTS`].
+/// In the order in which they use each other, after the report's [`parts`].
 const SCRIPTS: [&str; 6] = [
     include_str!("../assets/ask.js"),
     include_str!("../assets/chart.js"),
@@ -53,7 +53,7 @@ pub(crate) fn live() -> Page {
     let style = [STYLE, CHART_STYLE, OWN_STYLE].concat();
     let script = format!(
         "(() => {{\n\"use strict\";\n{}{}}})();\n",
-        PARTS.concat(),
+        parts(),
         SCRIPTS.concat()
     );
     let policy = format!(

@@ -54,7 +54,7 @@ pub enum UiError {
         source: io::Error,
     },
     /// The system gave no random bytes for the token.
-    #[error("the system gives no random bytes for a token: {0}")]
+    #[error("the system returned no random bytes for the token of the URL: {0}")]
     Random(getrandom::Error),
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]

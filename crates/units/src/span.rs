@@ -33,7 +33,7 @@ const UNITS: [(&str, u64); 5] = [
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SpanError {
     /// Not numbers with their units.
-    #[error("`{0}` is not a time such as 90s, 5m or 1h30m")]
+    #[error("`{0}` is not a duration such as 90s, 5m or 1h30m")]
     NotASpan(String),
     /// Longer than anybody waits.
     #[error("`{0}` is more than ten years")]

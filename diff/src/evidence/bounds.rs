@@ -5,10 +5,11 @@
 //! a library's own field states of that instance; any other number that is called a bound counts once it
 //! is reached and kept, and is a hint before.
 
-use heapdiff_units::grouped;
+use heapdiff_units::{Size, grouped};
 use hprof::{ClassIndex, Content, Kind, ObjectIndex, Reference, Value};
 
 use crate::evidence::context::SuspectContext;
+use crate::growth;
 use crate::names;
 use crate::trie::StepId;
 
@@ -57,8 +58,9 @@ impl Bound {
 
 /// What bounds it, the surest first; `None` where nothing does.
 pub(crate) fn of(context: &SuspectContext<'_>) -> Option<Bound> {
-    let enforced = soft(context)
-        .or_else(|| soft_values(context))
+    let softly = || soft(context).or_else(|| soft_values(context, &softly_held(context)));
+    let enforced = softly()
+        .filter(|_| stays_when_cleared(context).is_none())
         .or_else(|| slack(context))
         .or_else(|| library(context));
     enforced
@@ -73,11 +75,15 @@ fn reference(context: &SuspectContext<'_>, step: StepId) -> Option<Reference> {
     Some(context.snapshot.classes()[class].reference)
 }
 
+/// What stays of less than this part of the growth is ignored.
+const STAYING_PART: u64 = 8;
+/// The reference from a reference object to its referent.
+const REFERENT: &str = "java.lang.ref.Reference.referent";
+
 /// What is named is the referent of soft references.
 fn soft(context: &SuspectContext<'_>) -> Option<String> {
     let step = context.steps.windows(2).find(|w| {
-        reference(context, w[0]) == Some(Reference::Soft)
-            && context.via(w[1]) == "java.lang.ref.Reference.referent"
+        reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT
     })?;
     Some(format!(
         "held by soft references only ({}): the JVM clears them before memory runs out",
@@ -85,32 +91,87 @@ fn soft(context: &SuspectContext<'_>) -> Option<String> {
     ))
 }
 
-/// Most of what grows is the referents of soft references in it, as in a cache with soft values.
-fn soft_values(context: &SuspectContext<'_>) -> Option<String> {
+/// True if only soft references lead to a step's objects.
+pub(crate) fn is_softly_held(context: &SuspectContext<'_>, step: StepId) -> bool {
+    let path = context.trie().path(step);
+    path.windows(2)
+        .any(|w| reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT)
+}
+
+/// Returns the steps of soft references below the content, each with the step of its referents.
+fn softly_held(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
     let mut work: Vec<StepId> = context.candidate.content.clone();
-    let all: u64 = work.iter().map(|&s| trie[s].retained_bytes).sum();
-    let mut softly = 0_u64;
-    let mut class = None;
+    let mut found = Vec::new();
     let mut at = 0;
     while at < work.len() && work.len() < LOOKED_AT {
         let step = work[at];
         at += 1;
         let children = trie[step].children.iter().copied();
         if reference(context, step) == Some(Reference::Soft) {
-            let referents =
-                children.filter(|&c| context.via(c) == "java.lang.ref.Reference.referent");
-            softly += referents.map(|c| trie[c].retained_bytes).sum::<u64>();
-            class.get_or_insert_with(|| context.class(step));
+            let referents = children.filter(|&c| context.via(c) == REFERENT);
+            found.extend(referents.map(|referent| (step, referent)));
         } else {
             work.extend(children);
         }
     }
-    let class = class.filter(|_| softly.saturating_mul(2) >= all)?;
-    Some(format!(
-        "most of it is held by soft references only ({class}): the JVM clears them before memory runs out"
-    ))
+    found
+}
+
+/// Most of what grows is the referents of soft references in it, as in a cache with soft values.
+fn soft_values(context: &SuspectContext<'_>, held: &[(StepId, StepId)]) -> Option<String> {
+    let trie = context.trie();
+    let content = context.candidate.content.iter();
+    let all: u64 = content.map(|&s| trie[s].retained_bytes).sum();
+    let softly = held.iter().map(|&(_, s)| trie[s].retained_bytes);
+    let softly: u64 = softly.sum();
+    let &(of, _) = held.first()?;
+    (softly.saturating_mul(2) >= all).then(|| {
+        format!(
+            "most of it is held by soft references only ({}): the JVM clears them before memory runs out",
+            context.class(of)
+        )
+    })
+}
+
+/// Returns the sentence for content that stays and grows if the JVM clears all of its soft references: nobody is notified,
+/// because the references have no queue.
+pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<String> {
+    const NO_QUEUE: &str = "java.lang.ref.ReferenceQueue$Null";
+    let held = softly_held(context);
+    let &(of, _) = held.first()?;
+    let samples = &context.trie()[of].samples;
+    let mut queues = context
+        .field(samples, "queue")
+        .into_iter()
+        .flatten()
+        .peekable();
+    queues.peek()?;
+    if queues.any(|queue| context.snapshot.name(queue) != NO_QUEUE) {
+        return None;
+    }
+    let figures = |step: StepId| context.aligned.figures(step, |s| s.retained_bytes);
+    let growth = |steps: &mut dyn Iterator<Item = StepId>| -> i64 {
+        steps.map(|step| growth::difference(&figures(step))).sum()
+    };
+    let all = growth(&mut context.candidate.content.iter().copied());
+    let softly = growth(&mut held.iter().map(|&(_, referent)| referent));
+    let reachable = context
+        .summaries
+        .last()
+        .map_or(0, |s| s.info.reachable_bytes);
+    let stays = u64::try_from(all.saturating_sub(softly)).ok()?;
+    // Entries of a cache with large values are small beside them.
+    let is_large = stays >= all.unsigned_abs() / STAYING_PART && stays >= growth::least(reachable);
+    is_large.then(|| {
+        format!(
+            "the JVM clears the soft references ({}) before memory runs out, but they have no queue: {} of the \
+             growth stays then",
+            context.class(of),
+            Size(stays)
+        )
+    })
 }
 
 /// It is the content of a weak map, or weak references whose referents other paths keep alive. That says
@@ -272,8 +333,26 @@ fn library(context: &SuspectContext<'_>) -> Option<String> {
         let held = context.ends(context.candidate.content[0]).1 / holders;
         (is_own(context, step) && held <= bound.saturating_add(bound / 2)).then(|| {
             let name = context.class(step);
-            format!("{name} has a bound: {field} is {}", grouped(bound))
+            let bound = grouped(bound);
+            match is_weighed(context, step) {
+                true => format!("{name} has a bound: {field} is {bound}, a sum of weights"),
+                false => format!("{name} has a bound: {field} is {bound}"),
+            }
         })
+    })
+}
+
+/// True if a cache of Guava or Caffeine weighs its entries, so that its bound is not a number of entries.
+fn is_weighed(context: &SuspectContext<'_>, cache: StepId) -> bool {
+    const COUNTING: [&str; 2] = [
+        "com.google.common.cache.CacheBuilder$OneWeigher",
+        "com.github.benmanes.caffeine.cache.SingletonWeigher",
+    ];
+    let one = context.trie()[cache].samples.first();
+    let weigher = one.and_then(|&one| context.field(&[one], "weigher").pop()?);
+    weigher.is_some_and(|weigher| {
+        let name = context.snapshot.name(weigher);
+        !COUNTING.contains(&&*name)
     })
 }
 
@@ -292,50 +371,144 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
     if path.contains(&collection) && !is_own(context, collection) {
         return None;
     }
-    let holders: u64 = trie[context.candidate.at].objects.max(1);
     let content = context.objects(context.candidate.content[0]);
-    let each: Vec<u64> = content.iter().map(|n| n / holders).collect();
-    let held = each.last().copied().unwrap_or(0);
-    // Of those that came since the dump before: a field such as `maxActive` may be a high-water mark, and is
-    // then about equal to the number held now, although many came.
-    let late = match each[..] {
-        [.., before, last] => last.saturating_sub(before),
-        _ => 0,
-    };
-    let is_mark = |bound: u64| (bound - held).saturating_mul(8) < late;
+    let holders: u64 = trie[context.candidate.at].objects.max(1);
     let owner = at.checked_sub(1).map(|i| path[i]);
     owner
         .into_iter()
         .chain(path[at..].iter().copied())
         .find_map(|step| {
             let &sample = trie[step].samples.first()?;
-            let (name, bound) = match context.snapshot.represents(sample) {
-                Some(class) => static_bound(context, class, held),
-                None => own_bound(context, step, held),
+            let of_step = trie[step].objects.max(1);
+            match context.snapshot.represents(sample) {
+                // A static limit may be that of all collections together or of each.
+                Some(class) => [1, holders].into_iter().find_map(|holders| {
+                    let held = Held::new(&content, holders);
+                    held.bound(static_bound(context, class, held.now)?)
+                }),
+                None => {
+                    let held = Held::new(&content, of_step);
+                    held.bound(own_bound(context, step, held.now)?)
+                }
             }
-            .filter(|&(_, bound)| !is_mark(bound))?;
-            let is_full = bound - held <= bound / 50 && late <= bound / 50;
-            let (stands, strength) = match is_full {
-                true => ("it is full", Strength::Reached),
-                false => ("it may have a bound", Strength::Hint),
-            };
-            Some(Bound {
-                sentence: format!(
-                    "{stands}: {name} is {}, and {} are held",
-                    grouped(bound),
-                    grouped(held)
-                ),
-                strength,
-            })
         })
 }
 
+/// The number of elements for each object that may state a limit.
+struct Held {
+    now: u64,
+    /// Number of elements that came since the dump before. A field such as `maxActive` may be a high-water mark: then it
+    /// is about equal to the number of elements, although many came.
+    late: u64,
+    is_one: bool,
+}
+
+impl Held {
+    fn new(content: &[u64], holders: u64) -> Self {
+        let each: Vec<u64> = content.iter().map(|n| n / holders).collect();
+        Self {
+            now: each.last().copied().unwrap_or(0),
+            late: match each[..] {
+                [.., before, last] => last.saturating_sub(before),
+                _ => 0,
+            },
+            is_one: holders == 1,
+        }
+    }
+
+    /// The bound that a field with this name and value states. None for a high-water mark.
+    fn bound(&self, (name, bound): (String, u64)) -> Option<Bound> {
+        let Self { now, late, is_one } = *self;
+        let room = bound.checked_sub(now)?;
+        if room.saturating_mul(8) < late {
+            return None;
+        }
+        let is_full = room <= bound / 50 && late <= bound / 50;
+        let (verb, strength) = match is_full {
+            true => ("it is full", Strength::Reached),
+            false => ("it may have a bound", Strength::Hint),
+        };
+        let each = if is_one { "" } else { " in each on average" };
+        let (bound, now) = (grouped(bound), grouped(now));
+        Some(Bound {
+            sentence: format!("{verb}: {name} is {bound}, and {now} are held{each}"),
+            strength,
+        })
+    }
+}
+
+/// True if a field of this name limits a number of elements.
 fn is_bound(name: &str) -> bool {
-    const WORDS: [&str; 5] = ["max", "limit", "capacity", "bound", "cap"];
+    const WORDS: [&str; 4] = ["max", "limit", "capacity", "bound"];
+    // Words of limits with another unit: bytes, times, attempts, threads.
+    const UNITS: [&str; 12] = [
+        "byte", "memory", "heap", "weight", "time", "milli", "second", "minute", "delay",
+        "attempt", "retr", "thread",
+    ];
     let lower = name.to_ascii_lowercase();
-    WORDS
+    let words = words(name);
+    let is_unit = |word: &String| {
+        matches!(word.as_str(), "age" | "ttl" | "wait" | "interval")
+            || UNITS.iter().any(|unit| word.starts_with(unit))
+    };
+    let is_limit = lower == "cap" || WORDS.iter().any(|word| lower.contains(word));
+    is_limit && !words.iter().any(is_unit)
+}
+
+/// Returns the words of a name in lower case: `MAX_USERS` and `maxUsers` have the words `max` and `users`.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut before = '_';
+    for letter in name.chars() {
+        let begins = letter.is_uppercase() && before.is_lowercase();
+        if words.is_empty() || begins || !before.is_alphanumeric() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
+            word.extend(letter.to_lowercase());
+        }
+        before = letter;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// True if a constant may limit the collection in a field. Of a class with several collections it has to share a word with
+/// the field: `MAX_USERS` limits `users`, and not `sessions`.
+fn may_limit(context: &SuspectContext<'_>, class: ClassIndex, constant: &str) -> bool {
+    let snapshot = context.snapshot;
+    let of = &snapshot.classes()[class];
+    let is_collection = |object: ObjectIndex| names::is_keeper(&snapshot.name(object));
+    let statics = of.statics.iter().filter(|field| {
+        let value = snapshot.static_value(class, &field.name);
+        value.and_then(Value::object).is_some_and(is_collection)
+    });
+    let instance = context
+        .steps
         .iter()
-        .any(|w| lower == *w || (*w != "cap" && lower.contains(w)))
+        .find(|&&s| context.class_index(s) == Some(class));
+    let sample = instance.and_then(|&s| context.trie()[s].samples.first().copied());
+    let of_sample = sample.and_then(|sample| context.read(&[sample]).into_iter().next());
+    let of_instance = match of_sample.as_ref().map(|record| &record.content) {
+        Some(Content::Instance(fields)) => {
+            let values = fields.iter().filter_map(|f| f.value?.object());
+            values.filter(|&value| is_collection(value)).count()
+        }
+        _ => 0,
+    };
+    let Some(field) = context.own_field() else {
+        return true;
+    };
+    let field = context.via(field).rsplit('.').next().unwrap_or_default();
+    let shares = || {
+        let stem = |word: &String| word.trim_end_matches('s').to_owned();
+        let own: Vec<String> = words(field).iter().map(stem).collect();
+        words(constant)
+            .iter()
+            .map(stem)
+            .any(|word| own.contains(&word))
+    };
+    statics.count() + of_instance <= 1 || shares()
 }
 
 fn fits(value: Option<Value>, held: u64) -> Option<u64> {
@@ -355,7 +528,7 @@ fn static_bound(
     }
     of.statics
         .iter()
-        .filter(|f| is_bound(&f.name))
+        .filter(|f| is_bound(&f.name) && may_limit(context, class, &f.name))
         .find_map(|f| {
             let bound = fits(context.snapshot.static_value(class, &f.name), held)?;
             Some((format!("{}.{}", of.name, f.name), bound))
@@ -387,4 +560,38 @@ fn own_bound(context: &SuspectContext<'_>, step: StepId, held: u64) -> Option<(S
         Some((format!("{}.{}", classes[c].name, field.name), bound))
     });
     own.or_else(|| static_bound(context, class, held))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_has_the_unit_of_elements() {
+        for name in [
+            "MAX_USERS",
+            "maxSize",
+            "limit",
+            "capacity",
+            "maximumEntries",
+            "upperBound",
+            "cap",
+        ] {
+            assert!(is_bound(name), "{name}");
+        }
+        for name in [
+            "maxBytes",
+            "MAX_MEMORY_MB",
+            "maxAgeMillis",
+            "limitSeconds",
+            "MAX_RETRIES",
+            "users",
+            "capture",
+        ] {
+            assert!(!is_bound(name), "{name}");
+        }
+        assert_eq!(words("MAX_USERS"), ["max", "users"]);
+        assert_eq!(words("maxOpenFiles2"), ["max", "open", "files2"]);
+        assert!(words("_").is_empty());
+    }
 }

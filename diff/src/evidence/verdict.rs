@@ -20,7 +20,11 @@ use crate::evidence::survival::Survival;
 use crate::evidence::usage::Usage;
 use crate::report::Verdict;
 use heapdiff_trend::{Course, LEAST_POINTS, Trend};
-use heapdiff_units::Span;
+use heapdiff_units::{Span, counted};
+
+/// The reason that tells readers of two dumps to take a third.
+pub const TWO_DUMPS: &str =
+    "two dumps do not tell a leak from a cache that is still filling: take a third dump";
 
 /// Growth of less than this part of what was held may be chance where fewer than [`LEAST_POINTS`] dumps show it.
 const SLIGHT_PART: u64 = 20;
@@ -42,6 +46,19 @@ pub(crate) struct Evidence<'a> {
     pub(crate) survival: Option<Survival>,
     /// How the collections are used in which it grows.
     pub(crate) usage: Option<Usage>,
+    /// Number of objects that came, if they are few and retain little of the heap.
+    pub(crate) few: Option<u64>,
+    /// The steps in which the objects here became more while their class as a whole did not.
+    pub(crate) moved: Moved,
+}
+
+/// The steps between dumps in which objects may only have moved from another holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moved {
+    Nowhere,
+    InSomeSteps,
+    /// In each step in which the content grew.
+    InEachStep,
 }
 
 impl Evidence<'_> {
@@ -58,13 +75,15 @@ impl Evidence<'_> {
     /// 7. The rest is growth.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         let (first, last) = self.ends();
-        if last <= first || self.is_churn() || self.wavers() {
+        if last <= first || self.is_churn() || self.wavers() || self.only_moved() {
             return None;
         }
         let stays = self.survival.is_some_and(|s| s.stays());
         let goes_on = stays && self.survival.is_some_and(|s| s.goes_on());
         if !goes_on {
             match self.course.trend {
+                // What changed by no more than noise did not grow.
+                Trend::Level if self.finding.is_none() => return None,
                 Trend::WarmUp | Trend::Jump => return Some(Verdict::Warmup),
                 // Of what is full, and of which nothing goes, more is known than of a cache.
                 Trend::Plateau if stays => return Some(Verdict::Warmup),
@@ -88,24 +107,44 @@ impl Evidence<'_> {
         let by_figures = self.grew_steadily()
             && bound.is_none()
             && self.slight().is_none()
+            && self.moved == Moved::Nowhere
+            && !self.is_replaced()
             && !self.is_within_turnover();
         let by_samples = self.survival.is_some_and(|s| s.is_total());
         let by_usage = bound.is_none()
             && !self.is_within_turnover()
             && self.usage.is_some_and(|u| u.only_fills());
-        Some(match by_figures || by_samples || by_usage {
+        let are_few = self.few.is_some() && !self.rises_in_many_dumps();
+        Some(match !are_few && (by_figures || by_samples || by_usage) {
             true => Verdict::Leak,
             false => Verdict::Growth,
         })
+    }
+
+    /// True if nothing of what the first dump held is in the last: objects come and go, and their number is what it
+    /// happens to be at each dump.
+    fn is_replaced(&self) -> bool {
+        self.survival.is_some_and(|s| s.is_replaced())
+    }
+
+    fn only_moved(&self) -> bool {
+        self.moved == Moved::InEachStep && self.finding.is_none() && self.figures.len() > 2
     }
 
     fn is_certain(&self) -> bool {
         self.finding.as_ref().is_some_and(|f| f.is_certain)
     }
 
-    /// Whether it grew at every step, and at more than one that tells.
+    /// True if it grew at every step, and at more than one that is long enough. A level end that is too short shows
+    /// nothing, neither growth nor its end.
     fn grew_steadily(&self) -> bool {
-        self.course.trend.is_steady() && self.course.telling > 2
+        let is_level = self.course.short_end.is_some();
+        self.course.trend.is_steady() && self.course.telling > 2 && !is_level
+    }
+
+    /// True if it grew at each step of so many dumps that random variation does not explain it.
+    fn rises_in_many_dumps(&self) -> bool {
+        self.course.trend.is_steady() && self.course.telling >= LEAST_POINTS
     }
 
     fn ends(&self) -> (u64, u64) {
@@ -132,8 +171,9 @@ impl Evidence<'_> {
     /// Whether the growth is less than a small part of what was replaced meanwhile. So many dumps that all rise
     /// do not waver.
     fn wavers(&self) -> bool {
-        let rises = self.course.trend.is_steady() && self.course.telling >= LEAST_POINTS;
-        self.finding.is_none() && !rises && self.is_below_part_of_replaced(WAVERING_PART)
+        self.finding.is_none()
+            && !self.rises_in_many_dumps()
+            && self.is_below_part_of_replaced(WAVERING_PART)
     }
 
     /// Whether the growth is less than half of what was replaced meanwhile.
@@ -182,12 +222,11 @@ impl Evidence<'_> {
 
     /// Why growth is not called a leak, and what would tell.
     fn doubts(&self) -> Vec<String> {
-        const UNSURE: &str =
-            "two dumps cannot tell a cache that still fills from a leak; a third one can";
         let mut doubts = Vec::new();
         doubts.extend(self.usage.and_then(|u| u.doubt()));
-        if self.figures.len() == 2 {
-            doubts.push(UNSURE.to_owned());
+        // A known leak pattern is not what a cache looks like.
+        if self.figures.len() == 2 && self.finding.is_none() {
+            doubts.push(TWO_DUMPS.to_owned());
         }
         match self.course.short_end {
             Some(0) => doubts.push(
@@ -216,6 +255,26 @@ impl Evidence<'_> {
                 permille % 10,
                 LEAST_POINTS
             ));
+        }
+        if let Some(came) = self.few.filter(|_| !self.rises_in_many_dumps()) {
+            doubts.push(format!(
+                "{} retain less than 1 % of the heap, which may be random variation: {} dumps that all rise would \
+                 show a leak",
+                counted(came, "more object"),
+                LEAST_POINTS
+            ));
+        }
+        if self.moved != Moved::Nowhere {
+            doubts.push(
+                "in one of the steps the class as a whole did not grow: the objects may only have moved here"
+                    .to_owned(),
+            );
+        }
+        if self.course.trend.is_steady() && self.figures.len() > 2 && self.is_replaced() {
+            doubts.push(
+                "none of the objects of the first dump is still there: objects come and go, and their number may fall again"
+                    .to_owned(),
+            );
         }
         if self.is_within_turnover() {
             doubts.push(
@@ -247,6 +306,8 @@ mod tests {
             start: None,
             survival: None,
             usage: None,
+            few: None,
+            moved: Moved::Nowhere,
         }
     }
 
@@ -306,8 +367,55 @@ mod tests {
     }
 
     #[test]
+    fn few_objects_and_objects_that_moved_are_growth() {
+        const FEW: &str = "retain less than 1 % of the heap";
+        let few = |figures| Evidence {
+            few: Some(3),
+            ..evidence(figures)
+        };
+        assert_eq!(few(&[100, 200, 300]).verdict(), Some(Verdict::Growth));
+        assert!(says(few(&[100, 200, 300]), FEW));
+        let many = &[100, 200, 300, 400, 500];
+        assert_eq!(few(many).verdict(), Some(Verdict::Leak));
+        assert!(!says(few(many), FEW));
+        const MOVED: &str = "may only have moved here";
+        let moved = |moved| Evidence {
+            moved,
+            ..evidence(&[100, 200, 300])
+        };
+        assert_eq!(moved(Moved::InEachStep).verdict(), None);
+        assert_eq!(moved(Moved::InSomeSteps).verdict(), Some(Verdict::Growth));
+        assert!(says(moved(Moved::InSomeSteps), MOVED));
+        assert_eq!(moved(Moved::Nowhere).verdict(), Some(Verdict::Leak));
+        assert!(!says(moved(Moved::Nowhere), MOVED));
+    }
+
+    #[test]
+    fn objects_that_were_all_replaced_are_no_leak() {
+        const REPLACED: &str = "none of the objects of the first dump is still there";
+        let with = |kept| Evidence {
+            survival: survival(kept, [50; 4]),
+            ..evidence(&[100, 200, 300])
+        };
+        assert_eq!(with(0).verdict(), Some(Verdict::Growth));
+        assert!(says(with(0), REPLACED));
+        assert_eq!(with(60).verdict(), Some(Verdict::Leak));
+        assert!(!says(with(60), REPLACED));
+    }
+
+    #[test]
+    fn a_level_end_that_is_too_short_is_no_leak() {
+        let times = [0, 1000, 2000, 2050, 2100];
+        let short = || timed(&times, &[100, 200, 300, 300, 300]);
+        assert_eq!(short().verdict(), Some(Verdict::Growth));
+        assert!(says(short(), "too short to tell whether it goes on"));
+        let goes_on = timed(&times[..3], &[100, 200, 300]);
+        assert_eq!(goes_on.verdict(), Some(Verdict::Leak));
+    }
+
+    #[test]
     fn a_collection_that_only_fills_makes_two_dumps_enough() {
-        const UNSURE: &str = "two dumps cannot tell";
+        const UNSURE: &str = "two dumps do not tell a leak from a cache";
         const ASKED: &str = "it is read more often than elements come";
         let with = |put, removed, read| Evidence {
             usage: Some(usage(put, removed, read)),

@@ -6,7 +6,7 @@
 //! they multiply the most, and what holds it is the step above. A chain has one such step; it ends where no step below
 //! is large.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hprof::{ObjectIndex, Snapshot};
 
@@ -58,6 +58,7 @@ impl Aligned<'_> {
             snapshot,
             known: BTreeMap::new(),
         };
+        let above_buffers = self.above_buffers(least);
         let mut found: Vec<Candidate> = Vec::new();
         let mut work = vec![StepId::ROOT];
         while let Some(step) = work.pop() {
@@ -78,7 +79,8 @@ impl Aligned<'_> {
                 .filter(is_large)
                 .copied()
                 .collect();
-            if large.is_empty() && step != StepId::ROOT && !self.folds_back(snapshot, step) {
+            let is_lowest = large.is_empty() && !above_buffers.contains(&step);
+            if is_lowest && step != StepId::ROOT && !self.folds_back(snapshot, step) {
                 found.push(self.candidate(trie[step].parent, vec![step], true));
             }
             work.extend(large);
@@ -87,6 +89,22 @@ impl Aligned<'_> {
         self.combine(&mut found);
         found.sort_by_cached_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
         found
+    }
+
+    /// Steps above direct buffers that own at least `least` bytes outside of the heap. The buffers are a candidate of their
+    /// own, and the steps above them are not.
+    fn above_buffers(&self, least: u64) -> BTreeSet<StepId> {
+        let trie = self.last();
+        let large = self.summaries.last().into_iter();
+        let large = large.flat_map(|s| {
+            s.stats
+                .off_heap
+                .iter()
+                .filter(|(_, own)| own.bytes >= least)
+        });
+        large
+            .flat_map(|(&step, _)| trie.above(trie[step].parent))
+            .collect()
     }
 
     /// Whether what a step's objects hold is a step above once more, as the inner nodes of a tree hold nodes: what is in

@@ -173,7 +173,8 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     });
     suspect::fold_collections(&mut suspects, suspect::with_them);
     let suspects = (1..).zip(suspects);
-    let suspects = suspects.map(|(rank, suspect)| HeapSuspect::of(suspect, rank));
+    let suspects =
+        suspects.map(|(rank, suspect)| HeapSuspect::of(suspect, rank, &summaries[0].info.path));
     Found {
         suspects: suspects.collect(),
         contents,

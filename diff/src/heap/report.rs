@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::next_step;
 use crate::report::{Coverage, SnapshotInfo, Stack, Suspect, Through};
 use crate::waste::WasteSummary;
 
@@ -82,14 +83,31 @@ pub struct HeapSuspect {
     /// The frame of the program that most of it was allocated through; missing where few stacks say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_through: Option<Through>,
+    /// The address of the largest object that has the holding field: `0x7f00a8`. A class object for a static field. Missing
+    /// if no object on the path has the field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder_id: Option<String>,
+    /// The likely fix for a known leak pattern; missing if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likely_fix: Option<String>,
+    /// Commands to paste that show more of it.
+    #[serde(default)]
+    pub next: Vec<String>,
 }
 
 impl HeapSuspect {
-    /// A suspect of a comparison with nothing.
-    pub(super) fn of(suspect: Suspect, rank: u32) -> Self {
+    /// A suspect of a comparison with nothing. `dump` is the dump's path.
+    pub(super) fn of(suspect: Suspect, rank: u32, dump: &str) -> Self {
         let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);
         Self {
             rank,
+            // Large is not leaking: without a pattern there is nothing to fix.
+            likely_fix: suspect
+                .detector
+                .as_ref()
+                .and_then(|_| next_step::likely_fix(&suspect)),
+            next: next_step::commands(&suspect, dump),
+            holder_id: suspect.holder_id,
             objects: last(&suspect.objects),
             shallow_bytes: last(&suspect.shallow_bytes),
             retained_bytes: last(&suspect.retained_bytes),

@@ -13,6 +13,7 @@ use super::{
     counting, exact, population,
 };
 use crate::agent_objects::{AgentObjects, agent_class};
+use crate::names;
 use crate::samples::{OriginalNames, frames};
 
 /// Why samples cannot be used.
@@ -509,7 +510,8 @@ impl<'a> SampleBuilder<'a> {
             let (class, size, weight) = match self.snapshot.represents(object) {
                 Some(class) if fields.is_class => {
                     let bytes = self.snapshot.shallow_bytes(object);
-                    let name = format!("class {}", self.snapshot.classes()[class].name);
+                    let name = &self.snapshot.classes()[class].name;
+                    let name = format!("class {}", names::stable(name));
                     (self.names.number(&name), bytes, exact(1, bytes))
                 }
                 _ if fields.is_class => continue,

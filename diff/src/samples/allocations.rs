@@ -7,7 +7,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use heapdiff_sites::{Counter, Interval, Sampling, Strategy, whole};
+use heapdiff_sites::{
+    Counter, Estimate, Interval, Sampling, Strategy, corrected, size_class, whole,
+};
 
 use super::counting::ROUNDED_MS;
 use super::lines::{Disagreement, Lines, Sampled};
@@ -207,6 +209,28 @@ impl Samples {
         classes.iter().map(|c| self.name(c.0)).collect()
     }
 
+    /// Corrects the intervals of stacks for those that have no sample. Stacks of one class and about one size are a group.
+    fn correct(&self, figures: &mut [Figures], remembered: &[Remembered]) {
+        let mut groups: BTreeMap<(Option<&str>, u32), BTreeMap<usize, Estimate>> = BTreeMap::new();
+        for of in figures.iter() {
+            let Some(sampled) = of.sampled else {
+                continue;
+            };
+            let site = SiteId(u32::try_from(of.at).unwrap_or(u32::MAX));
+            let class = self.classes_of(site, &remembered[of.at]).first().copied();
+            let size = size_class(whole(of.seen).checked_div(of.samples).unwrap_or(0));
+            let estimate = Estimate::of_bytes(of.samples, of.bytes, sampled.variance, of.seen);
+            groups
+                .entry((class, size))
+                .or_default()
+                .insert(of.at, estimate);
+        }
+        let mut corrected = corrected(groups.into_values().collect());
+        for of in figures {
+            of.corrected = corrected.remove(&of.at).unwrap_or(of.corrected);
+        }
+    }
+
     /// What was allocated at each stack that `wanted` accepts by its frames, the leaf first, and its classes. All stacks have
     /// to be read ([`Self::with_all_sites`]).
     ///
@@ -264,17 +288,25 @@ impl Samples {
                 each: bytes / samples as f64,
                 late: late.as_ref().map_or(0, |late| late[at]),
             });
+            let seen = (seen as f64).min(bytes);
+            let interval = sampled.map_or(Interval::exact(bytes), |sampled| {
+                Interval::count(bytes, sampled.variance).within(seen, f64::MAX)
+            });
             Some(Figures {
                 at,
                 samples,
-                seen: (seen as f64).min(bytes),
+                seen,
                 bytes,
+                corrected: interval,
                 objects,
                 shortfall,
                 sampled,
             })
         };
-        let figures: Vec<Figures> = (0..).zip(&remembered).filter_map(figures).collect();
+        let mut figures: Vec<Figures> = (0..).zip(&remembered).filter_map(figures).collect();
+        if sampling.strategy == Strategy::Bytes && !counts_all {
+            self.correct(&mut figures, &remembered);
+        }
         let counts = self.at_sites.as_ref().filter(|_| late.is_some());
         let mut lines = Lines::new(counts);
         for of in &figures {
@@ -295,11 +327,12 @@ impl Samples {
             let counted = of.sampled.and_then(|s| lines.share(of.at, &s));
             all.add(of, counted);
             let sampled = SampledBytes {
-                estimated_bytes: whole(of.bytes),
+                estimated_bytes: whole(of.corrected.value),
                 ci95: of.ci95(unseen).unwrap_or_default(),
             };
             let objects = match counted {
                 Some(counted) if of.bytes > 0.0 => of.objects * counted.value / of.bytes,
+                None if of.bytes > 0.0 => of.objects * of.corrected.value / of.bytes,
                 _ => of.objects,
             };
             let followed = [of.samples as f64, of.bytes];
@@ -337,6 +370,8 @@ struct Figures {
     /// Bytes of the samples themselves.
     seen: f64,
     bytes: f64,
+    /// The bytes with their interval, corrected for stacks without samples.
+    corrected: Interval,
     objects: f64,
     /// How many times as much there may be.
     shortfall: f64,
@@ -346,9 +381,7 @@ struct Figures {
 
 impl Figures {
     fn ci95(&self, unseen: u64) -> Option<[u64; 2]> {
-        let sampled = self.sampled?;
-        let interval = Interval::count(self.bytes, sampled.variance);
-        let interval = interval.within(self.seen, f64::MAX);
+        let interval = self.sampled.map(|_| self.corrected)?;
         let high = reach(&interval, self.shortfall);
         Some([whole(interval.low), whole(high).saturating_add(unseen)])
     }
@@ -395,11 +428,10 @@ impl Sum {
         sampled.high = reach(&sampled, 1.0 + self.short / self.bytes.max(1.0));
         self.counted.push(sampled);
         let sum = Interval::sum(self.counted);
-        let bytes = self.stacks.iter().map(|stack| stack.bytes);
         let objects = self.stacks.iter().map(|stack| stack.objects);
         Allocations {
             samples: self.samples,
-            bytes: bytes.fold(0, u64::saturating_add),
+            bytes: whole(sum.value),
             ci95: (!self.is_unknown)
                 .then(|| [whole(sum.low), whole(sum.high).saturating_add(unseen)]),
             objects: objects.fold(0, u64::saturating_add),

@@ -8,14 +8,17 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use heapdiff_sites::{
-    Counter, Division, Estimate, Follow, Part, Sampling, Stratum, Totals, Unseen, whole,
+    Counter, Division, Estimate, Follow, Keys, Part, Sampling, Stratum, Totals, Unseen, whole,
 };
 use hprof::{Holders, Snapshot};
+use serde::Serialize;
 
 use crate::report::{AgentInfo, Coverage, SampledBytes, Stack};
 use crate::samples::counting::Counting;
+use crate::samples::frame_kind::allocating_frame;
+use crate::samples::frames::visible_key;
 use crate::samples::place::Place;
-use crate::samples::{Agent, Origin, Sample, Samples};
+use crate::samples::{Agent, Origin, Sample, Samples, SiteId};
 use crate::trie::locate::Locator;
 use crate::trie::{StepId, Trie};
 
@@ -25,7 +28,7 @@ const STACKS: usize = 50;
 const THREADS: usize = 8;
 
 /// The samples of one stack and class, and what they stand for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     pub(super) samples: u64,
     pub(super) part: Part,
@@ -44,24 +47,13 @@ impl Line {
     }
 }
 
-pub(super) type SiteAndClass = (crate::samples::SiteId, u32);
+pub(super) type SiteAndClass = (SiteId, u32);
+
+/// A line with its stack.
+type LineAt = (SiteId, Line);
 
 /// Strata by class, and in a class by size class.
 pub(super) type Strata<C, K> = BTreeMap<C, BTreeMap<u32, Stratum<K>>>;
-
-/// What the stacks of all classes have.
-pub(super) fn divided<C: Ord, K: Ord + Copy>(
-    strata: Strata<C, K>,
-    sampling: &Sampling,
-    totals: Totals,
-    follow: Follow,
-) -> Division<K> {
-    let mut all = Division::default();
-    for strata in strata.into_values() {
-        all.merge(Stratum::divide(strata, sampling, totals, follow));
-    }
-    all
-}
 
 impl Samples {
     /// The agent, as a report of growth describes it.
@@ -109,41 +101,105 @@ impl Samples {
         self.agent().map_or(0, Agent::lost_bytes)
     }
 
-    /// Lines as stacks, the most bytes first.
+    /// Lines as stacks, the most bytes first. Stacks of one class that a reader cannot tell apart are one.
     fn stacks(&self, lines: BTreeMap<SiteAndClass, Line>, unseen: Unseen) -> Vec<Stack> {
+        let stacks = self.grouped(lines, unseen, visible_key);
+        stacks.into_iter().map(|(stack, _)| stack).collect()
+    }
+
+    /// Lines of one class with one key as one stack, with the number of lines, the most bytes first.
+    fn grouped<K: Ord>(
+        &self,
+        lines: BTreeMap<SiteAndClass, Line>,
+        unseen: Unseen,
+        key: impl Fn(&[String]) -> K,
+    ) -> Vec<(Stack, u64)> {
+        let mut alike: BTreeMap<(u32, K), Vec<LineAt>> = BTreeMap::new();
+        for ((site, class), line) in lines {
+            let frames: Vec<String> = self.sites.frames(site).map(str::to_owned).collect();
+            let key = (class, key(&frames));
+            alike.entry(key).or_default().push((site, line));
+        }
         let survival = self.survival();
-        let mut stacks: Vec<Stack> = lines
+        let mut stacks: Vec<(Stack, u64)> = alike
             .into_iter()
-            .map(|((site, class), line)| {
-                let mut threads: Vec<(u64, &str)> = line
-                    .threads
-                    .iter()
-                    .map(|(&thread, &samples)| (samples, self.name(thread)))
-                    .collect();
-                threads.sort_by_key(|&(samples, name)| (Reverse(samples), name));
-                threads.truncate(THREADS);
-                Stack {
-                    frames: self.sites.frames(site).map(str::to_owned).collect(),
-                    class: self.name(class).to_owned(),
-                    samples: line.samples,
-                    estimated_bytes: whole(line.part.bytes.value),
-                    ci95: unseen.widened(line.part.bytes),
-                    estimated_objects: whole(line.part.objects),
-                    survival_permille: survival.get(site.0 as usize).copied().unwrap_or(1000),
-                    survival_known: line.is_sampled && self.tells_survival(site),
-                    sampled: line.part.sampled.map(|sampled| SampledBytes {
-                        estimated_bytes: whole(sampled.value),
-                        ci95: unseen.widened(sampled),
-                    }),
-                    threads: threads.into_iter().map(|t| t.1.to_owned()).collect(),
-                }
+            .filter_map(|((class, _), lines)| {
+                let count = lines.len() as u64;
+                Some((self.stack(class, lines, &survival, unseen)?, count))
             })
             .collect();
-        stacks.sort_by(|a, b| {
+        stacks.sort_by(|(a, _), (b, _)| {
             let order = b.estimated_bytes.cmp(&a.estimated_bytes);
             order.then_with(|| (&a.frames, &a.class).cmp(&(&b.frames, &b.class)))
         });
         stacks
+    }
+
+    /// Lines by class and the frame by which their stacks are known.
+    fn frames(&self, lines: BTreeMap<SiteAndClass, Line>, unseen: Unseen) -> Vec<LiveFrame> {
+        let frame = |frames: &[String]| allocating_frame(frames).map(str::to_owned);
+        let groups = self.grouped(lines, unseen, frame).into_iter();
+        groups
+            .map(|(stack, stacks)| LiveFrame {
+                frame: frame(&stack.frames),
+                stacks,
+                class: stack.class,
+                samples: stack.samples,
+                estimated_bytes: stack.estimated_bytes,
+                ci95: stack.ci95,
+                estimated_objects: stack.estimated_objects,
+            })
+            .collect()
+    }
+
+    /// One stack of lines that look alike. It has the frames of the line with the most bytes.
+    fn stack(
+        &self,
+        class: u32,
+        lines: Vec<LineAt>,
+        survival: &[u64],
+        unseen: Unseen,
+    ) -> Option<Stack> {
+        let by_bytes = |a: &&LineAt, b: &&LineAt| {
+            let bytes = |of: &LineAt| of.1.part.bytes.value;
+            bytes(a).total_cmp(&bytes(b)).then(b.0.cmp(&a.0))
+        };
+        let site = lines.iter().max_by(by_bytes)?.0;
+        let (mut all, mut alive) = (Line::default(), 0_u64);
+        let survival_known = lines
+            .iter()
+            .all(|(site, line)| line.is_sampled && self.tells_survival(*site));
+        for (site, line) in lines {
+            let permille = survival.get(site.0 as usize).copied().unwrap_or(1000);
+            alive += permille * line.samples;
+            all.samples += line.samples;
+            all.part.add(line.part);
+            for (thread, samples) in line.threads {
+                *all.threads.entry(thread).or_default() += samples;
+            }
+        }
+        let mut threads: Vec<(u64, &str)> = all
+            .threads
+            .iter()
+            .map(|(&thread, &samples)| (samples, self.name(thread)))
+            .collect();
+        threads.sort_by_key(|&(samples, name)| (Reverse(samples), name));
+        threads.truncate(THREADS);
+        Some(Stack {
+            frames: self.sites.frames(site).map(str::to_owned).collect(),
+            class: self.name(class).to_owned(),
+            samples: all.samples,
+            estimated_bytes: whole(all.part.bytes.value),
+            ci95: unseen.widened(all.part.bytes),
+            estimated_objects: whole(all.part.objects),
+            survival_permille: alive.checked_div(all.samples).unwrap_or(1000),
+            survival_known,
+            sampled: all.part.sampled.map(|sampled| SampledBytes {
+                estimated_bytes: whole(sampled.value),
+                ci95: unseen.widened(sampled),
+            }),
+            threads: threads.into_iter().map(|t| t.1.to_owned()).collect(),
+        })
     }
 
     /// How the samples were drawn; as if all were where the dump names the stack of each object.
@@ -168,18 +224,19 @@ impl Samples {
 
     /// Live samples with the whole heap's objects of their classes, told apart by what `key` says.
     pub(crate) fn divided<K: Ord + Copy>(&self, key: impl Fn(&Sample) -> K) -> Division<K> {
-        self.divided_within(key, None)
+        self.divided_within(key, None, Keys::Groups)
     }
 
     /// The same by stack and class, within the limits that counted allocations set.
     pub(crate) fn divided_by_stack(&self) -> Division<SiteAndClass> {
-        self.divided_within(|s| (s.site, s.class), self.counting.as_ref())
+        self.divided_within(|s| (s.site, s.class), self.counting.as_ref(), Keys::Stacks)
     }
 
     fn divided_within<K: Ord + Copy>(
         &self,
         key: impl Fn(&Sample) -> K,
         counting: Option<&Counting>,
+        keys: Keys,
     ) -> Division<K> {
         let mut strata: Strata<u32, K> = BTreeMap::new();
         let mut direct: BTreeMap<K, Estimate> = BTreeMap::new();
@@ -211,7 +268,8 @@ impl Samples {
             estimate.add(&sample.weight, sample.size);
         }
         let totals = self.totals_say();
-        let mut all = divided(strata, &self.sampling(), totals, Follow::Nothing);
+        let follow = Follow::Nothing;
+        let mut all = Stratum::divide(strata, &self.sampling(), totals, follow, keys);
         all.add_direct(direct);
         all
     }
@@ -222,6 +280,8 @@ impl Samples {
 pub struct LiveBySite {
     /// The stacks, the most bytes first.
     pub stacks: Vec<Stack>,
+    /// The frames that allocate, the most bytes first.
+    pub frames: Vec<LiveFrame>,
     /// Samples of all of them.
     pub samples: u64,
     /// Bytes of all of them.
@@ -236,6 +296,25 @@ pub struct LiveBySite {
     pub unsampled_bytes: u64,
     /// Bytes of large objects, of which the JVM samples too few ([`Sampling::shortfall`]).
     pub undersampled_bytes: u64,
+}
+
+/// The live objects of a class that one frame allocated, whatever called it.
+#[derive(Clone, Debug, Serialize)]
+pub struct LiveFrame {
+    /// The innermost frame of the application; `None` if no stack was recorded.
+    pub frame: Option<String>,
+    /// The class.
+    pub class: String,
+    /// Number of stacks with the frame.
+    pub stacks: u64,
+    /// Live samples.
+    pub samples: u64,
+    /// Estimated bytes.
+    pub estimated_bytes: u64,
+    /// The 95 % interval of the estimated bytes.
+    pub ci95: [u64; 2],
+    /// Estimated objects.
+    pub estimated_objects: u64,
 }
 
 /// The stacks and classes of live samples whose frames, the leaf first, and class `wanted` accepts.
@@ -286,6 +365,7 @@ pub fn by_site(
         bytes: whole(sum.bytes.value),
         ci95: unseen.widened(sum.bytes),
         objects: whole(sum.objects),
+        frames: samples.frames(lines.clone(), unseen),
         stacks: samples.stacks(lines, unseen),
         unseen,
         unsampled_bytes: unsampled,
@@ -509,7 +589,6 @@ mod tests {
     use hprof::ObjectIndex;
 
     use super::*;
-    use crate::samples::SiteId;
 
     fn sample(uid: u64, is_definition: bool) -> Sample {
         Sample {

@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use heapdiff_sites::{Frame as Sampled, Line as SampledLine};
 use hprof::{Frame as Dumped, Line as DumpedLine};
 
-use crate::names::is_runtime_name;
+use crate::names::is_generated;
+use crate::samples::frame_kind::{Shown, folded};
 
 /// A frame that the agent sampled: `com.acme.Foo.add(Foo.java:42)`.
 pub(crate) fn sampled(frame: &Sampled<'_>) -> String {
@@ -102,7 +103,7 @@ fn class_name(class: &str) -> Cow<'_, str> {
     const SPUN: [&str; 6] = [
         "$$EnhancerBy",
         "$$FastClassBy",
-        "$$SpringCGLIB$$",
+        "$$SpringCGLIB",
         "$HibernateProxy$",
         "$ByteBuddy$",
         "$MockitoMock$",
@@ -259,65 +260,34 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether a frame is of the runtime (of Java's, Kotlin's or Scala's own classes), or of code that was
-/// spun at run time: nothing that a person wrote in this program.
-#[must_use]
-pub fn is_runtime_frame(frame: &str) -> bool {
-    is_runtime_name(frame)
-        || ["kotlin.", "kotlinx.", "scala.", "(proxy).", "(unknown method)"]
-            .iter()
-            .any(|p| frame.starts_with(p))
-        // The class that stands for a lambda, not the lambda's own code.
-        || frame.split_once(" (lambda).").is_some()
-        || frame.split_once(" (proxy).").is_some()
+/// Returns the visible part of a stack: two stacks with the same key look alike in a report. The key leaves out folded
+/// JDK frames and the numbers of generated classes.
+pub(super) fn visible_key(frames: &[String]) -> Vec<String> {
+    let shown = folded(frames).into_iter();
+    shown
+        .map(|shown| match shown {
+            Shown::Frame(frame) if is_generated(frame) => without_numbers(frame),
+            Shown::Frame(frame) => frame.to_owned(),
+            Shown::Folded(_) => String::new(),
+        })
+        .collect()
 }
 
-/// The frame that a stack is known by: the program's that allocates, which is its innermost one, else the leaf.
-#[must_use]
-pub fn allocating_frame(frames: &[String]) -> Option<&String> {
-    let own = frames.iter().find(|frame| !is_runtime_frame(frame));
-    own.or(frames.first())
-}
-
-/// A part of a stack as it is shown.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shown<'a> {
-    /// A frame.
-    Frame(&'a str),
-    /// So many frames that are left out.
-    Folded(usize),
-}
-
-/// How the runtime gets from a call to its target: nothing that a program calls by itself.
-fn is_plumbing(frame: &str) -> bool {
-    const PLUMBING: [&str; 6] = [
-        "java.lang.invoke.",
-        "java.lang.reflect.",
-        "java.lang.StringConcatHelper.",
-        "jdk.",
-        "sun.",
-        "(proxy).",
-    ];
-    PLUMBING.iter().any(|p| frame.starts_with(p)) || frame.contains(" (lambda).")
-}
-
-/// A stack for people: frames of the runtime are folded, but for the one that the program called. A stack
-/// without any other frame is shown as it is.
-#[must_use]
-pub fn folded(frames: &[String]) -> Vec<Shown<'_>> {
-    let Some(own) = frames.iter().position(|f| !is_runtime_frame(f)) else {
-        return frames.iter().map(|f| Shown::Frame(f)).collect();
-    };
-    let mut shown: Vec<Shown<'_>> = Vec::new();
-    for (i, frame) in frames.iter().enumerate() {
-        let called = i + 1 == own && !is_plumbing(frame);
-        match (!called && is_runtime_frame(frame), shown.last_mut()) {
-            (false, _) => shown.push(Shown::Frame(frame)),
-            (true, Some(Shown::Folded(count))) => *count += 1,
-            (true, _) => shown.push(Shown::Folded(1)),
+/// A frame without the digits of its class and method. Hexadecimal digits are left out after `$$`, where
+/// generators put hashes.
+fn without_numbers(frame: &str) -> String {
+    let (mut kept, mut is_hash) = (String::new(), false);
+    for c in frame.chars() {
+        is_hash = match c {
+            '$' => kept.ends_with('$'),
+            _ => is_hash && c.is_ascii_hexdigit(),
+        };
+        let is_number = c.is_ascii_digit() || (is_hash && c != '$');
+        if !is_number {
+            kept.push(c);
         }
     }
-    shown
+    kept
 }
 
 #[cfg(test)]
@@ -325,16 +295,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_programs_innermost_frame_allocates() {
-        let frames = |all: &[&str]| all.iter().map(|&f| f.to_owned()).collect::<Vec<_>>();
-        let put = frames(&[
-            "java.util.HashMap.newNode(HashMap.java:1)",
-            "a.Cache.put(C.java:2)",
-        ]);
-        assert_eq!(allocating_frame(&put), Some(&put[1]));
-        let none = frames(&["java.lang.Thread.run(Thread.java:1)"]);
-        assert_eq!(allocating_frame(&none), Some(&none[0]));
-        assert_eq!(allocating_frame(&[]), None);
+    fn stacks_that_look_alike_have_one_key() {
+        let key = |frames: &[&str]| {
+            let frames: Vec<String> = frames.iter().map(|&f| f.to_owned()).collect();
+            visible_key(&frames)
+        };
+        let own = "a.B.c(B.java:3)";
+        let hidden = |line| format!("java.util.HashMap.resize(HashMap.java:{line})");
+        let put = "java.util.HashMap.put(HashMap.java:9)";
+        assert_eq!(
+            key(&[&hidden(1), put, own]),
+            key(&[&hidden(2), &hidden(3), put, own])
+        );
+        assert_ne!(
+            key(&[put, own]),
+            key(&["java.util.HashMap.get(HashMap.java:9)", own])
+        );
+        let made = |number: &str| format!("a.B$$EnhancerBySpringCGLIB$${number}.c(<generated>)");
+        assert_eq!(key(&[&made("1f2e3d"), own]), key(&[&made("77"), own]));
+        assert_ne!(
+            key(&[&made("1"), own]),
+            key(&["a.C$$EnhancerBySpringCGLIB$$1.c(<generated>)", own])
+        );
+        assert_ne!(key(&[own]), key(&["a.B.c(B.java:4)"]));
     }
 
     fn name(class: &str, method: &str, file: &str) -> String {
@@ -386,6 +369,12 @@ mod tests {
             ),
             (
                 "com.acme.Foo$$SpringCGLIB$$0",
+                "add",
+                "com.acme.Foo (proxy).add",
+            ),
+            // The agent's names of generated classes have no numbers.
+            (
+                "com.acme.Foo$$SpringCGLIB",
                 "add",
                 "com.acme.Foo (proxy).add",
             ),
@@ -534,41 +523,5 @@ mod tests {
             line: DumpedLine::Number(7),
         });
         assert_eq!(dumped, "com.acme.Foo.add (lambda)(Foo.java:7)");
-    }
-
-    #[test]
-    fn the_runtimes_frames_are_folded() {
-        let frames: Vec<String> = [
-            "java.util.Arrays.copyOf(Arrays.java:3512)",
-            "java.util.ArrayList.add(ArrayList.java:4)",
-            "com.acme.Foo.add (lambda)(Foo.java:42)",
-            "com.acme.Foo (lambda).accept",
-            "java.util.stream.ReferencePipeline.forEach(R.java:1)",
-            "jdk.internal.reflect.DirectMethodHandleAccessor.invoke",
-            "(proxy).run",
-            "com.acme.Main.main(Main.java:7)",
-        ]
-        .map(String::from)
-        .into();
-        assert_eq!(
-            folded(&frames),
-            [
-                Shown::Folded(1),
-                Shown::Frame(&frames[1]),
-                Shown::Frame(&frames[2]),
-                Shown::Folded(4),
-                Shown::Frame(&frames[7]),
-            ]
-        );
-        let concat = [
-            "java.lang.StringConcatHelper.newArray",
-            "com.acme.Main.main",
-        ];
-        let concat = concat.map(String::from);
-        assert_eq!(
-            folded(&concat),
-            [Shown::Folded(1), Shown::Frame(&concat[1])]
-        );
-        assert_eq!(folded(&frames[..2]).len(), 2);
     }
 }

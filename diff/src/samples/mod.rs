@@ -9,6 +9,7 @@ mod allocations;
 mod at_sites;
 pub(crate) mod attribution;
 pub(crate) mod counting;
+pub(crate) mod frame_kind;
 pub(crate) mod frames;
 mod kept;
 mod lines;

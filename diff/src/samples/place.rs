@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use heapdiff_sites::{Division, Follow, Known, Part, Stratum, Totals};
+use heapdiff_sites::{Division, Follow, Keys, Known, Part, Stratum, Totals};
 
-use crate::samples::attribution::{Attribution, Line, SiteAndClass, Strata, divided, thinned};
+use crate::samples::attribution::{Attribution, Line, SiteAndClass, Strata, thinned};
 use crate::samples::counting::Counting;
 use crate::samples::{Sample, Samples};
 use crate::trie::{StepId, Trie};
@@ -209,12 +209,9 @@ impl<'a> Place<'a> {
     /// What each stack grew by; `most` is what the place grew by.
     fn growth(&self, most: Option<u64>) -> (BTreeMap<usize, Part>, Net) {
         let strata = self.strata.clone();
-        let mut division = divided(
-            strata,
-            &self.last.samples.sampling(),
-            self.totals,
-            self.follow,
-        );
+        let sampling = self.last.samples.sampling();
+        let (totals, follow) = (self.totals, self.follow);
+        let mut division = Stratum::divide(strata, &sampling, totals, follow, Keys::Stacks);
         let mut direct = self.direct.came.clone();
         for (&number, went) in &self.direct.went {
             direct.entry(number).or_default().take(went);
@@ -273,7 +270,8 @@ impl<'a> Place<'a> {
         let samples = &self.last.samples;
         let totals = samples.totals_say();
         let strata: Strata<&str, usize> = strata.collect();
-        let mut all = divided(strata, &samples.sampling(), totals, Follow::Nothing);
+        let (sampling, follow) = (samples.sampling(), Follow::Nothing);
+        let mut all = Stratum::divide(strata, &sampling, totals, follow, Keys::Stacks);
         all.add_direct(alive(&self.direct).came);
         all
     }

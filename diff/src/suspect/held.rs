@@ -91,9 +91,7 @@ fn form(of: &Form<'_>) -> String {
             )
         }
         (0 | 1, _) => {
-            format!(
-                "it falls apart below one object of class {class} into parts that are small each"
-            )
+            format!("one object of class {class} dominates many small objects")
         }
         (_, true) => format!(
             "{} objects of class {class}, {mean} each on average, and no part below is large",
@@ -103,14 +101,14 @@ fn form(of: &Form<'_>) -> String {
             let count = grouped(objects);
             match of.nested {
                 Some(Nested::Chain) => format!(
-                    "it falls apart into a chain of {count} objects of class {class}, {mean} each on average"
+                    "it consists of a chain of {count} objects of class {class}, {mean} each on average"
                 ),
                 Some(Nested::Tree) => format!(
-                    "it falls apart into {count} objects of class {class}, of which one holds all others: {mean} each \
+                    "it consists of {count} objects of class {class}, of which one holds all others: {mean} each \
                      on average"
                 ),
                 None => format!(
-                    "it falls apart into {count} objects of class {class}, {mean} each on average; the largest \
+                    "it consists of {count} objects of class {class}, {mean} each on average; the largest \
                      retains {}",
                     Size(of.largest)
                 ),
@@ -175,24 +173,23 @@ mod tests {
         };
         let one = "one object is most of it: a.B, 8.0 KiB itself";
         assert_eq!(of(1, 8192, 10_240, true), one);
-        let apart = "it falls apart below one object of class a.B into parts that are small each";
+        let apart = "one object of class a.B dominates many small objects";
         assert_eq!(of(1, 16, 10_240, true), apart);
         let few = "10 objects of class a.B, 1.0 KiB each on average, and no part below is large";
         assert_eq!(of(10, 160, 9000, true), few);
-        let many = "it falls apart into 10 objects of class a.B, 1.0 KiB each on average; the largest retains 2.0 KiB";
+        let many = "it consists of 10 objects of class a.B, 1.0 KiB each on average; the largest retains 2.0 KiB";
         assert_eq!(of(10, 160, 2048, false), many);
     }
 
     #[test]
     fn what_holds_one_another_is_a_chain_where_each_holds_one() {
         let of = |nested| told((10, 160), 10_240, nested, false);
-        let chain =
-            "it falls apart into a chain of 10 objects of class a.B, 1.0 KiB each on average";
+        let chain = "it consists of a chain of 10 objects of class a.B, 1.0 KiB each on average";
         assert_eq!(of(Some(Nested::Chain)), chain);
-        let tree = "it falls apart into 10 objects of class a.B, of which one holds all others: 1.0 KiB each on average";
+        let tree = "it consists of 10 objects of class a.B, of which one holds all others: 1.0 KiB each on average";
         assert_eq!(of(Some(Nested::Tree)), tree);
         // One that is large holds no others for that.
-        let large = "it falls apart into 10 objects of class a.B, 1.0 KiB each on average; the largest retains 10.0 KiB";
+        let large = "it consists of 10 objects of class a.B, 1.0 KiB each on average; the largest retains 10.0 KiB";
         assert_eq!(of(None), large);
     }
 

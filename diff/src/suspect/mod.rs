@@ -1,14 +1,19 @@
 //! Suspects: a candidate as the report shows it, with path, figures, verdict and reasons.
 
+mod cleared;
 pub(crate) mod containers;
 mod held;
+mod outside;
 mod resolved_paths;
 mod shared_paths;
 mod titles;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use heapdiff_units::grouped;
+use hprof::ObjectIndex;
 
 use self::resolved_paths::ResolvedPaths;
 use crate::evidence::bounds;
@@ -17,7 +22,7 @@ use crate::evidence::detect;
 use crate::evidence::phrases::grown;
 use crate::evidence::survival::Survival;
 use crate::evidence::usage::{self, Usages};
-use crate::evidence::verdict::Evidence;
+use crate::evidence::verdict::{Evidence, Moved};
 use crate::growth::{self, difference};
 use crate::names::Label;
 use crate::names::{self, LabelKind};
@@ -37,10 +42,11 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         .map(|&s| (text(trie[s].via), aligned.kind(trie[s].via)))
         .collect();
     // The reported path begins at the nearest class whose static field holds the content, or else at the
-    // root.
+    // root. Several classes are content.
+    let holds = |s: &StepId| trie[*s].objects == 1 || Some(s) != steps.last();
     let start = steps
         .iter()
-        .rposition(|&s| text(trie[s].class).starts_with("class "));
+        .rposition(|s| is_class(&text(trie[*s].class)) && holds(s));
     let mut root = match (start, steps.first()) {
         (Some(i), _) => text(trie[steps[i]].class).replacen("class ", "static ", 1),
         (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
@@ -54,6 +60,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
             reasons
         }
     };
+    reasons.extend(outside::reasons(context));
     // Steps that several paths lead to. Those above the class with the static field do not matter.
     let mut shared_steps: Vec<usize> = (0..steps.len())
         .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
@@ -126,6 +133,18 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         None => (holder, holder_class),
     };
     also_held_by.retain(|name| *name != holder);
+    if also_held_by.is_empty()
+        && let Some(other) = other_holder(context, &holder)
+    {
+        reasons.push(format!(
+            "clearing {holder} alone does not free them: they are also reachable through {other}"
+        ));
+        also_held_by.push(other);
+    }
+    let holder_id = largest_content(context)
+        .and_then(|largest| cleared::holder_of(context.snapshot, largest, &holder))
+        .and_then(|object| context.snapshot.ids(&[object]).pop()?)
+        .map(|id| format!("{:#x}", id.0));
     let off_heap: Vec<u64> = candidate.off_heap.iter().map(|o| o.bytes).collect();
     let suspect = Suspect {
         rank: 0,
@@ -151,6 +170,10 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         trend: (candidate.retained.len() > 2).then(|| candidate.trend.name().into()),
         holders: holders(context),
         also_held_by,
+        headline: String::new(),
+        holder_id,
+        likely_fix: None,
+        next: Vec::new(),
         off_heap_bytes: match off_heap.iter().any(|&b| b > 0) {
             true => off_heap,
             false => Vec::new(),
@@ -161,6 +184,11 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         usage: None,
     };
     (suspect, holder_class)
+}
+
+/// True if the text for the objects of a step names class objects.
+fn is_class(text: &str) -> bool {
+    text.starts_with("class ")
 }
 
 /// Adds the verdict, and the sentences that say why, to a suspect. False where it is none: all of it comes
@@ -184,6 +212,8 @@ pub(crate) fn judge(
         start: start(context),
         survival,
         usage,
+        few: few(context),
+        moved: moved(context),
     };
     let Some(verdict) = evidence.verdict() else {
         return false;
@@ -193,6 +223,7 @@ pub(crate) fn judge(
     // The order of sentences: the cause, how it is held, what speaks for the verdict.
     let cause = usize::from(suspect.detector.is_some());
     reasons.splice(cause..cause, suspect.reasons.drain(..));
+    reasons.extend(bounds::stays_when_cleared(context));
     for &i in &candidate.by_class {
         reasons.push(format!(
             "in dump {} no one place holds these objects: its figures are what the totals of their class leave over",
@@ -207,6 +238,59 @@ pub(crate) fn judge(
     }
     suspect.reasons = reasons;
     true
+}
+
+/// Fewer new objects that retain less than this part of the heap are no leak.
+const FEW: u64 = 30;
+const SMALL_PART: i64 = 100;
+
+/// Returns the number of objects that came, if they are few and retain little of the heap, direct buffers included.
+fn few(context: &SuspectContext<'_>) -> Option<u64> {
+    let candidate = context.candidate;
+    let came = u64::try_from(difference(&candidate.objects)).ok()?;
+    let off_heap: Vec<u64> = candidate.off_heap.iter().map(|o| o.bytes).collect();
+    let bytes = candidate.growth().saturating_add(difference(&off_heap));
+    let heap = context.summaries.last()?.info.reachable_bytes;
+    let is_small = bytes.saturating_mul(SMALL_PART) < i64::try_from(heap).unwrap_or(i64::MAX);
+    (came > 0 && came < FEW && is_small).then_some(came)
+}
+
+/// Returns the steps in which the content grew while its class as a whole did not. The buffers of a pool that were in the
+/// hands of a worker at one dump are back at the next.
+fn moved(context: &SuspectContext<'_>) -> Moved {
+    let Some(&head) = context.candidate.content.first() else {
+        return Moved::Nowhere;
+    };
+    let class = context.class(head);
+    // Class objects are counted as instances of `java.lang.Class`, whatever class they stand for.
+    if is_class(class) {
+        return Moved::Nowhere;
+    }
+    let of_class: Vec<u64> = context
+        .summaries
+        .iter()
+        .map(|summary| {
+            let lines = summary
+                .classes
+                .iter()
+                .filter(|((name, _), _)| name == class);
+            lines.map(|(_, figures)| figures.reachable.objects).sum()
+        })
+        .collect();
+    let here = context.objects(head);
+    let (mut grew, mut moved) = (0, 0);
+    for (here, all) in here.windows(2).zip(of_class.windows(2)) {
+        let came = here[1].saturating_sub(here[0]);
+        grew += usize::from(came > 0);
+        moved += usize::from(came > 0 && all[1].saturating_sub(all[0]) < came.div_ceil(2));
+    }
+    let candidate = context.candidate;
+    let is_measured = candidate.elsewhere.is_empty() && candidate.by_class.is_empty();
+    match moved {
+        0 => Moved::Nowhere,
+        _ if moved == grew && is_measured => Moved::InEachStep,
+        _ => Moved::InSomeSteps,
+    }
 }
 
 /// Removes suspects that are only the collections (their nodes, keys and tables) through which several fields
@@ -269,6 +353,9 @@ fn start(context: &SuspectContext<'_>) -> Option<String> {
     if course.trend.is_steady() && course.telling > 2 {
         return None;
     }
+    if are_one_family(context, after.saturating_sub(before)) {
+        return None;
+    }
     let labels = context.aligned.labels(context.candidate);
     let own = labels.iter().any(|l| growth::is_application(l.1));
     let is_table = |step: StepId| {
@@ -295,6 +382,19 @@ fn start(context: &SuspectContext<'_>) -> Option<String> {
             grouped(after - before)
         )
     })
+}
+
+/// True if hidden application classes of one family are most of the classes that came: a program makes them one by one,
+/// and not because it starts.
+fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
+    let mut families: BTreeMap<Cow<'_, str>, u64> = BTreeMap::new();
+    for (index, class) in context.snapshot.classes().iter() {
+        let is_own = !names::is_runtime(context.snapshot, index);
+        if let (true, Cow::Owned(family)) = (is_own, names::stable(&class.name)) {
+            *families.entry(Cow::Owned(family)).or_default() += 1;
+        }
+    }
+    families.values().any(|&count| count * 2 >= came)
 }
 
 /// One of several fields that hold the same objects.
@@ -355,6 +455,19 @@ fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     false
 }
 
+/// Returns the field through which the largest of the objects stays reachable if the holder is cleared. None if clearing the
+/// holder frees it, or if a bounded search does not show that.
+fn other_holder(context: &SuspectContext<'_>, holder: &str) -> Option<String> {
+    let path = cleared::path_without(context.snapshot, largest_content(context)?, holder)?;
+    growth::holder(&path).filter(|other| other != holder)
+}
+
+/// Returns the largest of the objects that accumulate.
+fn largest_content(context: &SuspectContext<'_>) -> Option<ObjectIndex> {
+    let content = *context.candidate.content.first()?;
+    context.trie()[content].samples.first().copied()
+}
+
 /// The sentence that names several holders of the same objects, and which of them grew.
 fn several(ways: &[SharedHolder]) -> Option<String> {
     let mut names: Vec<&str> = ways.iter().map(|w| &*w.name).collect();
@@ -374,9 +487,9 @@ fn several(ways: &[SharedHolder]) -> Option<String> {
         .collect();
     let held = names.join(" and ");
     Some(match grew.is_empty() || grew.len() == names.len() {
-        true => format!("held on several paths, by {held}: removing one would not free them"),
+        true => format!("reachable through {held}: clearing one of them frees nothing"),
         false => format!(
-            "held on several paths, by {held}: removing one would not free them; of these {} grew",
+            "reachable through {held}: clearing one of them frees nothing; of these {} grew",
             grew.join(" and ")
         ),
     })
@@ -469,7 +582,7 @@ fn structure(context: &SuspectContext<'_>) -> String {
 
 fn grown_in_place((before, now): (u64, u64)) -> String {
     match before == now {
-        true => "it grew in place: the same number of objects, each larger".to_owned(),
+        true => "it grew in place: the number of objects did not change".to_owned(),
         false => format!(
             "it grew in place: {} objects, {} before",
             grouped(now),
@@ -484,7 +597,7 @@ fn added((before, now): (u64, u64)) -> String {
     match (before, is_level) {
         (0, _) => "more objects are held there, and what holds them is new as well".to_owned(),
         (_, true) => {
-            "more objects are held there, while what holds them stayed level in number".to_owned()
+            "more objects are held there, while the number of holders did not change".to_owned()
         }
         (_, false) => format!(
             "more objects are held there, by {} holders, {} before",
@@ -495,13 +608,13 @@ fn added((before, now): (u64, u64)) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[test]
     fn what_holds_them_is_level_where_its_number_is() {
-        assert!(added((1, 1)).contains("stayed level in number"));
-        assert!(added((100, 105)).contains("stayed level in number"));
+        assert!(added((1, 1)).contains("did not change"));
+        assert!(added((100, 105)).contains("did not change"));
         assert_eq!(
             added((2053, 22_722)),
             "more objects are held there, by 22,722 holders, 2,053 before"
@@ -513,14 +626,14 @@ mod tests {
 
     #[test]
     fn what_grew_in_place_is_as_many_where_it_is() {
-        assert!(grown_in_place((3, 3)).contains("the same number of objects"));
+        assert!(grown_in_place((3, 3)).contains("the number of objects did not change"));
         let more = grown_in_place((3, 4));
         assert_eq!(more, "it grew in place: 4 objects, 3 before");
         assert!(!more.contains("objects are held there"));
     }
 
     /// A suspect that grew by so many objects and bytes, which another field holds as well.
-    pub(super) fn suspect(holder: &str, class: &str, also: &[&str], growth: (i64, i64)) -> Suspect {
+    pub(crate) fn suspect(holder: &str, class: &str, also: &[&str], growth: (i64, i64)) -> Suspect {
         Suspect {
             rank: 0,
             verdict: Verdict::Growth,
@@ -550,6 +663,10 @@ mod tests {
             holders: 1,
             also_held_by: also.iter().map(|&name| name.to_owned()).collect(),
             off_heap_bytes: Vec::new(),
+            headline: String::new(),
+            holder_id: None,
+            likely_fix: None,
+            next: Vec::new(),
             history: None,
             allocated_at: Vec::new(),
             allocated_through: None,
@@ -588,7 +705,7 @@ mod tests {
     fn several_holders_are_told_where_there_are_several() {
         assert_eq!(several(&[way("A.all", true), way("A.all", true)]), None);
         let told = several(&[way("A.all", true), way("B.all", true)]).unwrap();
-        assert!(told.ends_with("by A.all and B.all: removing one would not free them"));
+        assert!(told.ends_with("through A.all and B.all: clearing one of them frees nothing"));
         let told = several(&[way("A.all", true), way("B.all", false)]).unwrap();
         assert!(told.ends_with("of these A.all grew"), "{told}");
     }

@@ -7,7 +7,7 @@ use hprof::ObjectIndex;
 use crate::evidence::context::SuspectContext;
 use crate::growth;
 use crate::names::{self, Label, LabelKind};
-use crate::suspect::shared_paths;
+use crate::suspect::shared_paths::{self, SharedPath, Wanted};
 use crate::trie::StepId;
 
 /// The reference paths that replace shared steps: steps whose objects no single reference holds, so that the
@@ -21,6 +21,11 @@ pub(crate) struct ResolvedPaths {
 
 /// Shared steps of one path that are looked into, from above.
 const SHARED_STEPS: usize = 3;
+/// Maximum number of objects below one that are looked at, and of those that are followed on one level.
+const LOOKED_AT: usize = 1 << 12;
+const FOLLOWED: usize = 64;
+/// Maximum number of dominators that are followed from the content up to a shared step.
+const MOST_ABOVE: usize = 1 << 12;
 
 impl ResolvedPaths {
     /// Follows paths to the first of the shared steps; `shared_steps` are places in `steps`.
@@ -47,28 +52,44 @@ impl ResolvedPaths {
                 .samples
                 .first()
                 .filter(|o| retained(o).cast_signed() >= context.candidate.growth() / 2);
-            let paths = match alone {
-                _ if is_one_kind(steps[at]) => {
-                    shared_paths::find(context.snapshot, &step.samples, step.objects)
-                }
-                Some(&one) => shared_paths::find(context.snapshot, &[one], 1),
+            let all = Wanted::All {
+                samples: &step.samples,
+                of: step.objects,
+            };
+            let above = above_content(context, steps, at);
+            let is_content = at + 1 == steps.len();
+            let wanted = match alone {
+                _ if is_one_kind(steps[at]) && is_content => all,
+                _ if is_one_kind(steps[at]) && !above.is_empty() => Wanted::These(&above),
+                Some(one) => Wanted::These(std::slice::from_ref(one)),
                 None => continue,
             };
+            let mut paths = shared_paths::find(context.snapshot, wanted);
+            // Among many elements these few may not be found.
+            if paths.is_empty() && above.len() == step.samples.len() {
+                paths = shared_paths::find(context.snapshot, all);
+            }
             let aligned = context.aligned;
             let seen_as = |(text, kind): Label| {
                 let kind = aligned.kind_of(&text, kind);
                 (text, kind)
             };
-            let paths: Vec<Vec<Label>> = paths
+            let paths: Vec<SharedPath> = paths
                 .into_iter()
-                .map(|path| path.into_iter().map(seen_as).collect())
+                .map(|mut path| {
+                    path.labels = path.labels.into_iter().map(seen_as).collect();
+                    path
+                })
                 .collect();
             if resolved.ways.is_none() {
-                resolved.ways = Some((trie[steps[at]].parent, paths.clone()));
+                let all = paths.iter().map(|path| path.labels.clone());
+                resolved.ways = Some((trie[steps[at]].parent, all.collect()));
             }
-            let is_own = |p: &&Vec<Label>| p.iter().any(|l| growth::is_application(l.1));
-            if let Some(best) = paths.iter().find(is_own).or(paths.first()) {
-                resolved.found.insert(at, best.clone());
+            // A path to a few of the objects says nothing about the others.
+            let usual = || paths.iter().filter(|path| path.is_usual);
+            let is_own = |p: &&SharedPath| p.labels.iter().any(|l| growth::is_application(l.1));
+            if let Some(best) = usual().find(is_own).or(usual().next()) {
+                resolved.found.insert(at, best.labels.clone());
             }
         }
         resolved
@@ -109,4 +130,54 @@ impl ResolvedPaths {
         }
         path
     }
+}
+
+/// Returns objects of a shared step that dominate content of the suspect: the largest of the step, or else those above the
+/// largest content. Another object of the step may hold something else. Empty if the step is the content itself.
+fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> Vec<ObjectIndex> {
+    let (trie, snapshot) = (context.trie(), context.snapshot);
+    let tree = snapshot.tree();
+    let Some(&content) = steps.last().filter(|_| at + 1 < steps.len()) else {
+        return Vec::new();
+    };
+    let below = &steps[at + 1..];
+    let largest = trie[steps[at]].samples.iter().copied();
+    let leading: Vec<ObjectIndex> = largest
+        .filter(|&object| leads_down(context, object, below))
+        .collect();
+    if !leading.is_empty() {
+        return leading;
+    }
+    let class = context.class(steps[at]);
+    let above = |&object: &ObjectIndex| {
+        let chain = std::iter::successors(Some(object), |&o| tree.object(tree.dominator(o)?));
+        let chain = chain.skip(1).take(MOST_ABOVE);
+        // The uppermost: objects of the class may also be between the step and the content.
+        let of_class = chain.filter(|&o| names::name_of(snapshot, o) == class);
+        of_class.last()
+    };
+    let mut above: Vec<ObjectIndex> = trie[content].samples.iter().filter_map(above).collect();
+    let Some(&first) = above.first() else {
+        return Vec::new();
+    };
+    above.retain(|&o| tree.dominator(o) == tree.dominator(first));
+    above.sort_unstable();
+    above.dedup();
+    above
+}
+
+/// True if an object dominates objects of the classes of these steps, one below the other.
+fn leads_down(context: &SuspectContext<'_>, object: ObjectIndex, steps: &[StepId]) -> bool {
+    let (snapshot, tree) = (context.snapshot, context.snapshot.tree());
+    let mut level = vec![object];
+    for &step in steps {
+        let class = context.class(step);
+        let below = level.iter().filter_map(|&o| tree.node(o)).flat_map(|node| {
+            let nodes = tree.children(node).filter_map(|child| tree.object(child));
+            nodes.chain(tree.leaves(node)).take(LOOKED_AT)
+        });
+        let of_class = below.filter(|&o| names::name_of(snapshot, o) == class);
+        level = of_class.take(FOLLOWED).collect();
+    }
+    !level.is_empty()
 }

@@ -48,6 +48,7 @@ const SEVERAL: usize = 8;
 /// The objects that a way leads to.
 struct Way {
     path: Vec<Label>,
+    /// In the result of [`Ways::best`] the objects of all ways that begin with the same reference.
     objects: FxHashSet<ObjectIndex>,
     /// What they retain together.
     bytes: u64,
@@ -80,10 +81,15 @@ impl Ways {
     /// that begin with one reference the one of most bytes. What leads to a few of many says nothing of the others.
     fn best(self) -> Vec<Way> {
         let mut best: Vec<Way> = Vec::new();
-        for way in self.list {
+        for mut way in self.list {
             match best.iter_mut().find(|w| w.path.first() == way.path.first()) {
-                Some(known) if known.bytes < way.bytes => *known = way,
-                Some(_) => (),
+                Some(known) => {
+                    if known.bytes < way.bytes {
+                        std::mem::swap(known, &mut way);
+                    }
+                    // All of them are reached from the same beginning.
+                    known.objects.extend(way.objects);
+                }
                 None => best.push(way),
             }
         }
@@ -103,8 +109,41 @@ impl Ways {
     }
 }
 
-/// Paths from the samples' dominator to one of the samples, or else to another object of their class with the
-/// same dominator; one path for each reference that leaves the dominator, those that most come by, the shortest
+/// The objects to which paths are searched.
+#[derive(Clone, Copy)]
+pub(crate) enum Wanted<'a> {
+    /// These objects. They have one dominator.
+    These(&'a [ObjectIndex]),
+    /// All objects of the class and dominator of the samples, which are the largest of `of` objects.
+    All { samples: &'a [ObjectIndex], of: u64 },
+}
+
+impl<'a> Wanted<'a> {
+    const fn samples(self) -> &'a [ObjectIndex] {
+        match self {
+            Self::These(samples) | Self::All { samples, .. } => samples,
+        }
+    }
+
+    const fn count(self) -> u64 {
+        match self {
+            Self::These(objects) => objects.len() as u64,
+            Self::All { of, .. } => of,
+        }
+    }
+}
+
+/// A path, and the part of the objects to which it leads.
+pub(crate) struct SharedPath {
+    pub(crate) labels: Vec<Label>,
+    /// Number of objects to which the search found it.
+    objects: u64,
+    /// True if its first reference leads to at least half of the objects that the search reached.
+    pub(crate) is_usual: bool,
+}
+
+/// Paths from the samples' dominator to one of the samples, or else to another wanted object;
+/// one path for each reference that leaves the dominator, those that most come by, the shortest
 /// first. Where no field that a person wrote is on any, those that begin at objects of application classes come
 /// before them.
 ///
@@ -113,7 +152,8 @@ impl Ways {
 /// many one that only a few come by.
 ///
 /// Cost: reads at most some ten thousand objects on each of eight levels, of few objects sixteen.
-pub(crate) fn find(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec<Vec<Label>> {
+pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
+    let (samples, of) = (wanted.samples(), wanted.count());
     let tree = snapshot.tree();
     let Some(&sample) = samples.first() else {
         return Vec::new();
@@ -123,6 +163,7 @@ pub(crate) fn find(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec
     };
     let search = Search {
         snapshot,
+        wanted,
         samples,
         of,
         class: snapshot.class_of(sample),
@@ -139,20 +180,18 @@ pub(crate) fn find(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec
             starts
         }
     };
-    let found = search.ways(&all, 0).into_iter().map(|w| w.path);
-    let mut found: Vec<Vec<Label>> = found.collect();
+    let mut found = search.ways(&all, 0);
     let is_written = |path: &[Label]| path.iter().any(|l| growth::is_application(l.1));
-    let is_named = |path: &Vec<Label>| {
-        is_written(path) || path.iter().any(|l| l.1 == LabelKind::RuntimeStatic)
+    let is_named = |path: &SharedPath| {
+        let is_static = |l: &Label| l.1 == LabelKind::RuntimeStatic;
+        is_written(&path.labels) || path.labels.iter().any(is_static)
     };
     if tree.object(dominator).is_none() && !found.first().is_some_and(is_named) {
         // What the runtime's own threads refer to is near, and hides the longer way from the application.
         let own: Vec<ObjectIndex> = all.into_iter().filter(|&o| is_own(snapshot, o)).collect();
-        let leads_to_many = |w: &Way| w.objects.len() as u64 >= of.min(SEVERAL as u64);
-        let named = search.ways(&own, CHAIN).into_iter();
-        let named = named.filter(|w| is_written(&w.path) && leads_to_many(w));
-        let named: Vec<Vec<Label>> = named.map(|w| w.path).collect();
-        found.retain(|path| !named.contains(path));
+        let mut named = search.ways(&own, CHAIN);
+        named.retain(|path| is_written(&path.labels) && path.objects >= of.min(SEVERAL as u64));
+        found.retain(|path| !named.iter().any(|other| other.labels == path.labels));
         found.splice(0..0, named);
         found.truncate(PATHS);
     }
@@ -162,6 +201,7 @@ pub(crate) fn find(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec
 /// What is searched for, and where.
 struct Search<'a> {
     snapshot: &'a Snapshot,
+    wanted: Wanted<'a>,
     samples: &'a [ObjectIndex],
     /// The samples are the largest of so many.
     of: u64,
@@ -171,12 +211,17 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn is_wanted(&self, object: ObjectIndex) -> bool {
-        self.snapshot.class_of(object) == self.class
-            && self.snapshot.tree().dominator(object) == Some(self.dominator)
+        match self.wanted {
+            Wanted::These(objects) => objects.contains(&object),
+            Wanted::All { .. } => {
+                self.snapshot.class_of(object) == self.class
+                    && self.snapshot.tree().dominator(object) == Some(self.dominator)
+            }
+        }
     }
 
     /// The ways from these objects; `chain` levels more are searched as long as they only go on along chains.
-    fn ways(&self, starts: &[ObjectIndex], chain: usize) -> Vec<Way> {
+    fn ways(&self, starts: &[ObjectIndex], chain: usize) -> Vec<SharedPath> {
         let (snapshot, of) = (self.snapshot, self.of);
         let start = |&object| Reached {
             object,
@@ -245,7 +290,13 @@ impl Search<'_> {
                 break;
             }
         }
-        ways.best()
+        let ways = ways.best().into_iter();
+        let paths = ways.map(|way| SharedPath {
+            is_usual: way.objects.len() * 2 >= targets.len(),
+            objects: way.objects.len() as u64,
+            labels: way.path,
+        });
+        paths.collect()
     }
 }
 
@@ -279,7 +330,10 @@ fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
 }
 
 /// The classes of a class loader.
-fn loaded_by(snapshot: &Snapshot, loader: ObjectIndex) -> impl Iterator<Item = ObjectIndex> {
+pub(super) fn loaded_by(
+    snapshot: &Snapshot,
+    loader: ObjectIndex,
+) -> impl Iterator<Item = ObjectIndex> {
     let id = snapshot.ids(&[loader]).first().copied().flatten();
     snapshot
         .classes()
@@ -318,13 +372,31 @@ pub(super) fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(Objec
     all.map(|(target, hold)| (target, label(hold))).collect()
 }
 
-/// As [`references`], with what the labels are made of.
+/// Returns the references of [`references`] without labels.
 fn holds(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Hold)> {
+    let is_kept = |kind| !matches!(kind, Reference::Weak | Reference::Phantom);
+    holds_if(snapshot, record, is_kept, ELEMENTS)
+}
+
+/// Returns the strong references of an object; of an array those of at most `elements` elements.
+pub(super) fn strong_references(
+    snapshot: &Snapshot,
+    record: &Record<'_>,
+    elements: u32,
+) -> Vec<(ObjectIndex, Hold)> {
+    holds_if(snapshot, record, |kind| kind == Reference::No, elements)
+}
+
+/// Returns references; those to referents only if `keeps_referent` is true for the kind of reference.
+fn holds_if(
+    snapshot: &Snapshot,
+    record: &Record<'_>,
+    keeps_referent: impl Fn(Reference) -> bool,
+    elements: u32,
+) -> Vec<(ObjectIndex, Hold)> {
     let classes = snapshot.classes();
-    let strength = snapshot
-        .class_of(record.object)
-        .map(|class| classes[class].reference);
-    let keeps_referent = !matches!(strength, Some(Reference::Weak | Reference::Phantom));
+    let class = snapshot.class_of(record.object);
+    let keeps_referent = class.is_none_or(|class| keeps_referent(classes[class].reference));
     let keeps = |f: &FieldValue<'_>| {
         keeps_referent || f.name != "referent" || &*classes[f.class].name != REFERENCE
     };
@@ -350,7 +422,7 @@ fn holds(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Hold)> {
             })
             .collect(),
         Content::Array(array) => {
-            let targets = array.elements(0..ELEMENTS).filter_map(|v| match v {
+            let targets = array.elements(0..elements).filter_map(|v| match v {
                 Value::Object(_, target) => target,
                 _ => None,
             });

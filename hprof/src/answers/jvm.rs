@@ -120,11 +120,11 @@ impl Snapshot {
         let stated = if mode.is_some() { 4 } else { 8 };
         (layout.reference != stated).then(|| {
             let inferred = match layout.source {
-                LayoutSource::Addresses => "the distances between its objects fit references of",
-                LayoutSource::Assumed => "the sizes here assume references of",
+                LayoutSource::Addresses => "the object addresses in the dump fit references of",
+                LayoutSource::Assumed => "heapdiff assumes references of",
             };
             Warning::note(format!(
-                "the JVM {says}, but {inferred} {} bytes: sizes may be wrong",
+                "sizes may be wrong: the JVM {says}, but {inferred} {} bytes",
                 layout.reference
             ))
         })

@@ -57,7 +57,7 @@ pub(crate) fn reserved_file(dir: &Path, bytes: u64) -> io::Result<File> {
 fn reserved_within(dir: &Path, bytes: u64, room: fn(&File) -> Option<Room>) -> io::Result<File> {
     let named = |e: io::Error| {
         let text = format!(
-            "a temporary file in {}: {e}; set TMPDIR to a folder on a larger disk, or allow more memory",
+            "cannot create a temporary file in {}: {e}; set TMPDIR to a folder on a larger disk, or allow more memory with --max-memory",
             dir.display()
         );
         io::Error::new(e.kind(), text)
@@ -67,7 +67,8 @@ fn reserved_within(dir: &Path, bytes: u64, room: fn(&File) -> Option<Room>) -> i
         && room.free < room.reserve().saturating_add(bytes)
     {
         let (free, reserve) = (room.free, room.reserve());
-        let text = format!("of the {free} bytes left on its disk {reserve} are kept free");
+        let text =
+            format!("its disk has {free} bytes left, and heapdiff leaves {reserve} bytes free");
         return Err(named(io::Error::new(io::ErrorKind::StorageFull, text)));
     }
     fill(&mut file, bytes).map_err(named)?;
@@ -121,7 +122,11 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         let text = error.to_string();
         assert!(text.contains(&dir.display().to_string()) && text.contains("TMPDIR"));
-        assert!(text.contains("of the 3000000 bytes left on its disk 1000000 are kept free"));
+        assert!(
+            text.contains(
+                "its disk has 3000000 bytes left, and heapdiff leaves 1000000 bytes free"
+            )
+        );
     }
 
     #[test]

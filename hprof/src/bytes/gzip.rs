@@ -204,7 +204,7 @@ fn decompress_from(
         let is_single = start == 0 && members == 1;
         if (is_single || out.ends_a_dump()) && !may_hold_member(rest) {
             return Ok(Some(Warning::note(format!(
-                "the file goes on for {} bytes after the end of its gzip data, at byte {at}: they are no gzip data and were not read; nothing of the dump is missing",
+                "{} bytes after the gzip data, at byte {at}, are not gzip data and were ignored; the dump is complete",
                 rest.len()
             ))));
         }
@@ -215,7 +215,7 @@ fn decompress_from(
                 Ok(n) => out.write_all(&buffer[..n])?,
                 Err(e) => {
                     let text = format!(
-                        "the gzip data is cut off or damaged in the block that starts here ({e}); what comes after it is missing"
+                        "the gzip data is truncated or damaged in the block that starts here ({e}); everything after it is missing"
                     );
                     return Ok(Some(Warning::damage(at as u64, text)));
                 }

@@ -193,7 +193,7 @@ impl Beside {
     /// The reason why the segments must not be read, if there is one.
     pub(crate) fn refusal(&self) -> Option<String> {
         if self.too_many {
-            return Some(format!("at most {MOST} segments are read"));
+            return Some(format!("heapdiff reads at most {MOST} segments"));
         }
         let other = self.files.iter().find(|file| !file.is_file)?;
         Some(format!("{} is not a regular file", self.name(other)))
@@ -222,7 +222,7 @@ impl Beside {
         Warning {
             offset: None,
             message: format!(
-                "did not read {} ({}): {why}. Objects and GC roots in segments are missing from all figures",
+                "{} not read ({}): {why}. Their objects and GC roots are missing from all figures",
                 self.count(),
                 self.names()
             ),
@@ -264,7 +264,7 @@ impl Beside {
             joined.warnings.push(Warning {
                 offset: None,
                 message: format!(
-                    "segments are missing ({names}), and their objects and GC roots are missing from all figures"
+                    "segments not found: {names}. Their objects and GC roots are missing from all figures"
                 ),
                 partial: true,
             });
@@ -342,9 +342,9 @@ pub(crate) enum NoPoint {
 impl NoPoint {
     pub(crate) const fn reason(self) -> &'static str {
         match self {
-            Self::None => "the place in the dump where the JVM began to merge them was not found",
+            Self::None => "heapdiff did not find where in the dump the JVM began to merge them",
             Self::Several => {
-                "the JVM may have begun to merge them at more than one place in the dump"
+                "there is more than one place in the dump where the JVM may have begun to merge them"
             }
         }
     }
@@ -513,7 +513,7 @@ impl<'a> Joined<'a> {
         let left = segment.len() - at;
         let text = if left < RECORD_HEAD {
             format!(
-                "{name} ends inside a record's header ({left} of {RECORD_HEAD} bytes): it is cut off, and what would follow is missing"
+                "{name} is truncated inside the header of a record ({left} of {RECORD_HEAD} bytes are there): the rest of it is missing"
             )
         } else {
             format!(
@@ -528,7 +528,7 @@ impl<'a> Joined<'a> {
         let left = segment.len() - start;
         self.push(Part::Bytes(&segment[..at]));
         self.damage(format!(
-            "{name} has {left} of the {length} bytes of its last heap record: it is cut off, and the objects and GC roots in the rest of it are missing from all figures"
+            "{name} is truncated: it has {left} of the {length} bytes of its last heap record; objects and GC roots in the missing part are not in any figure"
         ));
         if left > 0 {
             let mut head = [0; RECORD_HEAD];

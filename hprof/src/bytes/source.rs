@@ -263,7 +263,7 @@ impl Source {
             source.warnings.extend(warning.flatten());
         }
         if layers > 1 {
-            let text = "the dump was compressed with gzip twice: it was decompressed twice";
+            let text = "the dump was compressed twice with gzip, and was decompressed twice";
             source.warnings.push(Warning::note(text));
         }
         Ok(source)
@@ -360,7 +360,7 @@ fn gzip_layers(bytes: &[u8]) -> Result<usize> {
     };
     if layers > gzip::MOST_LAYERS {
         return Err(Error::NotADump(format!(
-            "it is compressed with gzip more than {} times; decompress it with `gunzip` first",
+            "it is compressed with gzip more than {} times; run `gunzip` first",
             gzip::MOST_LAYERS
         )));
     }
@@ -370,7 +370,7 @@ fn gzip_layers(bytes: &[u8]) -> Result<usize> {
         1 => Ok(1),
         _ if is_dump => Ok(layers),
         _ => Err(Error::NotADump(
-            "it is gzip data in gzip data, without a heap dump inside".into(),
+            "it is gzip data inside gzip data, and contains no heap dump".into(),
         )),
     }
 }
@@ -398,7 +398,7 @@ fn empty(beside: &Beside) -> String {
         return "the file is empty".into();
     }
     format!(
-        "the file is empty: the JVM died before it wrote names and classes, without which segments ({}) cannot be read",
+        "the file is empty: the JVM ended before it wrote names and classes, which are needed to read the segments ({})",
         beside.names()
     )
 }
@@ -459,7 +459,7 @@ impl Sink {
             return Err(std::io::Error::new(
                 std::io::ErrorKind::StorageFull,
                 format!(
-                    "the copy of the dump does not fit into the folder for temporary files, {}: {} bytes are written, and of the {free} left {reserve} are kept free; set TMPDIR to a folder on a larger disk",
+                    "not enough space in {} for a temporary copy of the dump: {} bytes were written, {free} are left, and heapdiff leaves {reserve} free; set TMPDIR to a folder on a larger disk",
                     std::env::temp_dir().display(),
                     self.written
                 ),
@@ -522,7 +522,7 @@ impl Write for Sink {
             file.write_all(buf).map_err(|e| {
                 std::io::Error::new(
                     e.kind(),
-                    format!("writing a copy of the dump to a temporary file: {e}"),
+                    format!("cannot write a copy of the dump to a temporary file: {e}"),
                 )
             })?;
         }
@@ -616,7 +616,7 @@ mod tests {
         for room in narrow {
             let text = filled(room).unwrap_err().to_string();
             assert!(
-                text.contains("does not fit") && text.contains("TMPDIR"),
+                text.contains("not enough space") && text.contains("TMPDIR"),
                 "{text}"
             );
         }

@@ -101,7 +101,8 @@ impl Snapshot {
                 self.hold(shared, self.tree().node(thread), object.0, code::LOCAL);
             }
         }
-        for (i, class) in self.classes().iter().take(self.split.classes as usize) {
+        let classes = self.classes().iter().take(self.split.classes as usize);
+        for (i, class) in classes.filter(|(_, class)| class.held_by_loader) {
             let loader = self.find(class.loader).and_then(|l| self.tree().node(l));
             self.hold(shared, loader, i.0, code::LOADER);
         }

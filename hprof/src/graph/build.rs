@@ -60,6 +60,8 @@ pub(crate) struct LateClasses {
     /// Ids of classes that have no record, and those of them that arrays name.
     pub(crate) unknown: Vec<u64>,
     pub(crate) arrays: Vec<u64>,
+    /// Hidden classes that only their loaders lead to, sorted.
+    pub(crate) by_loader: Vec<u32>,
 }
 
 impl Plan {
@@ -447,6 +449,7 @@ pub(crate) fn classes_with(
     let mut classes = Classes::new(source, id_size, outline, &dumps);
     let arrays = late_classes.arrays.iter().copied().collect();
     classes.with_unknown(late_classes.unknown.iter().copied(), &arrays);
+    classes.hold_by_loaders(&late_classes.by_loader);
     Some(classes)
 }
 
@@ -473,6 +476,7 @@ pub(crate) fn build(
     };
     let mut unpinned: BTreeSet<u32> = BTreeSet::new();
     loop {
+        plan.classes.hold_by_loaders(&plan.late_classes.by_loader);
         let pinned: Vec<bool> = plan
             .classes
             .iter()
@@ -606,7 +610,7 @@ fn finish(
     let (map, doubles) = address_map(context, &mut scanned, ranks, split)?;
     if doubles > 0 {
         let text = format!(
-            "objects with the id of another object, where references lead to the first of each: {doubles}"
+            "{doubles} objects have the id of an earlier object; references to these ids are counted for the earlier object"
         );
         warnings.push(Warning::note(text));
     }
@@ -653,7 +657,7 @@ fn finish(
     let twice = implicit_refs::written_twice(classes, split, resolve);
     if !twice.is_empty() {
         let text = format!(
-            "class objects that are also written as instances of java.lang.Class: {}; each counts as two objects",
+            "{} class objects are also recorded as instances of java.lang.Class, so each counts as two objects",
             twice.len()
         );
         warnings.push(Warning::note(text));

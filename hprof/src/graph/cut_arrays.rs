@@ -51,24 +51,24 @@ pub(crate) fn warnings(
             .filter(|&most| most > least)
             .map_or_else(String::new, |most| {
                 format!(
-                    ", and at most {}, because the next object begins there",
+                    ", and at most {} (where the next object begins)",
                     grouped(most)
                 )
             });
         let of_elements = match classes[class].element {
             Some(Kind::Object) => {
-                "; objects that only its other elements refer to count as unreachable"
+                ". Objects that only its missing elements refer to count as unreachable"
             }
             _ => "",
         };
         Warning {
             partial: true,
             ..Warning::note(format!(
-                "{} cut by the JVM after {} elements: at least {} bytes{most} (object {}); all figures are for the elements in the dump{of_elements}",
+                "the JVM truncated {} {} after {} elements: its real size is at least {} bytes{most}. All figures cover only the elements in the dump{of_elements}",
                 classes[class].name,
+                ObjectId(array.id),
                 grouped(u64::from(array.len)),
                 grouped(least),
-                ObjectId(array.id),
             ))
         }
     };

@@ -70,7 +70,7 @@ pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
 /// The warning for a dump without roots, without some of them, or without roots of the JVM's own.
 pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warning> {
     if roots.is_empty() {
-        let text = "the dump has no GC roots (they come last, so a dump that was cut off has none): all classes are treated as roots, and what only threads or JNI hold counts as unreachable";
+        let text = "the dump has no GC roots (the JVM writes them last, so a truncated dump has none). heapdiff treats all classes as GC roots; objects held only by threads or JNI count as unreachable";
         return Some(Warning {
             partial: true,
             ..Warning::note(text)
@@ -78,12 +78,12 @@ pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warni
     }
     if is_incomplete {
         return Some(Warning::note(
-            "GC roots may be in the part that is missing: all classes are treated as roots",
+            "GC roots may be missing, so heapdiff treats all classes as GC roots",
         ));
     }
     let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
     (!sticky).then(|| {
-        Warning::note("the dump names no system classes as GC roots: all classes of the boot loader are treated as roots")
+        Warning::note("the dump has no system classes among its GC roots, so heapdiff treats all classes of the boot loader as GC roots")
     })
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn unwritten(
     for (i, class) in classes.iter().take(classes.dumped()) {
         if held_by_boot_loader(class, sticky) {
             held.entry(i.0).or_insert(RootKind::StickyClass);
-        } else if !class.loader.is_null() {
+        } else if !class.loader.is_null() && class.held_by_loader {
             let loader = resolve(class.loader.0);
             if loader < split.inner {
                 extra.push((loader, i.0));

@@ -102,7 +102,7 @@ pub(crate) fn add(graph: &mut HeapGraph, parts: &Parts<'_>) -> Option<(MissingRo
         let missing = MissingRoots::Frames;
         let added = add_roots(graph, parts, missing, &[]);
         let text = format!(
-            "the dump has no Java frames, no JNI globals and no system classes as GC roots, as `jhsdb jmap --binaryheap` writes it: it does not show what local variables and JNI hold. Objects without referrers count as GC roots of the kind \"{}\": {added}. So unreachable objects may count as reachable, and cycles without an outside referrer may count as unreachable. If the process runs, `jcmd PID GC.heap_dump FILE` writes all roots",
+            "the dump has no Java frames, no JNI globals and no system classes among its GC roots (typical of `jhsdb jmap --binaryheap`). heapdiff therefore treats {added} objects without referrers as GC roots of the kind \"{}\". Unreachable objects may count as reachable, and unreferenced cycles as unreachable. If the process still runs, take a dump with all roots: `jcmd PID GC.heap_dump FILE`",
             missing.root_kind().name()
         );
         return Some((missing, partial(text)));
@@ -111,9 +111,9 @@ pub(crate) fn add(graph: &mut HeapGraph, parts: &Parts<'_>) -> Option<(MissingRo
     let missing = MissingRoots::ParkedThreads;
     let added = add_roots(graph, parts, missing, &parked.threads);
     let text = format!(
-        "the dump has no frames of parked virtual threads, which JDK 19 to 21 do not write (this is {}): it does not show what the local variables of {} virtual threads hold. Objects without referrers count as GC roots of the kind \"{}\": {added}. So unreachable objects may count as reachable, and cycles without an outside referrer may count as unreachable. JDK 22 and later write these frames",
-        parked.version,
+        "the dump has no frames of parked virtual threads ({} of them), because JDK 19 to 21 do not write these frames (this is {}). heapdiff therefore treats {added} objects without referrers as GC roots of the kind \"{}\". Unreachable objects may count as reachable, and unreferenced cycles as unreachable. JDK 22 and later write them",
         parked.threads.len(),
+        parked.version,
         missing.root_kind().name()
     );
     Some((missing, partial(text)))

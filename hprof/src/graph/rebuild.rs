@@ -27,6 +27,9 @@ impl Snapshot {
         let mut plan = Plan::new(&dump.source, &dump.header, &dump.outline);
         plan.class_references = true;
         plan.bare_leaves = self.derived.bare_leaves;
+        plan.late_classes
+            .by_loader
+            .clone_from(&self.derived.late_classes.by_loader);
         // Rows of all classes as the dump has them.
         let options = Options {
             holders: false,

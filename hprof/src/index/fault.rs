@@ -10,19 +10,19 @@ pub enum IndexFault {
     #[error("{0}")]
     Unreadable(#[from] io::Error),
     /// The file is something else.
-    #[error("it is something else")]
+    #[error("the file is not an index")]
     Foreign,
     /// Another version of the program wrote it, or it was written for other options.
-    #[error("written {0}")]
+    #[error("it was written {0}")]
     Other(&'static str),
     /// The dump has changed since.
-    #[error("written for another dump, or for this one before it changed")]
+    #[error("it belongs to another dump, or the dump has changed")]
     Stale,
     /// Its content is not what was written.
     #[error("damaged: {0}")]
     Damaged(&'static str),
     /// Dumps that are compressed or come through a pipe have none.
-    #[error("its dump has to be unpacked first")]
+    #[error("compressed dumps have no index")]
     NoFile,
 }
 

@@ -22,7 +22,7 @@ pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
 /// the file is split into pieces: the numbers of bare objects hang on these.
 ///
 /// [`Thresholds::USUAL`]: crate::Thresholds::USUAL
-const VERSION: u32 = 9;
+const VERSION: u32 = 10;
 /// Bytes of the header; its checksum, which covers the table as well, is the last word.
 const HEADER: usize = 128;
 const ENTRY: usize = 24;
@@ -199,7 +199,7 @@ impl Sections {
         store: &Store,
     ) -> Result<Self, IndexFault> {
         if cfg!(target_endian = "big") {
-            return Err(IndexFault::Other("for machines of the other byte order"));
+            return Err(IndexFault::Other("on a machine with another byte order"));
         }
         let file = File::open(path)?;
         if !file.metadata()?.is_file() || file.metadata()?.len() < MAGIC.len() as u64 {
@@ -211,7 +211,7 @@ impl Sections {
         }
         let head = map
             .get(..HEADER + SECTIONS * ENTRY)
-            .ok_or(IndexFault::Damaged("it is cut off"))?;
+            .ok_or(IndexFault::Damaged("it is truncated"))?;
         let word = |at: usize| {
             let bytes = head.get(at..).and_then(<[u8]>::first_chunk);
             bytes.map_or(0, |b| u64::from_le_bytes(*b))
@@ -223,13 +223,13 @@ impl Sections {
             return Err(IndexFault::Other("by another version of heapdiff"));
         }
         if word(HEADER - 8) != head_sum(head) {
-            return Err(IndexFault::Damaged("its header is not what was written"));
+            return Err(IndexFault::Damaged("wrong checksum of its header"));
         }
         if own != wanted {
-            return Err(IndexFault::Other("for other references that retain"));
+            return Err(IndexFault::Other("with another --refs option"));
         }
         if head[64..72] != expected[64..72] {
-            return Err(IndexFault::Damaged("it is cut off"));
+            return Err(IndexFault::Damaged("it is truncated"));
         }
         if head[..HEADER - 8] != expected[..] {
             return Err(IndexFault::Stale);
@@ -268,7 +268,7 @@ impl Sections {
         section: Section,
         fits: impl Fn(&[T], Range<usize>) -> bool + Sync,
     ) -> Result<Column<T>, IndexFault> {
-        let damaged = || IndexFault::Damaged("a section is not what was written");
+        let damaged = || IndexFault::Damaged("wrong checksum of a section");
         let range = self.range(section).ok_or_else(damaged)?;
         let (first, bytes) = (range.start, range.len());
         let column: Column<T> = Column::part(&self.map, range, &self.store).ok_or_else(damaged)?;
@@ -294,7 +294,7 @@ impl Sections {
 
     /// A section whose blocks are verified one by one, when they are asked for.
     pub(super) fn lazy(&self, section: Section) -> Result<Lazy, IndexFault> {
-        let damaged = || IndexFault::Damaged("a section is not what was written");
+        let damaged = || IndexFault::Damaged("wrong checksum of a section");
         let sums = LAZY.iter().find(|l| l.0 == section).ok_or_else(damaged)?.1;
         let sums: Column<u64> = self.column(sums, |_, _| true)?;
         let range = self.range(section).ok_or_else(damaged)?;

@@ -166,7 +166,7 @@ fn content(mut bytes: Vec<u8>, header: impl Fn(&[u8]) -> Vec<u8>) -> Result<Vec<
     }
     let (head, content) = bytes
         .split_at_checked(HEADER)
-        .ok_or(IndexFault::Damaged("it is cut off"))?;
+        .ok_or(IndexFault::Damaged("it is truncated"))?;
     let expected = header(content);
     // The header's parts: versions, the dump, the content, and the hash of them all.
     let [version, refs, program, dump, len] = [18..22, 22..26, PROGRAM, 34..66, 66..74];
@@ -176,19 +176,19 @@ fn content(mut bytes: Vec<u8>, header: impl Fn(&[u8]) -> Vec<u8>) -> Result<Vec<
     }
     let own = head.split_at_checked(HEADER - 8);
     if own.is_none_or(|(all, sum)| hash(all).to_le_bytes() != *sum) {
-        return Err(IndexFault::Damaged("its header is not what was written"));
+        return Err(IndexFault::Damaged("wrong checksum of its header"));
     }
     if !same(refs) {
-        return Err(IndexFault::Other("for other references that retain"));
+        return Err(IndexFault::Other("with another --refs option"));
     }
     if !same(dump) {
         return Err(IndexFault::Stale);
     }
     if !same(len) {
-        return Err(IndexFault::Damaged("it is cut off"));
+        return Err(IndexFault::Damaged("it is truncated"));
     }
     if head != expected {
-        return Err(IndexFault::Damaged("its content is not what was written"));
+        return Err(IndexFault::Damaged("wrong checksum of its content"));
     }
     bytes.drain(..HEADER);
     Ok(bytes)

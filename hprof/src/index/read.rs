@@ -37,7 +37,7 @@ use crate::snapshot::{Derived, Dump, Snapshot};
 
 type Checked<T> = std::result::Result<T, IndexFault>;
 
-const MISFIT: IndexFault = IndexFault::Damaged("its parts do not fit together");
+const MISFIT: IndexFault = IndexFault::Damaged("its parts contradict each other");
 
 impl Snapshot {
     /// A snapshot as [`Snapshot::open`] makes it, from the index that [`Snapshot::write_index`] wrote.
@@ -215,6 +215,7 @@ impl SmallSection {
             late: d.list(Decoder::usize)?,
             unknown: d.list(Decoder::u64)?,
             arrays: d.list(Decoder::u64)?,
+            by_loader: d.list(Decoder::u32)?,
         };
         let bare_leaves = d.flag()?;
         let warnings = d.list(warning)?;

@@ -164,6 +164,7 @@ impl Snapshot {
         e.list(&derived.late_classes.late, |e, &at| e.u64(at as u64));
         e.list(&derived.late_classes.unknown, |e, &id| e.u64(id));
         e.list(&derived.late_classes.arrays, |e, &id| e.u64(id));
+        e.list(&derived.late_classes.by_loader, |e, &class| e.u32(class));
         e.flag(derived.bare_leaves);
         e.list(&self.dump.warnings, warning);
         e.list(&derived.of_graph, warning);

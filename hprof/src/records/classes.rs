@@ -75,8 +75,11 @@ pub struct Class {
     pub(crate) others: Vec<u64>,
     /// Whether the dump has a CLASS_DUMP for it.
     pub(crate) dumped: bool,
-    /// Whether it is a hidden class, which its loader does not keep.
+    /// True if it is a hidden class.
     pub(crate) hidden: bool,
+    /// True if its loader keeps it alive. A loader does not keep hidden classes, apart from those that were defined with
+    /// the option STRONG.
+    pub(crate) held_by_loader: bool,
 }
 
 /// A class as the object passes need it, small enough that the table stays in the cache.
@@ -235,6 +238,7 @@ impl Classes {
             let others = dump.others.iter().copied().chain(constants.map(|c| c.1));
             this.list.push(Class {
                 id: ObjectId(dump.id),
+                held_by_loader: !name.hidden || is_strong(&name.text),
                 name: name.text,
                 element: name.element,
                 hidden: name.hidden,
@@ -503,6 +507,15 @@ impl Classes {
     }
 
     /// Adds a class that objects name but that the dump has no record of.
+    /// Has the loaders of these classes keep them.
+    pub(crate) fn hold_by_loaders(&mut self, classes: &[u32]) {
+        for &class in classes {
+            if let Some(class) = self.list.get_mut(class as usize) {
+                class.held_by_loader = true;
+            }
+        }
+    }
+
     pub(crate) fn with_unknown(
         &mut self,
         ids: impl IntoIterator<Item = u64>,
@@ -575,6 +588,12 @@ impl std::ops::Index<ClassIndex> for Classes {
     fn index(&self, index: ClassIndex) -> &Class {
         &self.list[index.index()]
     }
+}
+
+/// True if the JDK defines hidden classes of this name with the option STRONG. A dump does not show the option. Of the
+/// classes that the JDK itself defines in the application's loaders, those of lambdas have it.
+fn is_strong(name: &str) -> bool {
+    name.contains("$$Lambda")
 }
 
 /// Hidden and anonymous classes hang on their own loader data, not on their loader: they are not

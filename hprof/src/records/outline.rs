@@ -244,7 +244,7 @@ impl Outline {
                 Next::Rest(at) => out.warnings.push(Warning::damage(
                     at as u64,
                     format!(
-                        "the file ends inside a record's header ({} of 9 bytes): what would follow is missing",
+                        "the file ends inside the header of a record ({} of 9 bytes are there): the rest of the dump is missing",
                         bytes.len() - at
                     ),
                 )),
@@ -252,17 +252,17 @@ impl Outline {
         }
         if unknown > 0 {
             out.warnings.push(Warning::note(format!(
-                "records of unknown kinds, passed over: {unknown}"
+                "{unknown} records of unknown kinds were skipped"
             )));
         }
         out.cut_off |= limit < bytes.len();
         if out.segments.is_empty() {
             out.warnings.push(Warning::damage(
                 bytes.len() as u64,
-                "the dump has no heap records: all figures are zero",
+                "the dump contains no objects (no heap record): all figures are zero",
             ));
         } else if !out.complete && !out.cut_off {
-            let text = "the dump ends without its closing record: it was cut off while being written, so objects and GC roots may be missing from all figures";
+            let text = "the dump is truncated: its closing record is missing, so objects and GC roots may be missing from all figures";
             out.warnings.push(Warning::damage(bytes.len() as u64, text));
         }
         out
@@ -272,7 +272,7 @@ impl Outline {
         (self.cut_off, self.is_heap_cut_off) = (true, true);
         self.warnings.push(Warning::damage(
             at as u64,
-            format!("the heap record has no length, which JDK 5 to 8 write last: the dump was cut off while being written. The {length} bytes that follow are read, but objects and GC roots may be missing from all figures"),
+            format!("the dump is truncated: its heap record has no length, which JDK 5 to 8 write last. heapdiff reads the {length} bytes that follow, but objects and GC roots may be missing from all figures"),
         ));
     }
 
@@ -280,23 +280,20 @@ impl Outline {
         let (what, missing) = match tag {
             tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => (
                 "a heap record",
-                "the objects and GC roots in the rest of it are missing from all figures",
+                "objects and GC roots in the missing part are not in any figure",
             ),
-            tag::UTF8 => ("a name", "it and what would follow are missing"),
-            tag::LOAD_CLASS => (
-                "the record of a class's name",
-                "it and what would follow are missing",
-            ),
+            tag::UTF8 => ("a name", "it and the rest of the dump are missing"),
+            tag::LOAD_CLASS => ("a class name", "it and the rest of the dump are missing"),
             tag::STACK_FRAME | tag::STACK_TRACE => {
-                ("a stack trace", "it and what would follow are missing")
+                ("a stack trace", "it and the rest of the dump are missing")
             }
-            _ => ("a record", "what would follow is missing"),
+            _ => ("a record", "the rest of the dump is missing"),
         };
         self.cut_off = true;
         self.is_heap_cut_off |= matches!(tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
         self.warnings.push(Warning::damage(
             at as u64,
-            format!("{what} (kind {tag:#04x}) needs {length} bytes but the file has {left} more: it is cut off, and {missing}"),
+            format!("{what} (kind {tag:#04x}) is truncated: it needs {length} bytes, but the file has only {left} more; {missing}"),
         ));
     }
 

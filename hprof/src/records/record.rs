@@ -201,7 +201,7 @@ pub(crate) fn header(input: &[u8]) -> Result<Header> {
         if input.len() < 64 && input.starts_with(&magic[..magic.len().min(input.len())]) {
             return Err(Error::Header {
                 offset: input.len() as u64,
-                what: "the file ends inside the header".into(),
+                what: "the file ends inside the header of the dump".into(),
             });
         }
         return Err(not_a_dump(input));
@@ -211,7 +211,9 @@ pub(crate) fn header(input: &[u8]) -> Result<Header> {
     }
     let end = input.len().min(128) - rest.len();
     if id_size != 4 && id_size != 8 {
-        let what = format!("identifiers of {id_size} bytes; a dump has 4 or 8");
+        let what = format!(
+            "the dump is damaged: its object ids have {id_size} bytes, but only 4 or 8 are possible"
+        );
         return Err(Error::Header {
             offset: version.len() as u64 + 1,
             what,
@@ -241,14 +243,15 @@ fn not_a_dump(input: &[u8]) -> Error {
         [b'7', b'z', 0xbc, 0xaf, ..] => " (a 7-Zip archive: unpack it first)",
         [b'F', b'L', b'R', 0, ..] => " (a JFR recording)",
         [0x7f, b'E', b'L', b'F', ..] => {
-            " (a program or a core: `jhsdb jmap --binaryheap` makes a heap dump of a JVM's core)"
+            " (an executable or a core dump: `jhsdb jmap --binaryheap` converts the core dump of a JVM)"
         }
         _ if input.starts_with(b"heapdiff summary\r\n") => {
-            let what = "it is the summary of one, which stands for it in comparisons, before other dumps, and has no objects";
+            let what = "it is a summary, which has no objects and can be used only as BEFORE in a comparison: `heapdiff SUMMARY.heap AFTER.hprof`";
             return Error::NotADump(what.into());
         }
         _ if input.starts_with(b"JAVA PROFILE ") => {
-            let what = "it is HPROF as text; the hprof agent writes what can be read when it is given format=b";
+            let what =
+                "it is a text HPROF file; run the hprof agent with format=b for a binary dump";
             return Error::NotADump(what.into());
         }
         _ if input
@@ -256,14 +259,14 @@ fn not_a_dump(input: &[u8]) -> Error {
             .is_some_and(|s| s.starts_with(b"portable heap dump")) =>
         {
             return Error::NotADump(
-                "it is a PHD file of an OpenJ9 or IBM JVM, which says neither fields nor values"
+                "it is a PHD dump of an OpenJ9 or IBM JVM, which has no field data, so heapdiff cannot use it"
                     .into(),
             );
         }
         _ => "",
     };
     Error::NotADump(format!(
-        "it begins with \"{shown}\"{hint}, a dump begins with \"JAVA PROFILE\""
+        "it begins with \"{shown}\"{hint}, but a dump begins with \"JAVA PROFILE\""
     ))
 }
 

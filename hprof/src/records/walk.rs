@@ -202,8 +202,10 @@ fn walk_sized<V: Visitor, const ID: usize>(
             _ => {
                 let Some(kind) = Kind::from_code(head[ID + 8]).filter(|&k| k != Kind::Object)
                 else {
-                    let message =
-                        format!("a primitive array of unknown element type {}", head[ID + 8]);
+                    let message = format!(
+                        "a primitive array has the unknown element type {}",
+                        head[ID + 8]
+                    );
                     return Err(Damage {
                         offset: start + at,
                         message,
@@ -244,7 +246,7 @@ fn cut_off(offset: usize, tag: u8, needs: usize, left: usize) -> Damage {
     };
     Damage {
         offset,
-        message: format!("{what} needs {needs} bytes but its segment has {left} more"),
+        message: format!("{what} needs {needs} bytes, but its heap segment has only {left} more"),
     }
 }
 
@@ -283,7 +285,7 @@ fn rare<V: Visitor, const ID: usize>(
         sub::UNREACHABLE => (R::Unknown, ID),
         sub::HEAP_DUMP_INFO => (R::Unknown, ID + 4),
         _ => {
-            let message = format!("a sub-record of unknown kind {tag:#04x}");
+            let message = format!("a record in a heap segment has the unknown kind {tag:#04x}");
             return Err(Damage {
                 offset: at,
                 message,

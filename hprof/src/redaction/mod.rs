@@ -119,7 +119,7 @@ impl<'a> Redaction<'a> {
                 Err(_) => {
                     let rest = &bytes[start..];
                     let message = format!(
-                        "no dump follows that can be read: the last {} bytes are zeros",
+                        "the data after the dump cannot be read as a dump: its {} bytes were replaced by zeros",
                         rest.len().saturating_sub(MAGIC.len())
                     );
                     done.warn(Warning::damage(start as u64, message));
@@ -156,7 +156,7 @@ impl<'a> Redaction<'a> {
         if survey.unplanned > 0 {
             let many = survey.unplanned;
             let message = format!(
-                "classes with more fields than can be told apart, whose instances are zeros: {many}"
+                "{many} classes have too many fields; their instances were replaced by zeros"
             );
             done.warn(Warning::note(message));
         }
@@ -164,7 +164,7 @@ impl<'a> Redaction<'a> {
             let at = (offset + survey.end) as u64;
             done.damaged_at = Some(at);
             let message = format!(
-                "{}: from there to the end of the file {} bytes are zeros",
+                "{}: the {} bytes from here to the end of the file were replaced by zeros",
                 damage.message,
                 dump.len() - survey.end
             );

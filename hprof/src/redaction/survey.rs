@@ -120,7 +120,7 @@ impl Survey {
             message: d.message,
             lacks_length: false,
         });
-        progress.phase("looking for what to keep", bytes.len() as u64);
+        progress.phase("searching names to keep", bytes.len() as u64);
         let mut blocks = Vec::new();
         let mut dumps = Vec::new();
         'segments: for batch in segments.chunks(BATCH) {
@@ -241,10 +241,10 @@ impl TopRecords {
                     continue;
                 }
                 Next::Record(r) if is_cut_off(&r) => {
-                    Some(format!("a record of kind {:#04x} is cut off", r.tag))
+                    Some(format!("a record of kind {:#04x} is truncated", r.tag))
                 }
                 Next::Record(r) if includes_header(bytes, &r, header.id_size) => {
-                    Some("a name includes a record's header".to_owned())
+                    Some("a name contains the header of another record".to_owned())
                 }
                 Next::Record(r) if has_plausible_length(r.tag, r.length, header.id_size) => {
                     (fitting, others) = (fitting + 1, 0);
@@ -258,8 +258,7 @@ impl TopRecords {
                 }
                 Next::Record(r) => {
                     (fitting, others) = (0, others + 1);
-                    let no_record =
-                        || format!("no record of a dump is there (kind {:#04x})", r.tag);
+                    let no_record = || format!("not a record of a dump (kind {:#04x})", r.tag);
                     doubtful.get_or_insert_with(|| Damage {
                         offset: r.at,
                         message: no_record(),
@@ -269,7 +268,7 @@ impl TopRecords {
                     }
                     Some(no_record())
                 }
-                Next::Rest(_) => Some("a record's header is cut off".to_owned()),
+                Next::Rest(_) => Some("the header of a record is truncated".to_owned()),
             };
             let here = damage.map(|message| Damage {
                 offset: next.at(),

@@ -229,16 +229,16 @@ impl Sizes {
         let doubts = self.modelled.then(|| {
             let Layout { reference, header, align, .. } = self.layout;
             let model = match self.agreed {
-                Some((agree, of)) => format!("sizes are those of the layout with which {agree} of {of} classes in its allocation sites agree"),
-                None => "sizes are modelled for a 64-bit JVM with compressed references".to_owned(),
+                Some((agree, of)) => format!("heapdiff uses the layout that fits {agree} of {of} classes in the allocation sites of the dump"),
+                None => "heapdiff assumes a 64-bit JVM with compressed references".to_owned(),
             };
             [
                 Warning::note(format!(
-                    "object ids are no addresses in this dump (the hprof agent of JDK 5 to 8 numbers them), so no size could be measured: {model} (references {reference}, headers {header}, alignment {align} bytes)"
+                    "sizes are assumed, not measured: object ids in this dump are numbers, not addresses (hprof agent of JDK 5 to 8). {model} (references {reference}, headers {header}, alignment {align} bytes)"
                 )),
                 // The agent writes an `Object[]` only up to its last element that is not null.
                 Warning::note(
-                    "arrays may be longer than this dump shows (hprof agent of JDK 8): it leaves out the null elements at the end of an object array",
+                    "object arrays may be longer than in this dump: the hprof agent of JDK 8 leaves out null elements at the end",
                 ),
             ]
         });

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use hprof::{Node, ObjectId, Refs, Tally, Thresholds};
+use hprof::{Node, ObjectId, Refs, Silent, Tally, Thresholds};
 use testdata::dumps::unpacked;
 use testdata::writer::{Rng, graph};
 
@@ -63,8 +63,10 @@ impl Both {
         let leaves: u64 = leaves.map(|l| self.snapshot.shallow_bytes(l)).sum();
         assert_eq!(nodes + leaves, total, "{what:?}");
         assert_eq!(tree.retained_bytes(Node::ROOT), total, "{what:?}");
-        // What each class retains as a set.
         let histogram = self.snapshot.histogram();
+        let mut of_sets = histogram.clone();
+        let bounds = self.snapshot.retained_by_classes(&mut of_sets, &Silent);
+        assert_eq!(bounds.unwrap(), [], "{what:?}");
         for (class, line) in self.snapshot.classes().iter().map(|c| c.0).zip(&histogram) {
             let of_class = |n: usize| self.snapshot.class_of(self.numbers[n]) == Some(class);
             let is_class = self.snapshot.class_class() == Some(class);
@@ -89,7 +91,9 @@ impl Both {
             }
             let alone: u64 = (0..alone.len()).filter(|&n| alone[n]).map(size).sum();
             assert_eq!(line.retained_bytes, alone, "{what:?}: {name}");
-            assert!(alone <= sum(&member).0, "{what:?}: {name}");
+            let freed = of_sets[class.index()].retained_bytes;
+            assert_eq!(freed, sum(&member).0, "{what:?}: {name}");
+            assert!(alone <= freed && bytes <= freed, "{what:?}: {name}");
         }
     }
 }

@@ -118,6 +118,7 @@ fn check_merged(both: &Both, paths: &hprof::Paths, distances: &[Option<usize>]) 
             let tops = tree.nodes.iter().filter(|n| n.depth == 0);
             let targets: u64 = tops.map(|n| n.targets).sum();
             assert_eq!(targets + tree.hidden.1, found);
+            assert!(tree.nodes.iter().all(|n| n.targets > 0));
             if limit > 3 {
                 let own: u64 = tree.nodes.iter().map(|n| n.own_targets).sum();
                 assert_eq!(own, found);

@@ -395,6 +395,57 @@ pub const CONTROLS: &[Control] = &[
         instances: [20, 40, 40, 40],
         ..LEVEL
     },
+    Control {
+        name: "soft_loaders",
+        about: "class loaders that only soft references hold",
+        main_class: "com.acme.control.SoftLoaderService",
+        class: "com.acme.control.ScriptLoader",
+        instances: [40, 80, 120, 160],
+        ..LEVEL
+    },
+    Control {
+        name: "slots",
+        about: "a fixed array of eight slots fills",
+        main_class: "com.acme.control.SlotService",
+        allowed: &["growth", "cache", "warmup"],
+        class: "com.acme.control.SlotSession",
+        instances: [3, 5, 6, 6],
+        ..LEVEL
+    },
+    Control {
+        name: "lent_buffers",
+        about: "buffers of a pool come back from workers",
+        main_class: "com.acme.control.LentBufferService",
+        allowed: &["growth", "cache", "warmup"],
+        class: "com.acme.control.LentBuffer",
+        instances: [200, 200, 200, 200],
+        ..LEVEL
+    },
+    Control {
+        name: "queued_soft_values",
+        about: "soft values with a queue, which memory is ample for",
+        main_class: "com.acme.control.QueuedSoftService",
+        class: "com.acme.control.SoftPage",
+        instances: [1000, 2000, 3000, 4000],
+        ..LEVEL
+    },
+    Control {
+        name: "short_end",
+        about: "a table fills in two long phases, and two short ones follow",
+        main_class: "com.acme.control.ShortEndService",
+        allowed: &["growth", "cache", "warmup"],
+        class: "com.acme.control.FilledRow",
+        instances: [10000, 20000, 20000, 20000],
+        ..LEVEL
+    },
+    Control {
+        name: "noisy_cache",
+        about: "a full cache with a few entries more or less",
+        main_class: "com.acme.control.NoisyCacheService",
+        class: "com.acme.control.CachedOrder",
+        instances: [10000, 10003, 10006, 10004],
+        ..LEVEL
+    },
 ];
 
 impl Control {

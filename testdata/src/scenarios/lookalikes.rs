@@ -421,4 +421,102 @@ pub(super) const LEAKS: &[Scenario] = &[
         growth: Growth::Instances(60),
         ..PLAIN
     },
+    Scenario {
+        name: "classes_in_a_map",
+        leak: "hidden classes with static tables are kept in a map",
+        main_class: "com.acme.formula.FormulaServer",
+        holders: &["com.acme.formula.FormulaCache.compiled"],
+        classes: &[
+            "double[]",
+            "java.lang.Class",
+            "class com.acme.formula.Formula",
+        ],
+        allocator: "com.acme.formula.FormulaServer.work",
+        growth: Growth::Instances(300),
+        ..PLAIN
+    },
+    Scenario {
+        name: "classes_of_one_family",
+        leak: "a hidden class for each query stays until its loader goes",
+        main_class: "com.acme.plans.PlanServer",
+        holders: &[
+            "jdk.internal.loader.ClassLoaders$AppClassLoader",
+            "jdk.internal.loader.ClassLoaders.APP_LOADER",
+        ],
+        classes: &["double[]", "java.lang.Class", "class com.acme.plans.Plan"],
+        allocator: "com.acme.plans.PlanServer.work",
+        growth: Growth::Instances(300),
+        ..PLAIN
+    },
+    Scenario {
+        name: "open_chunks",
+        leak: "direct buffers stay in a list that is not static",
+        main_class: "com.acme.chunks.ChunkServer",
+        holders: &["com.acme.chunks.ChunkServer.open"],
+        classes: &["java.nio.DirectByteBuffer"],
+        allocator: "com.acme.chunks.ChunkServer.work",
+        detector: Some("direct-buffer"),
+        growth: Growth::Instances(100),
+        ..PLAIN
+    },
+    Scenario {
+        name: "chain_beside_a_cache",
+        leak: "a chain grows, and a bounded cache refers to its end",
+        main_class: "com.acme.journal.JournalServer",
+        holders: &["com.acme.journal.Journal.first"],
+        classes: &["com.acme.journal.Entry"],
+        allocator: "com.acme.journal.JournalServer.work",
+        growth: Growth::Instances(10000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "two_lists_of_one_class",
+        leak: "one of two lists of the same class is never emptied",
+        main_class: "com.acme.batches.BatchServer",
+        holders: &["com.acme.batches.TicketQueue.closed"],
+        classes: &["com.acme.batches.Ticket"],
+        allocator: "com.acme.batches.BatchServer.work",
+        growth: Growth::Instances(8000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "soft_values_strong_entries",
+        leak: "the values are soft, but keys, entries and references stay",
+        main_class: "com.acme.vault.VaultServer",
+        holders: &["com.acme.vault.Vault.documents"],
+        classes: &["java.lang.ref.SoftReference", "byte[]"],
+        allocator: "com.acme.vault.VaultServer.work",
+        growth: Growth::Instances(12000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "an_import_then_users",
+        leak: "a table grows much, then less, and nothing is removed",
+        main_class: "com.acme.dictionary.DictionaryServer",
+        holders: &["com.acme.dictionary.Dictionary.terms"],
+        classes: &["com.acme.dictionary.Term"],
+        allocator: "com.acme.dictionary.DictionaryServer.work",
+        growth: Growth::Instances(200),
+        ..PLAIN
+    },
+    Scenario {
+        name: "slower_after_the_start",
+        leak: "a table grows less after the start, but it goes on to grow",
+        main_class: "com.acme.names.NameServer",
+        holders: &["com.acme.names.NameTable.names"],
+        classes: &["com.acme.names.Name"],
+        allocator: "com.acme.names.NameServer.work",
+        growth: Growth::Instances(6000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "limits_of_others",
+        leak: "a limit of another map, and a limit in bytes that is near the number of entries",
+        main_class: "com.acme.shards.ShardServer",
+        holders: &["com.acme.shards.ShardTable.shards"],
+        classes: &["com.acme.shards.Shard"],
+        allocator: "com.acme.shards.ShardServer.work",
+        growth: Growth::Instances(8000),
+        ..PLAIN
+    },
 ];

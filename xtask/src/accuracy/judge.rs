@@ -275,7 +275,9 @@ impl Quiet {
         let before = self.alarms.len();
         for report in reports {
             let told = |s: &Suspect| format!("{} dumps: {s}", report.snapshots.len());
-            self.alarms.extend(report.alarms().map(told));
+            let is_allowed = |s: &&Suspect| allowed.contains(&&*s.verdict);
+            let alarms = report.alarms().filter(|s| !is_allowed(s));
+            self.alarms.extend(alarms.map(told));
             for suspect in report.suspects.iter().filter(|s| !s.is_alarm()) {
                 if !self.verdicts.contains(&suspect.verdict) {
                     self.verdicts.push(suspect.verdict.clone());

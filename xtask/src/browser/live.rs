@@ -347,7 +347,7 @@ fn rates(browser: &mut Browser) -> Result<()> {
     let all = "document.getElementById('rates-list').textContent";
     browser.wait(&format!("{all}.includes('Heapster$Interceptor.record:')"))?;
     let are = browser.eval("document.getElementById('rates-are').textContent")?;
-    let says = ["executed allocations", "count=jdk gives them some"];
+    let says = ["executed allocations", "count=jdk adds counters to them"];
     ensure!(
         are.as_str()
             .is_some_and(|are| says.iter().all(|s| are.contains(s))),

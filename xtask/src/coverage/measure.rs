@@ -92,6 +92,7 @@ pub(super) struct Measured {
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Stack {
     frames: Vec<String>,
+    pub(super) samples: u64,
     pub(super) estimated_bytes: u64,
     pub(super) ci95: [u64; 2],
     /// What samples alone say, where counts say more.
@@ -252,7 +253,7 @@ impl Tools<'_> {
         let output = Command::new(self.heapdiff)
             .args(command)
             .args(dumps)
-            .args(["--format", "json", "--top", "100"])
+            .args(["--format", "json", "--top", "1000"])
             .args(["--no-index", "--progress", "never"])
             .stdin(Stdio::null())
             .output()
@@ -277,12 +278,21 @@ fn truth(target: &mut Target) -> Result<Bytes> {
             bytes.insert(stack.to_owned(), figure);
         }
     }
-    ensure!(bytes.len() == 12, "the program told {} stacks", bytes.len());
+    ensure!(
+        bytes.len() == STACKS,
+        "the program printed {} stacks",
+        bytes.len()
+    );
     Ok(bytes)
 }
+
+/// Stacks of the program: 12 large ones and 64 small ones.
+const STACKS: usize = 76;
 
 /// `few24` of `Shares.few24(Shares.java:30)`.
 fn method(frame: &str) -> Option<&str> {
     let method = frame.strip_prefix("Shares.")?.split_once('(')?.0;
-    (method.starts_with("few") || method.starts_with("many")).then_some(method)
+    let is_measured = |prefix: &&str| method.starts_with(prefix);
+    let found = ["few", "many", "rare"].iter().any(is_measured);
+    found.then_some(method)
 }

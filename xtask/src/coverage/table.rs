@@ -8,7 +8,8 @@ use super::measure::{Asked, Measured, Stack};
 /// Estimates of one line of a table.
 #[derive(Debug, Default, Clone)]
 struct Tally {
-    all: u32,
+    /// Stacks that the report names.
+    named: u32,
     /// Truths inside their interval.
     covered: u32,
     /// Truths below and above their interval.
@@ -19,18 +20,19 @@ struct Tally {
     unknown: u32,
     /// The sum of estimate over truth, less one.
     error: f64,
-    /// The sum of half widths over truth.
-    width: f64,
+    /// Half widths over truth.
+    widths: Vec<f64>,
+    /// Sums of the estimates and of the truths of the stacks that the report names.
+    sums: [f64; 2],
 }
 
 impl Tally {
     fn add(&mut self, one: &Measured) {
-        self.all += 1;
         let Some(stack) = &one.found else {
             self.unnamed += 1;
-            self.error -= 1.0;
             return;
         };
+        self.named += 1;
         self.unknown += u32::from(!stack.tells_survival());
         let [low, high] = stack.ci95;
         match one.truth {
@@ -40,23 +42,34 @@ impl Tally {
         }
         let truth = float(one.truth.max(1));
         self.error += float(stack.estimated_bytes) / truth - 1.0;
-        self.width += float(high - low) / 2.0 / truth;
+        self.widths.push(float(high - low) / 2.0 / truth);
+        self.sums[0] += float(stack.estimated_bytes);
+        self.sums[1] += truth;
     }
 
+    /// Percent of the stacks that the report names.
     fn percent(&self, sum: f64) -> f64 {
-        100.0 * sum / f64::from(self.all.max(1))
+        100.0 * sum / f64::from(self.named.max(1))
+    }
+
+    /// The median half width in percent of the truth.
+    fn width(&self) -> f64 {
+        let mut widths = self.widths.clone();
+        widths.sort_by(f64::total_cmp);
+        100.0 * widths.get(widths.len() / 2).copied().unwrap_or(0.0)
     }
 
     fn line(&self, name: &str, text: &mut String) {
         let [below, above] = self.outside;
         let _ = writeln!(
             text,
-            "| {name} | {} of {} | {:.0} | {:+.1} | {:.1} | {above} | {below} | {} | {} |",
+            "| {name} | {} of {} | {:.1} | {:+.1} | {:+.1} | {:.1} | {above} | {below} | {} | {} |",
             self.covered,
-            self.all,
+            self.named,
             self.percent(f64::from(self.covered)),
             self.percent(self.error),
-            self.percent(self.width),
+            100.0 * (self.sums[0] / self.sums[1].max(1.0) - 1.0),
+            self.width(),
             self.unnamed,
             self.unknown,
         );
@@ -83,7 +96,8 @@ pub(super) fn of(found: &[Measured], repeats: u32) -> String {
             |m| m.setting.clone(),
             &mut text,
         );
-        by(&of_this, "stack", &all, |m| m.stack.clone(), &mut text);
+        by(&of_this, "samples", &all, group, &mut text);
+        by(&of_this, "stack", &all, place, &mut text);
     }
     if found.iter().any(|m| m.counted) {
         with_and_without(found, &mut text);
@@ -115,7 +129,7 @@ fn with_and_without(found: &[Measured], text: &mut String) {
         for (name, both) in &settings {
             let covered = both.each_ref().map(|t| t.percent(f64::from(t.covered)));
             let bias = both.each_ref().map(|t| t.percent(t.error));
-            let width = both.each_ref().map(|t| t.percent(t.width));
+            let width = both.each_ref().map(Tally::width);
             let _ = writeln!(
                 text,
                 "| {} | {name} | {:.0} | {:.0} | {:+.1} | {:+.1} | {:.1} | {:.1} | {:.2} |",
@@ -131,6 +145,28 @@ fn with_and_without(found: &[Measured], text: &mut String) {
         }
     }
     text.push('\n');
+}
+
+/// The interval and the group of the number of samples.
+fn group(one: &Measured) -> String {
+    let interval = one.setting.rsplit(", ").find(|part| part.ends_with('k'));
+    let interval = interval.unwrap_or_default();
+    let samples = one.found.as_ref().map_or(0, |stack| stack.samples);
+    let group = match samples {
+        0 => "none",
+        1..=2 => "1 or 2",
+        3..=9 => "3 to 9",
+        _ => "10 or more",
+    };
+    format!("{interval}, {group}")
+}
+
+/// The small places are one line.
+fn place(one: &Measured) -> String {
+    match one.stack.starts_with("rare") {
+        true => "rare".to_owned(),
+        false => one.stack.clone(),
+    }
 }
 
 const fn title(asked: Asked) -> &'static str {
@@ -164,8 +200,8 @@ fn by(
     });
     let _ = writeln!(
         text,
-        "| {head} | covered | % | bias % | half width % | truth above | truth below | not named | alive not known |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|---:|"
+        "| {head} | covered | % | bias % | sum % | median half width % | truth above | truth below | not named | alive not known |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     );
     for (name, tally) in &lines {
         tally.line(name, text);

@@ -18,6 +18,7 @@ use jni_sys::{JNIEnv, JavaVM, jfieldID, jobject};
 
 use super::Jvmti;
 pub(crate) use methods::Value;
+pub(in crate::jvmti) use refs::Weak;
 pub(crate) use refs::{
     Any, Buffer, Bytes, Class, Global, Ints, Kind, Local, Longs, Objects, Ref, Text, Texts,
 };

@@ -51,6 +51,11 @@ kinds! {
 /// How long a reference lasts, and to what it is.
 type Lasts<'a, K> = PhantomData<(&'a (), fn() -> K)>;
 
+/// The error of a JVM that has no room outside of the Java heap.
+fn no_room() -> JniError {
+    JniError::Thrown("no room for a reference".to_owned())
+}
+
 /// A reference that is valid for `'a`, and not null.
 pub(crate) struct Ref<'a, K = Any> {
     raw: NonNull<_jobject>,
@@ -94,11 +99,21 @@ impl<'a, K> Ref<'a, K> {
         // SAFETY: the environment is the current thread's, the reference is valid.
         let raw = unsafe { jni!(env.raw(), v1_1.NewGlobalRef, self.raw()) };
         env.check()?;
-        // There is no room outside of the Java heap.
-        let raw = NonNull::new(raw)
-            .ok_or_else(|| JniError::Thrown("no room for a reference".to_owned()))?;
         Ok(Global {
-            raw,
+            raw: NonNull::new(raw).ok_or_else(no_room)?,
+            vm,
+            kind: PhantomData,
+        })
+    }
+
+    /// Makes a reference that does not keep the object alive.
+    pub(in crate::jvmti) fn hold_weakly(self, env: &Env<'_>) -> Result<Weak<K>> {
+        let vm = env.vm()?;
+        // SAFETY: the environment is the current thread's, the reference is valid.
+        let raw = unsafe { jni!(env.raw(), v1_2.NewWeakGlobalRef, self.raw()) };
+        env.check()?;
+        Ok(Weak {
+            raw: NonNull::new(raw).ok_or_else(no_room)?,
             vm,
             kind: PhantomData,
         })
@@ -181,14 +196,52 @@ impl<K> Global<K> {
 impl<K> Drop for Global<K> {
     /// On a thread that the JVM does not know the reference stays.
     fn drop(&mut self) {
-        let vm = self.vm.as_ptr();
-        let mut env = null_mut();
-        // SAFETY: the JVM lives as long as the process; the pointer is to a pointer. The reference is this one's alone.
+        if let Some(env) = current_env(self.vm) {
+            // SAFETY: the environment is the current thread's. The reference is this one's alone.
+            unsafe { jni!(env, v1_1.DeleteGlobalRef, self.raw.as_ptr()) };
+        }
+    }
+}
+
+/// The environment of the current thread; `None` on a thread that the JVM does not know.
+fn current_env(vm: NonNull<JavaVM>) -> Option<*mut JNIEnv> {
+    let (vm, mut env) = (vm.as_ptr(), null_mut());
+    // SAFETY: the JVM lives as long as the process; the pointer is to a pointer.
+    let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
+    (got == JNI_OK && !env.is_null()).then_some(env.cast())
+}
+
+/// A reference that does not keep its object alive.
+#[derive(Debug)]
+pub(in crate::jvmti) struct Weak<K = Any> {
+    raw: NonNull<_jobject>,
+    vm: NonNull<JavaVM>,
+    kind: PhantomData<fn() -> K>,
+}
+
+// SAFETY: a weak global reference belongs to no thread, and neither does the JVM.
+unsafe impl<K> Send for Weak<K> {}
+// SAFETY: as above.
+unsafe impl<K> Sync for Weak<K> {}
+
+impl<K> Weak<K> {
+    /// The object; `None` if it was collected.
+    pub(in crate::jvmti) fn get<'local>(&self, env: &Env<'local>) -> Option<Local<'local, K>> {
+        // SAFETY: the environment is the current thread's, the reference is this one's. What comes back is a new local reference
+        // to an object of the kind, or null.
         unsafe {
-            let got = ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8);
-            if got == JNI_OK && !env.is_null() {
-                jni!(env.cast(), v1_1.DeleteGlobalRef, self.raw.as_ptr());
-            }
+            let object = jni!(env.raw(), v1_2.NewLocalRef, self.raw.as_ptr());
+            Local::new(env, object)
+        }
+    }
+}
+
+impl<K> Drop for Weak<K> {
+    /// On a thread that the JVM does not know the reference stays.
+    fn drop(&mut self) {
+        if let Some(env) = current_env(self.vm) {
+            // SAFETY: the environment is the current thread's. The reference is this one's alone.
+            unsafe { jni!(env, v1_2.DeleteWeakGlobalRef, self.raw.as_ptr()) };
         }
     }
 }

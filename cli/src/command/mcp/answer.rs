@@ -42,19 +42,20 @@ pub(super) fn of(job: &Job) -> Result<Answer> {
     }
     // The first is for text. The last is for JSON, or the same where both are of one.
     let (Some(shown), Some(kept)) = (reports.first(), reports.last()) else {
-        return Err(Failure::usage("there is no report"));
+        return Err(Failure::usage("the command produced no report"));
     };
     messages::conditions(shown, &job.setup)?;
     let mut text: String = shown.conditions().iter().map(warnings).collect();
     text += &String::from_utf8_lossy(&written(Format::Text, shown)?);
     let data = serde_json::from_slice(&written(Format::Json, kept)?);
-    let data: Value = data.map_err(|e| Failure::usage(format!("the report is no JSON: {e}")))?;
+    let data: Value =
+        data.map_err(|e| Failure::usage(format!("the report is not valid JSON: {e}")))?;
     if let Some(error) = bytes::changed_file() {
         return Err(Failure::changed(&error));
     }
     let data = bounded::data(&data, &bounded::left_out(kept), DATA).ok_or_else(|| {
-        Failure::usage(format!("the answer has more than {DATA} bytes"))
-            .with_hint("ask for less: fewer dumps, rows or columns")
+        Failure::usage(format!("the answer is larger than {DATA} bytes"))
+            .with_hint("request fewer dumps, rows or columns")
     })?;
     Ok(Answer {
         data,
@@ -80,7 +81,7 @@ fn warnings(dump: &Condition<'_>) -> String {
     }
     if let Some(more @ 1..) = dump.warnings.len().checked_sub(WARNINGS) {
         let more = counted(more as u64, "more warning");
-        lines += &format!("warning: {}: and {more}\n", dump.path);
+        lines += &format!("warning: {}: {more} not shown\n", dump.path);
     }
     lines
 }
@@ -116,7 +117,7 @@ mod tests {
         assert_eq!(told(3), line.repeat(3));
         assert_eq!(
             told(5),
-            line.repeat(3) + "warning: a.hprof: and 2 more warnings\n"
+            line.repeat(3) + "warning: a.hprof: 2 more warnings not shown\n"
         );
     }
 

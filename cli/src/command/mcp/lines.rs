@@ -73,7 +73,7 @@ impl Lines {
         let line = take(&mut self.line);
         match take(&mut self.is_long) {
             true => {
-                let message = format!("a message has at most {LONGEST} bytes");
+                let message = format!("a message can have at most {LONGEST} bytes");
                 Err(refusal(&Value::Null, ErrorCode::INVALID_REQUEST, &message))
             }
             false => heard(&line),
@@ -138,7 +138,7 @@ fn heard(line: &[u8]) -> Result<Option<Message>, Value> {
     let mut message = match serde_json::from_slice(line) {
         Ok(Value::Object(message)) => message,
         Ok(_) => {
-            let message = "a message is one JSON object; there are no batches";
+            let message = "a message must be one JSON object; batches are not supported";
             return refused(ErrorCode::INVALID_REQUEST, message);
         }
         Err(e) => return refused(ErrorCode::PARSE_ERROR, &format!("not JSON: {e}")),
@@ -154,14 +154,19 @@ fn heard(line: &[u8]) -> Result<Option<Message>, Value> {
         None if message.contains_key("result") || message.contains_key("error") => {
             return Ok(serde_json::from_value(message.into()).ok());
         }
-        _ => return refused(ErrorCode::INVALID_REQUEST, "`method` is missing or no text"),
+        _ => {
+            return refused(
+                ErrorCode::INVALID_REQUEST,
+                "`method` is missing or not a string",
+            );
+        }
     };
     let Some(id) = id else {
         // Notifications are not answered, right or wrong.
         return Ok(serde_json::from_value(message.into()).ok());
     };
     if !id.is_string() && !id.is_i64() {
-        let message = "`id` is neither a text nor a whole number of 64 bits with its sign";
+        let message = "`id` is neither a string nor a signed 64-bit integer";
         return refused(ErrorCode::INVALID_REQUEST, message);
     }
     if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {

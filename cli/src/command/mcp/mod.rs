@@ -30,7 +30,9 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(crate) fn run(setup: Setup) -> Result<Exit> {
     interrupt::handle();
     if io::stdin().is_terminal() && !setup.progress.quiet {
-        messages::said("an assistant starts this command (docs/assistants.md); Ctrl-C ends it");
+        messages::said(
+            "waiting for an AI assistant on standard input (see docs/assistants.md); Ctrl-C stops",
+        );
     }
     let runtime = Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|e| Failure::usage(format!("cannot serve: {}", plain(&e))))?;
@@ -56,9 +58,9 @@ async fn serve(setup: Setup) -> Result<bool> {
         // Nobody asked anything.
         Err(ServerInitializeError::ConnectionClosed(_)) => {}
         Err(_) => {
-            let message = "standard input does not begin as the Model Context Protocol does";
+            let message = "standard input does not speak the Model Context Protocol";
             return Err(Failure::usage(message).with_hint(
-                "an assistant starts this command, and sends `initialize` first (docs/assistants.md)",
+                "let an AI assistant start this command, which sends `initialize` first (see docs/assistants.md)",
             ));
         }
     }

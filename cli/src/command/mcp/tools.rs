@@ -50,16 +50,13 @@ impl Tool {
     pub(super) const ALL: [Self; 6] = [
         Self::of::<Summary>(
             "summary",
-            "One heap dump in figures",
-            "Objects and bytes of one dump, its JVM, whether the agent was loaded, and the classes that retain most \
-             (heapdiff.histo/1).",
+            "Summarize a heap dump",
+            "Objects and bytes of one dump, its JVM, whether the agent was loaded, and the classes that retain the most (heapdiff.histo/1).",
         ),
         Self::of::<Suspects>(
             "suspects",
-            "What leaks, or keeps most",
-            "Of two dumps or more of one program: what grew, the field that holds it, verdict (leak, growth, cache, \
-             warmup) with reasons, path from the GC root, allocating stacks (heapdiff.diff/1). Of one dump: what keeps \
-             most (heapdiff.heap/1). Begin here.",
+            "Find memory leaks",
+            "Begin here. With two or more dumps of one program: what grew, the field that holds it, verdict (leak, growth, cache, warmup) with reasons, path from the GC root, allocating stacks (heapdiff.diff/1). With one dump: what retains the most (heapdiff.heap/1).",
         ),
         Self::of::<Sizeof>(
             "sizeof",
@@ -69,19 +66,19 @@ impl Tool {
         ),
         Self::of::<Paths>(
             "paths",
-            "What keeps objects alive",
+            "Find why objects are not collected",
             "Shortest paths from GC roots to selected objects, merged into a tree (heapdiff.paths/1).",
         ),
         Self::of::<Query>(
             "query",
             "SQL over heap dumps",
             "Rows of one SELECT (SQLite) over objects, classes, refs, roots, strings, threads, frames, samples \
-             (heapdiff.query/1). `.tables` and `.schema TABLE` in place of a SELECT tell of columns.",
+             (heapdiff.query/1). Instead of a SELECT, `.tables` lists the tables and `.schema TABLE` the columns.",
         ),
         Self::of::<Sites>(
             "sites",
             "Where live objects were allocated",
-            "Sampled bytes by allocating stack or class, of a dump taken with the agent or of a flight recording \
+            "Sampled bytes by allocating stack or class, from a dump taken with the agent, or from a JFR recording \
              (heapdiff.sites/1, heapdiff.allocated/1, heapdiff.recording/1).",
         ),
     ];
@@ -94,7 +91,7 @@ impl Tool {
             schema: schema::<A>,
             task: |setup, arguments| {
                 let asked: A = serde_json::from_value(arguments)
-                    .map_err(|e| Failure::usage(format!("the arguments do not fit: {e}")))?;
+                    .map_err(|e| Failure::usage(format!("wrong arguments: {e}")))?;
                 asked.task(setup)
             },
         }
@@ -291,7 +288,7 @@ impl Asked for Query {
 struct Sites {
     /// Path of a heap dump, or of a flight recording
     dump: PathBuf,
-    /// What was allocated, dead or alive, in place of what is alive
+    /// Show everything allocated, not only what is still alive
     #[serde(default)]
     allocated: bool,
     /// What rows are
@@ -309,6 +306,7 @@ struct Sites {
 #[serde(rename_all = "lowercase")]
 enum By {
     #[default]
+    Frame,
     Stack,
     Class,
 }
@@ -320,6 +318,7 @@ impl Asked for Sites {
             focus: regex("focus", self.focus)?,
             allocated: self.allocated,
             by_class: self.by == By::Class,
+            by_frame: self.by == By::Frame && !self.allocated,
             reverse: false,
         };
         Ok((Task::Sites { dump, job }, self.top))

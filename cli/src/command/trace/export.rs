@@ -32,7 +32,7 @@ pub(crate) fn export(export: &TraceExport) -> Result<Exit> {
                 format => tables(&trace, format, folder)?,
             }
         }
-        (None, None) => return Err(Failure::usage("-o PATH is needed: the folder to write to")),
+        (None, None) => return Err(Failure::usage("name the folder to write to with -o PATH")),
     };
     messages::mapping_of(export.mapping.as_ref(), export.quiet);
     if !export.quiet {
@@ -67,8 +67,10 @@ fn one(trace: &Trace, name: &str, format: ExportFormat, output: Option<&Path>) -
     let tables = trace.tables().map_err(|e| Failure::trace(&e))?;
     let Some(table) = tables.iter().find(|t| t.name == name) else {
         let names: Vec<&str> = tables.iter().map(|t| &*t.name).collect();
-        let message = format!("--table {name}: there is no such table");
-        return Err(Failure::usage(message).with_hint(format!("there are {}", names.join(", "))));
+        let message = format!("--table {name}: the trace has no such table");
+        return Err(
+            Failure::usage(message).with_hint(format!("its tables are {}", names.join(", ")))
+        );
     };
     let rows = match output {
         Some(path) => to_file(trace, table, format, path)?,

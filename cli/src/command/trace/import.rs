@@ -21,11 +21,15 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     let output = &import.output;
     let shown = output.display();
     if output.exists() && !import.force {
-        let message = format!("-o {shown}: exists already");
-        return Err(Failure::usage(message).with_hint("--force replaces it"));
+        let message = format!("-o {shown}: the file exists");
+        return Err(
+            Failure::usage(message).with_hint("name another file, or replace it with --force")
+        );
     }
     if output.is_dir() {
-        return Err(Failure::usage(format!("-o {shown}: is a directory")));
+        return Err(Failure::usage(format!(
+            "-o {shown}: this is a directory; name a file"
+        )));
     }
     let mut log = output.as_os_str().to_owned();
     log.push("-wal");
@@ -33,12 +37,11 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
         // The log would be taken for the new file's.
         let message = format!(
-            "-o {shown}: {} has what was not written to it yet",
+            "-o {shown}: its log {} contains data that is not in the trace yet",
             log.display()
         );
-        return Err(
-            Failure::usage(message).with_hint("a JVM writes to it, or did until it was killed")
-        );
+        return Err(Failure::usage(message)
+            .with_hint("a JVM still writes to this trace, or was killed; name another file"));
     }
     let recording = read(import)?;
     if !import.quiet {
@@ -48,7 +51,7 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     }
     let trace = heapdiff_trace::Import::new(&recording, import.tick.map(|span| span.0));
     let trace = trace.map_err(|e| match e {
-        ImportError::TooManyTicks { .. } => Failure::usage(format!("--tick would make {e}")),
+        ImportError::TooManyTicks { .. } => Failure::usage(format!("--tick is too short: {e}")),
         other => refused(&shown.to_string(), other),
     })?;
     write(import, &trace)?;
@@ -75,19 +78,18 @@ fn read(import: &Import) -> Result<Recording> {
         let jvm = all.jvm.as_ref().map(|j| (j.pid, j.start_ms));
         if first.is_some_and(|first| jvm.is_some_and(|jvm| jvm != first)) {
             let message = format!(
-                "{}: recorded by another JVM than the one before it",
+                "{}: this recording is of another JVM than the one before it",
                 path.display()
             );
-            return Err(
-                Failure::usage(message).with_hint("import each JVM's to a trace of its own")
-            );
+            return Err(Failure::usage(message)
+                .with_hint("import the recordings of each JVM into a separate trace"));
         }
         first = first.or(jvm);
     }
     if all.samples.is_empty() && all.heap.is_empty() {
-        let message = "no event tells of allocations, live objects or the heap";
+        let message = "the recordings contain no allocations, live objects or heap sizes";
         return Err(Failure::usage(message)
-            .with_hint("record with settings=profile, or with async-profiler's alloc and live"));
+            .with_hint("record them: jcmd PID JFR.start settings=profile, or async-profiler with -e alloc --live"));
     }
     Ok(all)
 }

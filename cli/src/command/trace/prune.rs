@@ -19,7 +19,7 @@ pub(crate) fn prune(prune: &Prune) -> Result<Exit> {
     let before = Content::of(&open(path)?)?;
     if before.triggers > 0 {
         // Triggers would run with the removal, and may do anything.
-        let message = format!("{}: has triggers, so it is not a trace", path.display());
+        let message = format!("{}: not a trace, because it has triggers", path.display());
         return Err(Failure::usage(message));
     }
     let span = u64::try_from(prune.before.0.as_millis()).unwrap_or(u64::MAX);
@@ -33,7 +33,7 @@ pub(crate) fn prune(prune: &Prune) -> Result<Exit> {
     if !prune.quiet {
         let gone = |before: u64, after: u64, one: &str| counted(before.saturating_sub(after), one);
         messages::said(&format!(
-            "removed what was before {} UTC: {}, {}; {} of {} left",
+            "deleted data before {} UTC: {}, {}; the file now has {} (was {})",
             utc(cut),
             gone(before.ticks, after.ticks, "tick"),
             gone(before.collections, after.collections, "collection"),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use heapdiff_diff::Stack;
+use heapdiff_jfr::LIVE_TABLE_FULL;
 use heapdiff_push::{Endpoint, Patience, PushError, Series, TlsFault};
 use heapdiff_report::pprof::{About, LiveSample, render_live};
 use heapdiff_report::{printable, utc};
@@ -46,7 +47,7 @@ pub(crate) fn push(job: &Push) -> Result<Exit> {
         _ => refused(&e),
     })?;
     if !endpoint.is_private() && job.headers.iter().any(|h| h.is_authorization()) {
-        messages::warn("the credentials go unencrypted: the address begins with http:");
+        messages::warn("credentials are sent unencrypted, because the address begins with http:");
     }
     let Some(every) = job.every else {
         let trace = open_named(job.mapping.as_ref(), &job.trace)?;
@@ -130,8 +131,12 @@ impl Profile {
             *sum = sum.plus(amount);
         }
         let mut warnings = file(trace).warnings;
+        let full = trace.last_note(sites.run.id, LIVE_TABLE_FULL);
+        if full.map_err(|e| Failure::trace(&e))?.is_some() {
+            warnings.push(LIVE_TABLE_FULL.to_owned());
+        }
         if let Some(focus) = focus.filter(|_| merged.is_empty()) {
-            warnings.push(format!("--focus {focus}: no frame of the stacks fits"));
+            warnings.push(format!("--focus {focus}: no stack frame matches"));
         }
         let mut stacks: Vec<(Alive, Amount)> = merged.into_iter().collect();
         // Equals stay in the order of their names.
@@ -148,7 +153,7 @@ impl Profile {
         }
         if !holders.is_empty() && stacks.iter().all(|(alive, _)| alive.holder.is_none()) {
             let path = job.report.as_deref().unwrap_or(Path::new("")).display();
-            warnings.push(format!("{path}: the trace knows none of its stacks"));
+            warnings.push(format!("{path}: none of its stacks occurs in the trace"));
         }
         Ok(Self {
             from_ms: sites.from().0,
@@ -179,7 +184,7 @@ impl Profile {
         if self.stacks.is_empty() {
             let path = job.trace.display();
             messages::warn(&format!(
-                "{path}: nothing is alive there, and nothing was pushed"
+                "{path}: nothing was pushed, because the trace has no live objects"
             ));
             return Ok(());
         }
@@ -229,7 +234,7 @@ impl Profile {
         let all = self.sum(|_| true);
         let stacks = self.stacks.len() - usize::from(self.merged > 0) + self.merged;
         let mut told = format!(
-            "{} alive at {} UTC, {} by {}, pushed to {to} as {service}",
+            "pushed to {to} as {service}: {} alive at {} UTC, {} in {}",
             Size(all.bytes),
             utc(self.time_ms),
             counted(all.objects, "object"),
@@ -237,11 +242,13 @@ impl Profile {
         );
         if holders {
             let held = self.sum(|alive| alive.holder.is_some());
-            told.push_str(&format!("; of {} the holder is known", Size(held.bytes)));
+            told.push_str(&format!("; the holder of {} is known", Size(held.bytes)));
         }
         if self.merged > 0 {
             let merged = counted(self.merged as u64, "stack");
-            told.push_str(&format!("; {merged} with little are one, {OTHERS}"));
+            told.push_str(&format!(
+                "; {merged} with few bytes were merged into {OTHERS}"
+            ));
         }
         told
     }
@@ -359,28 +366,30 @@ fn refused(error: &PushError) -> Failure {
         PushError::Refused {
             status: 401 | 403, ..
         } => {
-            "HEAPDIFF_PUSH_TOKEN in the environment is sent as a token; --header @FILE gives other headers"
+            "set HEAPDIFF_PUSH_TOKEN in the environment, or put the header into a file: --header @FILE"
         }
         PushError::Refused {
             status: 404 | 405, ..
-        } => "nothing takes profiles there: is it the address of a Pyroscope, with its path?",
+        } => "no profile server at this address; check the host, port and path of your Pyroscope",
         PushError::Refused {
             status: 400 | 422, ..
         } => {
-            "servers take what is not old, an hour for most: push while the trace is written (--every 15s)"
+            "most servers refuse data older than an hour; push while the trace is written: --every 15s"
         }
-        PushError::Refused { status: 413, .. } => "--focus RE pushes less",
-        PushError::Redirect { .. } => "if it is the right one, push to that address",
-        PushError::Timeout { .. } => "--timeout gives it more time",
+        PushError::Refused { status: 413, .. } => "push fewer stacks with --focus RE",
+        PushError::Redirect { .. } => "push to the new address if you trust it",
+        PushError::Timeout { .. } => "allow more time, for example --timeout 2m",
         PushError::Tls { fault, .. } => match fault {
             TlsFault::Authority | TlsFault::NoAuthorities => {
-                "--cacert FILE names a file with the certificate of the server's authority, and so does SSL_CERT_FILE"
+                "name the CA certificate of the server with --cacert FILE, or in the environment variable SSL_CERT_FILE"
             }
-            TlsFault::Name => "push to a name that the certificate is of",
+            TlsFault::Name => "use the host name that is in the certificate",
             TlsFault::Time => {
-                "the server needs a new certificate, or this machine's clock is wrong"
+                "the certificate is not valid now; check its dates and the clock of this machine"
             }
-            TlsFault::Other => "does the server speak TLS there? http: is for those that do not",
+            TlsFault::Other => {
+                "the server may not support TLS there; if so, use an address that begins with http:"
+            }
         },
         _ => "",
     };

@@ -12,7 +12,7 @@ use crate::job::{SampleOrder, SamplesJob, Setup};
 
 /// How many samples beyond those shown are collected before the last in order are dropped.
 const AT_HAND: usize = 1 << 16;
-const OLD: &str = "an earlier version of the agent wrote it, which recorded no single samples";
+const OLD: &str = "an older agent wrote this trace, which recorded no single samples";
 
 /// A site's class and frames, and whether samples of it are wanted.
 struct Named {

@@ -29,7 +29,7 @@ pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path
     let failure = |e| Failure::trace(&e);
     let length = u64::try_from(slice.unwrap_or(DEFAULT).0.as_millis()).unwrap_or(u64::MAX);
     if length == 0 {
-        return Err(Failure::usage("--slice must be more than zero"));
+        return Err(Failure::usage("--slice must be longer than 0s"));
     }
     let stacks = trace.stacks().map_err(failure)?;
     let mut sites: HashMap<i64, usize> = HashMap::new();

@@ -309,7 +309,7 @@ fn what_is_no_protocol_is_told() {
     assert!(end.unread.is_empty());
     assert!(
         end.stderr
-            .contains("does not begin as the Model Context Protocol does"),
+            .contains("does not speak the Model Context Protocol"),
         "{}",
         end.stderr
     );
@@ -340,7 +340,7 @@ fn a_terminal_is_told_what_the_command_is_for() {
     server.wait().expect("an end");
     assert_eq!(
         said,
-        "heapdiff: an assistant starts this command (docs/assistants.md); Ctrl-C ends it\n"
+        "heapdiff: waiting for an AI assistant on standard input (see docs/assistants.md); Ctrl-C stops\n"
     );
 }
 
@@ -365,7 +365,7 @@ fn damage_is_told_and_refused_where_that_is_asked_for() {
     let mut client = Client::begin(folder.path(), &["-q", "--strict"]);
     let refusal = client.refusal("summary", cut);
     assert!(
-        refusal.contains("damaged, which --strict refuses"),
+        refusal.contains("--strict refuses damaged files"),
         "{refusal}"
     );
 }
@@ -403,7 +403,7 @@ fn a_dump_that_changes_is_refused_and_the_next_answered() {
     let told = answer["result"]["content"][0]["text"]
         .as_str()
         .expect("text");
-    assert!(told.contains("changed while it was read"), "{told}");
+    assert!(told.contains("while heapdiff read it"), "{told}");
     let next = client.data("summary", json!({ "dump": AFTER }));
     assert_eq!(next["schema"], "heapdiff.histo/1");
 }

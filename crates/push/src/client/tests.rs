@@ -90,7 +90,7 @@ fn an_address_can_name_the_interface() {
     sent.unwrap();
     assert_eq!(paths(&received), ["/x/ingest"]);
     let (sent, received) = pushed(PUSH, vec![no(404, "nothing here")]);
-    assert_eq!(words(sent), "the server answers 404: nothing here");
+    assert_eq!(words(sent), "the server responded with 404: nothing here");
     assert_eq!(paths(&received), [PUSH]);
 }
 
@@ -103,7 +103,7 @@ fn what_may_pass_is_tried_again() {
     }
     let busy = || no(503, "busy");
     let (sent, received) = pushed("", vec![busy(), busy(), busy(), ok()]);
-    assert_eq!(words(sent), "the server answers 503: busy");
+    assert_eq!(words(sent), "the server responded with 503: busy");
     assert_eq!(received.len(), 3);
 }
 
@@ -123,7 +123,7 @@ fn what_is_refused_is_not_tried_again() {
     let (sent, received) = pushed("", vec![no(400, connect), ok()]);
     assert_eq!(
         words(sent),
-        "the server answers 400: outside of the ingestion window?[2J"
+        "the server responded with 400: outside of the ingestion window?[2J"
     );
     assert_eq!(received.len(), 1);
     for status in [401, 403, 413, 422] {
@@ -157,7 +157,7 @@ fn nothing_follows_to_another_server() {
         let (sent, _) = pushed("", vec![Answer::Says(status, vec![location], Vec::new())]);
         assert_eq!(
             words(sent),
-            format!("the server sends elsewhere, to {}/login", other.url())
+            format!("the server redirects to {}/login", other.url())
         );
     }
     assert_eq!(other.received(), []);
@@ -191,7 +191,7 @@ fn silence_has_an_end() {
     assert!(begun.elapsed() < Duration::from_secs(5));
     assert!(error.may_pass(), "{error}");
     assert!(
-        error.to_string().ends_with("no answer within 0.2 s"),
+        error.to_string().ends_with("no response within 0.2 s"),
         "{error}"
     );
     assert_eq!(server.received().len(), 2);
@@ -255,7 +255,7 @@ fn addresses_are_checked_before_anything_is_sent() {
     let error = error.to_string();
     assert!(!error.contains("s3cret"), "{error}");
     assert!(
-        error.ends_with("can be read by all on this machine"),
+        error.contains("every user of this machine can read them"),
         "{error}"
     );
 }

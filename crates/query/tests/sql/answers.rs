@@ -241,6 +241,54 @@ fn threads_roots_and_frames_fit_together() {
 }
 
 #[test]
+fn a_reference_that_field_returns_is_an_id() {
+    let of = "from objects where class = 'java.util.HashMap' and field(id, 'size') > 0";
+    let id = one(shop(), &format!("select id {of} order by id limit 1"));
+    let table = one(
+        shop(),
+        &format!("select target_id from refs where source_id = {id} and via like '%table'"),
+    );
+    assert!(table.starts_with("0x"), "{table}");
+    let size = one(
+        shop(),
+        &format!("select field(id, 'size') from objects where id = {id}"),
+    );
+    assert!(size.parse::<u32>().is_ok(), "{size}");
+    // Sorted or not, with a name or without, and after a star.
+    for columns in ["field(id, 'table')", "FIELD(id, 'table') as t"] {
+        assert_eq!(
+            one(
+                shop(),
+                &format!("select {columns} {of} order by id limit 1")
+            ),
+            table
+        );
+    }
+    let rows = ask(
+        shop(),
+        &format!("select *, field(id, 'table') t, field(id, 'size') {of} order by id limit 1"),
+    );
+    assert_eq!(rows[0][rows[0].len() - 2..], [table.clone(), size.clone()]);
+    // It stays a number for other functions and comparisons.
+    let nested = format!(
+        "select class from objects where id = (select field(id, 'table') {of} order by id limit 1)"
+    );
+    assert_eq!(one(shop(), &nested), "java.util.HashMap$Node[]");
+    // A field of this name is a number in one class and a reference in another.
+    let both = "select field(id, 'value') from objects where class in ('java.lang.Integer', 'java.lang.String') \
+                and field(id, 'value') is not null";
+    let kinds = ask(shop(), both);
+    let ids = kinds.iter().filter(|row| row[0].starts_with("0x")).count();
+    let strings = one(shop(), "select count(*) from strings")
+        .parse::<usize>()
+        .unwrap();
+    assert!(
+        ids <= strings && ids * 10 > strings * 9 && ids < kinds.len(),
+        "{ids} of {strings}"
+    );
+}
+
+#[test]
 fn fields_are_read() {
     let rows = ask(
         shop(),
@@ -250,7 +298,7 @@ fn fields_are_read() {
     let size = number(&rows[0][1]);
     assert!(size > 0);
     assert_eq!(rows[0][2..], ["0.75", "null"]);
-    let table = number(&rows[0][0]);
+    let table = &rows[0][0];
     let nodes = one(
         shop(),
         &format!("select count(*) from refs where source_id = {table}"),

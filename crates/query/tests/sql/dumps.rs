@@ -63,7 +63,7 @@ fn dumps_have_their_names() {
     );
     let failed = failed.unwrap_err().to_string();
     assert!(
-        failed.contains("there is no dump `x`; the dumps are before, after"),
+        failed.contains("unknown dump `x`; the dumps are before, after"),
         "{failed}"
     );
 }

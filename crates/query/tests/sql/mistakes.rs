@@ -41,7 +41,7 @@ fn nothing_but_reading_is_allowed() {
                 "only SELECT is allowed",
                 "no such",
                 "not authorized",
-                "a query is one statement",
+                "a query must be one statement",
             ];
             assert!(known.iter().any(|k| text.starts_with(k)), "{sql}: {text}");
         }
@@ -77,13 +77,16 @@ fn mistakes_are_told_with_their_place() {
     let (message, _, column, ..) = wrong("selec 1");
     assert_eq!((&*message, column), ("near \"selec\": syntax error", 1));
     let (.., hint) = wrong("select id from objects where class = \"byte[]\"");
-    assert!(hint.unwrap().starts_with("texts are in single quotes"));
+    assert!(hint.unwrap().starts_with("strings need single quotes"));
     for (sql, text) in [
-        ("", "a query is one statement, and there are none"),
-        ("-- nothing", "a query is one statement, and there are none"),
+        ("", "a query must be one statement, but this one has none"),
+        (
+            "-- nothing",
+            "a query must be one statement, but this one has none",
+        ),
         (
             "select 1; select 2",
-            "a query is one statement, and there are several",
+            "a query must be one statement, but this one has several",
         ),
     ] {
         assert_eq!(check(sql).unwrap_err().to_string(), text);
@@ -99,6 +102,29 @@ fn mistakes_are_told_with_their_place() {
         failed.contains("REGEXP '(': unclosed group") && !failed.contains('\n'),
         "{failed}"
     );
+}
+
+#[test]
+fn oql_is_recognized_where_it_is_no_sql() {
+    let told = |text: &str| match check(text) {
+        Err(Error::Oql { sql }) => sql,
+        other => panic!("{text}: {other:?}"),
+    };
+    let sql = told("SELECT * FROM java.util.HashMap");
+    let expected = "select * from objects where class = 'java.util.HashMap'";
+    assert_eq!(sql.as_deref(), Some(expected));
+    // A translation that SQLite refuses is not shown.
+    assert_eq!(
+        told("select s.value.length + from java.lang.String s"),
+        None
+    );
+    assert_eq!(told("select heap.x(s) from java.lang.String s"), None);
+    // SQL is left alone, with or without a mistake.
+    assert!(check("select * from main.objects").is_ok());
+    assert!(matches!(
+        check("select * from java.Foo"),
+        Err(Error::Sql { .. })
+    ));
 }
 
 #[test]

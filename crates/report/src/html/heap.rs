@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use askama::Template;
-use heapdiff_diff::{HeapSuspect, Stack, is_runtime_frame};
+use heapdiff_diff::{HeapSuspect, Stack, is_application_frame};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::{STYLE, layout_of, policy};
@@ -63,6 +63,8 @@ struct Suspect {
     also_held_by: Vec<String>,
     root: String,
     path: Vec<Step>,
+    fix: Option<String>,
+    next: Vec<String>,
     stacks: Vec<StackRow>,
 }
 
@@ -142,7 +144,7 @@ fn text(name: &str) -> String {
 fn frames(frames: &[String]) -> Vec<Frame> {
     let frame = |frame: &String| Frame {
         text: text(frame),
-        runtime: is_runtime_frame(frame),
+        runtime: !is_application_frame(frame),
     };
     frames.iter().map(frame).collect()
 }
@@ -165,6 +167,8 @@ fn suspect(suspect: &HeapSuspect, report: &HeapReport) -> Suspect {
         also_held_by: suspect.also_held_by.iter().map(|f| text(f)).collect(),
         root: text(&suspect.root),
         path: suspect.path.iter().map(step).collect(),
+        fix: suspect.likely_fix.as_deref().map(text),
+        next: suspect.next.iter().map(|command| text(command)).collect(),
         stacks: suspect.stacks.iter().take(STACKS).map(stack).collect(),
     }
 }

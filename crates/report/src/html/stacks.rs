@@ -6,12 +6,12 @@ use askama::Template;
 use heapdiff_diff::Allocated;
 use regex::Regex;
 
-use super::{PARTS, STYLE, flame_data, policy};
+use super::{STYLE, flame_data, parts, policy};
 use crate::printable::printable;
 use crate::stacks::{Names, Stacks};
 use crate::svg::Measured;
 
-/// In the order in which they use each other, after [`PARTS`].
+/// In the order in which they use each other, after [`parts`].
 const SCRIPT: &str = include_str!("../../assets/stacks.js");
 /// Frames in each of the two trees.
 const FRAMES: usize = 200_000;
@@ -68,10 +68,7 @@ pub fn render_stacks(page: &StackPage<'_>, out: &mut dyn Write) -> io::Result<()
     let callers = flame_data(page.allocated, &stacks, FRAMES, CALLERS, &mut cut)?;
     let reversed = stacks.reversed();
     let callees = flame_data(page.allocated, &reversed, FRAMES, CALLEES, &mut cut)?;
-    let script = format!(
-        "(() => {{\n\"use strict\";\n{}{SCRIPT}}})();\n",
-        PARTS.concat()
-    );
+    let script = format!("(() => {{\n\"use strict\";\n{}{SCRIPT}}})();\n", parts());
     let all = |texts: &[String]| texts.iter().map(|t| printable(t).into_owned()).collect();
     let page = Page {
         policy: policy(&script),

@@ -7,7 +7,7 @@ use heapdiff_diff::{HeapClass, HeapReport, HeapSuspect};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::{
-    Comment, STACKS, all_details, allocated_at, cell, code, cut, frames, html, prose,
+    Comment, STACKS, all_details, allocated_at, cell, code, cut, frames, html, next, prose,
     rows_of_classes, rows_of_suspects, steps, warnings,
 };
 use crate::kept;
@@ -91,12 +91,13 @@ fn details(suspect: &HeapSuspect) -> String {
     allocated_at(suspect.allocated_through.as_ref(), &suspect.stacks, text);
     let silent = suspect.coverage.unsampled_bytes;
     if !suspect.stacks.is_empty() && is_noted(silent, suspect.retained_bytes) {
-        let _ = writeln!(text, "No sample speaks for {} of it.\n", Size(silent));
+        let _ = writeln!(text, "{} of it is not covered by samples.\n", Size(silent));
     }
     let more = suspect.stacks.len().saturating_sub(STACKS) as u64;
     if more > 0 {
         let _ = writeln!(text, "{} in other formats.\n", counted(more, "more stack"));
     }
+    next(suspect.likely_fix.as_deref(), &suspect.next, text);
     text.push_str("</details>\n\n");
     std::mem::take(text)
 }
@@ -117,7 +118,7 @@ fn rest(report: &HeapReport, more_classes: usize, text: &mut Comment) {
         text.0.push('\n');
     }
     if !report.waste.is_empty() {
-        text.0 += "| to win | objects | kind | most of it in |\n|--:|--:|---|---|\n";
+        text.0 += "| savings | objects | kind | most of it in |\n|--:|--:|---|---|\n";
         for row in report.waste.iter().take(ROWS) {
             let _ = writeln!(
                 text,
@@ -166,7 +167,7 @@ mod tests {
         for parts in [
             "## What holds most of the heap\n",
             "large is not leaking",
-            "No sample speaks for 1.0 MiB of it.",
+            "1.0 MiB of it is not covered by samples.",
         ] {
             assert!(text.contains(parts), "{text}");
         }
@@ -183,7 +184,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("and 2 more classes"), "{text}");
-        assert!(!text.contains("No sample speaks for"), "{text}");
+        assert!(!text.contains("not covered by samples"), "{text}");
     }
 
     #[test]

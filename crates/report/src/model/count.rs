@@ -15,6 +15,8 @@ pub struct CountReport {
     pub millis: u64,
     /// Whether classes of the JDK's were counted, too.
     pub jdk: bool,
+    /// True if only classes in sampled stacks were counted.
+    pub only_sampled: bool,
     /// Class files that got counters.
     pub classes: u64,
     /// All sites together, those that are not listed included.

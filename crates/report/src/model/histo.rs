@@ -39,12 +39,17 @@ pub struct ClassRow {
     pub objects: u64,
     /// Their shallow sizes together, in bytes.
     pub shallow_bytes: u64,
-    /// What its instances retain as a set; `None` where no graph was built.
+    /// Bytes that would be free if all its reachable instances were; `None` if no graph was built.
     pub retained_bytes: Option<u64>,
     /// Objects that GC roots reach; `None` where no graph was built.
     pub reachable_objects: Option<u64>,
     /// Shallow bytes of the objects that GC roots reach; `None` where no graph was built.
     pub reachable_bytes: Option<u64>,
+    /// The same as `reachable_bytes`.
+    pub reachable_shallow_bytes: Option<u64>,
+    /// True if `retained_bytes` is the sum over the topmost instances, which is a lower bound; `None` if no graph was built.
+    #[serde(rename = "retained_is_lower_bound")]
+    pub is_lower_bound: Option<bool>,
 }
 
 impl HistoReport {

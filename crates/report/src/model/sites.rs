@@ -1,6 +1,6 @@
 //! `heapdiff.sites/1`: live bytes by allocation stack.
 
-use heapdiff_diff::{SampledBytes, Stack};
+use heapdiff_diff::{LiveFrame, SampledBytes, Stack};
 use serde::Serialize;
 
 use super::{CountedInDump, Graph, SnapshotInfo};
@@ -24,8 +24,16 @@ pub struct SitesReport {
     pub agent: Option<AgentReport>,
     /// The stacks, most bytes first; none by class.
     pub stacks: Vec<Stack>,
+    /// The frames that allocate, most bytes first; none by class.
+    pub frames: Vec<LiveFrame>,
     /// The classes, most bytes first; none by stack.
     pub classes: Vec<LiveClassRow>,
+    /// True if text lists frames, not stacks.
+    #[serde(skip)]
+    pub lists_frames: bool,
+    /// Number of frames, listed or not.
+    #[serde(skip)]
+    pub frame_count: u64,
     /// Classes, listed or not; 0 by stack.
     #[serde(skip)]
     pub class_count: u64,

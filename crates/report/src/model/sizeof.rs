@@ -42,7 +42,7 @@ pub struct SizeofOptions {
     pub skip_flyweights: bool,
     /// Whether static fields are not followed.
     pub skip_static: bool,
-    /// Whether final fields are not followed.
+    /// True if final fields are skipped.
     pub skip_final: bool,
     /// Regular expressions on names of classes.
     pub exclude: Vec<String>,

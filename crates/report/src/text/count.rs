@@ -17,20 +17,23 @@ pub(super) const NAME: usize = 48;
 /// What counts as an allocation.
 const WHAT: [&str; 5] = [
     "Each executed allocation is counted, also one that the compiler then removes, and one that fails;",
-    "so is what clone, reflection, copies of arrays, lambdas and + of texts make, where they stand.",
+    "so is what clone, reflection, array copies, lambdas and string concatenation allocate, at their line.",
     "Not counted: what JNI, handles of constructors (Foo::new) and the JVM itself make, and what a method",
     "allocates that was running when the count began, until it is called anew. An object's bytes are those",
     "that the JVM tells for one of its class; an array's follow from its length.",
 ];
 /// What figures in the JDK's classes are.
 const AT_LEAST: [&str; 2] = [
-    "In the JDK's classes some figures are lower bounds: the compiler replaces methods by code of its own",
-    "(what joins texts by a StringBuilder), which raises no counter.",
+    "In JDK classes some figures are lower bounds: the compiler replaces some methods by code of its own,",
+    "such as string concatenation by a StringBuilder, which no counter counts.",
 ];
-const NO_JDK: &str = "Classes of the JDK's have no counters; --jdk gives them some.";
+const NO_JDK: &str = "JDK classes have no counters; --jdk adds counters to them.";
+
+/// Which classes were counted with `--sampled-classes`.
+const SAMPLED: &str = " in sampled stacks";
 
 /// The same of counts in a dump.
-pub(super) const EXECUTED: &str = "executed allocations, also those the compiler then removes; not what JNI and the JVM itself make";
+pub(super) const EXECUTED: &str = "executed allocations, including those that the compiler removes, without those by JNI and the JVM";
 /// What it means that samples and counts contradict each other.
 const LESS: [&str; 2] = [
     "Of the lines below samples say less than was counted: what the compiler removes is never sampled,",
@@ -40,7 +43,7 @@ const MORE: [&str; 1] = [
     "Of the lines below samples say more than was counted: not all that is allocated there is counted.",
 ];
 pub(super) const WITHOUT_JDK: &str =
-    "Classes of the JDK's have no counters; count=jdk gives them some.";
+    "JDK classes have no counters; count=jdk adds counters to them.";
 
 pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let time = Span(Duration::from_millis(report.millis));
@@ -53,9 +56,10 @@ pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) ->
     let totals = &report.totals;
     writeln!(
         out,
-        "{} of {} allocated {}, {}",
+        "{} of {}{} allocated {}, {}",
         counted(totals.sites, "site"),
         classes(report.classes),
+        if report.only_sampled { SAMPLED } else { "" },
         counted(totals.objects, "object"),
         Size(totals.bytes)
     )?;
@@ -198,25 +202,28 @@ pub(super) fn not_counted(
         let sites = counted(missed.sites, "site");
         writeln!(out, "not counted, for want of counters: {sites}")?;
     }
-    for (count, what, names) in [
-        (
-            missed.methods,
-            "methods that stay as they are",
-            &missed.method_names,
-        ),
-        (
-            missed.classes,
-            "classes that stay as they are",
-            &missed.class_names,
-        ),
-    ] {
-        if count > 0 {
-            writeln!(out, "not counted: {} {what}", grouped(count))?;
+    if missed.methods > 0 {
+        let methods = grouped(missed.methods);
+        writeln!(out, "not counted: {methods} methods that stay as they are")?;
+    }
+    for name in &missed.method_names {
+        let line = format!("  {name}");
+        writeln!(out, "{}", style.fitted(&printable(&line), WIDTH))?;
+    }
+    if missed.classes > 0 {
+        let mut line = format!(
+            "not counted: {} that cannot be changed",
+            classes(missed.classes)
+        );
+        // A name is followed by the reason, which JSON has.
+        if let Some((name, _)) = missed
+            .class_names
+            .first()
+            .and_then(|name| name.split_once(": "))
+        {
+            line += &format!(", such as {name}");
         }
-        for name in names {
-            let line = format!("  {name}");
-            writeln!(out, "{}", style.fitted(&printable(&line), WIDTH))?;
-        }
+        writeln!(out, "{}", style.fitted(&printable(&line), WIDTH))?;
     }
     Ok(())
 }
@@ -241,6 +248,7 @@ mod tests {
             process: "process 7 (Main)".to_owned(),
             millis: 30_000,
             jdk: true,
+            only_sampled: false,
             classes: 1,
             totals: CountTotals {
                 sites,
@@ -265,14 +273,20 @@ mod tests {
             "{one}"
         );
         assert!(!one.contains("more site"), "{one}");
+        let sampled = report(1, |r| r.only_sampled = true);
+        assert!(
+            sampled.contains("\n1 site of 1 class in sampled stacks allocated 1,234 objects"),
+            "{sampled}"
+        );
+        assert!(!one.contains("in sampled stacks"), "{one}");
         let what = "\n\
 Each executed allocation is counted, also one that the compiler then removes, and one that fails;
-so is what clone, reflection, copies of arrays, lambdas and + of texts make, where they stand.
+so is what clone, reflection, array copies, lambdas and string concatenation allocate, at their line.
 Not counted: what JNI, handles of constructors (Foo::new) and the JVM itself make, and what a method
 allocates that was running when the count began, until it is called anew. An object's bytes are those
 that the JVM tells for one of its class; an array's follow from its length.
-In the JDK's classes some figures are lower bounds: the compiler replaces methods by code of its own
-(what joins texts by a StringBuilder), which raises no counter.
+In JDK classes some figures are lower bounds: the compiler replaces some methods by code of its own,
+such as string concatenation by a StringBuilder, which no counter counts.
 ";
         assert!(one.ends_with(what), "{one}");
         let more = report(3, |_| ());
@@ -291,6 +305,7 @@ In the JDK's classes some figures are lower bounds: the compiler replaces method
     fn what_is_not_counted_is_told() {
         let all = report(1, |_| ());
         assert!(!all.contains("for want of counters") && !all.contains("stay as they are"));
+        assert!(!all.contains("cannot be changed"), "{all}");
         assert!(!all.contains("have no counters") && !all.contains("are not known"));
         let some = report(1, |r| {
             r.jdk = false;
@@ -307,9 +322,9 @@ In the JDK's classes some figures are lower bounds: the compiler replaces method
         for says in [
             "not counted, for want of counters: 5 sites\n",
             "not counted: 1 methods that stay as they are\n  com.acme.Long.method: too long\n",
-            "not counted: 2 classes that stay as they are\n  com.acme.Odd: odd\n",
+            "not counted: 2 classes that cannot be changed, such as com.acme.Odd\n",
             "bytes of 1 site are not known, and not in the sum\n",
-            "Classes of the JDK's have no counters; --jdk gives them some.",
+            "JDK classes have no counters; --jdk adds counters to them.",
             "  1,234      ?  byte[]",
         ] {
             assert!(some.contains(says), "{says}: {some}");
@@ -352,9 +367,9 @@ In the JDK's classes some figures are lower bounds: the compiler replaces method
         let all = dumped(|_| ());
         let says =
             "counted 1,234 objects, 54.7 KiB at 1 site within 12s, up to 420ms before the dump
-executed allocations, also those the compiler then removes; not what JNI and the JVM itself make
-In the JDK's classes some figures are lower bounds: the compiler replaces methods by code of its own
-(what joins texts by a StringBuilder), which raises no counter.
+executed allocations, including those that the compiler removes, without those by JNI and the JVM
+In JDK classes some figures are lower bounds: the compiler replaces some methods by code of its own,
+such as string concatenation by a StringBuilder, which no counter counts.
 
 objects   bytes  class   allocated in
   1,234  56,000  byte[]  com.acme.Foo.bar
@@ -371,11 +386,11 @@ objects   bytes  class   allocated in
             };
         });
         for says in [
-            "Classes of the JDK's have no counters; count=jdk gives them some.",
+            "JDK classes have no counters; count=jdk adds counters to them.",
             "bytes of 1 site are not known",
             "not counted, for want of counters: 5 sites",
             "not counted: 1 methods that stay as they are",
-            "not counted: 2 classes that stay as they are",
+            "not counted: 2 classes that cannot be changed\n",
             "and 1 more site (--top N shows more)",
         ] {
             assert!(some.contains(says), "{says}: {some}");

@@ -2,13 +2,17 @@
 
 use std::io::{self, Write};
 
-use heapdiff_diff::{ClassGrowth, Coverage, History, SnapshotInfo, Stack, Suspect, Through};
+use heapdiff_diff::{
+    ClassGrowth, Coverage, Headline, History, Report, SnapshotInfo, Stack, Suspect, TWO_DUMPS,
+    Through,
+};
 use heapdiff_units::{Size, counted, grouped, later, signed, signed_size};
 
 use super::WIDTH;
 use super::stacks::is_noted;
 use super::table::{Align, Table, printable};
 use super::trace::{hourly, since, sparkline};
+use crate::HEADLINES;
 use crate::model::DiffReport;
 use crate::model::growth;
 use crate::style::Style;
@@ -26,7 +30,7 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         known,
         ..
     } = report;
-    dumps(&report.snapshots, style, out)?;
+    headlines(report, !more_suspects.is_empty(), style, out)?;
     let undecided = undecided.map(|_| crate::UNDECIDED);
     let all = report.warnings.iter().map(String::as_str);
     warnings(all.chain(undecided), style, out)?;
@@ -40,9 +44,12 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
             "the reachable heap changed by {objects} objects, {bytes}"
         )?;
     }
+    let common = common_reason(&report.suspects);
     let explained = crate::explained::sentence(report);
-    if let Some(explained) = &explained {
-        writeln!(out, "{explained}")?;
+    for sentence in explained.as_deref().into_iter().chain(common) {
+        for part in wrapped(sentence, WIDTH) {
+            writeln!(out, "{part}")?;
+        }
     }
     writeln!(out)?;
     if report.suspects.is_empty() && more_suspects.is_empty() {
@@ -55,7 +62,7 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         writeln!(out, "{}", style.bold("What grew"))?;
         for suspect in &report.suspects {
             writeln!(out)?;
-            self::suspect(suspect, *verbose, style, out)?;
+            self::suspect(suspect, (common, *verbose), style, out)?;
         }
         if !more_suspects.is_empty() {
             let rest = "and more that grew less (--top N shows more)";
@@ -67,7 +74,16 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         let text = format!("{known} left out as known growth (--ignore)");
         writeln!(out, "\n{}", style.dim(text))?;
     }
+    writeln!(out)?;
+    dumps(&report.snapshots, *verbose, style, out)?;
     classes(&report.classes, *more_classes, style, out)
+}
+
+/// Returns the sentence about two dumps if it is a reason of each of several suspects. It is printed once. Other reasons
+/// would be read as statements about the heap.
+fn common_reason(suspects: &[Suspect]) -> Option<&'static str> {
+    let has = |suspect: &Suspect| suspect.reasons.iter().any(|reason| reason == TWO_DUMPS);
+    (suspects.len() > 1 && suspects.iter().all(has)).then_some(TWO_DUMPS)
 }
 
 /// What readers have to know before they believe what follows.
@@ -90,11 +106,52 @@ pub(super) fn warnings<'a>(
     Ok(())
 }
 
-fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::Result<()> {
+/// The answer: a sentence for each of the first suspects. `has_more` is true if there are suspects that are not listed.
+fn headlines(report: &Report, has_more: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    const LABEL: usize = 8;
+    for suspect in report.suspects.iter().take(HEADLINES) {
+        let headline = Headline::new(suspect, report.delta.shallow_bytes);
+        let verdict = format!("{:<LABEL$}", crate::verdict(suspect).to_uppercase());
+        let verdict = match suspect.verdict.is_grave() {
+            true => style.red(verdict),
+            false => style.yellow(verdict),
+        };
+        let mut label = verdict.to_string();
+        for part in std::iter::once(headline.held).chain(headline.allocated) {
+            for line in wrapped(&printable(&part), WIDTH - LABEL) {
+                writeln!(out, "{label}{line}")?;
+                label = " ".repeat(LABEL);
+            }
+        }
+    }
+    let below = report.suspects.len().saturating_sub(HEADLINES);
+    let rest = match (below, has_more) {
+        (0, false) => None,
+        (0, true) => Some("and more suspects (--top N shows more)".to_owned()),
+        (below, _) => Some(format!(
+            "and {} below",
+            counted(below as u64, "more suspect")
+        )),
+    };
+    if let Some(rest) = rest.filter(|_| report.suspects.len() >= HEADLINES) {
+        writeln!(out, "{:LABEL$}{}", "", style.dim(rest))?;
+    }
+    match report.suspects.is_empty() {
+        true => Ok(()),
+        false => writeln!(out),
+    }
+}
+
+fn dumps(
+    snapshots: &[SnapshotInfo],
+    verbose: bool,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut table = Table::new(&[
         ("objects", Align::Right),
         ("reachable", Align::Right),
-        ("garbage", Align::Right),
+        ("unreachable", Align::Right),
         ("taken", Align::Right),
         ("dump", Align::Left),
     ]);
@@ -112,7 +169,7 @@ fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::R
         ]);
     }
     table.print(style, out)?;
-    if let Some(last) = snapshots.last() {
+    if let Some(last) = snapshots.last().filter(|_| verbose) {
         let layout = &last.layout;
         let line = super::snapshot::layout_line(
             last.jvm.as_deref(),
@@ -124,7 +181,13 @@ fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::R
     Ok(())
 }
 
-fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
+/// `common` is a reason of all suspects, which is printed elsewhere.
+fn suspect(
+    suspect: &Suspect,
+    (common, verbose): (Option<&str>, bool),
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let verdict = crate::verdict(suspect);
     let verdict = match suspect.verdict.is_grave() {
         true => style.red(verdict),
@@ -147,26 +210,46 @@ fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) 
         .map(|&n| Size(n).to_string())
         .collect();
     line("class", &suspect.class, style, out)?;
-    line("objects", &objects.join(" -> "), style, out)?;
-    line("retained", &retained.join(" -> "), style, out)?;
+    let figures = [objects, retained].map(|figures| figures.join(" -> "));
+    let [objects, retained] = figures;
+    let figures = format!("{objects}, which retain {retained}");
+    line("objects", &figures, style, out)?;
     if !suspect.off_heap_bytes.is_empty() {
         let outside = suspect.off_heap_bytes.iter();
         let outside: Vec<String> = outside.map(|&n| Size(n).to_string()).collect();
         line("off heap", &outside.join(" -> "), style, out)?;
     }
-    line("root", &suspect.root, style, out)?;
-    path(&suspect.path, verbose, style, out)?;
-    reasons("why", &suspect.reasons, style, out)?;
+    path((&suspect.root, &suspect.path), verbose, style, out)?;
+    let reasons = suspect.reasons.iter().map(String::as_str);
+    let reasons: Vec<&str> = reasons.filter(|&reason| common != Some(reason)).collect();
+    self::reasons("why", &reasons, style, out)?;
     if let Some(history) = &suspect.history {
         self::history(history, style, out)?;
     }
-    allocated(suspect, verbose, style, out)
+    allocated(suspect, verbose, style, out)?;
+    next(suspect.likely_fix.as_deref(), &suspect.next, style, out)
+}
+
+/// The likely fix, and commands that show more.
+pub(super) fn next(
+    fix: Option<&str>,
+    commands: &[String],
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if let Some(fix) = fix {
+        reasons("fix", &[fix], style, out)?;
+    }
+    for (i, command) in commands.iter().enumerate() {
+        line(if i == 0 { "next" } else { "" }, command, style, out)?;
+    }
+    Ok(())
 }
 
 /// Sentences, one below the other.
 pub(super) fn reasons(
     label: &str,
-    reasons: &[String],
+    reasons: &[&str],
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -198,12 +281,15 @@ fn history(history: &History, style: Style, out: &mut dyn Write) -> io::Result<(
     Ok(())
 }
 
-/// The most steps of a path that are shown at either end, unless all are asked for.
+/// Maximum number of steps of a path that are shown at each end, unless all are asked for.
 const STEPS: usize = 6;
+/// What is between two steps of a path.
+const ARROW: &str = " -> ";
 
-/// A path without its middle: steps near the root say what it is, steps near the content where it grows.
+/// A path from its root, with as many steps in a line as fit. Steps near the root say what it is, and steps near the
+/// content where it grows; those in the middle are left out.
 pub(super) fn path(
-    path: &[String],
+    (root, path): (&str, &[String]),
     verbose: bool,
     style: Style,
     out: &mut dyn Write,
@@ -213,20 +299,38 @@ pub(super) fn path(
         len if len > 2 * STEPS + 1 => STEPS..len - STEPS,
         _ => 0..0,
     };
+    let mut steps = vec![root.to_owned()];
     for (i, step) in path.iter().enumerate() {
-        let label = if i == 0 { "path" } else { "" };
         if i == hidden.start && !hidden.is_empty() {
-            let more = format!("… {} more steps (-v shows them)", hidden.len());
-            line(label, &more, style, out)?;
+            steps.push(format!("… {} more steps (-v shows them)", hidden.len()));
         } else if !hidden.contains(&i) {
-            line(label, step, style, out)?;
+            steps.push(step.clone());
         }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for step in steps {
+        let step = printable(&step);
+        match lines.last_mut() {
+            None => lines.push(step.into_owned()),
+            Some(line) if columns(line) + columns(ARROW) + columns(&step) <= WIDTH - INDENT => {
+                *line += &format!("{ARROW}{step}");
+            }
+            Some(_) => lines.push(format!("{}{step}", ARROW.trim_start())),
+        }
+    }
+    for (i, text) in lines.iter().enumerate() {
+        line(if i == 0 { "path" } else { "" }, text, style, out)?;
     }
     Ok(())
 }
 
-/// The most stacks that are shown of a suspect, unless all are asked for.
-pub(super) const STACKS: usize = 3;
+fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Maximum number of stacks that are shown of the first suspect and of the others, unless all are asked for.
+pub(super) const STACKS: usize = 2;
+const STACKS_OF_OTHERS: usize = 1;
 
 /// The stacks that allocated what grew, and how much of the growth they explain.
 fn allocated(
@@ -235,9 +339,10 @@ fn allocated(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let limit = match verbose {
-        true => usize::MAX,
-        false => STACKS,
+    let limit = match suspect.rank {
+        _ if verbose => usize::MAX,
+        1 => STACKS,
+        _ => STACKS_OF_OTHERS,
     };
     if suspect.stacks.is_empty() {
         return allocated_at(suspect, (limit, verbose), style, out);
@@ -245,6 +350,7 @@ fn allocated(
     let coverage = &suspect.coverage;
     let sampled = Sampled {
         stacks: &suspect.stacks,
+        class: &suspect.class,
         through: suspect.allocated_through.as_ref(),
         coverage,
         of: format!("{} growth", Size(coverage.growth_bytes)),
@@ -255,13 +361,27 @@ fn allocated(
 /// Stacks, and how much of a whole they explain.
 pub(super) struct Sampled<'a> {
     pub(super) stacks: &'a [Stack],
+    /// The class that accumulates.
+    pub(super) class: &'a str,
     pub(super) through: Option<&'a Through>,
     pub(super) coverage: &'a Coverage,
     /// The whole, in words.
     pub(super) of: String,
 }
 
-/// At most so many stacks.
+/// Returns the first stacks. The first one that allocated the class that accumulates is always among them.
+fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a Stack> {
+    let mut first: Vec<&Stack> = stacks.iter().take(limit).collect();
+    let direct = stacks.iter().find(|stack| stack.class == class);
+    if let (Some(direct), Some(last)) = (direct, first.last_mut())
+        && stacks.iter().take(limit).all(|stack| stack.class != class)
+    {
+        *last = direct;
+    }
+    first
+}
+
+/// At most `limit` stacks.
 pub(super) fn sampled(
     sampled: &Sampled<'_>,
     (limit, verbose): (usize, bool),
@@ -270,6 +390,7 @@ pub(super) fn sampled(
 ) -> io::Result<()> {
     let Sampled {
         stacks,
+        class,
         through,
         coverage,
         of,
@@ -278,7 +399,7 @@ pub(super) fn sampled(
         line("through", &through.frame, style, out)?;
         line("", &crate::share(through, stacks.len()), style, out)?;
     }
-    for stack in stacks.iter().take(limit) {
+    for stack in first_stacks(stacks, class, limit) {
         write!(out, "    {:<8} ", style.dim("from"))?;
         super::stacks::stack(stack, (INDENT, verbose), style, out)?;
     }
@@ -299,7 +420,10 @@ pub(super) fn sampled(
             "; more than grew, as samples estimate, and new objects count where others went, too";
     }
     if is_noted(coverage.unsampled_bytes, coverage.growth_bytes) {
-        text += &format!("; no sample speaks for {}", Size(coverage.unsampled_bytes));
+        text += &format!(
+            "; {} is not covered by samples",
+            Size(coverage.unsampled_bytes)
+        );
     }
     let more = stacks.len().saturating_sub(limit);
     if more > 0 {
@@ -320,7 +444,7 @@ fn allocated_at(
     }
     line(
         "sampled",
-        "nothing held there is followed; of its class since the first dump, dead or alive:",
+        "no sample of them is tracked; all allocations of the class since the first dump:",
         style,
         out,
     )?;
@@ -382,12 +506,6 @@ fn classes(
         return Ok(());
     }
     writeln!(out)?;
-    writeln!(
-        out,
-        "{}",
-        style.bold("Classes, by growth of their own size")
-    )?;
-    writeln!(out)?;
     let mut table = Table::new(&[
         ("objects", Align::Right),
         ("change", Align::Right),
@@ -443,7 +561,13 @@ mod tests {
         one.stacks = vec![stack(&format!("{long}.call(Order.java:7)"), 9000, 80)];
         for verbose in [false, true] {
             let mut out = Vec::new();
-            super::suspect(&one, verbose, Style::plain().within(WIDTH), &mut out).unwrap();
+            super::suspect(
+                &one,
+                (None, verbose),
+                Style::plain().within(WIDTH),
+                &mut out,
+            )
+            .unwrap();
             let text = String::from_utf8(out).unwrap();
             let widest = text.lines().max_by_key(|l| l.chars().count()).unwrap();
             assert!(widest.chars().count() <= WIDTH, "{widest}");
@@ -454,7 +578,7 @@ mod tests {
 
     fn told(one: &Suspect, verbose: bool) -> String {
         let mut out = Vec::new();
-        super::suspect(one, verbose, Style::plain(), &mut out).unwrap();
+        super::suspect(one, (None, verbose), Style::plain(), &mut out).unwrap();
         joined(&String::from_utf8(out).unwrap())
     }
 
@@ -476,7 +600,7 @@ mod tests {
         };
         let sampled = "97.7 KiB of 97.7 KiB growth, in 10 samples";
         let all = [
-            "no sample speaks for 9.8 KiB",
+            "9.8 KiB is not covered by samples",
             "samples of up to 4.9 KiB were lost",
             "1 stack more (-v shows them)",
         ];
@@ -487,7 +611,7 @@ mod tests {
         some.coverage.unsampled_bytes = 10_000;
         assert!(told(&some, false).ends_with(&format!("{sampled}; {}", all[0])));
         some.coverage.unsampled_bytes = 900;
-        assert!(!told(&some, false).contains("no sample speaks for"));
+        assert!(!told(&some, false).contains("not covered by samples"));
         let mut more = plain();
         more.coverage.sampled_bytes = 500_000;
         assert!(
@@ -500,13 +624,34 @@ mod tests {
         lost.coverage.unseen_bytes = 5000;
         assert!(told(&lost, false).ends_with(&format!("{sampled}; {}", all[1])));
         let mut many = plain();
-        many.stacks = vec![stack("com.acme.Main.main(Main.java:7)", 9000, 80); 4];
+        many.stacks = vec![stack("com.acme.Main.main(Main.java:7)", 9000, 80); 3];
         assert!(told(&many, false).ends_with(&format!("{sampled}; {}", all[2])));
         assert!(told(&many, true).ends_with(sampled));
         // Without stacks nothing is said of samples.
         let mut none = some;
         none.stacks.clear();
         assert!(!told(&none, false).contains("sample"));
+    }
+
+    #[test]
+    fn headlines_mention_the_suspects_without_one() {
+        use crate::synthetic::{report, suspect};
+
+        let text = |listed: u32, more: usize| {
+            let one = |rank| suspect(rank, "a.B.c", heapdiff_diff::Verdict::Leak, 4096);
+            let report = DiffReport {
+                more_suspects: (0..more).map(|_| one(9)).collect(),
+                ..crate::tests::diff_report(report((1..=listed).map(one).collect(), 3))
+            };
+            let mut out = Vec::new();
+            render(&report, Style::plain(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert!(text(4, 0).contains("\n        and 1 more suspect below\n"));
+        assert!(text(3, 1).contains("\n        and more suspects (--top N shows more)\n"));
+        for (listed, more) in [(3, 0), (1, 1)] {
+            assert!(!text(listed, more).contains("more suspect"));
+        }
     }
 
     #[test]

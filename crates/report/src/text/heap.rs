@@ -6,7 +6,7 @@ use heapdiff_diff::{Coverage, HeapClass, HeapSuspect, HeapThread, HeapWaste};
 use heapdiff_units::{Size, grouped};
 
 use super::WIDTH;
-use super::diff::{STACKS, Sampled, line, path, reasons, sampled, warnings, wrapped};
+use super::diff::{STACKS, Sampled, line, next, path, reasons, sampled, warnings, wrapped};
 use super::snapshot::heading;
 use super::table::{Align, Table, printable};
 use crate::kept;
@@ -74,12 +74,21 @@ fn suspect(
     writeln!(out, "{:>3} {}  {figures}", suspect.rank, style.bold(holder))?;
     line("class", &suspect.class, style, out)?;
     line("objects", &grouped(suspect.objects), style, out)?;
-    line("root", &suspect.root, style, out)?;
-    path(&suspect.path, report.verbose, style, out)?;
-    reasons("about", &suspect.reasons, style, out)?;
-    if suspect.stacks.is_empty() {
-        return Ok(());
+    path((&suspect.root, &suspect.path), report.verbose, style, out)?;
+    let about: Vec<&str> = suspect.reasons.iter().map(String::as_str).collect();
+    reasons("about", &about, style, out)?;
+    if !suspect.stacks.is_empty() {
+        self::sampled_stacks(suspect, report, style, out)?;
     }
+    next(suspect.likely_fix.as_deref(), &suspect.next, style, out)
+}
+
+fn sampled_stacks(
+    suspect: &HeapSuspect,
+    report: &HeapReport,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let of = &suspect.coverage;
     let coverage = Coverage {
         samples: of.samples,
@@ -90,6 +99,7 @@ fn suspect(
     };
     let stacks = Sampled {
         stacks: &suspect.stacks,
+        class: &suspect.class,
         through: suspect.allocated_through.as_ref(),
         coverage: &coverage,
         of: Size(suspect.retained_bytes).to_string(),
@@ -129,10 +139,10 @@ fn waste(waste: &[HeapWaste], style: Style, out: &mut dyn Write) -> io::Result<(
     if waste.is_empty() {
         return Ok(());
     }
-    let title = "Memory that it could do without";
+    let title = "Wasted memory";
     writeln!(out, "\n{}\n", style.bold(title))?;
     let mut table = Table::new(&[
-        ("to win", Align::Right),
+        ("savings", Align::Right),
         ("objects", Align::Right),
         ("kind", Align::Left),
         ("most of it in", Align::Left),
@@ -221,7 +231,7 @@ mod tests {
     fn parts_are_there_where_the_dump_has_them() {
         let parts = [
             "Threads that retain much",
-            "Memory that it could do without",
+            "Wasted memory",
             "Classes, by their own size",
             "an allocation failed in thread",
             "… and 4 more (-v shows all)",

@@ -17,6 +17,7 @@ pub(crate) fn render(report: &HistoReport, style: Style, out: &mut dyn Write) ->
     let retained = report.snapshot.reachable_bytes.is_some();
     let mut columns = vec![("objects", Align::Right), ("shallow bytes", Align::Right)];
     if retained {
+        columns.push(("reachable", Align::Right));
         columns.push(("retained bytes", Align::Right));
     }
     columns.push(("class", Align::Left));
@@ -29,7 +30,12 @@ pub(crate) fn render(report: &HistoReport, style: Style, out: &mut dyn Write) ->
     for row in &report.classes {
         let mut cells = vec![grouped(row.objects), grouped(row.shallow_bytes)];
         if retained {
-            cells.push(row.retained_bytes.map(grouped).unwrap_or_default());
+            cells.push(row.reachable_shallow_bytes.map(grouped).unwrap_or_default());
+            let bytes = row.retained_bytes.map(grouped).unwrap_or_default();
+            cells.push(match row.is_lower_bound {
+                Some(true) => format!("at least {bytes}"),
+                _ => bytes,
+            });
         }
         let ambiguous = names.get(&*row.class).is_some_and(|&n| n > 1);
         cells.push(match &row.loader {
@@ -81,6 +87,8 @@ mod tests {
                     retained_bytes: Some(900),
                     reachable_objects: Some(7),
                     reachable_bytes: Some(700),
+                    reachable_shallow_bytes: Some(700),
+                    is_lower_bound: None,
                 }],
             }))
         };

@@ -166,7 +166,7 @@ mod tests {
                 },
             }))
         };
-        let why = "none: garbage, or held only by weaker references (--refs)\n";
+        let why = "none: unreachable, or reachable only through weaker references (--refs)\n";
         assert!(of(1, 0).contains(&format!("1 object has {why}")));
         assert!(of(2, 0).contains(&format!("2 objects have {why}")));
         assert!(!of(0, 2).contains("garbage, or held"));

@@ -133,7 +133,7 @@ fn meaning(report: &RecordingReport) -> String {
     let interval = report.recording.interval_bytes.filter(|_| !is_weighed);
     match (report.measure, interval) {
         ("sampled", _) => {
-            "objects that the JVM followed and found alive at last: bytes are of these alone"
+            "objects that the JVM tracked and found alive at the end: bytes are of these objects only"
                 .to_owned()
         }
         ("live", Some(bytes)) => format!(
@@ -244,7 +244,7 @@ mod tests {
         let meanings = [
             (
                 ("sampled", None),
-                "objects that the JVM followed and found alive at last: bytes are of these alone\n",
+                "objects that the JVM tracked and found alive at the end: bytes are of these objects only\n",
             ),
             (
                 ("live", Some(1024)),

@@ -87,11 +87,8 @@ fn sample(
     }
     let thread = sample.thread.as_deref().unwrap_or("(not known)");
     line("thread", thread, style, out)?;
-    let limit = match verbose {
-        true => usize::MAX,
-        false => FRAMES,
-    };
-    stack(&sample.frames, ("from", limit), style, out)
+    let frames = style.frames(verbose, FRAMES);
+    stack(&sample.frames, ("from", frames), style, out)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     writeln!(out, "{}", style.fitted(&line, WIDTH))?;
     if is_noted(totals.unsampled_bytes, reachable) {
         let line = format!(
-            "no sample speaks for {} of {} reachable",
+            "{} of {} reachable is not covered by samples",
             Size(totals.unsampled_bytes),
             Size(reachable)
         );
@@ -48,6 +48,9 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     }
     if report.by == "class" {
         return by_class(report, style, out);
+    }
+    if report.lists_frames {
+        return by_frame(report, style, out);
     }
     if report.stacks.iter().any(|stack| !stack.survival_known) {
         let line = "alive: not known, as too little tells what such a stack allocated and what of it is gone";
@@ -72,6 +75,43 @@ pub(super) fn classes(count: u64) -> String {
         1 => "1 class".to_owned(),
         _ => format!("{} classes", grouped(count)),
     }
+}
+
+/// The frames that allocate as a table.
+fn by_frame(report: &SitesReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out)?;
+    let mut table = Table::new(&[
+        ("live", Align::Right),
+        ("95 % interval", Align::Left),
+        ("objects", Align::Right),
+        ("samples", Align::Right),
+        ("stacks", Align::Right),
+        ("class, allocated in", Align::Left),
+    ]);
+    for row in &report.frames {
+        let [low, high] = row.ci95;
+        let frame = row.frame.as_deref().unwrap_or("(no stack was recorded)");
+        table.row(vec![
+            Size(row.estimated_bytes).to_string(),
+            format!("{}..{}", Size(low), Size(high)),
+            grouped(row.estimated_objects),
+            grouped(row.samples),
+            grouped(row.stacks),
+            format!("{}, {frame}", row.class),
+        ]);
+    }
+    table.print(style, out)?;
+    let more = report
+        .frame_count
+        .saturating_sub(report.frames.len() as u64);
+    let hint = match more {
+        0 => "--by stack shows the stacks".to_owned(),
+        more => format!(
+            "and {} (--top N shows more); --by stack shows the stacks",
+            counted(more, "more frame")
+        ),
+    };
+    writeln!(out, "{}", style.dim(hint))
 }
 
 /// The classes as a table, with what was allocated of them where that was counted.
@@ -167,14 +207,14 @@ pub(super) fn origin(
     let thinned = match (agent.first_interval_bytes, agent.first_rate) {
         first if first == (agent.interval_bytes, agent.rate) => String::new(),
         (_, ms) if agent.strategy == "time" && few => {
-            format!(" is followed, one every {ms} ms counted")
+            format!(" is tracked, one every {ms} ms counted")
         }
         (_, ms) if agent.strategy == "time" => format!(", at first every {ms} ms"),
-        (0, 0 | 1) if few => format!(" is followed, {}", every(filtered, uncounted, "counted")),
+        (0, 0 | 1) if few => format!(" is tracked, {}", every(filtered, uncounted, "counted")),
         (bytes @ 1.., _) if few => {
-            format!(" is followed, one every {} counted", Size(bytes))
+            format!(" is tracked, one every {} counted", Size(bytes))
         }
-        (_, rate) if few => format!(" is followed, one every {} counted", grouped(rate)),
+        (_, rate) if few => format!(" is tracked, one every {} counted", grouped(rate)),
         (0, 0 | 1) => ", at first every allocation".to_owned(),
         (0, rate) => format!(", at first every {}", grouped(rate)),
         (bytes, _) => format!(", at first every {}", Size(bytes)),
@@ -282,7 +322,10 @@ pub(super) mod tests {
             },
             agent: Some(agent()),
             stacks: Vec::new(),
+            frames: Vec::new(),
             classes: Vec::new(),
+            lists_frames: false,
+            frame_count: 0,
             class_count: 0,
             sampled_classes: 0,
             verbose: false,
@@ -461,22 +504,22 @@ pub(super) mod tests {
             (
                 ("bytes", 4096, 0),
                 (1024, 0),
-                "every 4.0 KiB allocated is followed, one every 1.0 KiB counted; ",
+                "every 4.0 KiB allocated is tracked, one every 1.0 KiB counted; ",
             ),
             (
                 ("count", 0, 9),
                 (0, 3),
-                "every 9 objects is followed, one every 3 counted; ",
+                "every 9 objects is tracked, one every 3 counted; ",
             ),
             (
                 ("bytes", 4096, 0),
                 (0, 0),
-                "every 4.0 KiB allocated is followed, every allocation is counted; ",
+                "every 4.0 KiB allocated is tracked, every allocation is counted; ",
             ),
             (
                 ("time", 0, 80),
                 (4096, 10),
-                "every 80 ms is followed, one every 10 ms counted; ",
+                "every 80 ms is tracked, one every 10 ms counted; ",
             ),
             (
                 ("bytes", 4096, 0),
@@ -505,7 +548,7 @@ pub(super) mod tests {
         // Where few are followed, what had no room to be is counted.
         let text = told_by(("bytes", 4096, 0), (0, 0), 3, true);
         assert!(
-            text.starts_with("one sample every 4.0 KiB allocated is followed, every allocation is counted\n5 samples ")
+            text.starts_with("one sample every 4.0 KiB allocated is tracked, every allocation is counted\n5 samples ")
                 && text.contains("lost: 3 dropped full"),
             "{text}"
         );

@@ -43,10 +43,10 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
     if let Some(finals) = &report.finals {
         writeln!(out)?;
         match finals.unknown_classes {
-            0 => writeln!(out, "final fields are not followed")?,
+            0 => writeln!(out, "final fields are skipped")?,
             _ => writeln!(
                 out,
-                "final fields are not followed, but those of {}",
+                "final fields are skipped, except those of {}",
                 named_few(finals.unknown_classes, &finals.unknown, style)
             )?,
         }
@@ -378,7 +378,7 @@ mod tests {
         let mut garbage = report(1);
         garbage.set.retained_bytes = None;
         let garbage = told(garbage);
-        let nothing = "retained: nothing; garbage, or held only by weaker references (--refs)\n";
+        let nothing = "retained: nothing; unreachable, or reachable only through weaker references (--refs)\n";
         assert!(garbage.contains(nothing) && !one.contains("retained: nothing"));
     }
 
@@ -444,10 +444,10 @@ mod tests {
             });
             told(report)
         };
-        assert!(of(&[]).contains("\nfinal fields are not followed\n"));
-        let but = "\nfinal fields are not followed, but those of 2 classes (a.B, …)\n";
+        assert!(of(&[]).contains("\nfinal fields are skipped\n"));
+        let but = "\nfinal fields are skipped, except those of 2 classes (a.B, …)\n";
         assert!(of(&["a.B", "a.C"]).contains(but) && !of(&[]).contains("but those of"));
-        assert!(!plain.contains("final fields are not followed"));
+        assert!(!plain.contains("final fields are skipped"));
     }
 
     #[test]

@@ -23,7 +23,11 @@ pub(crate) fn heading(
     );
     if let (Some(reachable), Some(garbage)) = (snapshot.reachable_bytes, snapshot.unreachable_bytes)
     {
-        totals += &format!(": {} reachable, {} garbage", Size(reachable), Size(garbage));
+        totals += &format!(
+            ": {} reachable, {} unreachable",
+            Size(reachable),
+            Size(garbage)
+        );
     }
     let room = WIDTH.saturating_sub(totals.chars().count() + 2).max(20);
     let path = printable(&snapshot.path);
@@ -41,8 +45,8 @@ pub(crate) fn heading(
 /// What objects are to which no reference that counts leads from a GC root.
 pub(super) const fn unheld(snapshot: &SnapshotInfo) -> &'static str {
     match snapshot.holds_weakly {
-        true => "garbage, as no GC root leads there",
-        false => "garbage, or held only by weaker references (--refs)",
+        true => "unreachable: no GC root leads to it",
+        false => "unreachable, or reachable only through weaker references (--refs)",
     }
 }
 
@@ -89,10 +93,10 @@ mod tests {
     #[test]
     fn what_is_held_weakly_is_no_garbage_for_certain() {
         let mut info = tests::snapshot();
-        assert!(unheld(&info).ends_with("or held only by weaker references (--refs)"));
+        assert!(unheld(&info).ends_with("or reachable only through weaker references (--refs)"));
         assert!(!unheld(&info).contains("no GC root leads there"));
         info.holds_weakly = true;
-        assert_eq!(unheld(&info), "garbage, as no GC root leads there");
-        assert!(!unheld(&info).contains("held only by weaker"));
+        assert_eq!(unheld(&info), "unreachable: no GC root leads to it");
+        assert!(!unheld(&info).contains("only through weaker"));
     }
 }

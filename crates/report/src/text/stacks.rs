@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use heapdiff_diff::{Shown, Stack, folded};
+use heapdiff_diff::{Shown, Stack};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::WIDTH;
@@ -78,25 +78,17 @@ pub(crate) fn lines(
         writeln!(out, "{:indent$}{}", "", style.fitted(&text, room))
     };
     if frames.is_empty() {
-        line("(the JVM told no stack)")?;
+        line("(no stack was recorded)")?;
     }
-    let shown = match verbose {
-        true => frames.iter().map(|f| Shown::Frame(f)).collect(),
-        false => folded(frames),
-    };
-    let limit = match verbose {
-        true => usize::MAX,
-        false => FRAMES,
-    };
-    for shown in shown.iter().take(limit) {
+    let (shown, more) = style.frames(verbose, FRAMES).of(frames);
+    for shown in shown {
         match shown {
             Shown::Frame(frame) => line(frame)?,
-            Shown::Folded(1) => line("… a frame of the runtime")?,
-            Shown::Folded(count) => line(&format!("… {count} frames of the runtime"))?,
+            Shown::Folded(folded) => line(&folded.to_string())?,
         }
     }
-    if shown.len() > limit {
-        let rest = grouped((shown.len() - limit) as u64);
+    if more > 0 {
+        let rest = grouped(more as u64);
         line(&format!("… and {rest} more (-v shows all)"))?;
     }
     if let Some((first, others)) = threads.split_first()
@@ -171,9 +163,9 @@ mod tests {
         const OWN: &str = "com.acme.Web.get(Web.java:7)";
         const RUNTIME: &str = "java.util.HashMap.put(HashMap.java:611)";
         let parts = [
-            "(the JVM told no stack)\n",
-            "… a frame of the runtime\n",
-            "… 2 frames of the runtime\n",
+            "(no stack was recorded)\n",
+            "… 1 JDK frame\n",
+            "… 2 JDK frames\n",
             "… and 3 more (-v shows all)\n",
             "in threads main and b\n",
             "in threads main and 2 others\n",

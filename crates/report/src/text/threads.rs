@@ -54,7 +54,7 @@ fn thread(thread: &ThreadRow, style: Style, out: &mut dyn Write) -> io::Result<(
         (Some(bytes), Some(objects)) => {
             format!(" retains {} in {}", Size(bytes), counted(objects, "object"))
         }
-        _ => " is garbage".to_owned(),
+        _ => " is unreachable".to_owned(),
     };
     let room = WIDTH.saturating_sub(about.chars().count());
     let name = printable(&name);

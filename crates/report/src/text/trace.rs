@@ -6,7 +6,7 @@ mod lines;
 
 use std::io::{self, Write};
 
-use heapdiff_diff::{Shown, folded};
+use heapdiff_diff::{Frames, Shown};
 use heapdiff_units::{Size, counted, grouped, percent, signed, signed_size};
 
 pub(crate) use self::info::info;
@@ -58,12 +58,12 @@ fn grown(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Resu
     let all = report.collections.all;
     let text = match report.basis {
         "major" => format!(
-            "compared: what is alive after each of {} major collections",
+            "compared: what is alive after each of {} full GCs",
             report.collections.major
         ),
         "collections" => format!(
-            "compared: the least that is alive between {} ({} major)",
-            counted(all, "collection"),
+            "compared: the least that is alive between {} ({} full)",
+            counted(all, "GC"),
             grouped(report.collections.major)
         ),
         "survivors" if totals.live_samples == 0 => {
@@ -73,21 +73,21 @@ fn grown(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Resu
             "what a recording found alive at last, by when it was allocated: a cache may seem to grow".to_owned()
         }
         _ if !is_known => "compared: the least that looks alive in parts of the time".to_owned(),
-        _ => "nothing was collected: what looks alive may be garbage".to_owned(),
+        _ => "there was no GC: objects that look alive may be unreachable".to_owned(),
     };
     writeln!(out, "{}", style.dim(text))?;
     let at = match (report.alive_at, report.alive_at_uptime_ms) {
         ("major", Some(ms)) if let Some(of) = report.alive_of_uptime_ms => Some(format!(
-            "alive: of the first {} of the run, past the major collection at {}; later objects: not known",
+            "alive: of objects from the first {} of the run, after the full GC at {}; later objects: not known",
             span(of),
             span(ms)
         )),
         ("major", Some(ms)) => Some(format!(
-            "alive: when the major collection {} into the run was done; what came since is not known",
+            "alive: after the full GC {} into the run; for later objects it is not known",
             span(ms)
         )),
         ("unknown", _) => Some(
-            "how much is alive is not known before a major collection: ZGC's minor ones keep all samples"
+            "how much is alive is not known before a full GC: young GCs of ZGC keep all samples"
                 .to_owned(),
         ),
         _ => None,
@@ -208,12 +208,7 @@ fn candidate(
         }
     }
     if candidate.grew_across_major == Some(false) && grows(candidate) {
-        line(
-            "",
-            "not from the first major collection to the last",
-            style,
-            out,
-        )?;
+        line("", "not from the first full GC to the last", style, out)?;
     }
     if let (Some(ms), Some(uptime), Some(within)) = (
         candidate.began_ms,
@@ -245,12 +240,9 @@ fn frames(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let limit = match report.verbose {
-        true => usize::MAX,
-        false => FRAMES,
-    };
     if candidate.paths.is_empty() {
-        return stack(&candidate.frames, ("from", limit), style, out);
+        let frames = style.frames(report.verbose, FRAMES);
+        return stack(&candidate.frames, ("from", frames), style, out);
     }
     let stacks = counted(candidate.stacks, "stack");
     match &candidate.frame {
@@ -270,10 +262,11 @@ fn frames(
             out,
         )?;
     }
-    let (shown, callers_shown) = match report.verbose {
-        true => (usize::MAX, usize::MAX),
-        false => (PATHS, CALLERS),
+    let shown = match report.verbose {
+        true => usize::MAX,
+        false => PATHS,
     };
+    let callers_shown = style.frames(report.verbose, CALLERS);
     for path in candidate.paths.iter().take(shown) {
         // What all of them have in common is said above.
         let at = candidate.frame.as_ref();
@@ -285,35 +278,24 @@ fn frames(
     Ok(())
 }
 
-/// A stack from its leaf on, its first line with a label; where not all is asked for, frames of the runtime are
-/// folded and so many lines shown.
+/// A stack from its leaf on. Its first line has a label.
 pub(super) fn stack(
     frames: &[String],
-    (label, limit): (&str, usize),
+    (label, frames_shown): (&str, Frames),
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let shown = match limit {
-        usize::MAX => frames.iter().map(|f| Shown::Frame(f)).collect(),
-        _ => folded(frames),
-    };
+    let (shown, more) = frames_shown.of(frames);
     if shown.is_empty() {
         return line(label, "(no Java frame)", style, out);
     }
-    for (i, part) in shown.iter().take(limit).enumerate() {
+    for (i, part) in shown.iter().enumerate() {
         let label = if i == 0 { label } else { "" };
         match part {
             Shown::Frame(frame) => line(label, frame, style, out)?,
-            Shown::Folded(1) => line(label, "… a frame of the runtime", style, out)?,
-            Shown::Folded(count) => line(
-                label,
-                &format!("… {count} frames of the runtime"),
-                style,
-                out,
-            )?,
+            Shown::Folded(folded) => line(label, &folded.to_string(), style, out)?,
         }
     }
-    let more = shown.len().saturating_sub(limit);
     match more {
         0 => Ok(()),
         _ => line("", &format!("… and {more} more (-v shows all)"), style, out),
@@ -560,11 +542,11 @@ pub(super) mod tests {
     #[test]
     fn what_is_compared_is_told() {
         assert_said(
-            "compared: the least that is alive between 60 collections (12 major)",
+            "compared: the least that is alive between 60 GCs (12 full)",
             |r| r.basis = "collections",
         );
         assert_said(
-            "nothing was collected: what looks alive may be garbage",
+            "there was no GC: objects that look alive may be unreachable",
             |r| r.basis = "ticks",
         );
         assert_said(
@@ -572,7 +554,7 @@ pub(super) mod tests {
             |r| r.basis = "survivors",
         );
         assert_said(
-            "alive: when the major collection 10s into the run was done; what came since is not known",
+            "alive: after the full GC 10s into the run; for later objects it is not known",
             |r| (r.alive_at, r.alive_at_uptime_ms) = ("major", Some(10_000)),
         );
         let tried = |r: &mut TraceTopReport| {
@@ -580,7 +562,7 @@ pub(super) mod tests {
                 ("major", Some(10_000), Some(9000));
         };
         assert_said(
-            "alive: of the first 9s of the run, past the major collection at 10s; later objects: not known",
+            "alive: of objects from the first 9s of the run, after the full GC at 10s; later objects: not known",
             tried,
         );
         // Only as much as may be alive is known where it is not told how far that collection has looked.
@@ -595,10 +577,9 @@ pub(super) mod tests {
             "compared: the least that looks alive in parts of the time",
             |r| (r.basis, r.alive_at) = ("ticks", "unknown"),
         );
-        assert_said(
-            "how much is alive is not known before a major collection",
-            |r| r.alive_at = "unknown",
-        );
+        assert_said("how much is alive is not known before a full GC", |r| {
+            r.alive_at = "unknown"
+        });
         assert_said(
             "the recording tells what was allocated, and nothing of what is alive",
             |r| {
@@ -606,7 +587,7 @@ pub(super) mod tests {
                 r.totals.live_samples = 0;
             },
         );
-        let major = "compared: what is alive after each of 12 major collections";
+        let major = "compared: what is alive after each of 12 full GCs";
         let mut report = top_of(Vec::new());
         assert!(said(&report).contains(major));
         report.basis = "ticks";
@@ -652,7 +633,7 @@ pub(super) mod tests {
         assert_of("; 79.5 % of what it allocated is left", &|c| {
             c.survival_permille = Some(795)
         });
-        assert_of("not from the first major collection to the last", &|c| {
+        assert_of("not from the first full GC to the last", &|c| {
             c.grew_across_major = Some(false)
         });
         let by_work = |c: &mut CandidateRow, only_clock_is_over| {
@@ -679,10 +660,10 @@ pub(super) mod tests {
         // The one that the program calls stands there.
         let called = "java.util.Arrays.copyOf(Arrays.java:3)".to_owned();
         let above = |n: usize| vec![called.clone(); n];
-        assert_of("… a frame of the runtime", &|c| {
+        assert_of("… 1 JDK frame", &|c| {
             c.frames.splice(0..0, above(2));
         });
-        assert_of("… 2 frames of the runtime", &|c| {
+        assert_of("… 2 JDK frames", &|c| {
             c.frames.splice(0..0, above(3));
         });
         assert_of("… and 3 more (-v shows all)", &|c| {

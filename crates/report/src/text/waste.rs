@@ -93,7 +93,7 @@ fn last(figures: &[u64]) -> u64 {
 
 /// Columns of figures, where there are several dumps with their change.
 fn headings(several: bool, middle: &[(&'static str, Align)]) -> Vec<(&'static str, Align)> {
-    let mut columns = vec![("bytes to win", Align::Right)];
+    let mut columns = vec![("savings", Align::Right)];
     columns.extend(several.then_some(("change", Align::Right)));
     columns.extend_from_slice(middle);
     columns
@@ -146,7 +146,7 @@ fn kind(row: &WasteRow, several: bool, style: Style, out: &mut dyn Write) -> io:
     if !row.examples.is_empty() {
         writeln!(out)?;
         let mut table = Table::new(&[
-            ("bytes to win", Align::Right),
+            ("savings", Align::Right),
             ("objects", Align::Right),
             ("their bytes", Align::Right),
             ("example", Align::Left),
@@ -258,7 +258,7 @@ mod tests {
             "{one}"
         );
         assert!(
-            one.contains("\nbytes to win  of all") && !one.contains("change"),
+            one.contains("  savings  of all") && !one.contains("change"),
             "{one}"
         );
         assert!(!one.contains("since the first dump"), "{one}");

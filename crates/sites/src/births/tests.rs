@@ -1,7 +1,7 @@
 //! Limits worked out by hand, and a simulation of places whose allocations die, are removed, or are not counted.
 
 use super::*;
-use crate::{Follow, Known, Sampling, Strategy, Stratum, Totals};
+use crate::{Follow, Keys, Known, Sampling, Strategy, Stratum, Totals};
 
 /// The numbers that splitmix64 gives.
 struct Random(u64);
@@ -97,8 +97,9 @@ fn simulated(places: &[Place], p: f64, runs: u64, seed: u64) -> Found {
             }
         }
         let divide = |stratum: Stratum<(u32, u64)>| {
-            let strata = [(0, stratum)].into();
-            Stratum::divide(strata, &sampling, Totals::Shared, Follow::Nothing).parts
+            let strata = [((), [(0, stratum)].into())].into();
+            let (totals, follow) = (Totals::Shared, Follow::Nothing);
+            Stratum::divide(strata, &sampling, totals, follow, Keys::Groups).parts
         };
         let without = divide(stratum.clone());
         let with = divide(Stratum {

@@ -29,9 +29,25 @@ fn known(objects: u64, size: u64) -> Known {
     }
 }
 
+/// Divides the strata of one class.
+fn one_class(
+    strata: BTreeMap<u32, Stratum<char>>,
+    sampling: &Sampling,
+    totals: Totals,
+    follow: Follow,
+) -> Division<char> {
+    Stratum::divide(
+        [((), strata)].into(),
+        sampling,
+        totals,
+        follow,
+        Keys::Groups,
+    )
+}
+
 fn divide(stratum: Stratum<char>, totals: Totals, follow: Follow) -> Division<char> {
     let strata = [(size_class(100), stratum)].into();
-    Stratum::divide(strata, &sampling(1000), totals, follow)
+    one_class(strata, &sampling(1000), totals, follow)
 }
 
 fn near(found: f64, expected: f64) {
@@ -91,7 +107,7 @@ fn of_large_objects_there_may_be_more_before_jdk_25() {
             ..Stratum::default()
         };
         let strata = [(size_class(size), stratum)].into();
-        Stratum::divide(strata, &sampling(512 << 10), totals, Follow::Nothing).parts[&'a'].bytes
+        one_class(strata, &sampling(512 << 10), totals, Follow::Nothing).parts[&'a'].bytes
     };
     for size in [100, 40_000] {
         let (exact, more) = (
@@ -184,7 +200,7 @@ fn what_was_sampled_whole_is_not_estimated() {
         ..Stratum::default()
     };
     let strata = [(size_class(100), stratum)].into();
-    let parts = Stratum::divide(strata, &sampling(0), Totals::Shared, Follow::Nothing).parts;
+    let parts = one_class(strata, &sampling(0), Totals::Shared, Follow::Nothing).parts;
     assert_eq!(parts[&'a'].bytes, Interval::exact(3000.0));
 }
 
@@ -205,7 +221,7 @@ fn strata_without_samples_are_told_or_joined() {
     let divide = |strata: Vec<(u32, Stratum<char>)>| {
         let strata = strata.into_iter().collect();
         let totals = (Totals::Shared, Follow::Nothing);
-        let division = Stratum::divide(strata, &sampling(1000), totals.0, totals.1);
+        let division = one_class(strata, &sampling(1000), totals.0, totals.1);
         let bytes = division.parts.get(&'a').map_or(0.0, |p| p.bytes.value);
         (bytes, division.unsampled)
     };
@@ -322,7 +338,7 @@ fn coverage(runs: u64, interval: u64) -> [(i64, i64); 2] {
             let by_weight = strata.values().find_map(|s| s.came.get(&stack)).copied();
             let by_weight = by_weight.unwrap_or_default().interval();
             let totals = (Totals::Shared, Follow::Nothing);
-            let shared = Stratum::divide(strata.clone(), &sampling, totals.0, totals.1).parts;
+            let shared = one_class(strata.clone(), &sampling, totals.0, totals.1).parts;
             let shared = shared.get(&stack).copied().unwrap_or_default().bytes;
             intervals += 1;
             for (found, interval) in found.iter_mut().zip([by_weight, shared]) {
@@ -369,7 +385,7 @@ fn among_sizes(runs: u64, heap: impl Fn(&mut Random) -> Vec<(char, u64)>) -> [i6
                 stratum.came.entry(stack).or_default().add(&weight, size);
             }
         }
-        let parts = Stratum::divide(strata, &sampling, Totals::Shared, Follow::Nothing).parts;
+        let parts = one_class(strata, &sampling, Totals::Shared, Follow::Nothing).parts;
         let part = parts.get(&'a').copied().unwrap_or_default();
         let bytes = truth.bytes as f64;
         covered += u64::from((part.bytes.low.floor()..=part.bytes.high.ceil()).contains(&bytes));
@@ -434,7 +450,7 @@ fn objects_are_those_of_the_bytes_at_the_sizes_that_were_sampled() {
     ];
     let strata = strata.into_iter().collect();
     let totals = (Totals::Shared, Follow::Nothing);
-    let parts = Stratum::divide(strata, &sampling(10_000), totals.0, totals.1).parts;
+    let parts = one_class(strata, &sampling(10_000), totals.0, totals.1).parts;
     near(parts[&'a'].bytes.value + parts[&'b'].bytes.value, 110_720.0);
     near(parts[&'a'].objects, parts[&'a'].bytes.value / 320.0);
     let b = parts[&'b'];
@@ -442,7 +458,79 @@ fn objects_are_those_of_the_bytes_at_the_sizes_that_were_sampled() {
     // Never more than there are.
     let strata = [with(10, 96, &[('a', 1)]), with(100, 160, &[])];
     let strata = strata.into_iter().collect();
-    let parts = Stratum::divide(strata, &sampling(10_000), totals.0, totals.1).parts;
+    let parts = one_class(strata, &sampling(10_000), totals.0, totals.1).parts;
     near(parts[&'a'].bytes.value, 16_960.0);
     near(parts[&'a'].objects, 110.0);
+}
+
+/// Intervals of stacks with 1 or 2, 3 to 9 and more samples: how many cover the truth, and how many there are. Then the
+/// sums of the estimates and of the truths of all stacks that have a sample.
+fn small_stacks(runs: u64, keys: Keys) -> ([(u32, u32); 3], [f64; 2]) {
+    const SIZES: [u64; 4] = [640, 4096, 40_000, 200_000];
+    let sampling = sampling(512 << 10);
+    let (mut groups, mut sums) = ([(0, 0); 3], [0.0; 2]);
+    for run in 0..runs {
+        let mut random = Random(run.wrapping_mul(0x5851_f42d_4c95_7f2d));
+        let mut strata: BTreeMap<u32, Stratum<u32>> = BTreeMap::new();
+        let mut truth: BTreeMap<u32, (u64, f64)> = BTreeMap::new();
+        for stack in 0..64_u32 {
+            let size = SIZES[stack as usize % SIZES.len()];
+            let bytes = 48e3 * (1.6e6_f64 / 48e3).powf(f64::from(stack * 37 % 64) / 63.0);
+            let objects = (bytes / size as f64).round() as u64;
+            truth.insert(stack, (0, (objects * size) as f64));
+            let stratum = strata.entry(size_class(size)).or_default();
+            stratum.after.add(known(objects, size));
+            for _ in 0..objects {
+                if random.uniform() < sampling.probability(size).unwrap() {
+                    let weight = sampling.weight(size).unwrap();
+                    stratum.came.entry(stack).or_default().add(&weight, size);
+                    truth.get_mut(&stack).unwrap().0 += 1;
+                }
+            }
+        }
+        let strata = [((), strata)].into();
+        let (totals, follow) = (Totals::Shared, Follow::Nothing);
+        for (stack, part) in Stratum::divide(strata, &sampling, totals, follow, keys).parts {
+            let (samples, bytes) = truth[&stack];
+            let group = match samples {
+                ..3 => 0,
+                3..10 => 1,
+                _ => 2,
+            };
+            let covers = (part.bytes.low.floor()..=part.bytes.high.ceil()).contains(&bytes);
+            groups[group].0 += u32::from(covers);
+            groups[group].1 += 1;
+            sums[0] += part.bytes.value;
+            sums[1] += bytes;
+        }
+    }
+    (groups, sums)
+}
+
+#[test]
+fn stacks_with_few_samples_are_not_too_large() {
+    let (_, [estimates, truths]) = small_stacks(100, Keys::Groups);
+    assert!(estimates > 1.3 * truths, "{estimates} and {truths}");
+    let (groups, [estimates, truths]) = small_stacks(100, Keys::Stacks);
+    let off = estimates / truths - 1.0;
+    assert!(off.abs() < 0.05, "{estimates} and {truths}");
+    for (covered, all) in groups {
+        assert!(f64::from(covered) >= 0.93 * f64::from(all), "{groups:?}");
+    }
+}
+
+#[test]
+fn one_sample_of_a_size_class_may_stand_for_one_object_or_for_all() {
+    let stratum = Stratum {
+        after: known(10, 200_000),
+        came: [('a', samples(1, 200_000))].into(),
+        ..Stratum::default()
+    };
+    let strata = [((), [(size_class(200_000), stratum)].into())].into();
+    let (sampling, keys) = (sampling(512 << 10), Keys::Stacks);
+    let divided = Stratum::divide(strata, &sampling, Totals::Shared, Follow::Nothing, keys);
+    let bytes = divided.parts[&'a'].bytes;
+    near(bytes.low, 200_000.0);
+    near(bytes.high, 2_000_000.0);
+    assert!(bytes.low < bytes.value && bytes.value < bytes.high);
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use heapdiff_jfr::{Event, Jvm, MANY_OLD, NameId, Recording, StackId};
+use heapdiff_jfr::{Event, Jvm, LIVE_TABLE_FULL, MANY_OLD, MOST_LIVE, NameId, Recording, StackId};
 use heapdiff_units::counted;
 
 use self::jvm_stats::JvmStats;
@@ -27,7 +27,7 @@ const NS_PER_MS: i64 = 1_000_000;
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// Ticks of this length are too many.
-    #[error("{count} ticks, and at most {most} are possible")]
+    #[error("{count} ticks, but a trace can have at most {most}")]
     TooManyTicks {
         /// How many they would be.
         count: u64,
@@ -177,28 +177,68 @@ fn notes(recording: &Recording, files: usize) -> Vec<String> {
         let looks = recording.looks().len() as u64;
         let looks = counted(looks, "look");
         notes.push(format!(
-            "alive: the objects that the JVM followed, {looks} at them"
+            "live objects are those that the JVM tracked (jdk.OldObjectSample), seen in {looks}"
         ));
         if old >= MANY_OLD {
-            notes.push("its list may have been full: of what came late little is in it".to_owned());
+            notes.push("the JVM's list of tracked objects may have been full: objects allocated late are under-represented".to_owned());
         }
         if recording.lacks_sizes {
-            notes.push("sizes of old objects are not recorded: bytes are the least".to_owned());
+            notes.push(
+                "the JVM does not record the sizes of old objects: bytes are lower bounds"
+                    .to_owned(),
+            );
         }
     } else if recording.of(Event::Live).next().is_some() {
-        notes.push("alive: what async-profiler found at the end, of 1,024 samples".to_owned());
+        notes.push(
+            "live objects are those that async-profiler found alive at the end, of 1,024 samples"
+                .to_owned(),
+        );
+        if recording.of(Event::Live).count() as u64 >= MOST_LIVE {
+            notes.push(LIVE_TABLE_FULL.to_owned());
+        }
     } else {
         notes.push("no live objects are recorded".to_owned());
     }
     if recording.repeated > 0 {
         let chunks = counted(recording.repeated, "chunk");
-        notes.push(format!("{chunks} were in two recordings and count once"));
+        notes.push(format!(
+            "{chunks} are in two recordings and are counted once"
+        ));
     }
     if recording.is_partial() {
         let all = recording.damage.len() as u64 + recording.more_damage;
         let places = counted(all, "place");
         let of = counted(files as u64, "recording");
-        notes.push(format!("{places} of {of} cannot be read and are left out"));
+        notes.push(format!("{places} of {of} cannot be read and were left out"));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_jfr::Sample;
+
+    use super::*;
+
+    #[test]
+    fn a_full_table_of_live_objects_is_noted() {
+        let notes = |count: u64| {
+            let sample = |_| Sample {
+                event: Event::Live,
+                time_ns: 5,
+                allocated_ns: 3,
+                class: NameId(0),
+                stack: StackId(0),
+                thread: NameId(0),
+                size: 16,
+                weight: 16,
+            };
+            let mut recording = Recording::default();
+            recording.samples = (0..count).map(sample).collect();
+            notes(&recording, 1)
+        };
+        let is_full = |notes: Vec<String>| notes.iter().any(|note| note == LIVE_TABLE_FULL);
+        assert!(is_full(notes(1024)));
+        assert!(!is_full(notes(1023)));
+    }
 }

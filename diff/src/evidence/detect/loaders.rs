@@ -1,6 +1,7 @@
 //! Class loaders of former deployments that something keeps.
 
 use super::Finding;
+use crate::evidence::bounds::is_softly_held;
 use crate::evidence::context::SuspectContext;
 use crate::growth;
 use crate::names::Label;
@@ -31,6 +32,10 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let loader = steps().find(|&s| grows(s) && context.is_kind(s, "java.lang.ClassLoader"));
     let instance = || steps().find(|&s| grows(s) && more(context.class(s)) >= SEVERAL);
     let step = loader.or_else(instance)?;
+    // The JVM clears soft references before memory runs out, and the loaders go with them.
+    if is_softly_held(context, step) {
+        return None;
+    }
     let (first, last) = context.ends(step);
     let class = context.class(step);
     let is_told = |grown: u64| grown >= if context.is_alone() { SEVERAL } else { 1 };

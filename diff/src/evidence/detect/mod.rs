@@ -13,6 +13,7 @@ mod threads;
 mod waiting;
 mod weak_map;
 
+pub(crate) use self::references::are_of_held_objects;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::usage::size;
 use crate::names;

@@ -1,10 +1,13 @@
 //! What the runtime keeps for later: finalizers, cleaners, files to delete on exit.
 
-use hprof::{StackFrame, Thread};
+use hprof::{ObjectIndex, StackFrame, Thread};
 
 use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
 use crate::names;
+
+/// Maximum number of dominators of a referent that are looked at.
+const MOST_ABOVE: usize = 1 << 12;
 
 /// `File.deleteOnExit`: the JDK keeps the path of each file until the JVM ends.
 pub(super) fn delete_on_exit(context: &SuspectContext<'_>) -> Option<Finding> {
@@ -38,15 +41,39 @@ pub(super) fn finalizer(context: &SuspectContext<'_>) -> Option<Finding> {
     )
 }
 
+/// True if the JDK keeps objects of a class in a list until it has cleaned up after another object.
+fn is_cleaner(class: &str) -> bool {
+    matches!(
+        class,
+        "jdk.internal.ref.Cleaner" | "sun.misc.Cleaner" | "java.lang.ref.Cleaner"
+    ) || class.starts_with("java.lang.ref.Cleaner$")
+        || class.starts_with("jdk.internal.ref.CleanerImpl$")
+        || class.starts_with("jdk.internal.ref.Phantom") && class.contains("Cleanable")
+}
+
+/// True if a suspect's objects are cleaners or finalizers of objects that something else holds: then the JDK's list is not
+/// the holder, and the objects go when their referents do.
+pub(crate) fn are_of_held_objects(context: &SuspectContext<'_>) -> bool {
+    let is_kept = |class: &str| is_cleaner(class) || class == "java.lang.ref.Finalizer";
+    let tree = context.snapshot.tree();
+    // A cleaning action that refers to the object keeps it alive: then the list is what holds it.
+    let is_held_elsewhere = |referent: ObjectIndex| {
+        let up = |&object: &ObjectIndex| tree.object(tree.dominator(object)?);
+        let above = std::iter::successors(Some(referent), up).take(MOST_ABOVE);
+        let mut classes = above.map(|object| context.snapshot.name(object));
+        tree.is_reachable(referent) && !classes.any(|class| is_kept(&class))
+    };
+    let kept = context.steps.iter().filter(|&&s| is_kept(context.class(s)));
+    let mut referents = kept.flat_map(|&step| {
+        let samples = &context.trie()[step].samples;
+        context.field(samples, "referent").into_iter().flatten()
+    });
+    let first = referents.next();
+    first.is_some_and(|first| is_held_elsewhere(first) && referents.all(is_held_elsewhere))
+}
+
 /// Cleaning actions that have not run.
 pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
-    let is_cleaner = |class: &str| {
-        class == "jdk.internal.ref.Cleaner"
-            || class == "java.lang.ref.Cleaner"
-            || class.starts_with("java.lang.ref.Cleaner$")
-            || class.starts_with("jdk.internal.ref.CleanerImpl$")
-            || class.starts_with("jdk.internal.ref.Phantom") && class.contains("Cleanable")
-    };
     let step = context
         .of_class(is_cleaner)
         .or_else(|| {

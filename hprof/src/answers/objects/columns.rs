@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::answers::objects::object::{Body, Value};
-use crate::ids::{ObjectId, ObjectIndex};
+use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
@@ -37,19 +37,53 @@ impl Snapshot {
         values.collect()
     }
 
-    /// Offset of a field's bytes in an instance's body, and the field's type.
+    /// Returns the values of one field, which `declaring` declares, of many instances of its subclasses.
+    ///
+    /// Objects without the field are left out. A subclass may declare another field of the same name.
+    pub(crate) fn values_of_field(
+        &self,
+        objects: &[ObjectIndex],
+        declaring: ClassIndex,
+        name: &str,
+    ) -> Vec<Value> {
+        let mut places: HashMap<u64, Option<(usize, Kind)>> = HashMap::new();
+        let raws = self.raws(objects).into_iter();
+        let values = raws.filter_map(|raw| {
+            let Body::Instance(class, body) = raw?.body else {
+                return None;
+            };
+            let place = places.entry(class);
+            let place =
+                place.or_insert_with(|| self.place_in(ObjectId(class), name, |c| c == declaring));
+            let (at, kind) = (*place)?;
+            let size = kind.size(self.header().id_size);
+            Some(self.value(kind, body.get(at..at + size)?))
+        });
+        values.collect()
+    }
+
+    /// Returns the offset of a field's bytes in an instance's body, and the field's type.
     fn place_of(&self, class: ObjectId, name: &str) -> Option<(usize, Kind)> {
+        self.place_in(class, name, |_| true)
+    }
+
+    /// As [`Snapshot::place_of`], for the first field of the name in a class that `declares` accepts.
+    fn place_in(
+        &self,
+        class: ObjectId,
+        name: &str,
+        declares: impl Fn(ClassIndex) -> bool,
+    ) -> Option<(usize, Kind)> {
         let classes = self.classes();
         let id_size = self.header().id_size;
-        let fields = classes
-            .chain(classes.by_id(class)?)
-            .flat_map(|c| classes[c].fields.iter());
         let mut at = 0;
-        for field in fields {
-            if &*field.name == name {
-                return Some((at, field.kind));
+        for class in classes.chain(classes.by_id(class)?) {
+            for field in &classes[class].fields {
+                if &*field.name == name && declares(class) {
+                    return Some((at, field.kind));
+                }
+                at += field.kind.size(id_size);
             }
-            at += field.kind.size(id_size);
         }
         None
     }

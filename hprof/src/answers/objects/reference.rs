@@ -95,7 +95,7 @@ impl Snapshot {
         });
         let classes = self.classes().iter().take(self.split.classes as usize);
         let loads = classes.filter_map(|(i, class)| {
-            let loader = Some(class.loader).filter(|l| !l.is_null())?;
+            let loader = Some(class.loader).filter(|l| !l.is_null() && class.held_by_loader)?;
             Some((self.find(loader)?.0, i.0, RawVia::Loads))
         });
         let classes = self.classes().iter().take(self.split.classes as usize);

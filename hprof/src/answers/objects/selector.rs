@@ -1,11 +1,13 @@
 //! What a user writes to name objects, and the objects that it names.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use rayon::prelude::*;
 use regex::Regex;
 
-use crate::answers::objects::object::Value;
+use crate::answers::objects::named::{similar, simple_name};
+use crate::answers::objects::select_error::SelectError;
 use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
 use crate::records::outline::Segment;
 use crate::records::record::Kind;
@@ -15,8 +17,8 @@ use crate::snapshot::Snapshot;
 
 /// The class of class objects.
 const CLASS: &str = "java.lang.Class";
-/// How many similar names an error lists.
-const SUGGESTIONS: usize = 5;
+/// Maximum number of similar names that an error lists.
+pub(super) const SUGGESTIONS: usize = 5;
 /// How many subclasses it lists.
 const SUBCLASSES: usize = 3;
 /// Objects scanned by one task.
@@ -30,9 +32,11 @@ const FEW: usize = 3;
 pub enum Selector {
     /// `0x7f0012345678`: the object with this id.
     Address(ObjectId),
-    /// `com.acme.Foo`: all instances of the class; `com.acme.Foo.field`: what a static field holds.
+    /// `com.acme.Foo`: all instances of the class. `com.acme.Foo.field`: the value of a static field, or the values of
+    /// the field in all instances. `com.acme.Foo[*]`: the elements of all arrays. `local variable of com.acme.Foo.run`:
+    /// the local variables of all frames of the method. Otherwise the name of a thread.
     Name(String),
-    /// `class com.acme.Foo`: the class object.
+    /// `class com.acme.Foo` or `static com.acme.Foo`: the class object.
     ClassObject(String),
     /// `/regex/`: all instances of the classes whose names match.
     Pattern(Regex),
@@ -42,10 +46,10 @@ pub enum Selector {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseSelectorError {
     /// There is nothing in it.
-    #[error("the selector is empty: give an address, a class, a static field or a /regex/")]
+    #[error("the selector is empty: give an address, a class, a field or a /regex/")]
     Empty,
     /// It begins like an address but is none.
-    #[error("{0} is not an address: up to 16 hexadecimal digits follow 0x")]
+    #[error("{0} is not an address: 0x must be followed by at most 16 hexadecimal digits")]
     Address(String),
     /// The regular expression cannot be used.
     #[error("{pattern}: {reason}")]
@@ -80,7 +84,10 @@ impl FromStr for Selector {
                 }),
             };
         }
-        Ok(match text.strip_prefix("class ") {
+        let class = text
+            .strip_prefix("class ")
+            .or_else(|| text.strip_prefix("static "));
+        Ok(match class {
             Some(name) => Self::ClassObject(name.trim_start().to_owned()),
             None => Self::Name(text.to_owned()),
         })
@@ -105,160 +112,40 @@ impl std::fmt::Display for Selector {
     }
 }
 
-/// Why a selector names nothing in a dump.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SelectError {
-    /// No object is at the address.
-    #[error("no object at {id} in this dump{}", nearest(.before, .after))]
-    NoObject {
-        /// The address.
-        id: ObjectId,
-        /// The nearest object before it.
-        before: Option<ObjectId>,
-        /// The nearest object after it.
-        after: Option<ObjectId>,
-    },
-    /// No class has the name.
-    #[error("no class {name} in this dump{}", alternatives(.similar))]
-    NoClass {
-        /// The name.
-        name: String,
-        /// Classes with similar names, the most similar first.
-        similar: Vec<String>,
-    },
-    /// No class matches the regular expression.
-    #[error("no class in this dump matches /{pattern}/{}", alternatives(.similar))]
-    NoMatch {
-        /// The regular expression.
-        pattern: String,
-        /// Classes that match when case is ignored, or whose names are similar.
-        similar: Vec<String>,
-    },
-    /// The class is there but has no instances.
-    #[error("{class} has no instances in this dump{}", those_below(.subclasses))]
-    NoInstances {
-        /// The class.
-        class: String,
-        /// Its subclasses with most instances, with their number.
-        subclasses: Vec<(String, u64)>,
-    },
-    /// Classes match the regular expression, but have no instances.
-    #[error("no instances in this dump of what /{pattern}/ matches: {}", first_of(.names, *.count))]
-    NoneMatching {
-        /// The regular expression.
-        pattern: String,
-        /// How many classes match.
-        count: u64,
-        /// The first of them.
-        names: Vec<String>,
-    },
-    /// The class has no such static field.
-    #[error("{class} has no static field {field}{}", alternatives(.similar))]
-    NoField {
-        /// The class.
-        class: String,
-        /// The field.
-        field: String,
-        /// Its static fields with similar names.
-        similar: Vec<String>,
-    },
-    /// The field belongs to the instances.
-    #[error("{class}.{field} is a field of each instance; only static fields can be selected")]
-    InstanceField {
-        /// The class.
-        class: String,
-        /// The field.
-        field: String,
-    },
-    /// The field holds no reference.
-    #[error("{class}.{field} does not hold an object: it is of type {kind}")]
-    Primitive {
-        /// The class.
-        class: String,
-        /// The field.
-        field: String,
-        /// Its type.
-        kind: &'static str,
-    },
-    /// The field is null.
-    #[error("{class}.{field} is null")]
-    Null {
-        /// The class.
-        class: String,
-        /// The field.
-        field: String,
-    },
-    /// The field's value leads to no object of the dump.
-    #[error("{class}.{field} refers to {id}, where this dump has no object")]
-    Dangling {
-        /// The class.
-        class: String,
-        /// The field.
-        field: String,
-        /// Its value.
-        id: ObjectId,
-    },
-}
-
-fn nearest(before: &Option<ObjectId>, after: &Option<ObjectId>) -> String {
-    match (before, after) {
-        (Some(b), Some(a)) => format!("; the nearest are at {b} and {a}"),
-        (Some(one), None) | (None, Some(one)) => format!("; the nearest is at {one}"),
-        (None, None) => String::new(),
-    }
-}
-
-fn alternatives(similar: &[String]) -> String {
-    match similar {
-        [] => String::new(),
-        names => format!("; did you mean {}?", names.join(" or ")),
-    }
-}
-
-fn those_below(list: &[(String, u64)]) -> String {
-    let one = |(name, count): &(String, u64)| match count {
-        1 => format!("{name} has 1"),
-        _ => format!("{name} has {count}"),
-    };
-    match list {
-        [] => String::new(),
-        list => {
-            let list: Vec<String> = list.iter().map(one).collect();
-            format!("; of its subclasses {}", list.join(", "))
-        }
-    }
-}
-
-fn first_of(names: &[String], count: u64) -> String {
-    let more = if count > names.len() as u64 {
-        ", …"
-    } else {
-        ""
-    };
-    format!("{}{more}", names.join(", "))
-}
-
 /// The objects that a selector names in a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selected {
     /// One object.
     Object(ObjectIndex),
+    /// The values of a field of instances, the elements of arrays, or local variables: at least one, sorted, each once.
+    Values(Vec<ObjectIndex>),
     /// All instances of these classes, sorted.
     Classes(Vec<ClassIndex>),
 }
 
 impl Snapshot {
-    /// The objects that a selector names, sorted, each once; never none.
+    /// Returns the objects that a selector names, sorted, each once; at least one.
     ///
-    /// Cost: one look at each object's class for selectors that name classes. An address where no
-    /// object is costs a pass over the file to name its neighbours.
+    /// Cost: as [`Snapshot::resolve`], and for classes one look at each object's class.
     ///
     /// # Errors
-    /// When it names no objects.
+    /// When it names no object.
     pub fn select(&self, selector: &Selector) -> Result<Vec<ObjectIndex>, SelectError> {
-        match self.resolve(selector)? {
+        self.selected(selector, self.resolve(selector)?)
+    }
+
+    /// Returns the objects of a resolved selector, sorted, each once; at least one.
+    ///
+    /// # Errors
+    /// When classes have no instances.
+    pub fn selected(
+        &self,
+        selector: &Selector,
+        selected: Selected,
+    ) -> Result<Vec<ObjectIndex>, SelectError> {
+        match selected {
             Selected::Object(object) => Ok(vec![object]),
+            Selected::Values(objects) => Ok(objects),
             Selected::Classes(classes) => {
                 let objects = self.instances(&classes);
                 if objects.is_empty() {
@@ -269,25 +156,34 @@ impl Snapshot {
         }
     }
 
-    /// Resolves a selector without looking for instances.
+    /// Resolves a selector without listing the instances of classes.
+    ///
+    /// Cost: an address where no object is takes a pass over the file to name its neighbours. A field of instances
+    /// takes one look at each object's class and a walk over the pieces of the file that hold the instances.
     ///
     /// # Errors
     /// When it names no object and no class.
     pub fn resolve(&self, selector: &Selector) -> Result<Selected, SelectError> {
+        self.resolve_printed(selector, &|name| Cow::Borrowed(name))
+    }
+
+    /// As [`Snapshot::resolve`]; a class also has the name that `printed` returns for the name in the dump. Reports print
+    /// `Foo$$Lambda` for `Foo$$Lambda/0x00007f12`.
+    ///
+    /// # Errors
+    /// When it names no object and no class.
+    pub fn resolve_printed(
+        &self,
+        selector: &Selector,
+        printed: &dyn Fn(&str) -> Cow<'_, str>,
+    ) -> Result<Selected, SelectError> {
         match selector {
             Selector::Address(id) => match self.find(*id) {
                 Some(object) => Ok(Selected::Object(object)),
                 None => Err(self.no_object(*id)),
             },
-            Selector::Name(name) => self.named(name),
-            Selector::ClassObject(name) => {
-                let class = self.classes().by_name(name).iter().copied();
-                class
-                    .map(|c| ObjectIndex(c.0))
-                    .find(|&o| self.represents(o).is_some())
-                    .map(Selected::Object)
-                    .ok_or_else(|| self.no_class(name))
-            }
+            Selector::Name(name) => self.named(name, printed),
+            Selector::ClassObject(name) => self.class_objects(name, printed),
             Selector::Pattern(regex) => {
                 let classes = self.classes().iter();
                 let matching: Vec<ClassIndex> = classes
@@ -299,87 +195,6 @@ impl Snapshot {
                 }
                 Ok(Selected::Classes(matching))
             }
-        }
-    }
-
-    /// A class, or a class and a static field.
-    fn named(&self, name: &str) -> Result<Selected, SelectError> {
-        let classes = self.classes();
-        let named = classes.by_name(name);
-        if !named.is_empty() {
-            return Ok(Selected::Classes(named.to_vec()));
-        }
-        match name.rsplit_once('.') {
-            Some((class, field)) if !classes.by_name(class).is_empty() => {
-                let mut found = self.static_object(class, field);
-                // A field by its name in the dump.
-                if let (Err(SelectError::NoField { .. }), Some(mapping)) = (&found, self.mapping())
-                    && let Some(original) = mapping.field(class, field, "Object")
-                {
-                    found = self.static_object(class, original);
-                }
-                found.map(Selected::Object)
-            }
-            _ => Err(self.no_class(name)),
-        }
-    }
-
-    /// What a static field holds; of several classes of the name, in the first that has the field
-    /// set.
-    fn static_object(&self, name: &str, field: &str) -> Result<ObjectIndex, SelectError> {
-        let classes = self.classes();
-        let mut error = None;
-        for &class in classes.by_name(name) {
-            // Subclasses see the static fields of their superclasses.
-            let found = classes
-                .chain(class)
-                .find_map(|c| self.static_value(c, field));
-            let (class, field) = (name.to_owned(), field.to_owned());
-            let failure = match found {
-                Some(Value::Object(_, Some(object))) => return Ok(object),
-                Some(Value::Object(ObjectId::NULL, None)) => SelectError::Null { class, field },
-                Some(Value::Object(id, None)) => SelectError::Dangling { class, field, id },
-                Some(value) => SelectError::Primitive {
-                    class,
-                    field,
-                    kind: value.kind().java_name(),
-                },
-                None => continue,
-            };
-            error.get_or_insert(failure);
-        }
-        Err(error.unwrap_or_else(|| self.no_field(name, field)))
-    }
-
-    fn no_field(&self, name: &str, field: &str) -> SelectError {
-        let classes = self.classes();
-        let chain = || classes.by_name(name).iter().flat_map(|&c| classes.chain(c));
-        let (class, field) = (name.to_owned(), field.to_owned());
-        if chain().any(|c| classes[c].fields.iter().any(|f| *f.name == *field)) {
-            return SelectError::InstanceField { class, field };
-        }
-        let statics = chain().flat_map(|c| &classes[c].statics);
-        let names = statics.filter(|s| s.kind == Kind::Object).map(|s| &*s.name);
-        let similar = similar(&field, names, |name| name);
-        SelectError::NoField {
-            class,
-            field,
-            similar,
-        }
-    }
-
-    fn no_class(&self, name: &str) -> SelectError {
-        // `com.acme.Foo.field` with a wrong class: the class is what to look for, too.
-        let names = || self.classes().iter().map(|(_, c)| &*c.name);
-        let mut similar = similar(name, names(), simple_name);
-        if similar.is_empty()
-            && let Some((class, _)) = name.rsplit_once('.')
-        {
-            similar = self::similar(class, names(), simple_name);
-        }
-        SelectError::NoClass {
-            name: name.to_owned(),
-            similar,
         }
     }
 
@@ -575,50 +390,6 @@ impl Visitor for NeighbourIds {
     }
 }
 
-/// The name without its package.
-fn simple_name(name: &str) -> &str {
-    name.rsplit_once('.').map_or(name, |(_, simple)| simple)
-}
-
-/// The names that someone who wrote `wanted` may have meant: those that differ in a few letters,
-/// and those whose simple name is the same, whatever the case.
-fn similar<'a>(
-    wanted: &str,
-    names: impl Iterator<Item = &'a str>,
-    simple: impl Fn(&str) -> &str,
-) -> Vec<String> {
-    let most = (wanted.chars().count() / 4).clamp(1, 4);
-    let lower = wanted.to_lowercase();
-    let (lower_simple, package) = (simple(&lower).to_owned(), lower.contains('.'));
-    let mut found: Vec<(usize, &str)> = names
-        .filter_map(|name| {
-            // Hidden classes are nothing that one types.
-            let close_length = name.len().abs_diff(wanted.len()) <= most;
-            let candidate = name.to_lowercase();
-            let distance = if close_length {
-                strsim::levenshtein(&lower, &candidate)
-            } else {
-                usize::MAX
-            };
-            let same = simple(&candidate) == lower_simple;
-            let rank = match (distance <= most, same) {
-                (true, _) => distance,
-                (false, true) => most + 1,
-                (false, false) if !package => {
-                    let near = strsim::levenshtein(&lower_simple, simple(&candidate));
-                    (near <= most).then_some(most + 1 + near)?
-                }
-                _ => return None,
-            };
-            Some((rank, name))
-        })
-        .collect();
-    found.sort_unstable();
-    found.dedup();
-    let best = found.into_iter().take(SUGGESTIONS);
-    best.map(|(_, name)| name.to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -643,20 +414,5 @@ mod tests {
         );
         let text = parse("/(/").unwrap_err().to_string();
         assert_eq!(text, "/(/: unclosed group");
-    }
-
-    #[test]
-    fn similar_names_are_offered() {
-        let names = [
-            "com.acme.Entry",
-            "com.acme.Order",
-            "org.other.entry",
-            "java.lang.Object",
-        ];
-        let similar = |wanted| similar(wanted, names.into_iter(), simple_name);
-        assert_eq!(similar("com.acme.Entri"), ["com.acme.Entry"]);
-        assert_eq!(similar("Entry"), ["com.acme.Entry", "org.other.entry"]);
-        assert_eq!(similar("Oder"), ["com.acme.Order"]);
-        assert!(similar("com.acme.Unrelated").is_empty());
     }
 }

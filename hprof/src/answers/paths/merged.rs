@@ -57,9 +57,6 @@ pub struct PathTree {
     pub hidden: (u64, u64),
 }
 
-/// Groups are folded into one of the same class and reference no further above than this.
-const LOOK_BACK: usize = 8;
-
 /// A line before the limit.
 #[derive(Clone, Copy)]
 struct Group {
@@ -68,7 +65,8 @@ struct Group {
     strength: Reference,
     object: u32,
     objects: u64,
-    folded: bool,
+    /// The field that links the objects of the line, if some lie below others.
+    link: Option<Via>,
     targets: u64,
     own_targets: u64,
     bytes: u64,
@@ -112,7 +110,7 @@ impl Paths {
                     strength,
                     object,
                     objects: 0,
-                    folded: false,
+                    link: None,
                     targets: 0,
                     own_targets: 0,
                     bytes: 0,
@@ -135,7 +133,9 @@ impl Paths {
                     }
                 });
                 let line = &mut groups[group as usize];
-                line.folded |= up != NONE && place[up as usize] == group;
+                if up != NONE && place[up as usize] == group {
+                    line.link.get_or_insert(via);
+                }
                 line.objects += 1;
                 if own[at] {
                     line.own_targets += 1;
@@ -199,25 +199,27 @@ fn class_number(snapshot: &Snapshot, object: u32) -> u32 {
     class.map_or(NONE, |c| c.0)
 }
 
-/// The group above that an object belongs to: of the same class, if it is the next one or reached
-/// in the same way. So the nodes of a list, and cycles of a few classes, make one line each.
+/// Returns the line that an object belongs to because a link field leads to it from an object of the same class in that
+/// line: the nodes of a list or of a tree make one line. A map in an element of another map is a line of its own.
 fn fold(snapshot: &Snapshot, groups: &[Group], new: &Group, class: (bool, u32)) -> Option<u32> {
-    if class.0 {
-        return None;
-    }
-    let mut at = new.parent;
-    for step in 0..LOOK_BACK {
-        let group = groups.get(at as usize)?;
-        let is_class = snapshot.represents(ObjectIndex(group.object)).is_some();
-        if !is_class
-            && class_number(snapshot, group.object) == class.1
-            && (step == 0 || group.via == new.via && group.parent != NONE)
-        {
-            return Some(at);
-        }
-        at = group.parent;
-    }
-    None
+    let line = groups.get(new.parent as usize)?;
+    let is_same = !class.0
+        && snapshot.represents(ObjectIndex(line.object)).is_none()
+        && class_number(snapshot, line.object) == class.1;
+    let is_link =
+        |link: Via| link == new.via || is_branch(snapshot, link) && is_branch(snapshot, new.via);
+    let links = is_same && matches!(new.via, Via::Field(..)) && line.link.is_none_or(is_link);
+    links.then_some(new.parent)
+}
+
+/// True if a field leads to a child of a binary tree's node.
+fn is_branch(snapshot: &Snapshot, via: Via) -> bool {
+    let Via::Field(class, field) = via else {
+        return false;
+    };
+    let fields = &snapshot.classes()[class].fields;
+    let name = fields.get(usize::from(field)).map(|f| &*f.name);
+    matches!(name, Some("left" | "right"))
 }
 
 /// Keeps the lines that lead to the most targets, and puts them in the order of a tree.
@@ -271,7 +273,7 @@ fn cut(snapshot: &Snapshot, groups: &[Group], limit: usize) -> PathTree {
                 .and_then(|_| snapshot.tree().root_kind(object)),
             object,
             objects: group.objects,
-            folded: group.folded,
+            folded: group.link.is_some(),
             targets: group.targets,
             own_targets: group.own_targets,
             target_bytes: group.bytes,

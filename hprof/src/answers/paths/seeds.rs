@@ -35,8 +35,12 @@ impl Snapshot {
         seeds.into_iter().map(|s| s.1).collect()
     }
 
-    /// Whether an object is the class object of a class that the application brought.
+    /// True if an object is the class object of a class of the application that its loader keeps.
     pub(crate) fn is_application_class(&self, object: u32) -> bool {
-        object < self.split.classes && !self.classes()[ClassIndex(object)].loader.is_null()
+        let is_held = || {
+            let class = &self.classes()[ClassIndex(object)];
+            !class.loader.is_null() && class.held_by_loader
+        };
+        object < self.split.classes && is_held()
     }
 }

@@ -206,7 +206,7 @@ impl Snapshot {
         finder.boxes(scanned.boxes)?;
         finder.arrays(&scanned.hashes, &scanned.room)?;
         drop((scanned.hashes, scanned.strings));
-        progress.phase("finding who holds waste", 0);
+        progress.phase("finding the holders of waste", 0);
         let holders = self.holders()?;
         Ok(finder.with_holders(&holders))
     }

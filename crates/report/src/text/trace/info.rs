@@ -54,7 +54,7 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
             out,
         )?;
         if row.thinned {
-            let text = "samples are fewer since max_samples was reached";
+            let text = "samples are fewer since their number reached max_samples";
             line("thinned", text, style, out)?;
         }
         if row.lost_samples > 0 {
@@ -65,10 +65,10 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
             );
             line("lost", &text, style, out)?;
         }
-        let all = counted(row.collections.all, "collection");
+        let all = counted(row.collections.all, "GC");
         line(
             "heap",
-            &format!("{all}, {} of them major", grouped(row.collections.major)),
+            &format!("{all}, {} of them full", grouped(row.collections.major)),
             style,
             out,
         )?;
@@ -214,7 +214,7 @@ mod tests {
             "2 samples of 1.0 KiB",
             "at first every allocation",
             "at first one sample every 1.0 KiB allocated",
-            "samples are fewer since max_samples was reached",
+            "samples are fewer since their number reached max_samples",
         ];
         let told = |text: &str| parts.map(|part| text.contains(part));
         let ended = |strategy, interval| RunInfo {
@@ -268,7 +268,7 @@ mod tests {
             [no, no, yes, no, no, no, no, yes, yes],
             "{text}"
         );
-        assert!(text.contains("4 collections, 1 of them major"), "{text}");
+        assert!(text.contains("4 GCs, 1 of them full"), "{text}");
         assert!(!text.contains(" alive in "), "{text}");
     }
 }

@@ -113,7 +113,7 @@ mod tests {
     use crate::text::WIDTH;
     use crate::text::trace::tests::{growing, said, top_of};
 
-    const JDK: &str = "In the JDK's classes some figures are lower bounds";
+    const JDK: &str = "In JDK classes some figures are lower bounds";
 
     fn sampled(objects: u64, beyond_chance: bool) -> SampledLineRow {
         SampledLineRow {
@@ -174,9 +174,9 @@ mod tests {
         let all = with(|_| ());
         let says = "\n\
 counted 200 objects a second, 7.8 KiB a second at 2 lines, from 1m to 1m59s of the run
-executed allocations, also those the compiler then removes; not what JNI and the JVM itself make
-In the JDK's classes some figures are lower bounds: the compiler replaces methods by code of its own
-(what joins texts by a StringBuilder), which raises no counter.
+executed allocations, including those that the compiler removes, without those by JNI and the JVM
+In JDK classes some figures are lower bounds: the compiler replaces some methods by code of its own,
+such as string concatenation by a StringBuilder, which no counter counts.
 
 objects/s  bytes/s  objects  class   allocated in
       200    8,000   12,000  byte[]  com.acme.Foo.bar:17
@@ -207,8 +207,8 @@ objects/s  bytes/s  objects  class   allocated in
             "bytes of 1 site are not known, and not in the sum",
             "not counted, for want of counters: 5 sites",
             "not counted: 1 methods that stay as they are",
-            "not counted: 2 classes that stay as they are",
-            "Classes of the JDK's have no counters; count=jdk gives them some.",
+            "not counted: 2 classes that cannot be changed",
+            "JDK classes have no counters; count=jdk adds counters to them.",
             "       <1        ?        3  byte[]  com.acme.Foo.bar:18",
             "and 1 more line (--top N shows more)",
         ] {

@@ -24,7 +24,7 @@ class OrdersTest {
         assertEquals(0, OPEN.size());
     }
 
-    /** What a test of a leak says. Without the assertion around it, this test fails. */
+    /** The message of a leak. Without the surrounding assertion, this test fails. */
     @Test
     void anOrderThatStaysOpenIsFound() {
         AssertionError growth = assertThrows(AssertionError.class, () -> Heap.assertNoGrowth(OrdersTest::open));

@@ -1,11 +1,11 @@
 package io.github.heapdiff.junit;
 
-/** Who writes the snapshots of the heap. */
+/** The process that writes the snapshots of the heap. */
 public enum Forking {
-    /** A forked child of the JVM, while the JVM goes on, where heapdiff's agent is in the JVM; else the JVM itself. */
+    /** A forked child, while the JVM continues, if heapdiff's agent is in the JVM. Otherwise the JVM itself. */
     AUTO,
-    /** A forked child. The agent is loaded for it; where that is not possible it cannot be told whether the heap grew. */
+    /** A forked child. The library loads the agent. If that is not possible, no decision is possible. */
     ALWAYS,
-    /** The JVM itself, which stands still meanwhile. No agent is loaded. */
+    /** The JVM itself, which stops meanwhile. The library loads no agent. */
     NEVER
 }

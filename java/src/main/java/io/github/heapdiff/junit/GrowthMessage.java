@@ -5,34 +5,47 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 
-/** What a failed assertion says. */
+/** The message of a failed assertion, and the lines that a passing one prints. */
 final class GrowthMessage {
-    private static final int MOST_SUSPECTS = 3;
+    static final int MOST_SUSPECTS = 3;
     private static final int MOST_FRAMES = 10;
 
     private GrowthMessage() {}
 
-    static String of(List<Suspect> growing, GrowthOptions options, Optional<Path> keptIn) {
+    /** Returns the message of a test that fails after {@code rounds} rounds between the first and the last snapshot. */
+    static String of(List<Growth> growing, int rounds, Optional<Path> keptIn) {
+        Growth first = growing.get(0);
         StringBuilder text = new StringBuilder();
         text.append(String.format(
-                Locale.ROOT,
-                "the heap grows with each round: %s grew by %,d bytes in %d rounds%n",
-                growing.get(0).holder(),
-                growing.get(0).growth(),
-                2L * options.rounds()));
-        growing.stream().limit(MOST_SUSPECTS).forEach(suspect -> describe(suspect, text));
+                "the heap grows %s: %s%n",
+                first.isInEachRound() ? "with each round" : "in " + first.inRounds(),
+                sentence(first.suspect(), rounds)));
+        growing.stream().limit(MOST_SUSPECTS).forEach(growth -> describe(growth, text));
         if (growing.size() > MOST_SUSPECTS) {
-            text.append(String.format(Locale.ROOT, "%nand %d more%n", growing.size() - MOST_SUSPECTS));
+            text.append(String.format(Locale.ROOT, "%n%d more holders grow%n", growing.size() - MOST_SUSPECTS));
         }
         keptIn.ifPresent(folder -> text.append(String.format("%nthe dumps are in %s%n", folder)));
         return text.toString().stripTrailing();
     }
 
-    private static void describe(Suspect suspect, StringBuilder text) {
+    /** Returns the line that a test prints which passes in spite of this growth. */
+    static String ofPassing(Growth growth, int rounds, GrowthOptions options) {
+        return String.format(
+                "heapdiff: the test passes, but %s: %s",
+                sentence(growth.suspect(), rounds), growth.excuse(options).orElseThrow());
+    }
+
+    private static String sentence(Suspect suspect, int rounds) {
+        return String.format(Locale.ROOT, "%s grew by %,d bytes in %,d rounds", suspect.holder(), suspect.growth(), rounds);
+    }
+
+    private static void describe(Growth growth, StringBuilder text) {
+        Suspect suspect = growth.suspect();
         text.append(String.format("%n  %s  %s%n", suspect.verdict(), suspect.holder()));
         line(text, "class", suspect.className());
         line(text, "growth", String.format(
                 Locale.ROOT, "%+,d bytes, %+,d objects", suspect.growth(), suspect.objects()));
+        line(text, "rounds", "grew in " + growth.inRounds());
         line(text, "retained", join(suspect.retained()));
         line(text, "root", suspect.root());
         lines(text, "path", suspect.path());

@@ -9,15 +9,17 @@ import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** How growth is looked for. Instances do not change: each {@code with} method returns another one. */
+/** The options of a check. Instances are immutable: each {@code with} method returns a changed copy. */
 public final class GrowthOptions {
     static final int ROUNDS = 5;
     static final int WARM_UP = 5;
+    static final double MIN_GROWING_SHARE = 0.5;
 
     private static final Duration TIMEOUT = Duration.ofSeconds(60);
 
     private int rounds = ROUNDS;
     private int warmUp = WARM_UP;
+    private double minGrowingShare = MIN_GROWING_SHARE;
     private long toleratedBytes;
     private Path program;
     private Path ignore;
@@ -28,11 +30,12 @@ public final class GrowthOptions {
 
     private GrowthOptions() {}
 
-    /** Another one, changed in one thing. */
+    /** Returns a copy with one change. */
     private GrowthOptions with(Consumer<GrowthOptions> change) {
         GrowthOptions other = new GrowthOptions();
         other.rounds = rounds;
         other.warmUp = warmUp;
+        other.minGrowingShare = minGrowingShare;
         other.toleratedBytes = toleratedBytes;
         other.program = program;
         other.ignore = ignore;
@@ -45,7 +48,7 @@ public final class GrowthOptions {
     }
 
     /**
-     * The defaults, and what system properties say: {@code heapdiff.program}, {@code heapdiff.ignore}, {@code heapdiff.keepDumps},
+     * Returns the defaults, with the values of these system properties: {@code heapdiff.program}, {@code heapdiff.ignore}, {@code heapdiff.keepDumps},
      * {@code heapdiff.fork}, {@code heapdiff.whenUndecided}.
      */
     public static GrowthOptions defaults() {
@@ -59,54 +62,63 @@ public final class GrowthOptions {
         return options;
     }
 
-    /** Rounds between two snapshots. */
+    /** Number of rounds in each of the two steps. */
     public GrowthOptions withRounds(int count) {
         if (count < 1) {
-            throw new IllegalArgumentException("rounds: " + count + ", and at least 1 is needed between two snapshots");
+            throw new IllegalArgumentException("rounds: " + count + ", but a step has at least 1 round");
         }
         return with(options -> options.rounds = count);
     }
 
-    /** Rounds before the first snapshot. */
+    /** Number of rounds before the first snapshot. */
     public GrowthOptions withWarmUp(int count) {
         return with(options -> options.warmUp = (int) notNegative(count, "warm-up rounds"));
     }
 
-    /** A holder may grow by so many bytes from the first snapshot to the last. */
+    /** Minimum share of the measured rounds, from above 0 to 1, in which the content of one holder grows if the check fails. */
+    public GrowthOptions withMinGrowingShare(double share) {
+        // This form refuses NaN as well.
+        if (!(share > 0 && share <= 1)) {
+            throw new IllegalArgumentException("minGrowingShare is above 0 and at most 1, not " + share);
+        }
+        return with(options -> options.minGrowingShare = share);
+    }
+
+    /** Maximum number of bytes by which a holder may grow from the first snapshot to the last. */
     public GrowthOptions withToleratedBytes(long bytes) {
         return with(options -> options.toleratedBytes = notNegative(bytes, "tolerated bytes"));
     }
 
-    /** The heapdiff program; without it, the environment's {@code HEAPDIFF} and {@code PATH} are looked at. */
+    /** The heapdiff program. The default is the environment variable {@code HEAPDIFF}, then the {@code PATH}. */
     public GrowthOptions withProgram(Path file) {
         Objects.requireNonNull(file);
         return with(options -> options.program = file);
     }
 
-    /** A file of known growth, as {@code heapdiff --ignore} reads it. */
+    /** A file of known growth, in the format of {@code heapdiff --ignore}. */
     public GrowthOptions withIgnore(Path file) {
         Objects.requireNonNull(file);
         return with(options -> options.ignore = file);
     }
 
-    /** Whether the dumps stay, with their folder in the message. */
+    /** If true, the dumps are kept, and the message names their folder. */
     public GrowthOptions withKeepDumps(boolean keep) {
         return with(options -> options.keepDumps = keep);
     }
 
-    /** Who writes the snapshots. */
+    /** The process that writes the snapshots. */
     public GrowthOptions withForking(Forking who) {
         Objects.requireNonNull(who);
         return with(options -> options.forking = who);
     }
 
-    /** What becomes of the test when it cannot be told whether the heap grew. */
+    /** The result of the test if the library cannot decide whether the heap grew. */
     public GrowthOptions withWhenUndecided(WhenUndecided what) {
         Objects.requireNonNull(what);
         return with(options -> options.whenUndecided = what);
     }
 
-    /** How long heapdiff may take for one comparison, and for one forked snapshot. */
+    /** Maximum time of one comparison or one forked snapshot. */
     public GrowthOptions withTimeout(Duration limit) {
         if (limit.isNegative() || limit.isZero()) {
             throw new IllegalArgumentException("timeout: " + limit);
@@ -120,6 +132,10 @@ public final class GrowthOptions {
 
     int warmUp() {
         return warmUp;
+    }
+
+    double minGrowingShare() {
+        return minGrowingShare;
     }
 
     long toleratedBytes() {

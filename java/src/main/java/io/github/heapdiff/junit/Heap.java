@@ -1,47 +1,45 @@
 package io.github.heapdiff.junit;
 
-import java.util.List;
-import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.Semaphore;
 import org.junit.jupiter.api.function.Executable;
 import org.opentest4j.TestAbortedException;
 
-/** Assertions about what stays in the heap of this JVM. */
+/** Assertions about the growth of this JVM's heap. */
 public final class Heap {
     /**
-     * Two checks at a time would see each other's objects. No lock that refers to its owner: all that a thread leads to would seem to be
-     * held here.
+     * Admits one check at a time, because two checks would see each other's objects. A lock with a reference to its owner is not used:
+     * it would appear as a holder of all objects that the thread reaches.
      */
     private static final Semaphore ONE_AT_A_TIME = new Semaphore(1);
 
-    /** The number of the thread that checks; 0 is no thread's. */
+    /** The id of the thread that runs a check, or 0. */
     private static volatile long checking;
 
     private Heap() {}
 
-    /** Fails when something in the heap grows with each round of the work; with {@link GrowthOptions#defaults()}. */
+    /** Fails if something in the heap grows with the rounds of the work. Uses {@link GrowthOptions#defaults()}. */
     public static void assertNoGrowth(Executable work) throws Throwable {
         assertNoGrowth(GrowthOptions.defaults(), work);
     }
 
     /**
-     * Fails when something in the heap grows with each round of the work.
+     * Fails if the content of one holder grows in most rounds of the work.
      *
-     * @throws AssertionError if it does; the message has the holder, the path that keeps it alive, and its growth
-     * @throws HeapUndecidedException if that cannot be told, unless the options say that the test is aborted
-     * @throws Throwable what the work throws
+     * @throws AssertionError if the heap grows; the message has the holder, its path from a GC root, and its growth
+     * @throws HeapUndecidedException if no decision is possible and the options do not abort the test
+     * @throws Throwable the exception of the work
      */
     public static void assertNoGrowth(GrowthOptions options, Executable work) throws Throwable {
         Objects.requireNonNull(work);
         long current = Thread.currentThread().getId();
         if (checking == current) {
-            throw new IllegalStateException("the work of one check of the heap begins another one");
+            throw new IllegalStateException("a check of the heap cannot start inside the work of another check");
         }
         ONE_AT_A_TIME.acquireUninterruptibly();
         checking = current;
         try {
-            check(options, work);
+            GrowthCheck.run(options, work);
         } catch (HeapUndecidedException undecided) {
             if (options.whenUndecided() == WhenUndecided.ABORT) {
                 throw new TestAbortedException(undecided.getMessage(), undecided);
@@ -50,37 +48,6 @@ public final class Heap {
         } finally {
             checking = 0;
             ONE_AT_A_TIME.release();
-        }
-    }
-
-    /** Two steps of equal work, with a snapshot before, between and after them. */
-    private static void check(GrowthOptions options, Executable work) throws Throwable {
-        HeapdiffProgram program = HeapdiffProgram.find(options);
-        try (HeapSnapshots snapshots = new HeapSnapshots(options)) {
-            repeat(work, options.warmUp());
-            snapshots.take(program);
-            while (snapshots.dumps().size() < 3) {
-                repeat(work, options.rounds());
-                snapshots.take(program);
-                // What did not grow in the first step did not grow in each: two snapshots can acquit, only three convict.
-                if (snapshots.dumps().size() == 2 && !mayGrow(program.compare(snapshots), options)) {
-                    return;
-                }
-            }
-            List<Suspect> growing = Suspect.growingWithRounds(program.compare(snapshots), options);
-            if (!growing.isEmpty()) {
-                throw new AssertionError(GrowthMessage.of(growing, options, snapshots.keptIn()));
-            }
-        }
-    }
-
-    private static boolean mayGrow(Map<?, ?> step, GrowthOptions options) {
-        return Suspect.mayAppear(step) || !Suspect.growingWithRounds(step, options).isEmpty();
-    }
-
-    private static void repeat(Executable work, int rounds) throws Throwable {
-        for (int round = 0; round < rounds; round++) {
-            work.execute();
         }
     }
 }

@@ -7,36 +7,42 @@ import java.lang.ref.PhantomReference;
 import java.lang.ref.ReferenceQueue;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
- * Dumps of this JVM in a folder of their own, which goes when this is closed or the JVM ends. All are written in one way: a child's
- * has none of the JVM's hidden threads, which would be growth beside one of the JVM's own.
+ * Dumps and summaries of this JVM in a new folder, which is deleted by {@link #close} or when the JVM ends.
+ *
+ * <p>Either forked children write all dumps, or the JVM does. A child's dump has no hidden threads of the JVM, so that these threads
+ * would be growth in a later dump by the JVM itself.
  */
 final class HeapSnapshots implements AutoCloseable {
-    /** How long the JVM is given to clear what a collection found to be garbage. */
+    /** Maximum time to wait until the JVM has processed the references that a GC cleared. */
     private static final long SETTLE_MILLIS = 500;
 
-    /** Folders in use: one hook for all, since each hook would stay in the heap. */
+    private static final String DUMP = ".hprof";
+    private static final String SUMMARY = ".heap";
+
+    /** Folders to delete when the JVM ends. All share one hook, because each hook stays in the heap. */
     private static final Set<Path> IN_USE = ConcurrentHashMap.newKeySet();
 
     static {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> IN_USE.forEach(HeapSnapshots::delete), "heapdiff-dumps"));
     }
 
-    /** Why no child of this JVM can be forked, as the first attempt found. */
+    /** The reason why no child of this JVM can be forked, from the first attempt, or null. */
     private static volatile String hindrance;
 
     private final Path folder;
     private final boolean keep;
     private final boolean forkedOnly;
-    private final List<Path> dumps = new ArrayList<>();
+    /** Number of dumps so far. */
+    private int count;
     private boolean forked;
 
     HeapSnapshots(GrowthOptions options) {
@@ -53,51 +59,79 @@ final class HeapSnapshots implements AutoCloseable {
         }
     }
 
-    /** Dumps what is reachable now. Where no further child can be forked those before go: this one is the first then. */
-    void take(HeapdiffProgram program) {
+    /**
+     * Writes a dump of all reachable objects, and returns its file.
+     *
+     * @throws KindChangedException if children wrote the earlier dumps, and no further child can be forked
+     */
+    Path dump(HeapdiffProgram program) {
         settle();
+        Path dump = file(++count, DUMP);
         if (forked) {
-            Path dump = next();
             Optional<String> refused = forked(program, dump);
             if (refused.isEmpty()) {
-                dumps.add(dump);
-                return;
+                return dump;
             }
             if (forkedOnly) {
                 throw new HeapUndecidedException("no forked child wrote the heap: " + refused.get());
             }
             hindrance = refused.get();
             forked = false;
-            deleteFiles(folder);
-            dumps.clear();
+            if (count > 1) {
+                throw new KindChangedException();
+            }
         }
-        Path dump = next();
         HotSpot.dump(dump);
-        dumps.add(dump);
+        return dump;
     }
 
-    private Path next() {
-        return folder.resolve(dumps.size() + 1 + ".hprof");
+    /** Writes a summary of all reachable objects. It takes the place of a dump, and is much smaller. */
+    void summary(HeapdiffProgram program) {
+        Path dump = dump(program);
+        program.summarize(dump, file(count, SUMMARY));
+        try {
+            Files.delete(dump);
+        } catch (IOException e) {
+            throw new HeapUndecidedException("cannot delete " + dump + ": " + e, e);
+        }
     }
 
-    /** Has a child write what is reachable; returns why it did not. */
+    /** Returns all snapshots, oldest first. This object stores no list of files: the list would be growth of the heap. */
+    List<Path> all() {
+        return IntStream.rangeClosed(1, count)
+                .mapToObj(number -> Files.exists(file(number, DUMP)) ? file(number, DUMP) : file(number, SUMMARY))
+                .collect(Collectors.toList());
+    }
+
+    private Path file(int number, String extension) {
+        return folder.resolve(number + extension);
+    }
+
+    /** Deletes all snapshots. */
+    void clear() {
+        deleteFiles(folder);
+        count = 0;
+    }
+
+    /** The JVM would write the next dump itself, and children wrote the dumps before. */
+    static final class KindChangedException extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+    }
+
+    /** Lets a forked child write the reachable objects. Returns the reason if it did not. */
     private static Optional<String> forked(HeapdiffProgram program, Path dump) {
-        // No collection goes before it but ours, without which cleaners would still hold what is to be cleaned.
+        // The GC before a fork is an explicit one. Without it, cleaners would still hold objects that are no longer reachable.
         if (!HotSpot.collectsWhenAsked()) {
-            return Optional.of("explicit collections are switched off (-XX:+DisableExplicitGC)");
+            return Optional.of("explicit GC is disabled (-XX:+DisableExplicitGC)");
         }
         return program.dumpForked(dump);
-    }
-
-    List<Path> dumps() {
-        return Collections.unmodifiableList(dumps);
     }
 
     Path folder() {
         return folder;
     }
 
-    /** Where the dumps are, if they stay. */
+    /** The folder of the dumps, if the options keep them. */
     Optional<Path> keptIn() {
         return keep ? Optional.of(folder) : Optional.empty();
     }
@@ -110,13 +144,13 @@ final class HeapSnapshots implements AutoCloseable {
         }
     }
 
-    /** Waits until the JVM has handed out the references that a collection cleared, and run finalizers: what they hold is garbage, too. */
+    /** Runs a GC, and waits until the JVM has enqueued the cleared references and run finalizers. The objects they hold are unreachable too. */
     private static void settle() {
         ReferenceQueue<Object> queue = new ReferenceQueue<>();
         PhantomReference<Object> sentinel = new PhantomReference<>(new Object(), queue);
         System.gc();
         try {
-            // Without an answer (explicit collections are switched off) the dump's own collection has to do.
+            // If explicit GC is disabled, no reference arrives. Then the GC of the dump must suffice.
             queue.remove(SETTLE_MILLIS);
             long until = System.nanoTime() + SETTLE_MILLIS * 1_000_000;
             while (ManagementFactory.getMemoryMXBean().getObjectPendingFinalizationCount() > 0 && System.nanoTime() < until) {
@@ -146,7 +180,7 @@ final class HeapSnapshots implements AutoCloseable {
                 Files.deleteIfExists(file);
             }
         } catch (IOException | UncheckedIOException e) {
-            System.err.println("heapdiff: cannot delete what is in " + folder + ": " + e);
+            System.err.println("heapdiff: cannot delete the files in " + folder + ": " + e);
         }
     }
 }

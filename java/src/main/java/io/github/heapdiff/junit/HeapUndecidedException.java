@@ -1,6 +1,6 @@
 package io.github.heapdiff.junit;
 
-/** It cannot be told whether the heap grew; the message says why. */
+/** The library cannot decide whether the heap grew. The message has the reason. */
 public final class HeapUndecidedException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

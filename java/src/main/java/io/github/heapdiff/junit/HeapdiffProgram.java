@@ -12,14 +12,17 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 
-/** The heapdiff program, and how it is asked. */
+/** The heapdiff program and its command lines. */
 final class HeapdiffProgram {
-    /** A report of so few suspects and classes is far smaller. */
+    /** Maximum size of a report in bytes. A report of 20 suspects and classes is much smaller. */
     private static final long LONGEST_REPORT = 16 << 20;
 
     private static final int LONGEST_COMPLAINT = 4000;
 
     private static final long END_MILLIS = 2000;
+
+    /** The JVM clears soft references when memory is short, so that objects which only they hold are no leak. */
+    private static final List<String> REFERENCES = List.of("--refs", "strong");
 
     private final Path file;
     private final GrowthOptions options;
@@ -29,7 +32,7 @@ final class HeapdiffProgram {
         this.options = options;
     }
 
-    /** The program of the options, of the variable HEAPDIFF, or on the path. */
+    /** Returns the program of the options, else of the environment variable HEAPDIFF, else from the PATH. */
     static HeapdiffProgram find(GrowthOptions options) {
         return find(options, System.getenv());
     }
@@ -55,7 +58,7 @@ final class HeapdiffProgram {
 
     private static HeapdiffProgram stated(Path file, String by, GrowthOptions options) {
         if (!Files.isRegularFile(file) || !Files.isExecutable(file)) {
-            throw new HeapUndecidedException("no heapdiff program: " + file + ", named by " + by + ", is no program");
+            throw new HeapUndecidedException("no heapdiff program: " + file + ", named by " + by + ", is not an executable file");
         }
         return new HeapdiffProgram(file.toAbsolutePath(), options);
     }
@@ -64,7 +67,7 @@ final class HeapdiffProgram {
         return file;
     }
 
-    /** Has the agent fork this JVM and the child write what is reachable; returns why it did not. */
+    /** Lets the agent fork this JVM, and the child write the reachable objects. Returns the reason if that failed. */
     Optional<String> dumpForked(Path dump) {
         Path complaints = dump.resolveSibling("dump.txt");
         String pid = Long.toString(ProcessHandle.current().pid());
@@ -84,15 +87,27 @@ final class HeapdiffProgram {
         return Optional.of("heapdiff dump --fork ended with " + exit + ": " + start(complaints));
     }
 
-    /** The report on all snapshots, as JSON. */
-    Map<?, ?> compare(HeapSnapshots snapshots) {
-        Path report = snapshots.folder().resolve("report.json");
-        Path complaints = snapshots.folder().resolve("heapdiff.txt");
+    /** Writes a summary of a dump. */
+    void summarize(Path dump, Path summary) {
+        Path complaints = dump.resolveSibling("heapdiff.txt");
+        List<String> command = new ArrayList<>(List.of(file.toString(), "summarize", "--quiet", "--progress", "never", "--no-index"));
+        command.addAll(REFERENCES);
+        command.addAll(List.of("-o", summary.toString(), dump.toString()));
+        int exit = run(command, dump.resolveSibling("summarize.txt"), complaints);
+        if (exit != 0) {
+            throw new HeapUndecidedException("heapdiff summarize ended with " + exit + ": " + start(complaints));
+        }
+    }
+
+    /** Compares snapshots, oldest first, and returns the report. The last snapshot is a dump. */
+    Map<?, ?> compare(Path folder, List<Path> snapshots) {
+        Path report = folder.resolve("report.json");
+        Path complaints = folder.resolve("heapdiff.txt");
         List<String> command = new ArrayList<>(List.of(file.toString(), "diff", "--format", "json", "--top", "20"));
-        // Soft references are let go when memory is short: what only they hold is no leak.
-        command.addAll(List.of("--refs", "strong", "--quiet", "--color", "never", "--progress", "never"));
+        command.addAll(REFERENCES);
+        command.addAll(List.of("--quiet", "--color", "never", "--progress", "never"));
         options.ignore().ifPresent(rules -> command.addAll(List.of("--ignore", rules.toString())));
-        snapshots.dumps().forEach(dump -> command.add(dump.toString()));
+        snapshots.forEach(snapshot -> command.add(snapshot.toString()));
         int exit = run(command, report, complaints);
         if (exit != 0) {
             throw new HeapUndecidedException("heapdiff ended with " + exit + ": " + start(complaints));
@@ -135,7 +150,7 @@ final class HeapdiffProgram {
             if (process.waitFor(options.timeout().toMillis(), TimeUnit.MILLISECONDS)) {
                 return process.exitValue();
             }
-            throw new HeapUndecidedException("heapdiff took longer than " + options.timeout().toMillis() + " ms");
+            throw new HeapUndecidedException("heapdiff took longer than " + options.timeout().toMillis() + " ms; GrowthOptions.withTimeout sets a longer limit");
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new HeapUndecidedException("interrupted while heapdiff ran", e);
@@ -144,7 +159,7 @@ final class HeapdiffProgram {
         }
     }
 
-    /** It is given time to delete what it has begun. */
+    /** Stops a process, and gives it time to delete its temporary files. */
     private static void end(Process process) {
         process.destroy();
         try {

@@ -8,14 +8,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Stream;
 
-/** What only HotSpot JVMs can do and tell. */
+/** Functions that only HotSpot JVMs have. */
 final class HotSpot {
     private static final String ANOTHER = "this JVM cannot dump its heap as HotSpot does (" + System.getProperty("java.vm.name")
             + "): the module jdk.management with com.sun.management.HotSpotDiagnosticMXBean is missing";
 
     private HotSpot() {}
 
-    /** Writes what is reachable, after a collection of the whole heap. */
+    /** Writes all reachable objects after a full GC. */
     static void dump(Path file) {
         HotSpotDiagnosticMXBean bean = bean();
         try {
@@ -25,14 +25,14 @@ final class HotSpot {
         }
     }
 
-    /** Whether {@link System#gc()} does what it says. */
+    /** True if {@link System#gc()} runs a GC. */
     static boolean collectsWhenAsked() {
         return bean().getVMOption("DisableExplicitGC").getValue().equals("false");
     }
 
-    /** Whether heapdiff's agent is in this JVM, as far as Linux tells. */
+    /** True if heapdiff's agent is in this JVM. Only Linux shows that. */
     static boolean hasAgent() {
-        // Paths may be in any encoding.
+        // A path can have any encoding.
         try (Stream<String> mapped = Files.lines(Path.of("/proc/self/maps"), StandardCharsets.ISO_8859_1)) {
             return mapped.anyMatch(line -> line.contains("heapdiff_agent"));
         } catch (IOException e) {

@@ -7,7 +7,7 @@ import java.util.Map;
 
 /** Reads one JSON value: objects as maps, arrays as lists, whole numbers as {@code Long}, others as {@code Double}. */
 final class JsonReader {
-    /** Reports are far flatter. */
+    /** Maximum depth. Reports are much flatter. */
     private static final int DEEPEST = 64;
 
     private final String text;
@@ -188,7 +188,7 @@ final class JsonReader {
         return new MalformedJsonException(what + " at character " + at);
     }
 
-    /** The text is no JSON; the message says where. */
+    /** The text is not JSON. The message has the place. */
     static final class MalformedJsonException extends Exception {
         private static final long serialVersionUID = 1L;
 

@@ -10,10 +10,11 @@ import org.junit.jupiter.api.parallel.ResourceLock;
 import org.junit.jupiter.api.parallel.Resources;
 
 /**
- * A test method, or each of a class, fails when something in the heap grows with each round of it.
+ * Fails a test method, or each test method of a class, if something in the heap grows with its rounds.
  *
- * <p>The method is run {@code warmUp + 2 * rounds} times on one instance of its class; what is to run before and after each test
- * runs once. No other test of this JVM runs meanwhile.
+ * <p>The method runs at most {@code warmUp + 2 * rounds} times, on one instance of its class. If an earlier check in this JVM found
+ * growth, the method may run that many rounds more. The methods before and after each test run once. No other test of this JVM
+ * runs at the same time.
  */
 @Target({ElementType.TYPE, ElementType.METHOD})
 @Retention(RetentionPolicy.RUNTIME)
@@ -21,12 +22,18 @@ import org.junit.jupiter.api.parallel.Resources;
 @ExtendWith(NoHeapGrowthExtension.class)
 @ResourceLock(Resources.GLOBAL)
 public @interface NoHeapGrowth {
-    /** Rounds between two snapshots. */
+    /** Number of rounds in each of the two steps. */
     int rounds() default GrowthOptions.ROUNDS;
 
-    /** Rounds before the first snapshot. */
+    /** Number of rounds before the first snapshot. */
     int warmUp() default GrowthOptions.WARM_UP;
 
-    /** A holder may grow by so many bytes from the first snapshot to the last. */
+    /**
+     * Minimum share of the measured rounds, from above 0 to 1, in which the content of one holder grows if the test fails. Rounds are
+     * measured one by one in the second step, at most 50 of them.
+     */
+    double minGrowingShare() default GrowthOptions.MIN_GROWING_SHARE;
+
+    /** Maximum number of bytes by which a holder may grow from the first snapshot to the last. */
     long toleratedBytes() default 0;
 }

@@ -32,7 +32,7 @@ final class NoHeapGrowthExtension implements InvocationInterceptor {
         try {
             Heap.assertNoGrowth(options(method), rounds);
         } finally {
-            // JUnit wants one of the two.
+            // JUnit requires that each invocation is run or skipped.
             rounds.skipUnlessRun();
         }
     }
@@ -47,11 +47,12 @@ final class NoHeapGrowthExtension implements InvocationInterceptor {
         GrowthOptions options = GrowthOptions.defaults();
         return found.map(stated -> options.withRounds(stated.rounds())
                         .withWarmUp(stated.warmUp())
+                        .withMinGrowingShare(stated.minGrowingShare())
                         .withToleratedBytes(stated.toleratedBytes()))
                 .orElse(options);
     }
 
-    /** The first round is JUnit's own invocation, which can be run once; the others call the method on the same instance. */
+    /** Runs JUnit's invocation as the first round, because it can run only once. Later rounds call the method on the same instance. */
     private static final class Rounds implements Executable {
         private final Invocation<Void> first;
         private final ReflectiveInvocationContext<Method> method;

@@ -4,10 +4,11 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
-/** One suspect of a report, as heapdiff says it. */
+/** One suspect of a heapdiff report. */
 final class Suspect {
-    /** Of two steps of equal work none grows by less than this part of the other, where each round leaks. */
+    /** The last step of a leak adds at least one part in this many of what any other step of equal work adds. */
     private static final long LEAST_PART_OF_STEP = 4;
 
     private final Map<?, ?> json;
@@ -16,60 +17,101 @@ final class Suspect {
         this.json = json;
     }
 
-    /** What grows with each round: none of it is a cache or a warm-up, and each step of the work added to it. */
-    static List<Suspect> growingWithRounds(Map<?, ?> report, GrowthOptions options) {
+    /** All suspects of a report. */
+    static List<Suspect> all(Map<?, ?> report) {
         List<Suspect> found = new ArrayList<>();
         for (Object each : list(report.get("suspects"))) {
             if (each instanceof Map) {
-                Suspect suspect = new Suspect((Map<?, ?>) each);
-                if (suspect.growsWithRounds(options.rounds()) && suspect.growth() > options.toleratedBytes()) {
-                    found.add(suspect);
-                }
+                found.add(new Suspect((Map<?, ?>) each));
             }
         }
         return found;
     }
 
-    /** Whether a second step like this one could make a suspect of what is too little for one yet. */
+    /** True if growth that is below the noise limit now could exceed it after a second step of equal work. */
     static boolean mayAppear(Map<?, ?> report) {
         Object delta = report.get("delta");
         if (!(delta instanceof Map)) {
             throw new HeapUndecidedException("heapdiff's report has no figures of the heap");
         }
         long grown = number(((Map<?, ?>) delta).get("shallow_bytes"));
-        // Where heapdiff does not say what it takes for noise, a second step costs time and nothing else.
+        // Earlier versions of heapdiff do not report the noise limit. Then a second step only costs time.
         Object noise = report.get("noise_bytes");
         return grown >= (noise == null ? 0 : number(noise)) / (1 + LEAST_PART_OF_STEP);
     }
 
-    private boolean growsWithRounds(int rounds) {
-        String verdict = text("verdict");
-        if (!verdict.equals("leak") && !verdict.equals("growth")) {
-            return false;
-        }
-        List<Long> objects = steps("objects");
-        long least = Collections.min(objects);
-        if (least == 0 && Collections.max(objects) == 0) {
-            // The same objects grew, such as a buffer.
-            return even(steps("retained_bytes"));
-        }
-        return least >= rounds && even(objects);
+    /** True if no rule on the verdict or on the steps excuses the growth. Then the rounds decide. */
+    boolean growsInEachStep() {
+        return excuse().isEmpty();
     }
 
-    private static boolean even(List<Long> steps) {
-        long least = Collections.min(steps);
-        return least > 0 && least >= Collections.max(steps) / LEAST_PART_OF_STEP;
+    /** Returns the reason why this is no leak, from the verdict and the growth in each step of the work. */
+    Optional<String> excuse() {
+        if (verdict().equals("cache")) {
+            return Optional.of("heapdiff reports a cache");
+        }
+        if (verdict().equals("warmup")) {
+            return Optional.of("heapdiff reports a warm-up");
+        }
+        List<Long> added = steps(figure());
+        if (Collections.min(added) <= 0) {
+            return Optional.of("its " + figure().replace("_", " ") + " did not rise in each step");
+        }
+        // A cache that fills with random keys adds less and less. A last step that adds more needs no rule, because its rounds are
+        // measured one by one.
+        if (added.get(added.size() - 1) < Collections.max(added) / LEAST_PART_OF_STEP) {
+            return Optional.of("the second step added less than a quarter of what the first step added");
+        }
+        return Optional.empty();
     }
 
-    /** What each step added to a list of figures. */
+    /** The figure that shows the growth: objects, or bytes if the same objects grew, such as a buffer. */
+    private String figure() {
+        return steps("objects").stream().allMatch(added -> added == 0) ? "retained_bytes" : "objects";
+    }
+
+    /**
+     * Returns the number of rounds in which the content grew beyond all that it had in the rounds before.
+     *
+     * <p>A pool or a queue goes up and down, and rarely exceeds its own maximum. A leak exceeds it in each round that leaks.
+     *
+     * @param report a comparison whose last {@code rounds + 1} snapshots enclose one round each
+     */
+    int growingRounds(Map<?, ?> report, int rounds) {
+        for (Suspect other : all(report)) {
+            if (other.path().equals(path()) && other.className().equals(className()) && other.root().equals(root())) {
+                List<Long> figures = other.figures(figure());
+                List<Long> measured = figures.subList(Math.max(0, figures.size() - rounds - 1), figures.size());
+                int growing = 0;
+                long most = measured.get(0);
+                for (long each : measured) {
+                    growing += each > most ? 1 : 0;
+                    most = Math.max(most, each);
+                }
+                return growing;
+            }
+        }
+        // With more snapshots heapdiff may name another holder for the same objects. No more rounds grew than objects were added.
+        List<Long> added = steps(figure());
+        return (int) Math.min(rounds, added.get(added.size() - 1));
+    }
+
+    /** The figures of all snapshots. */
+    private List<Long> figures(String key) {
+        List<Long> figures = new ArrayList<>();
+        list(json.get(key)).forEach(figure -> figures.add(number(figure)));
+        if (figures.size() < 2) {
+            throw new HeapUndecidedException("heapdiff's report has no figures `" + key + "` of a suspect");
+        }
+        return figures;
+    }
+
+    /** The growth from each snapshot to the next. */
     private List<Long> steps(String key) {
-        List<?> figures = list(json.get(key));
+        List<Long> figures = figures(key);
         List<Long> steps = new ArrayList<>();
         for (int i = 1; i < figures.size(); i++) {
-            steps.add(number(figures.get(i)) - number(figures.get(i - 1)));
-        }
-        if (steps.isEmpty()) {
-            throw new HeapUndecidedException("heapdiff's report has no figures `" + key + "` of a suspect");
+            steps.add(figures.get(i) - figures.get(i - 1));
         }
         return steps;
     }
@@ -113,7 +155,7 @@ final class Suspect {
         return list(json.get("reasons"));
     }
 
-    /** The stack that allocated most of it, its leaf first; empty without the agent. */
+    /** Frames of the stack that allocated most of it, leaf first. Empty without the agent. */
     List<?> frames() {
         List<?> stacks = list(json.get("stacks"));
         if (stacks.isEmpty() || !(stacks.get(0) instanceof Map)) {
@@ -135,6 +177,6 @@ final class Suspect {
         if (value instanceof Long) {
             return (Long) value;
         }
-        throw new HeapUndecidedException("heapdiff's report has no number where one should be: " + value);
+        throw new HeapUndecidedException("heapdiff's report has " + value + " in place of a number");
     }
 }

@@ -1,9 +1,9 @@
 package io.github.heapdiff.junit;
 
-/** What becomes of a test when it cannot be told whether the heap grew. */
+/** The result of a test if the library cannot decide whether the heap grew. */
 public enum WhenUndecided {
-    /** The test fails: a check that passes because its tool is missing checks nothing. */
+    /** The test fails, because a check that passes without its tool checks nothing. */
     FAIL,
-    /** The test is aborted, which JUnit reports as skipped, with the reason. */
+    /** The test is aborted. JUnit reports it as skipped, with the reason. */
     ABORT
 }

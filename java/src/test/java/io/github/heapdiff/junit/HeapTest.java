@@ -1,9 +1,13 @@
 package io.github.heapdiff.junit;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -14,9 +18,11 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Of each rule, work that fails and work that does not. */
+/** For each rule, work that fails and work that does not. */
 @Timeout(120)
 class HeapTest {
+    private static final GrowthOptions TEN_ROUNDS = GrowthOptions.defaults().withRounds(10).withWarmUp(0);
+
     @BeforeEach
     @AfterEach
     void reset() {
@@ -47,8 +53,77 @@ class HeapTest {
 
     @Test
     void whatGrowsInOneStepOnlyPasses() throws Throwable {
-        Heap.assertNoGrowth(Programs.once(7));
-        Heap.assertNoGrowth(Programs.once(12));
+        Heap.assertNoGrowth(Programs.at(7));
+        Heap.assertNoGrowth(Programs.at(12));
+    }
+
+    @Test
+    void growthInMostRoundsFails() {
+        String message = failure(TEN_ROUNDS, Programs.someOf(9, 10));
+        assertContains(message, "the heap grows in 9 of 10 measured rounds: io.github.heapdiff.junit.Programs.PRICES grew by ");
+        assertContains(message, "+18 objects");
+        Programs.reset();
+        assertContains(failure(TEN_ROUNDS, Programs.someOf(4, 5)), "rounds    grew in 8 of 10 measured rounds");
+        Programs.reset();
+        assertContains(failure(TEN_ROUNDS, Programs.someOf(1, 2)), "rounds    grew in 5 of 10 measured rounds");
+        Programs.reset();
+        assertContains(failure(TEN_ROUNDS, Programs.slowQueue()), "rounds    grew in 5 of 10 measured rounds");
+    }
+
+    @Test
+    void aSmallerShareFailsOnlyIfThatIsAskedFor() throws Throwable {
+        Heap.assertNoGrowth(TEN_ROUNDS, Programs.someOf(2, 5));
+        Programs.reset();
+        assertContains(failure(TEN_ROUNDS.withMinGrowingShare(0.4), Programs.someOf(2, 5)), "grew in 4 of 10 measured rounds");
+        Programs.reset();
+        Heap.assertNoGrowth(TEN_ROUNDS.withMinGrowingShare(1), Programs.someOf(9, 10));
+        for (double share : new double[] {0, -0.1, 1.1, Double.NaN}) {
+            assertThrows(IllegalArgumentException.class, () -> TEN_ROUNDS.withMinGrowingShare(share));
+        }
+    }
+
+    @Test
+    void growthInOneRoundOfEachStepPasses() throws Throwable {
+        Heap.assertNoGrowth(Programs.at(7, 12));
+        Programs.reset();
+        Heap.assertNoGrowth(Programs.loadClassesAt(7, 12));
+        Programs.reset();
+        Heap.assertNoGrowth(Programs.pool());
+    }
+
+    @Test
+    void loadedClassesPass() throws Throwable {
+        Heap.assertNoGrowth(Programs.loadClassesAt(7));
+        Programs.reset();
+        Heap.assertNoGrowth(Programs.loadClassesAt(12));
+    }
+
+    /** The second check uses the keys of the first one again, so that the map does not grow at first. */
+    @Test
+    void aLeakThatAnEarlierCheckWarmedUpFails() throws Throwable {
+        assertContains(failure(TEN_ROUNDS, Programs.newKeys()), "Programs.PRICES grew by");
+        assertContains(failure(Programs.newKeys()), "Programs.PRICES grew by");
+        assertContains(failure(Programs.someOf(4, 5)), "Programs.PRICES grew by");
+        Heap.assertNoGrowth(Programs.leastRecentlyUsed());
+    }
+
+    @Test
+    void aCheckThatPassesPrintsGrowthAboveNoise() throws Throwable {
+        String fewRounds = printed(TEN_ROUNDS, Programs.someOf(2, 5));
+        assertContains(fewRounds, "heapdiff: the test passes, but io.github.heapdiff.junit.Programs.PRICES grew by ");
+        assertContains(fewRounds, "bytes in 20 rounds: it grew in 4 of 10 measured rounds, and minGrowingShare is 0.5");
+        Programs.reset();
+        String tolerated = printed(GrowthOptions.defaults().withToleratedBytes(1 << 20), Programs::leakSession);
+        assertContains(tolerated, "Programs.SESSIONS grew by 100,160 bytes in 10 rounds: toleratedBytes is 1,048,576");
+        Programs.reset();
+        assertEquals("", printed(GrowthOptions.defaults(), Programs::closeSession));
+    }
+
+    /** If there are more rounds than snapshots, the last rounds get the snapshots. */
+    @Test
+    void manyRoundsAreNotAllMeasured() {
+        GrowthOptions many = GrowthOptions.defaults().withWarmUp(0).withRounds(2 * GrowthCheck.MOST_MEASURED);
+        assertContains(failure(many, Programs.someOf(3, 4)), "rounds    grew in 37 of 50 measured rounds");
     }
 
     @Test
@@ -93,7 +168,7 @@ class HeapTest {
 
     @Test
     void nothingOfTheLibrarysIsNamedAsHolder(@TempDir Path folder) throws Exception {
-        // A JVM without those who run tests, which refer to threads as well.
+        // A JVM without a test runner, because a test runner refers to threads too.
         String said = OneCheck.in(List.of(), folder, "neverCleaned");
         assertContains(said, "neverCleaned: failed: the heap grows with each round: io.github.heapdiff.junit.Programs.CLEANER grew by");
     }
@@ -142,7 +217,24 @@ class HeapTest {
     }
 
     private static String failure(Executable work) {
-        return assertThrows(AssertionError.class, () -> Heap.assertNoGrowth(work)).getMessage();
+        return failure(GrowthOptions.defaults(), work);
+    }
+
+    private static String failure(GrowthOptions options, Executable work) {
+        return assertThrows(AssertionError.class, () -> Heap.assertNoGrowth(options, work)).getMessage();
+    }
+
+    /** Returns the output of a check that passes. */
+    private static String printed(GrowthOptions options, Executable work) throws Throwable {
+        PrintStream before = System.out;
+        ByteArrayOutputStream output = new ByteArrayOutputStream();
+        System.setOut(new PrintStream(output, true, StandardCharsets.UTF_8));
+        try {
+            Heap.assertNoGrowth(options, work);
+        } finally {
+            System.setOut(before);
+        }
+        return output.toString(StandardCharsets.UTF_8);
     }
 
     private static void assertContains(String message, String part) {

@@ -9,6 +9,7 @@ import static org.junit.platform.testkit.engine.EventConditions.test;
 import static org.junit.platform.testkit.engine.TestExecutionResultConditions.instanceOf;
 import static org.junit.platform.testkit.engine.TestExecutionResultConditions.message;
 
+import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.RepeatedTest;
@@ -19,7 +20,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.junit.platform.testkit.engine.EngineTestKit;
 import org.junit.platform.testkit.engine.Events;
 
-/** The annotation, on test classes that JUnit runs for these tests only. */
+/** The annotation, on test classes that only these tests run. */
 @Timeout(120)
 class NoHeapGrowthTest {
     static int calls;
@@ -37,8 +38,8 @@ class NoHeapGrowthTest {
         tests.assertThatEvents().haveExactly(1, event(test("leaks"), finishedWithFailure(
                 instanceOf(AssertionError.class),
                 message(text -> text.contains("Programs.SESSIONS grew by") && text.contains("in 8 rounds")))));
-        // One warm-up round, then steps of two.
-        assertTrue(calls == 3 || calls == 5, () -> calls + " calls");
+        // One warm-up round, then steps of two. After the growth of `leaks`, its ten rounds and both steps once more.
+        assertTrue(List.of(3, 5, 3 + 10 + 2, 5 + 10 + 2, 3 + 10 + 4, 5 + 10 + 4).contains(calls), () -> calls + " calls");
     }
 
     @Test
@@ -46,7 +47,25 @@ class NoHeapGrowthTest {
         run(OnAClass.class).assertStatistics(counts -> counts.started(4).succeeded(2).failed(2));
     }
 
-    /** Tests of two classes at a time, of which one leaks: what it leaves is in no other test's heap while that is watched. */
+    @Test
+    void growthInMostRoundsFails() {
+        Events tests = run(InMostRounds.class);
+        tests.assertStatistics(counts -> counts.started(4).succeeded(1).failed(3));
+        tests.assertThatEvents().haveExactly(1, event(test("inEachRound"), finishedWithFailure(
+                message(text -> text.startsWith("the heap grows with each round: ")))));
+        tests.assertThatEvents().haveExactly(1, event(test("inFourOfFive"), finishedWithFailure(
+                message(text -> text.startsWith("the heap grows in 40 of 50 measured rounds: ")))));
+        tests.assertThatEvents().haveExactly(1, event(test("inAllButOne"), finishedWithFailure(
+                message(text -> text.startsWith("the heap grows in 49 of 50 measured rounds: ")))));
+    }
+
+    /** Both tests put the same keys into one map. */
+    @Test
+    void aTestThatAnotherTestWarmedUpFails() {
+        run(WarmedUp.class).assertStatistics(counts -> counts.started(3).succeeded(0).failed(3));
+    }
+
+    /** Runs tests of two classes in parallel. One class leaks, but no leak happens during a check of the other class. */
     @Test
     void noOtherTestRunsMeanwhile() {
         EngineTestKit.engine("junit-jupiter")
@@ -116,6 +135,55 @@ class NoHeapGrowthTest {
         @Test
         void leaksUnwatched() {
             Programs.leakSession();
+        }
+    }
+
+    /** Leaks 10 kB in some of the rounds, each test under keys of its own. */
+    static class InMostRounds {
+        int round;
+
+        @Test
+        @NoHeapGrowth(rounds = 50)
+        void inEachRound() {
+            put(1_000 + round++);
+        }
+
+        @Test
+        @NoHeapGrowth(rounds = 50)
+        void inFourOfFive() {
+            if (round++ % 5 != 0) {
+                put(2_000 + round);
+            }
+        }
+
+        @Test
+        @NoHeapGrowth(rounds = 50)
+        void inAllButOne() {
+            if (++round % 50 != 10) {
+                put(3_000 + round);
+            }
+        }
+
+        @Test
+        @NoHeapGrowth(rounds = 10, minGrowingShare = 0.85)
+        void inFewerThanTheShare() {
+            if (round++ % 5 != 0) {
+                put(4_000 + round);
+            }
+        }
+
+        private static void put(int key) {
+            Programs.PRICES.put(key, new byte[Programs.SESSION_BYTES]);
+        }
+    }
+
+    static class WarmedUp {
+        int round;
+
+        @RepeatedTest(3)
+        @NoHeapGrowth
+        void leaks() {
+            Programs.PRICES.put(round++, new byte[Programs.SESSION_BYTES]);
         }
     }
 

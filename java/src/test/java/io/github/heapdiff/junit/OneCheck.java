@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** {@code OneCheck WORK...}: a check of each work of {@link Programs} in a JVM of its own, with options of its own. */
+/** {@code OneCheck WORK...}: checks each work of {@link Programs} in a new JVM. */
 final class OneCheck {
     private OneCheck() {}
 
@@ -36,7 +36,7 @@ final class OneCheck {
         }
     }
 
-    /** What a JVM with these options says. */
+    /** Returns the output of a new JVM with these options. */
     static String in(List<String> options, Path folder, String... works) throws IOException, InterruptedException {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());

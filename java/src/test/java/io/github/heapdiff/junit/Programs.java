@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.function.Executable;
 
-/** Work that leaks, and beside it work that does not, for each rule. */
+/** For each rule, work that leaks and work that does not. */
 final class Programs {
     static final int SESSION_BYTES = 10_000;
 
@@ -32,8 +32,9 @@ final class Programs {
 
     private Programs() {}
 
-    /** Nothing is held from what ran before. */
+    /** Removes all content that earlier work left. */
     static void reset() {
+        GrowthCheck.forgetGrowthLeft();
         for (List<Object> list : List.of(SESSIONS, SOFT, CLEANED, LOADED)) {
             list.clear();
         }
@@ -52,11 +53,11 @@ final class Programs {
         SESSIONS.remove(SESSIONS.size() - 1);
     }
 
-    /** From a round on that is in the first or the second step. */
-    static Executable once(int atRound) {
+    /** Leaks a hundred sessions at each of these rounds. */
+    static Executable at(Integer... rounds) {
         int[] round = {0};
         return () -> {
-            if (++round[0] == atRound) {
+            if (List.of(rounds).contains(++round[0])) {
                 for (int i = 0; i < 100; i++) {
                     leakSession();
                 }
@@ -72,7 +73,7 @@ final class Programs {
         buffer = new byte[200_000];
     }
 
-    /** Fills with chance: less and less is new. */
+    /** Fills with random keys, so that fewer and fewer keys are new. */
     static Executable randomKeys() {
         Random random = new Random(7);
         return () -> {
@@ -83,8 +84,54 @@ final class Programs {
     }
 
     static Executable newKeys() {
+        return someOf(1, 1);
+    }
+
+    /** Adds a new key in {@code leaking} of each {@code all} rounds. */
+    static Executable someOf(int leaking, int all) {
         int[] key = {0};
-        return () -> PRICES.put(key[0]++, new byte[SESSION_BYTES]);
+        return () -> {
+            if (key[0]++ % all < leaking) {
+                PRICES.put(key[0], new byte[SESSION_BYTES]);
+            }
+        };
+    }
+
+    /** Adds two objects in one round and removes one in the next. */
+    static Executable slowQueue() {
+        int[] round = {0};
+        return () -> {
+            if (round[0]++ % 2 == 0) {
+                leakSession();
+                leakSession();
+            } else {
+                SESSIONS.remove(0);
+            }
+        };
+    }
+
+    /** Goes up and down, and is a little higher at the end of each step of five rounds. */
+    static Executable pool() {
+        int[] round = {0};
+        return () -> {
+            round[0]++;
+            SESSIONS.clear();
+            for (int i = 0; i < (round[0] % 5 == 0 ? 10 + 4 * round[0] : 3 + round[0] % 2); i++) {
+                leakSession();
+            }
+        };
+    }
+
+    /** Loads classes at these rounds, and keeps them. */
+    static Executable loadClassesAt(Integer... rounds) {
+        int[] round = {0};
+        return () -> {
+            if (List.of(rounds).contains(++round[0])) {
+                for (int i = 0; i < 30; i++) {
+                    redeployAndKeep();
+                }
+            }
+        };
     }
 
     static Executable leastRecentlyUsed() {
@@ -118,7 +165,7 @@ final class Programs {
         CLEANED.add(owner);
     }
 
-    /** What runtimes make when code runs for the first, the 16th and the 128th time. */
+    /** Makes the JVM generate code, which it does when code runs for the first, the 16th and the 128th time. */
     static void reflection() throws ReflectiveOperationException {
         Method method = String.class.getMethod("length");
         int sum = 0;
@@ -130,12 +177,12 @@ final class Programs {
         String.format("%d %s", sum, counts);
     }
 
-    /** Of the thread that runs the test, which is a GC root as long as it lives. */
+    /** Leaks to the thread that runs the test, which is a GC root while it lives. */
     static void leakToAThread() {
         OF_THREAD.get().add(new byte[SESSION_BYTES]);
     }
 
-    /** A value that leads back to its key is never removed. */
+    /** Leaks values that refer to their keys, so that the JVM never removes them. */
     static void leakThreadLocals() {
         ThreadLocal<Object> local = new ThreadLocal<>();
         local.set(new Object[] {local, new byte[SESSION_BYTES]});
@@ -155,19 +202,19 @@ final class Programs {
         deploy();
     }
 
-    /** The same class in a loader of its own. */
+    /** Returns an instance of the service from a new class loader. */
     private static Object deploy() throws ReflectiveOperationException, IOException {
         return new Deployment().loadClass(Service.class.getName()).getDeclaredConstructor().newInstance();
     }
 
-    /** What is deployed. */
+    /** A deployed service. */
     public static final class Service {
         static final byte[] CACHE = new byte[SESSION_BYTES];
 
         public Service() {}
     }
 
-    /** Defines the service itself. */
+    /** A class loader that defines the service class itself. */
     static final class Deployment extends ClassLoader {
         @Override
         protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {

@@ -7,12 +7,18 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.function.Executable;
 
-/** {@code Soak RUNS [MEGABYTES]}: assertions one after the other in one JVM, on a heap of such a size; ends with 1 if one is wrong. */
+/** {@code Soak RUNS [MEGABYTES]}: runs assertions in one JVM, with a heap of this size. Exits with 1 if one result is wrong. */
 final class Soak {
     private static final int BALLAST_OBJECT_BYTES = 1000;
 
     /** Runs between two lines of output. */
     private static final int PROGRESS = 100;
+
+    /** Checks with few and with many rounds, to measure the time of a round. */
+    private static final int ROUND_RUNS = 3;
+
+    private static final int FEW_ROUNDS = 5;
+    private static final int MANY_ROUNDS = 25;
 
     private static Object ballast;
 
@@ -57,6 +63,7 @@ final class Soak {
         System.out.printf("%d assertions on JDK %s, %d wrong%n", runs, System.getProperty("java.version"), wrong);
         times("that passed", passed);
         times("that failed", failed);
+        times("measured rounds", measuredRounds());
         if (ballast == null || wrong > 0) {
             System.exit(1);
         }
@@ -69,6 +76,28 @@ final class Soak {
         } catch (AssertionError e) {
             return e.getMessage();
         }
+    }
+
+    /** The time of one measured round: the difference of a check with many rounds and one with few, by the number of rounds. */
+    private static List<Long> measuredRounds() throws Throwable {
+        List<Long> millis = new ArrayList<>();
+        for (int run = 0; run < ROUND_RUNS; run++) {
+            long few = leakMillis(GrowthOptions.defaults().withRounds(FEW_ROUNDS));
+            long many = leakMillis(GrowthOptions.defaults().withRounds(MANY_ROUNDS));
+            millis.add((many - few) / (MANY_ROUNDS - FEW_ROUNDS));
+        }
+        return millis;
+    }
+
+    private static long leakMillis(GrowthOptions options) throws Throwable {
+        Programs.reset();
+        long begin = System.nanoTime();
+        try {
+            Heap.assertNoGrowth(options, Programs::leakSession);
+        } catch (AssertionError e) {
+            return (System.nanoTime() - begin) / 1_000_000;
+        }
+        throw new IllegalStateException("a leak passed");
     }
 
     private static Object ballast(int megabytes) {

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.opentest4j.TestAbortedException;
 
-/** Where it cannot be told whether the heap grew, and what is left on disk in each case. */
+/** Cases without a decision, and the files that each case leaves. */
 @Timeout(120)
 class UndecidedTest {
     @TempDir
@@ -66,7 +66,7 @@ class UndecidedTest {
     void jvmsWithoutWhatItTakesAreTold() throws Exception {
         String folderless = OneCheck.in(List.of("-Djava.io.tmpdir=/nowhere"), folder, "closeSession");
         assertTrue(folderless.contains("undecided: cannot make a folder for heap dumps: "), folderless);
-        // As JVMs that are not HotSpot's.
+        // A JVM without this module is like a JVM that is not HotSpot.
         String another = OneCheck.in(List.of("--limit-modules", "java.management"), folder, "closeSession");
         assertTrue(another.contains("undecided: this JVM cannot dump its heap as HotSpot does"), another);
         String small = OneCheck.in(List.of("-Xmx64m"), folder, "closeSession", "leakSession");
@@ -110,7 +110,7 @@ class UndecidedTest {
         }
     }
 
-    /** The defaults without the program that these tests are run with. */
+    /** The defaults without the program of these tests. */
     private static GrowthOptions unset() {
         String set = System.clearProperty("heapdiff.program");
         try {
@@ -126,7 +126,7 @@ class UndecidedTest {
         return assertThrows(HeapUndecidedException.class, () -> Heap.assertNoGrowth(options, () -> {})).getMessage();
     }
 
-    /** A program in the place of heapdiff. */
+    /** A script in place of heapdiff. */
     private Path program(String line) throws IOException {
         Path file = folder.resolve("heapdiff");
         Files.writeString(file, "#!/bin/sh\n" + line + "\n");

@@ -1,0 +1,219 @@
+//! Tips for options that do not exist: the one that was meant, or the command that has it.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+
+/// Options of other programs, with the options that do the same here. The second part names the option that a command
+/// must have for the tip.
+const OTHERS: [(&[&str], &str, &str); 6] = [
+    (
+        &["-n", "-k", "--limit", "--max", "--rows", "--lines"],
+        "top",
+        "--top N",
+    ),
+    (&["--json"], "format", "--format json"),
+    (&["--csv"], "format", "--format csv"),
+    (&["--markdown", "--md"], "format", "--format md"),
+    (&["--html"], "output", "-o report.html"),
+    (&["-j", "--jobs"], "threads", "--threads N"),
+];
+
+/// Maximum number of edits between an option and the one that was meant.
+const EDITS: usize = 2;
+
+/// Maximum number of commands that a tip names.
+const NAMED: usize = 3;
+
+/// Replaces clap's guess at what was meant by a better one.
+pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -> Error {
+    // Adds --help and what else is common to all commands.
+    line.build();
+    let (names, command) = command_of(line, args);
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
+                return error;
+            };
+            let (unknown, given) = (unknown.clone(), args.iter().map(|arg| arg.to_str()));
+            let value = given.skip_while(|arg| *arg != Some(&*unknown)).nth(1);
+            let number = value.flatten().filter(|v| v.parse::<u32>().is_ok());
+            let tips = tips((&unknown, number), line, command, &names);
+            let usage = command.clone().render_usage();
+            // The usage of clap contains the option that it guesses.
+            error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+            error.remove(ContextKind::SuggestedArg);
+            if tips.is_empty() {
+                return error;
+            }
+            let tips = tips.into_iter().map(Into::into).collect();
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
+        ErrorKind::InvalidSubcommand => {
+            if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+                && Path::new(word).exists()
+                && let Some(first) = names.first()
+            {
+                let below = command.get_subcommands().map(Command::get_name);
+                let below: Vec<&str> = below.filter(|name| *name != "help").collect();
+                let tip = format!(
+                    "name a command before the file: `heapdiff {first} {}`",
+                    below.join("|")
+                );
+                let tip = ContextValue::StyledStrs(vec![tip.into()]);
+                error.insert(ContextKind::Suggested, tip);
+            }
+        }
+        _ => {}
+    }
+    error
+}
+
+/// The command that the arguments name, with its names from the first below the program on.
+fn command_of<'c>(line: &'c Command, args: &[OsString]) -> (Vec<String>, &'c Command) {
+    let (mut names, mut command) = (Vec::new(), line);
+    for arg in args.iter().skip(1) {
+        let word = arg.to_str().unwrap_or_default();
+        let Some(below) = command.find_subcommand(word) else {
+            break;
+        };
+        names.push(below.get_name().to_owned());
+        command = below;
+    }
+    (names, command)
+}
+
+/// `number` is the number that follows the unknown option, if there is one.
+fn tips(
+    (unknown, number): (&str, Option<&str>),
+    line: &Command,
+    command: &Command,
+    names: &[String],
+) -> Vec<String> {
+    let has = |command: &Command, long: &str| longs(command).any(|l| l == long);
+    let other = OTHERS.iter().find(|(all, ..)| all.contains(&unknown));
+    if let Some((_, long, use_)) = other
+        && has(command, long)
+    {
+        return vec![format!(
+            "use `{}`",
+            use_.replace('N', number.unwrap_or("N"))
+        )];
+    }
+    let Some(long) = unknown.strip_prefix("--") else {
+        return Vec::new();
+    };
+    let close = |command: &Command| {
+        let distance = |known: &str| strsim::osa_distance(long, known);
+        let known = longs(command).min_by_key(|known| distance(known))?;
+        // Two edits change a short word completely.
+        let is_close = distance(known) <= EDITS.min(long.len() / 2);
+        is_close.then(|| known.to_owned())
+    };
+    if let Some(known) = close(command) {
+        return vec![format!("did you mean `--{known}`?")];
+    }
+    let mut found = Vec::new();
+    elsewhere(line, &mut Vec::new(), &mut |path, command| {
+        if path != names && has(command, long) {
+            found.push(format!("`heapdiff {}`", path.join(" ")));
+        }
+    });
+    let more = match found.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more commands"),
+    };
+    found.truncate(NAMED);
+    match found.is_empty() {
+        true => Vec::new(),
+        false => vec![format!(
+            "`--{long}` is an option of {}{more}",
+            found.join(", ")
+        )],
+    }
+}
+
+/// Calls `each` with every command that users see.
+fn elsewhere(
+    command: &Command,
+    path: &mut Vec<String>,
+    each: &mut impl FnMut(&[String], &Command),
+) {
+    for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        path.push(below.get_name().to_owned());
+        each(path, below);
+        elsewhere(below, path, each);
+        path.pop();
+    }
+}
+
+fn longs(command: &Command) -> impl Iterator<Item = &str> {
+    let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    shown.filter_map(clap::Arg::get_long)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::command_line;
+
+    fn told(text: &str) -> String {
+        let args: Vec<OsString> = text.split(' ').map(OsString::from).collect();
+        let mut line = command_line();
+        let error = line.try_get_matches_from_mut(&args).unwrap_err();
+        explain(error, &mut line, &args).to_string()
+    }
+
+    #[test]
+    fn an_option_that_is_misspelt_is_guessed() {
+        for (text, tip) in [
+            ("heapdiff histo a --tpo 5", "did you mean `--top`?"),
+            (
+                "heapdiff a b --fail-on-suspct",
+                "did you mean `--fail-on-suspect`?",
+            ),
+            ("heapdiff histo a -n 5", "use `--top 5`"),
+            ("heapdiff histo a --limit=5", "use `--top N`"),
+            ("heapdiff a b --json", "use `--format json`"),
+            ("heapdiff a b --html", "use `-o report.html`"),
+            (
+                "heapdiff a --retained",
+                "`--retained` is an option of `heapdiff histo`",
+            ),
+            (
+                "heapdiff trace info a --window 1h",
+                "`--window` is an option of `heapdiff trace top`",
+            ),
+        ] {
+            let told = told(text);
+            assert!(told.contains(&format!("tip: {tip}")), "{told}");
+        }
+    }
+
+    #[test]
+    fn what_is_like_no_option_is_not_guessed() {
+        for text in [
+            "heapdiff histo a --bogus",
+            "heapdiff histo a -z",
+            "heapdiff ps --top 5x",
+            "heapdiff histo a --x",
+        ] {
+            let told = told(text);
+            assert!(
+                !told.contains("did you mean") && !told.contains("use `"),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_in_place_of_a_command_is_explained() {
+        let told = told("heapdiff trace Cargo.toml");
+        assert!(
+            told.contains("name a command before the file: `heapdiff trace info|top|"),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! Which columns of a result are ids because `field()` returned references.
+//!
+//! SQLite has no type for a function's result, so the columns are found in the text of the statement, and the function
+//! records what it returned for each field.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::tokens::{Token, items, outside, tokens};
+
+/// The kinds of values that `field()` has returned, by the name of the field.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FieldKinds(Arc<Mutex<HashMap<String, Returned>>>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Returned {
+    references: bool,
+    others: bool,
+}
+
+impl FieldKinds {
+    pub(crate) fn record(&self, field: &str, is_reference: bool) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let returned = match all.get_mut(field) {
+            Some(returned) => returned,
+            None => all.entry(field.to_owned()).or_default(),
+        };
+        match is_reference {
+            true => returned.references = true,
+            false => returned.others = true,
+        }
+    }
+
+    /// True if values of the field are references. `is_object` decides for a field that is a reference in one class and
+    /// a number in another.
+    pub(crate) fn is_id(&self, field: &str, is_object: impl FnOnce() -> bool) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let returned = all.get(field).copied().unwrap_or_default();
+        returned.references && (!returned.others || is_object())
+    }
+}
+
+/// Returns for each of `count` columns the field whose values it has, if the column is a call of `field()`.
+pub(crate) fn field_columns(sql: &str, count: usize) -> Vec<Option<String>> {
+    let mut columns = vec![None; count];
+    let all = tokens(sql);
+    let Some(select) = outside(&all, |token| token.is("select")) else {
+        return columns;
+    };
+    let list = &all[select + 1..];
+    const ENDS: [&str; 7] = [
+        "from",
+        "where",
+        "union",
+        "except",
+        "intersect",
+        "order",
+        "limit",
+    ];
+    let end = outside(list, |t| {
+        ENDS.iter().any(|word| t.is(word)) || t == Token::Sign(";")
+    });
+    let mut list = &list[..end.unwrap_or(list.len())];
+    if let [first, rest @ ..] = list
+        && (first.is("distinct") || first.is("all"))
+    {
+        list = rest;
+    }
+    let items = items(list);
+    let star = items
+        .iter()
+        .position(|item| item.last() == Some(&Token::Sign("*")));
+    for (at, item) in items.iter().enumerate() {
+        // A star is several columns, so those after it are counted from the end.
+        let at = match star {
+            Some(star) if at >= star => (count + at).checked_sub(items.len()),
+            _ => Some(at),
+        };
+        if let Some(column) = at.and_then(|at| columns.get_mut(at)) {
+            *column = called(item);
+        }
+    }
+    columns
+}
+
+/// Returns the field that a call of `field()` reads, with or without a name for the column.
+fn called(item: &[Token<'_>]) -> Option<String> {
+    let [function, Token::Sign("("), rest @ ..] = item else {
+        return None;
+    };
+    let end = outside_end(rest)?;
+    let is_named = match &rest[end + 1..] {
+        [] | [Token::Word(_) | Token::Double(_)] => true,
+        [keyword, _] => keyword.is("as"),
+        _ => false,
+    };
+    if !function.is("field") || !is_named {
+        return None;
+    }
+    match items(&rest[..end]).get(1) {
+        Some([Token::Single(name)]) => Some(name.replace("''", "'")),
+        _ => None,
+    }
+}
+
+/// Returns the place of the parenthesis that closes one before the tokens.
+fn outside_end(tokens: &[Token<'_>]) -> Option<usize> {
+    let mut depth = 1_usize;
+    tokens.iter().position(|token| {
+        match token {
+            Token::Sign("(") => depth += 1,
+            Token::Sign(")") => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_field_are_found() {
+        let found = |sql: &str, count| -> Vec<String> {
+            let columns = field_columns(sql, count).into_iter();
+            columns.map(Option::unwrap_or_default).collect()
+        };
+        let sql = "select id, field(id, 'a') as x, FIELD(field(id, 'b'), 'c', 'after') y, field(id, 'd') + 1 from objects";
+        assert_eq!(found(sql, 4), ["", "a", "c", ""]);
+        let sql =
+            "with c as (select field(id, 'a') from objects) select distinct field(id, 'b') from c";
+        assert_eq!(found(sql, 1), ["b"]);
+        let sql = "select field(id, 'a'), o.*, field(id, 'b') from objects o";
+        assert_eq!(found(sql, 5), ["a", "", "", "", "b"]);
+        assert_eq!(
+            found(
+                "select text(field(id, 'a')), field(id, class) from objects",
+                2
+            ),
+            ["", ""]
+        );
+        assert_eq!(found("values (1)", 1), [""]);
+    }
+}

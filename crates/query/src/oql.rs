@@ -1,0 +1,410 @@
+//! Recognizes OQL, the query language of Eclipse MAT and VisualVM, and translates its simple forms to SQL.
+
+use crate::tokens::{Token, items, outside, tokens};
+
+/// A statement in OQL.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Oql {
+    /// The same in SQL, if it has a simple form.
+    pub(crate) sql: Option<String>,
+}
+
+/// The objects that a statement selects from.
+enum Source {
+    Class(String),
+    /// A class and its subclasses.
+    Subclasses(String),
+    /// Classes whose whole names match.
+    Pattern(String),
+    Object(String),
+}
+
+const STRING: &str = "java.lang.String";
+
+/// Reads a statement; `None` if it is not OQL.
+pub(crate) fn read(text: &str) -> Option<Oql> {
+    let all = tokens(text);
+    let (first, rest) = all.split_first()?;
+    if !first.is("select") {
+        return None;
+    }
+    let from = outside(rest, |token| token.is("from"))?;
+    let (list, after) = (&rest[..from], &rest[from + 1..]);
+    let (source, after) = source(after)?;
+    Some(Oql {
+        sql: translated(list, &source, after),
+    })
+}
+
+/// Reads what follows FROM. SQL has no names with two points, no strings and no numbers there.
+fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> {
+    let (is_below, tokens) = match tokens {
+        [first, rest @ ..] if first.is("instanceof") => (true, rest),
+        _ => (false, tokens),
+    };
+    match tokens {
+        [Token::Double(pattern), rest @ ..] => Some((Source::Pattern((*pattern).to_owned()), rest)),
+        [Token::Word(id), rest @ ..] if id.starts_with("0x") => {
+            Some((Source::Object((*id).to_owned()), rest))
+        }
+        [Token::Word(word), rest @ ..] => {
+            let (mut name, mut rest, mut points) = ((*word).to_owned(), rest, 0);
+            while let [Token::Sign("."), Token::Word(word), more @ ..] = rest {
+                name.push('.');
+                name.push_str(word);
+                (rest, points) = (more, points + 1);
+            }
+            let mut is_array = false;
+            while let [Token::Sign("["), Token::Sign("]"), more @ ..] = rest {
+                name.push_str("[]");
+                (rest, is_array) = (more, true);
+            }
+            match is_below {
+                true => Some((Source::Subclasses(name), rest)),
+                false => (points > 1 || is_array).then_some((Source::Class(name), rest)),
+            }
+        }
+        _ => None,
+    }
+}
+
+fn translated(list: &[Token<'_>], source: &Source, after: &[Token<'_>]) -> Option<String> {
+    let (alias, condition) = match after {
+        [] => (None, &[][..]),
+        [keyword, condition @ ..] if keyword.is("where") => (None, condition),
+        [Token::Word(alias)] => (Some(*alias), &[][..]),
+        [Token::Word(alias), keyword, condition @ ..] if keyword.is("where") => {
+            (Some(*alias), condition)
+        }
+        _ => return None,
+    };
+    // The table of strings has the length and the text.
+    let of_strings = matches!(source, Source::Class(name) if name == STRING);
+    let tables: &[bool] = if of_strings { &[true, false] } else { &[false] };
+    tables.iter().find_map(|&of_strings| {
+        let is_string = matches!(source, Source::Class(name) if name == STRING);
+        let words = Words {
+            alias,
+            of_strings,
+            is_string,
+        };
+        let columns = match list {
+            [Token::Sign("*")] => "*".to_owned(),
+            [Token::Word(only)] if Some(*only) == alias => "*".to_owned(),
+            _ => {
+                let items = items(list).into_iter();
+                items.map(|item| words.expression(item)).collect::<Option<Vec<_>>>()?.join(", ")
+            }
+        };
+        let condition = match condition {
+            [] => None,
+            _ => Some(words.expression(condition)?),
+        };
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        let (table, class) = match source {
+            Source::Class(_) if of_strings => ("strings", None),
+            Source::Class(name) => ("objects", Some(format!("class = {}", quoted(name)))),
+            Source::Pattern(pattern) => {
+                ("objects", Some(format!("class regexp {}", quoted(&format!("^({pattern})$")))))
+            }
+            Source::Object(id) => ("objects", Some(format!("id = {id}"))),
+            Source::Subclasses(name) => (
+                "objects",
+                Some(format!(
+                    "class_id in (with recursive c(id) as (select id from classes where class = {} union select k.id \
+                     from classes k join c on k.superclass_id = c.id) select id from c)",
+                    quoted(name)
+                )),
+            ),
+        };
+        let condition = match (&class, condition) {
+            (Some(_), Some(condition)) if condition.contains(" or ") => Some(format!("({condition})")),
+            (_, condition) => condition,
+        };
+        let terms: Vec<String> = class.into_iter().chain(condition).collect();
+        Some(match terms.is_empty() {
+            true => format!("select {columns} from {table}"),
+            false => format!("select {columns} from {table} where {}", terms.join(" and ")),
+        })
+    })
+}
+
+struct Words<'w> {
+    alias: Option<&'w str>,
+    /// True if the table is `strings`.
+    of_strings: bool,
+    /// True if all objects are strings.
+    is_string: bool,
+}
+
+impl Words<'_> {
+    /// Translates an expression; `None` if a part of it is not known.
+    fn expression(&self, mut rest: &[Token<'_>]) -> Option<String> {
+        let mut out: Vec<String> = Vec::new();
+        while let Some((&first, more)) = rest.split_first() {
+            let (text, left) = match first {
+                Token::Word(word) if Some(word) == self.alias => self.path(more)?,
+                Token::Word(word) => match self.function(word, more) {
+                    Some(called) => called,
+                    None => (plain(word)?, more),
+                },
+                Token::Single(text) => (format!("'{text}'"), more),
+                Token::Double(text) => (format!("'{}'", text.replace('\'', "''")), more),
+                Token::Sign(sign) => {
+                    let sign = match sign {
+                        "==" => "=",
+                        "&&" => "and",
+                        "||" => "or",
+                        "=" | "!=" | "<" | ">" | "<=" | ">=" | "<>" | "(" | ")" | "+" | "-"
+                        | "*" => sign,
+                        _ => return None,
+                    };
+                    let is_null = more.first().is_some_and(|next| next.is("null"));
+                    let sign = match (sign, is_null) {
+                        ("=", true) => "is",
+                        ("!=", true) => "is not",
+                        (sign, _) => sign,
+                    };
+                    (sign.to_owned(), more)
+                }
+            };
+            // LIKE of OQL matches a regular expression with the whole text.
+            let text = match out.last().map(String::as_str) {
+                Some("regexp") => format!("'^({})$'", text.strip_prefix('\'')?.strip_suffix('\'')?),
+                _ => text,
+            };
+            out.push(text);
+            rest = left;
+        }
+        Some(out.join(" ").replace("( ", "(").replace(" )", ")"))
+    }
+
+    /// Translates what follows the name of the object: its fields and attributes.
+    fn path<'t, 's>(&self, mut rest: &'t [Token<'s>]) -> Option<(String, &'t [Token<'s>])> {
+        if self.of_strings {
+            let (column, rest) = match rest {
+                [
+                    Token::Sign("."),
+                    Token::Word("toString"),
+                    Token::Sign("("),
+                    Token::Sign(")"),
+                    rest @ ..,
+                ] => ("value", rest),
+                [
+                    Token::Sign("."),
+                    Token::Sign("@"),
+                    Token::Word(attribute),
+                    rest @ ..,
+                ] => (column(attribute)?, rest),
+                [Token::Sign("."), ..] => match string_length(rest) {
+                    Some(rest) => ("length", rest),
+                    None => return None,
+                },
+                rest => ("id", rest),
+            };
+            return Some((column.to_owned(), rest));
+        }
+        if self.is_string
+            && let Some(rest) = string_length(rest)
+        {
+            let length = "(select s.length from strings s where s.id = objects.id)";
+            return Some((length.to_owned(), rest));
+        }
+        let mut text = "id".to_owned();
+        loop {
+            rest = match rest {
+                [
+                    Token::Sign("."),
+                    Token::Sign("@"),
+                    Token::Word(attribute),
+                    rest @ ..,
+                ] if text == "id" => {
+                    text = column(attribute)?.to_owned();
+                    return Some((text, rest));
+                }
+                [
+                    Token::Sign("."),
+                    Token::Word("toString"),
+                    Token::Sign("("),
+                    Token::Sign(")"),
+                    rest @ ..,
+                ] => {
+                    return Some((format!("text({text})"), rest));
+                }
+                // The length of an array in a field is in another row.
+                [Token::Sign("."), Token::Word("length"), ..] if text != "id" => return None,
+                [Token::Sign("."), Token::Word("length"), rest @ ..] => {
+                    return Some(("length".to_owned(), rest));
+                }
+                [Token::Sign("."), Token::Word(_), Token::Sign("("), ..] => return None,
+                [Token::Sign("."), Token::Word(field), rest @ ..] => {
+                    text = format!("field({text}, '{field}')");
+                    rest
+                }
+                [Token::Sign("."), ..] => return None,
+                rest => return Some((text, rest)),
+            };
+        }
+    }
+
+    /// Translates a call of a function of one object.
+    fn function<'t, 's>(
+        &self,
+        name: &str,
+        rest: &'t [Token<'s>],
+    ) -> Option<(String, &'t [Token<'s>])> {
+        let [Token::Sign("("), Token::Word(object), rest @ ..] = rest else {
+            return None;
+        };
+        if Some(*object) != self.alias {
+            return None;
+        }
+        let (path, rest) = self.path(rest)?;
+        let [Token::Sign(")"), rest @ ..] = rest else {
+            return None;
+        };
+        let text = match name {
+            "toString" if self.of_strings && path == "id" => "value".to_owned(),
+            "toString" => format!("text({path})"),
+            _ if path != "id" => return None,
+            "classof" if !self.of_strings => "class".to_owned(),
+            "sizeof" => "shallow_bytes".to_owned(),
+            "rsizeof" => "retained_bytes".to_owned(),
+            "objectid" => "id".to_owned(),
+            _ => return None,
+        };
+        Some((text, rest))
+    }
+}
+
+/// Returns what follows the length of a string's text.
+fn string_length<'t, 's>(tokens: &'t [Token<'s>]) -> Option<&'t [Token<'s>]> {
+    let [Token::Sign("."), Token::Word(field), rest @ ..] = tokens else {
+        return None;
+    };
+    match (*field, rest) {
+        ("count", rest)
+        | ("value", [Token::Sign("."), Token::Word("length"), rest @ ..])
+        | (
+            "value",
+            [
+                Token::Sign("."),
+                Token::Sign("@"),
+                Token::Word("length"),
+                rest @ ..,
+            ],
+        )
+        | ("length", [Token::Sign("("), Token::Sign(")"), rest @ ..]) => Some(rest),
+        _ => None,
+    }
+}
+
+/// Returns the column of an attribute of Eclipse MAT.
+fn column(attribute: &str) -> Option<&'static str> {
+    Some(match attribute {
+        "retainedHeapSize" => "retained_bytes",
+        "usedHeapSize" => "shallow_bytes",
+        "objectAddress" | "objectId" => "id",
+        "length" => "length",
+        _ => return None,
+    })
+}
+
+/// Translates a word that is no name: an operator, a constant or a number.
+fn plain(word: &str) -> Option<String> {
+    let lower = word.to_ascii_lowercase();
+    match &*lower {
+        "like" => Some("regexp".to_owned()),
+        "and" | "or" | "not" | "null" | "true" | "false" | "as" => Some(lower),
+        _ => word
+            .starts_with(|c: char| c.is_ascii_digit())
+            .then(|| word.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simple_forms_are_translated_to_valid_sql() {
+        for (oql, sql) in [
+            (
+                "SELECT * FROM java.util.HashMap",
+                "select * from objects where class = 'java.util.HashMap'",
+            ),
+            ("select s from java.lang.String s", "select * from strings"),
+            (
+                "select s from java.lang.String s where s.value.length >= 1000",
+                "select * from strings where length >= 1000",
+            ),
+            (
+                "SELECT toString(s), s.@retainedHeapSize FROM java.lang.String s WHERE s.value.@length > 1000",
+                "select value, retained_bytes from strings where length > 1000",
+            ),
+            (
+                "select s from java.lang.String s where s.hash == 0 && s.toString() != null",
+                "select * from objects where class = 'java.lang.String' and field(id, 'hash') = 0 and text(id) is not null",
+            ),
+            (
+                "select s from java.lang.String s where s.value.length >= 1000 and s.hash != 0",
+                "select * from objects where class = 'java.lang.String' and \
+                 (select s.length from strings s where s.id = objects.id) >= 1000 and field(id, 'hash') != 0",
+            ),
+            (
+                "SELECT m.size FROM java.util.HashMap m WHERE m.size > 1000 or m.table = null",
+                "select field(id, 'size') from objects where class = 'java.util.HashMap' and \
+                 (field(id, 'size') > 1000 or field(id, 'table') is null)",
+            ),
+            (
+                "SELECT x.name.toString() FROM com.acme.User x WHERE x.name.toString() LIKE \"A.*\"",
+                "select text(field(id, 'name')) from objects where class = 'com.acme.User' and \
+                 text(field(id, 'name')) regexp '^(A.*)$'",
+            ),
+            (
+                "SELECT * FROM \"com\\.acme\\..*\"",
+                "select * from objects where class regexp '^(com\\.acme\\..*)$'",
+            ),
+            (
+                "SELECT * FROM 0x7f00",
+                "select * from objects where id = 0x7f00",
+            ),
+            (
+                "select b from byte[] b where b.length > 100",
+                "select * from objects where class = 'byte[]' and length > 100",
+            ),
+            (
+                "SELECT * FROM INSTANCEOF java.util.AbstractMap",
+                "select * from objects where class_id in (with recursive c(id) as (select id from classes where \
+                 class = 'java.util.AbstractMap' union select k.id from classes k join c on \
+                 k.superclass_id = c.id) select id from c)",
+            ),
+        ] {
+            let read = read(oql).unwrap_or_else(|| panic!("{oql}"));
+            assert_eq!(read.sql.as_deref(), Some(sql));
+            crate::check(sql).unwrap();
+        }
+    }
+
+    #[test]
+    fn other_forms_are_recognized() {
+        for oql in [
+            "SELECT OBJECTS outbounds(x) FROM java.util.HashMap x",
+            "select filter(s) from java.lang.String s",
+            "select s from java.lang.String s where s.foo.bar()",
+            "select * from java.util.HashMap union (select * from java.util.Hashtable)",
+            "select s from java.lang.String s where /x/.test(s)",
+        ] {
+            assert_eq!(read(oql), Some(Oql { sql: None }), "{oql}");
+        }
+        for sql in [
+            "select * from object",
+            "select * from after.objects",
+            "selec 1",
+            "select 1",
+            "",
+        ] {
+            assert_eq!(read(sql), None, "{sql}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Corrections for stacks that are reported only because they have a sample.
+//!
+//! A stack without a sample does not appear in a report. Among the stacks that do appear, those with one or two samples
+//! are therefore those that were lucky: on average their share of the samples is larger than their share of the objects.
+//!
+//! A sample that is the only one of its stack is a single sample. The share of single samples estimates the share of the
+//! stacks without a sample (Good, Biometrika 40, 1953). This share is subtracted from the stacks with few samples. If a
+//! stratum has one sample only, the estimate is always 1. Then the other strata show how often two samples are of one stack.
+//!
+//! The lower end of an interval follows a Poisson distribution without its zero.
+
+use std::collections::BTreeMap;
+
+use super::{Stratum, float, total};
+use crate::{Estimate, Interval};
+
+/// Stacks with at least this number of samples are hardly ever without one.
+const MANY: u64 = 10;
+/// Up to this number of samples, a score interval's lower end is moved towards the exact one.
+const SOME: u64 = 40;
+/// Probability that the truth is below the lower end.
+const TAIL: f64 = 0.025;
+/// Halvings until the lower end is exact enough.
+const HALVINGS: u32 = 40;
+
+/// Returns the probability that two samples of a stratum are of one stack. Without any stratum it is one half.
+pub(super) fn agreement<'a, K: 'a>(strata: impl Iterator<Item = &'a Stratum<K>>) -> f64 {
+    let (mut agreed, mut all) = (0.5, 1.0);
+    for stratum in strata {
+        let samples = float(total(&stratum.came).samples);
+        if samples < 2.0 {
+            continue;
+        }
+        let pairs = |n: f64| n * (n - 1.0);
+        let same: f64 = stratum.came.values().map(|e| pairs(float(e.samples))).sum();
+        agreed += same / pairs(samples);
+        all += 1.0;
+    }
+    agreed / all
+}
+
+/// The samples of one class: how many each stack has in all strata of the class together.
+#[derive(Debug)]
+pub(super) struct Seen<K> {
+    samples: BTreeMap<K, u64>,
+    agreement: f64,
+}
+
+impl<K: Ord + Copy> Seen<K> {
+    pub(super) fn new<'a>(strata: impl Iterator<Item = &'a Stratum<K>>, agreement: f64) -> Self
+    where
+        K: 'a,
+    {
+        let mut samples = BTreeMap::new();
+        for (&key, estimate) in strata.flat_map(|stratum| &stratum.came) {
+            *samples.entry(key).or_default() += estimate.samples;
+        }
+        Self { samples, agreement }
+    }
+
+    fn of(&self, key: &K) -> u64 {
+        self.samples.get(key).copied().unwrap_or(0)
+    }
+
+    /// Returns the factor for the shares of stacks with few samples in this stratum.
+    fn kept(&self, came: &BTreeMap<K, Estimate>, drawn: f64) -> f64 {
+        let all = total(came);
+        let bytes_of = |most: u64| -> f64 {
+            let few = came.iter().filter(|(key, _)| self.of(key) <= most);
+            few.map(|(_, estimate)| estimate.net_bytes()).sum()
+        };
+        let (single, few) = (bytes_of(1), bytes_of(MANY - 1));
+        if few <= 0.0 || single <= 0.0 {
+            return 1.0;
+        }
+        let without = match all.samples {
+            1 => single * (1.0 - self.agreement),
+            _ => single,
+        };
+        (1.0 - without * (1.0 - drawn) / few).max(0.0)
+    }
+
+    /// Corrects what each stack has of `came`, of which the part `drawn` was sampled. `floor` is the least that a stack
+    /// has.
+    pub(super) fn correct(
+        &self,
+        came: &BTreeMap<K, Estimate>,
+        drawn: f64,
+        floor: impl Fn(&Estimate) -> f64,
+    ) -> impl Fn(K, Interval) -> Interval {
+        let drawn = drawn.clamp(0.0, 1.0);
+        let kept = self.kept(came, drawn);
+        let few: BTreeMap<K, (u64, u64, f64)> = came
+            .iter()
+            .map(|(&key, own)| (key, (own.samples, self.of(&key), floor(own))))
+            .filter(|(_, (_, all, _))| *all < SOME)
+            .collect();
+        move |key, share| {
+            let Some(&(samples, all, floor)) = few.get(&key) else {
+                return share;
+            };
+            let floor = floor.min(share.value);
+            // A stack with samples in other strata was not listed because of this one: its lower end stays.
+            let part = 1.0 - least_mean(samples) / float(samples);
+            let exact = share.value * (1.0 - part * (1.0 - drawn).sqrt());
+            let low = match all {
+                _ if samples < all => share.low,
+                ..MANY => exact,
+                _ => f64::midpoint(exact, share.low),
+            };
+            let low = low.min(share.low).max(floor);
+            let kept = if all < MANY { kept } else { 1.0 };
+            Interval {
+                value: (share.value * kept).max(low),
+                low,
+                high: share.high,
+            }
+        }
+    }
+}
+
+/// Corrects the intervals of stacks that are reported because they have samples. Each group has the stacks that
+/// allocated objects of one class and about one size.
+#[must_use]
+pub fn corrected<K: Ord + Copy>(groups: Vec<BTreeMap<K, Estimate>>) -> BTreeMap<K, Interval> {
+    let strata = groups.into_iter().map(|came| Stratum {
+        came,
+        ..Stratum::default()
+    });
+    let strata: Vec<Stratum<K>> = strata.collect();
+    let agreement = agreement(strata.iter());
+    let mut intervals = BTreeMap::new();
+    for stratum in &strata {
+        let seen = Seen::new(std::iter::once(stratum), agreement);
+        let floor = |own: &Estimate| float(own.seen_bytes());
+        let correct = seen.correct(&stratum.came, 0.0, floor);
+        let corrected = stratum.came.iter();
+        let corrected = corrected.map(|(&key, own)| (key, correct(key, own.interval())));
+        intervals.extend(corrected);
+    }
+    intervals
+}
+
+/// The mean of a Poisson distribution without its zero that gives at least `samples` with the probability [`TAIL`].
+fn least_mean(samples: u64) -> f64 {
+    if samples < 2 {
+        return 0.0;
+    }
+    let (mut low, mut high) = (0.0, float(samples));
+    for _ in 0..HALVINGS {
+        let mean = f64::midpoint(low, high);
+        let (mut term, mut below) = ((-mean).exp(), 0.0);
+        let none = term;
+        for n in 1..samples {
+            term *= mean / float(n);
+            below += term;
+        }
+        match 1.0 - below / (1.0 - none) < TAIL {
+            true => low = mean,
+            false => high = mean,
+        }
+    }
+    low
+}

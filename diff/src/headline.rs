@@ -1,0 +1,192 @@
+//! The answer in one sentence: what holds more, of which class, how much, and where it was allocated.
+
+use std::fmt;
+
+use heapdiff_units::{grouped, signed_size};
+
+use crate::frame_parts::FrameParts;
+use crate::growth::difference;
+use crate::report::{Stack, Suspect};
+use crate::samples::frame_kind::telling_frames;
+
+/// The answer for one suspect. `Display` writes both parts as one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Headline {
+    /// `Orders.open holds 2,000 more Orders$Order (+203.1 KiB, 97 % of the growth)`.
+    pub held: String,
+    /// `allocated in Orders.book (Orders.java:31), called from Orders.take (Orders.java:27)`; missing if no
+    /// allocating application frame is known.
+    pub allocated: Option<String>,
+}
+
+impl Headline {
+    /// The headline of a suspect. `grown_bytes` is the growth of the reachable heap.
+    #[must_use]
+    pub fn new(suspect: &Suspect, grown_bytes: i64) -> Self {
+        let first = most_telling(&suspect.stacks, &suspect.class);
+        let first = first.filter(|_| is_covered(suspect));
+        let frames = first.map(|stack| application_frames(stack, &suspect.class));
+        let frames = frames.unwrap_or_default();
+        let place = |frame: &&str| place(frame);
+        let allocated = match &frames[..] {
+            [] => None,
+            [one] => Some(format!("allocated in {}", place(one))),
+            [one, caller, ..] => Some(format!(
+                "allocated in {}, called from {}",
+                place(one),
+                place(caller)
+            )),
+        };
+        Self {
+            held: held(suspect, grown_bytes),
+            allocated,
+        }
+    }
+}
+
+impl fmt::Display for Headline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.held)?;
+        match &self.allocated {
+            Some(allocated) => write!(f, ", {allocated}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn held(suspect: &Suspect, grown_bytes: i64) -> String {
+    let (class, growth) = (&suspect.class, suspect.growth.retained_bytes);
+    let holder = match &*suspect.holder {
+        "(several paths)" => "several paths hold".to_owned(),
+        "thread" => "threads hold".to_owned(),
+        holder => format!("{holder} holds"),
+    };
+    let more = difference(&suspect.objects);
+    let what = match u64::try_from(more) {
+        Ok(more) if more > 0 => format!("{} more {class}", grouped(more)),
+        _ => format!("larger {class}"),
+    };
+    let mut figures = signed_size(growth);
+    // Growth that other parts of the heap make up for has no share of it.
+    if grown_bytes > 0 && (0..=grown_bytes).contains(&growth) {
+        figures += &match growth.saturating_mul(100) / grown_bytes {
+            0 => ", under 1 % of the growth".to_owned(),
+            percent => format!(", {percent} % of the growth"),
+        };
+    }
+    let off_heap = difference(&suspect.off_heap_bytes);
+    if off_heap > 0 {
+        figures += &format!(", {} off heap", signed_size(off_heap));
+    }
+    format!("{holder} {what} ({figures})")
+}
+
+/// True if samples cover at least half of the growth: one sample of a large growth may come from anywhere.
+fn is_covered(suspect: &Suspect) -> bool {
+    let coverage = &suspect.coverage;
+    coverage.sampled_bytes.saturating_mul(2) >= coverage.growth_bytes
+}
+
+/// The stack with the most bytes of the class that accumulates, or with the most bytes of any class.
+fn most_telling<'a>(stacks: &'a [Stack], class: &str) -> Option<&'a Stack> {
+    let of_class = stacks.iter().find(|stack| stack.class == class);
+    of_class.or(stacks.first())
+}
+
+/// The application frames of a stack, from the innermost one that is no constructor or factory method of the class that
+/// accumulates. The code of a lambda is left out if the method around it follows.
+fn application_frames<'a>(stack: &'a Stack, class: &str) -> Vec<&'a str> {
+    let own: Vec<&str> = telling_frames(&stack.frames).collect();
+    let makes = |frame: &&&str| makes(frame, class) || makes(frame, &stack.class);
+    let innermost = own.iter().take_while(makes).count();
+    // If there is nothing else, the constructor is the answer.
+    let own = match &own[innermost..] {
+        [] => &own[..],
+        callers => callers,
+    };
+    let mut frames: Vec<&str> = own.iter().take(1).copied().collect();
+    frames.extend(
+        own.iter()
+            .skip(1)
+            .find(|frame| !frame.contains(" (lambda)")),
+    );
+    frames
+}
+
+/// True if a frame is in a constructor, factory method or builder of a class.
+fn makes(frame: &str, class: &str) -> bool {
+    const FACTORIES: [&str; 8] = [
+        "of",
+        "from",
+        "create",
+        "make",
+        "new",
+        "valueOf",
+        "copyOf",
+        "getInstance",
+    ];
+    let function = FrameParts::parse(frame).function;
+    let Some(method) = function.strip_prefix(class) else {
+        return false;
+    };
+    if let Some(builder) = method.strip_prefix('$') {
+        return builder.starts_with("Builder.");
+    }
+    method.strip_prefix('.').is_some_and(|method| {
+        let factory = FACTORIES.iter().find_map(|f| method.strip_prefix(f));
+        let is_factory = factory.is_some_and(|rest| !rest.starts_with(|c: char| c.is_lowercase()));
+        matches!(method, "<init>" | "<clinit>") || is_factory
+    })
+}
+
+/// `Orders.book (Orders.java:31)`.
+fn place(frame: &str) -> String {
+    let parts = FrameParts::parse(frame);
+    match frame.strip_prefix(parts.function) {
+        Some(place) if !place.is_empty() => format!("{} {place}", parts.function),
+        _ => frame.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_those_of_the_application() {
+        let frames = |all: &[&str]| Stack {
+            frames: all.iter().map(|&f| f.to_owned()).collect(),
+            class: "long[]".to_owned(),
+            samples: 1,
+            estimated_bytes: 1,
+            ci95: [1, 1],
+            sampled: None,
+            estimated_objects: 1,
+            survival_permille: 1000,
+            survival_known: true,
+            threads: Vec::new(),
+        };
+        let stack = frames(&[
+            "Orders$Order.<init>(Orders.java:22)",
+            "Orders.book(Orders.java:31)",
+            "Orders.take (lambda)(Orders.java:27)",
+            "java.util.stream.IntPipeline$Head.forEach(IntPipeline.java:617)",
+            "Orders.take(Orders.java:27)",
+        ]);
+        assert_eq!(
+            application_frames(&stack, "Orders$Order"),
+            ["Orders.book(Orders.java:31)", "Orders.take(Orders.java:27)"]
+        );
+        assert_eq!(
+            place("Orders.book(Orders.java:31)"),
+            "Orders.book (Orders.java:31)"
+        );
+        assert_eq!(
+            application_frames(&frames(&["java.lang.Thread.run"]), "a.B"),
+            [""; 0]
+        );
+        // If there is nothing but the constructor, it is the answer.
+        let alone = frames(&["a.B.<init>(B.java:1)"]);
+        assert_eq!(application_frames(&alone, "a.B"), ["a.B.<init>(B.java:1)"]);
+    }
+}

@@ -1,0 +1,163 @@
+//! What to do about a suspect: the likely fix, and commands that show more of it.
+
+use crate::names;
+use crate::report::{Suspect, Verdict};
+
+/// Returns the likely fix for a suspect in one sentence, by the known leak pattern, else by the holder. None if neither
+/// suggests one.
+pub(crate) fn likely_fix(suspect: &Suspect) -> Option<String> {
+    let holder = &*suspect.holder;
+    let detector = suspect.detector.as_deref();
+    let fix = match detector.filter(|_| suspect.verdict.is_grave()) {
+        Some("class-loader") => {
+            "at undeployment, stop the threads of the old deployment and remove its listeners, thread locals and drivers".to_owned()
+        }
+        Some("cleaner" | "direct-buffer") => {
+            "close or release each object when it is no longer used, for example with try-with-resources, or reuse it".to_owned()
+        }
+        Some("delete-on-exit") => {
+            "delete each file when it is no longer used, and do not call File.deleteOnExit".to_owned()
+        }
+        Some("finalizer") => {
+            "close each object explicitly instead of in finalize, and look at what keeps the finalizer thread busy".to_owned()
+        }
+        Some("hash-key") => format!(
+            "implement equals and hashCode of {} on fields that do not change",
+            suspect.class
+        ),
+        Some("listener") => format!("remove each listener from {holder} when its owner ends"),
+        Some("queue") => format!("bound {holder}, or add workers that take from it"),
+        Some("slice") => "copy the part that is needed instead of keeping a view of the whole array".to_owned(),
+        Some("thread-local") => format!("call {holder}.remove() in a finally block when the task ends"),
+        Some("timer") => {
+            "cancel each task when its owner ends; setRemoveOnCancelPolicy(true) removes it at once".to_owned()
+        }
+        Some("virtual-thread") => "end the threads: give what they wait for a timeout".to_owned(),
+        Some("weak-map") => "let the values refer to their keys through weak references only".to_owned(),
+        _ => return fix_by_holder(suspect),
+    };
+    Some(fix)
+}
+
+/// Returns the likely fix for a suspect without a known leak pattern.
+fn fix_by_holder(suspect: &Suspect) -> Option<String> {
+    let holder = &*suspect.holder;
+    let is_in = |class: &str| suspect.path.iter().any(|step| step.starts_with(class));
+    if is_in("java.io.ObjectOutputStream") {
+        return Some(
+            "call reset() on the ObjectOutputStream from time to time: it keeps every object that it wrote".to_owned(),
+        );
+    }
+    if suspect.class == "java.lang.Thread" || holder == "thread" {
+        return Some(
+            "call shutdown() on the executor that started the threads, or end what they wait for"
+                .to_owned(),
+        );
+    }
+    if suspect.root.starts_with("JNI global") && suspect.path.is_empty() {
+        return Some("call DeleteGlobalRef in the native code that made the references".to_owned());
+    }
+    let is_field = suspect.path.iter().any(|step| step == holder);
+    if !is_field {
+        return None;
+    }
+    match suspect.verdict {
+        Verdict::Leak | Verdict::Growth if is_collection(suspect) => Some(format!(
+            "remove elements from {holder} when they are no longer used, or give it a bound"
+        )),
+        Verdict::Cache => {
+            Some("none, if the heap has room for a full cache; else lower its bound".to_owned())
+        }
+        Verdict::Leak | Verdict::Growth | Verdict::Warmup => None,
+    }
+}
+
+/// True if the holder refers to a collection or an array, and more elements are in it.
+fn is_collection(suspect: &Suspect) -> bool {
+    let below = suspect
+        .path
+        .iter()
+        .skip_while(|step| **step != suspect.holder);
+    let mut below = below.skip(1);
+    suspect.growth.objects > 0 && below.any(|step| step.ends_with("[*]") || names::is_keeper(step))
+}
+
+/// The commands that show more of a suspect in the last dump.
+pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
+    let of = |command: &str, selector: &str| {
+        format!("heapdiff {command} {} {}", quoted(dump), quoted(selector))
+    };
+    let mut next = Vec::new();
+    if suspect.path.contains(&suspect.holder) {
+        next.push(of("show", &suspect.holder));
+    }
+    if !suspect.class.is_empty() {
+        next.push(of("paths", &suspect.class));
+    }
+    next
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "._/-:+,@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suspect::tests::suspect;
+
+    #[test]
+    fn fixes_are_those_of_the_pattern_or_the_holder() {
+        let of = |holder: &str, class: &str, path: &[&str], detector: Option<&'static str>| {
+            let mut one = suspect(holder, class, &[], (5, 100));
+            one.path = path.iter().map(|&step| step.to_owned()).collect();
+            one.detector = detector.map(Into::into);
+            likely_fix(&one)
+        };
+        let has = |fix: Option<String>, part: &str| assert!(fix.unwrap().contains(part), "{part}");
+        let list = [
+            "a.B.all",
+            "java.util.ArrayList.elementData",
+            "java.lang.Object[*]",
+        ];
+        has(
+            of("a.B.all", "a.C", &list, None),
+            "remove elements from a.B.all",
+        );
+        has(
+            of("a.B.all", "a.C", &list, Some("listener")),
+            "remove each listener from a.B.all",
+        );
+        has(
+            of("a.B.current", "a.C", &[], Some("thread-local")),
+            "a.B.current.remove()",
+        );
+        has(
+            of("a.B.pool", "java.lang.Thread", &["a.B.pool"], None),
+            "shutdown()",
+        );
+        let stream = ["a.B.out", "java.io.ObjectOutputStream.handles"];
+        has(of("a.B.out", "a.C", &stream, None), "reset()");
+        let mut full = suspect("a.B.all", "a.C", &[], (5, 100));
+        full.path = list.map(str::to_owned).into();
+        full.detector = Some("listener".into());
+        full.verdict = Verdict::Cache;
+        has(likely_fix(&full), "none, if the heap has room");
+        // One object that grew is no collection.
+        assert_eq!(of("a.B.text", "byte[]", &["a.B.text"], None), None);
+        assert_eq!(of("(several paths)", "a.C", &[], None), None);
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("com.acme.Cart.lines"), "com.acme.Cart.lines");
+        assert_eq!(quoted("Orders$Order"), "'Orders$Order'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,372 @@
+//! Which frames a person wrote in the application, and which belong to the JDK or to frameworks. Reports fold the latter.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use heapdiff_units::grouped;
+
+use crate::names::is_runtime_name;
+
+/// Beginnings of the names of classes that are frameworks, servers and language runtimes.
+const FRAMEWORKS: [&str; 51] = [
+    "akka.",
+    "ch.qos.logback.",
+    "clojure.",
+    "com.fasterxml.jackson.",
+    "com.google.inject.",
+    "com.zaxxer.hikari.",
+    "feign.",
+    "graphql.",
+    "groovy.",
+    "io.grpc.",
+    "io.helidon.",
+    "io.micrometer.",
+    "io.micronaut.",
+    "io.netty.",
+    "io.opentelemetry.",
+    "io.quarkus.",
+    "io.reactivex.",
+    "io.smallrye.",
+    "io.undertow.",
+    "io.vertx.",
+    "jakarta.",
+    "javax.servlet.",
+    "kotlin.",
+    "kotlinx.",
+    "net.bytebuddy.",
+    "okhttp3.",
+    "okio.",
+    "org.apache.catalina.",
+    "org.apache.coyote.",
+    "org.apache.cxf.",
+    "org.apache.groovy.",
+    "org.apache.jasper.",
+    "org.apache.logging.",
+    "org.apache.maven.",
+    "org.apache.pekko.",
+    "org.apache.tomcat.",
+    "org.aspectj.",
+    "org.codehaus.groovy.",
+    "org.eclipse.jetty.",
+    "org.glassfish.",
+    "org.hibernate.",
+    "org.jboss.",
+    "org.junit.",
+    "org.slf4j.",
+    "org.springframework.",
+    "org.testng.",
+    "org.wildfly.",
+    "org.xnio.",
+    "play.",
+    "reactor.",
+    "scala.",
+];
+
+static MORE: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Adds frameworks for the rest of the process. Each is the beginning of names of classes, such as `com.acme.rpc.`. Only
+/// the first call has an effect.
+pub fn add_frameworks(prefixes: Vec<String>) {
+    let _ = MORE.set(prefixes);
+}
+
+/// Returns the beginnings of the names of all frameworks.
+pub fn frameworks() -> impl Iterator<Item = &'static str> {
+    let more = MORE.get().into_iter().flatten();
+    FRAMEWORKS.into_iter().chain(more.map(String::as_str))
+}
+
+/// Who wrote the code of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FrameKind {
+    /// The application.
+    Application,
+    /// A framework, a server, the runtime of Kotlin, Scala, Clojure or Groovy, or a generated proxy.
+    Framework,
+    /// The JDK, or code that the JVM generates.
+    Jdk,
+}
+
+/// Returns the kind of a frame. `frame` is the text of a report.
+pub(crate) fn frame_kind(frame: &str) -> FrameKind {
+    // The class that stands for a lambda, not the lambda's own code.
+    let is_generated = ["(proxy).", "(unknown method)"]
+        .iter()
+        .any(|p| frame.starts_with(p))
+        || frame.contains(" (lambda).");
+    if is_generated {
+        FrameKind::Jdk
+    } else if frame.contains(" (proxy).") || frameworks().any(|p| frame.starts_with(p)) {
+        FrameKind::Framework
+    } else if is_runtime_name(frame) {
+        FrameKind::Jdk
+    } else {
+        FrameKind::Application
+    }
+}
+
+/// True if a person wrote the code of a frame in the application.
+#[must_use]
+pub fn is_application_frame(frame: &str) -> bool {
+    frame_kind(frame) == FrameKind::Application
+}
+
+/// Returns the frames that say most about a stack: those of the application, else those of frameworks.
+pub(crate) fn telling_frames(frames: &[String]) -> impl Iterator<Item = &str> {
+    let is_any = |kind| frames.iter().any(|frame| frame_kind(frame) == kind);
+    let wanted = [FrameKind::Application, FrameKind::Framework]
+        .into_iter()
+        .find(|&kind| is_any(kind));
+    let frames = frames.iter().map(String::as_str);
+    frames.filter(move |frame| wanted == Some(frame_kind(frame)))
+}
+
+/// Returns the frame by which a stack is known: the innermost one of the application, else of a framework, else the leaf.
+#[must_use]
+pub fn allocating_frame(frames: &[String]) -> Option<&str> {
+    let leaf = frames.first().map(String::as_str);
+    telling_frames(frames).next().or(leaf)
+}
+
+/// A part of a stack as a report shows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown<'a> {
+    /// A frame.
+    Frame(&'a str),
+    /// Frames that are left out.
+    Folded(Folded),
+}
+
+/// The number of frames that one line stands for. `Display` writes the line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Folded {
+    /// Number of frames of the JDK.
+    pub jdk: usize,
+    /// Number of frames of frameworks.
+    pub framework: usize,
+}
+
+impl fmt::Display for Folded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (all, whose) = match *self {
+            Self { jdk, framework: 0 } => (jdk, "JDK"),
+            Self { jdk: 0, framework } => (framework, "framework"),
+            Self { jdk, framework } => (jdk + framework, "framework and JDK"),
+        };
+        let frames = if all == 1 { "frame" } else { "frames" };
+        write!(f, "… {} {whose} {frames}", grouped(all as u64))
+    }
+}
+
+/// Which frames of a stack a report shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Frames {
+    /// Each frame.
+    All,
+    /// Frames of the application only; those of frameworks, or else all, if there are none.
+    Application,
+    /// At most this number of lines. Frames of the JDK and of frameworks are folded.
+    Folded(usize),
+}
+
+impl Frames {
+    /// Returns the lines for a stack, and the number of frames that are missing at its end.
+    #[must_use]
+    pub fn of(self, frames: &[String]) -> (Vec<Shown<'_>>, usize) {
+        match self {
+            Self::All => (frames.iter().map(|f| Shown::Frame(f)).collect(), 0),
+            Self::Application => match telling_frames(frames).next() {
+                Some(_) => (telling_frames(frames).map(Shown::Frame).collect(), 0),
+                None => Self::All.of(frames),
+            },
+            Self::Folded(limit) => {
+                let mut shown = folded(frames);
+                let more = shown.len().saturating_sub(limit);
+                shown.truncate(limit);
+                (shown, more)
+            }
+        }
+    }
+}
+
+/// How the JDK gets from a call to its target: nothing that an application calls by itself.
+fn is_plumbing(frame: &str) -> bool {
+    const PLUMBING: [&str; 6] = [
+        "java.lang.invoke.",
+        "java.lang.reflect.",
+        "java.lang.StringConcatHelper.",
+        "jdk.",
+        "sun.",
+        "(proxy).",
+    ];
+    PLUMBING.iter().any(|p| frame.starts_with(p))
+        || frame.contains(" (lambda).")
+        || frame.contains(" (proxy).")
+}
+
+/// Folds frames of the JDK and of frameworks, except for the one that the application called. Without a frame of the
+/// application only the JDK is folded, and without one of a framework nothing.
+pub(super) fn folded(frames: &[String]) -> Vec<Shown<'_>> {
+    let first = |is: &dyn Fn(FrameKind) -> bool| frames.iter().position(|f| is(frame_kind(f)));
+    let application = first(&|kind| kind == FrameKind::Application);
+    let Some(own) = application.or_else(|| first(&|kind| kind != FrameKind::Jdk)) else {
+        return frames.iter().map(|f| Shown::Frame(f)).collect();
+    };
+    let mut shown: Vec<Shown<'_>> = Vec::new();
+    for (i, frame) in frames.iter().enumerate() {
+        let kind = frame_kind(frame);
+        let is_called = i + 1 == own && !is_plumbing(frame);
+        let is_own = match kind {
+            FrameKind::Application => true,
+            FrameKind::Framework => application.is_none(),
+            FrameKind::Jdk => false,
+        };
+        if is_called || is_own {
+            shown.push(Shown::Frame(frame));
+            continue;
+        }
+        let mut one = match shown.last() {
+            Some(Shown::Folded(folded)) => *folded,
+            _ => Folded::default(),
+        };
+        match kind {
+            FrameKind::Jdk => one.jdk += 1,
+            _ => one.framework += 1,
+        }
+        match shown.last_mut() {
+            Some(Shown::Folded(folded)) => *folded = one,
+            _ => shown.push(Shown::Folded(one)),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(frames: &[&str]) -> Vec<String> {
+        frames.iter().map(|&f| f.to_owned()).collect()
+    }
+
+    #[test]
+    fn prefixes_are_in_order_and_end_with_a_dot() {
+        assert!(FRAMEWORKS.is_sorted());
+        assert!(FRAMEWORKS.iter().all(|p| p.ends_with('.')));
+    }
+
+    #[test]
+    fn frames_have_a_kind() {
+        for (frame, kind) in [
+            ("com.acme.Foo.add(Foo.java:42)", FrameKind::Application),
+            (
+                "com.acme.Foo.add (lambda)(Foo.java:42)",
+                FrameKind::Application,
+            ),
+            ("java.util.HashMap.put(HashMap.java:611)", FrameKind::Jdk),
+            ("com.acme.Foo (lambda).accept", FrameKind::Jdk),
+            ("(proxy).run", FrameKind::Jdk),
+            ("com.acme.Foo (proxy).add", FrameKind::Framework),
+            (
+                "org.springframework.web.A.b(A.java:1)",
+                FrameKind::Framework,
+            ),
+            ("scala.collection.A.b(A.scala:1)", FrameKind::Framework),
+            (
+                "jakarta.servlet.http.HttpServlet.service(HttpServlet.java:658)",
+                FrameKind::Framework,
+            ),
+            ("org.springframeworks.A.b(A.java:1)", FrameKind::Application),
+        ] {
+            assert_eq!(frame_kind(frame), kind, "{frame}");
+        }
+    }
+
+    #[test]
+    fn a_stack_is_known_by_its_innermost_application_frame() {
+        let put = owned(&[
+            "java.util.HashMap.newNode(H.java:1)",
+            "a.Cache.put(C.java:2)",
+        ]);
+        assert_eq!(allocating_frame(&put), Some(&*put[1]));
+        let served = owned(&[
+            "java.util.HashMap.put(H.java:1)",
+            "org.hibernate.A.b(A.java:1)",
+            "java.lang.Thread.run(Thread.java:1)",
+        ]);
+        assert_eq!(allocating_frame(&served), Some(&*served[1]));
+        let none = owned(&["java.lang.Thread.run(Thread.java:1)"]);
+        assert_eq!(allocating_frame(&none), Some(&*none[0]));
+        assert_eq!(allocating_frame(&[]), None);
+    }
+
+    #[test]
+    fn jdk_and_framework_frames_are_folded() {
+        let frames = owned(&[
+            "java.util.Arrays.copyOf(Arrays.java:3512)",
+            "java.util.ArrayList.add(ArrayList.java:4)",
+            "com.acme.Foo.add (lambda)(Foo.java:42)",
+            "com.acme.Foo (lambda).accept",
+            "java.util.stream.ReferencePipeline.forEach(R.java:1)",
+            "jdk.internal.reflect.DirectMethodHandleAccessor.invoke",
+            "(proxy).run",
+            "com.acme.Main.main(Main.java:7)",
+            "org.springframework.A.b(A.java:1)",
+            "org.apache.catalina.A.b(A.java:1)",
+            "com.acme.Filter.run(F.java:1)",
+            "org.apache.coyote.A.b(A.java:1)",
+            "java.lang.Thread.run(Thread.java:1)",
+        ]);
+        let fold = |jdk, framework| Shown::Folded(Folded { jdk, framework });
+        assert_eq!(
+            folded(&frames),
+            [
+                fold(1, 0),
+                Shown::Frame(&frames[1]),
+                Shown::Frame(&frames[2]),
+                fold(4, 0),
+                Shown::Frame(&frames[7]),
+                fold(0, 2),
+                Shown::Frame(&frames[10]),
+                fold(1, 1),
+            ]
+        );
+        let concat = owned(&[
+            "java.lang.StringConcatHelper.newArray",
+            "com.acme.Main.main",
+        ]);
+        assert_eq!(folded(&concat), [fold(1, 0), Shown::Frame(&concat[1])]);
+        // Nothing is folded without frames of anybody else.
+        assert_eq!(folded(&frames[..2]).len(), 2);
+        assert_eq!(
+            folded(&frames[8..10]),
+            [Shown::Frame(&frames[8]), Shown::Frame(&frames[9])]
+        );
+    }
+
+    #[test]
+    fn lines_say_whose_frames_they_leave_out() {
+        for (jdk, framework, line) in [
+            (1, 0, "… 1 JDK frame"),
+            (0, 46, "… 46 framework frames"),
+            (3, 46, "… 49 framework and JDK frames"),
+        ] {
+            assert_eq!(Folded { jdk, framework }.to_string(), line);
+        }
+    }
+
+    #[test]
+    fn frames_are_chosen() {
+        let frames = owned(&[
+            "java.util.ArrayList.add(ArrayList.java:4)",
+            "a.B.c(B.java:1)",
+            "io.netty.A.b(A.java:1)",
+            "a.D.e(D.java:1)",
+        ]);
+        assert_eq!(Frames::All.of(&frames).0.len(), 4);
+        let own = [Shown::Frame(&frames[1]), Shown::Frame(&frames[3])];
+        assert_eq!(Frames::Application.of(&frames), (own.to_vec(), 0));
+        let (shown, more) = Frames::Folded(2).of(&frames);
+        assert_eq!((shown.len(), more), (2, 2));
+    }
+}

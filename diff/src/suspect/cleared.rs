@@ -1,0 +1,188 @@
+//! The object that has the holding field, and what clearing the field would free: objects that another path reaches stay.
+
+use hprof::{Hold, Node, ObjectIndex, Snapshot};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::names::{self, Label};
+use crate::suspect::shared_paths;
+
+/// Maximum number of references that one check follows.
+const REFERENCES: u32 = 1 << 14;
+/// Maximum number of dominators above the object that are checked.
+const DOMINATORS: usize = 1 << 8;
+
+/// Returns the labels of a path without the field `field` to an object that the field holds. None if clearing the field in
+/// all objects would free the object, or if the limits were reached before the answer was known.
+///
+/// Each dominator of the object is on all paths to it. The object becomes unreachable if all paths from one dominator to
+/// the next contain the field.
+///
+/// Cost: reads at most 16,384 references.
+pub(super) fn path_without(
+    snapshot: &Snapshot,
+    object: ObjectIndex,
+    field: &str,
+) -> Option<Vec<Label>> {
+    let tree = snapshot.tree();
+    let mut search = Search::new(snapshot, field);
+    let mut other = None;
+    let mut below = object;
+    for _ in 0..DOMINATORS {
+        let node = tree.dominator(below)?;
+        let Some(above) = tree.object(node) else {
+            // The paths from the GC roots to the uppermost dominator are not searched.
+            return other;
+        };
+        match search.between(node, below)? {
+            Between::OnlyTheField => return None,
+            Between::OtherPath(_) if other.is_some() => {}
+            Between::OtherPath(path) => other = Some(path),
+            Between::NoField => {}
+        }
+        below = above;
+    }
+    None
+}
+
+/// Returns the nearest dominator of an object that has a field of this name with a reference.
+///
+/// Cost: reads at most 16,384 references.
+pub(super) fn holder_of(
+    snapshot: &Snapshot,
+    object: ObjectIndex,
+    field: &str,
+) -> Option<ObjectIndex> {
+    let tree = snapshot.tree();
+    let above = |&object: &ObjectIndex| tree.object(tree.dominator(object)?);
+    let mut search = Search::new(snapshot, field);
+    let chain = std::iter::successors(Some(object), above).take(DOMINATORS);
+    for object in chain {
+        let record = snapshot.read(object).ok()?;
+        for (_, hold) in shared_paths::strong_references(snapshot, &record, search.left) {
+            search.left = search.left.checked_sub(1)?;
+            if search.has_name(hold) {
+                return Some(object);
+            }
+        }
+    }
+    None
+}
+
+/// What leads from a dominator to the next.
+enum Between {
+    /// No path that the search found contains the field.
+    NoField,
+    /// All paths contain the field.
+    OnlyTheField,
+    /// Some path contains the field, and this one does not.
+    OtherPath(Vec<Label>),
+}
+
+struct Search<'a> {
+    snapshot: &'a Snapshot,
+    field: &'a str,
+    /// True for references with the name of the field.
+    is_field: FxHashMap<Hold, bool>,
+    /// Number of references that may still be read.
+    left: u32,
+}
+
+/// An object that a search reached, and the reference that led to it: the place of its predecessor, and its label.
+type Reached = (ObjectIndex, Option<(usize, Label)>);
+
+impl<'a> Search<'a> {
+    fn new(snapshot: &'a Snapshot, field: &'a str) -> Self {
+        Self {
+            snapshot,
+            field,
+            is_field: FxHashMap::default(),
+            left: REFERENCES,
+        }
+    }
+
+    /// Searches from the object of `node` to `below`, an object that `node` dominates directly. None at the limit.
+    fn between(&mut self, node: Node, below: ObjectIndex) -> Option<Between> {
+        let above = self.snapshot.tree().object(node)?;
+        let mut through_field = Vec::new();
+        let mut other = self.path(&[above], (node, below), Some(&mut through_field))?;
+        if other.is_none() && through_field.is_empty() {
+            // No record has the references from a class loader to its classes.
+            let classes: Vec<ObjectIndex> = shared_paths::loaded_by(self.snapshot, above).collect();
+            if classes.contains(&below) {
+                return Some(Between::NoField);
+            }
+            other = self.path(&classes, (node, below), Some(&mut through_field))?;
+        }
+        if through_field.is_empty() {
+            return Some(Between::NoField);
+        }
+        let Some(other) = other else {
+            return Some(Between::OnlyTheField);
+        };
+        let is_held = through_field.contains(&below)
+            || self.path(&through_field, (node, below), None)?.is_some();
+        Some(match is_held {
+            true => Between::OtherPath(other),
+            false => Between::NoField,
+        })
+    }
+
+    /// Returns the labels of a shortest path from one of `starts` to `below` through objects that `node` dominates. If
+    /// `through_field` is given, references of the field are not followed, and their targets are added to it.
+    /// None at the limit.
+    #[expect(clippy::option_option, reason = "no path is not the same as no answer")]
+    fn path(
+        &mut self,
+        starts: &[ObjectIndex],
+        (node, below): (Node, ObjectIndex),
+        mut through_field: Option<&mut Vec<ObjectIndex>>,
+    ) -> Option<Option<Vec<Label>>> {
+        let snapshot = self.snapshot;
+        let tree = snapshot.tree();
+        let is_inside = |n: Node| n > node && n < tree.end(node);
+        let mut reached: Vec<Reached> = starts.iter().map(|&start| (start, None)).collect();
+        let mut seen: FxHashSet<ObjectIndex> = starts.iter().copied().collect();
+        let mut found = None;
+        let mut at = 0;
+        // The last starting object is read to its end: one of its fields may be the field.
+        while at < reached.len() && (found.is_none() || at < starts.len()) {
+            let object = reached[at].0;
+            let record = snapshot.read(object).ok()?;
+            for (target, hold) in shared_paths::strong_references(snapshot, &record, self.left) {
+                self.left = self.left.checked_sub(1)?;
+                let leads_on = tree.node(target).is_some_and(is_inside);
+                if target != below && (!leads_on || seen.contains(&target)) {
+                    continue;
+                }
+                if let Some(targets) = through_field.as_deref_mut()
+                    && self.has_name(hold)
+                {
+                    targets.push(target);
+                    continue;
+                }
+                let from = (at, names::hold_label(snapshot, hold, Some(object)));
+                if target == below {
+                    found.get_or_insert(from);
+                } else {
+                    seen.insert(target);
+                    reached.push((target, Some(from)));
+                }
+            }
+            at += 1;
+        }
+        let mut labels = Vec::new();
+        let mut from = found.as_ref();
+        while let Some((at, label)) = from {
+            labels.push(label.clone());
+            from = reached[*at].1.as_ref();
+        }
+        labels.reverse();
+        Some(found.is_some().then_some(labels))
+    }
+
+    fn has_name(&mut self, hold: Hold) -> bool {
+        let (snapshot, field) = (self.snapshot, self.field);
+        let is_field = self.is_field.entry(hold);
+        *is_field.or_insert_with(|| names::hold_label(snapshot, hold, None).0 == field)
+    }
+}

@@ -1,0 +1,340 @@
+//! The objects of a name: a class, a field, the elements of arrays, local variables, or a thread.
+
+use std::borrow::Cow;
+
+use crate::answers::objects::object::{Content, Value};
+use crate::answers::objects::select_error::SelectError;
+use crate::answers::objects::selector::{SUGGESTIONS, Selected};
+use crate::answers::threads::{Frame, StackFrame};
+use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
+use crate::records::record::Kind;
+use crate::snapshot::Snapshot;
+
+/// What reports print before a method whose local variables hold objects.
+const LOCAL: &str = "local variable of ";
+/// What reports print after the class of the elements of an array.
+const ELEMENTS: &str = "[*]";
+/// Number of instances whose fields are read together.
+const CHUNK: usize = 1 << 16;
+
+impl Snapshot {
+    /// Resolves a name. Classes come first, then fields, elements, local variables and threads.
+    pub(super) fn named(
+        &self,
+        name: &str,
+        printed: &dyn Fn(&str) -> Cow<'_, str>,
+    ) -> Result<Selected, SelectError> {
+        let classes = self.classes_named(name, printed);
+        if !classes.is_empty() {
+            return Ok(Selected::Classes(classes));
+        }
+        if let Some(method) = name.strip_prefix(LOCAL) {
+            return self.local_variables(method, printed);
+        }
+        if let Some(element) = name.strip_suffix(ELEMENTS) {
+            let arrays = self.classes_named(&format!("{element}[]"), printed);
+            let elements = self.elements(&arrays);
+            if !elements.is_empty() {
+                return Ok(Selected::Values(elements));
+            }
+        }
+        if let Some((class, field)) = name.rsplit_once('.') {
+            let classes = self.classes_named(class, printed);
+            if !classes.is_empty() {
+                return self.field(&classes, class, field);
+            }
+        }
+        let threads = self.threads();
+        let of_name = threads.iter().filter(|t| t.name.as_deref() == Some(name));
+        let objects = sorted(of_name.filter_map(|t| t.object).collect());
+        if objects.is_empty() {
+            let threads = threads.iter().filter_map(|t| t.name.as_deref());
+            return Err(self.no_class(name, threads));
+        }
+        Ok(Selected::Values(objects))
+    }
+
+    /// Returns the class objects of a name.
+    pub(super) fn class_objects(
+        &self,
+        name: &str,
+        printed: &dyn Fn(&str) -> Cow<'_, str>,
+    ) -> Result<Selected, SelectError> {
+        let classes = self.classes_named(name, printed);
+        let objects = classes.iter().map(|c| ObjectIndex(c.0));
+        let mut objects = objects.filter(|&o| self.represents(o).is_some());
+        if self.classes().by_name(name).is_empty() {
+            let all: Vec<ObjectIndex> = objects.collect();
+            return match all.is_empty() {
+                true => Err(self.no_class(name, std::iter::empty())),
+                false => Ok(Selected::Values(sorted(all))),
+            };
+        }
+        // Several loaders may define a class of the name: the first of them is meant.
+        let first = objects.next();
+        first
+            .map(Selected::Object)
+            .ok_or_else(|| self.no_class(name, std::iter::empty()))
+    }
+
+    /// Returns the classes with this name in the dump or, if there are none, with this printed name.
+    fn classes_named(&self, name: &str, printed: &dyn Fn(&str) -> Cow<'_, str>) -> Vec<ClassIndex> {
+        let exact = self.classes().by_name(name);
+        if !exact.is_empty() {
+            return exact.to_vec();
+        }
+        let classes = self.classes().iter();
+        let alike = classes.filter(|(_, c)| matches!(printed(&c.name), Cow::Owned(p) if p == name));
+        alike.map(|(class, _)| class).collect()
+    }
+
+    /// Resolves a field of classes that have one name. A static field comes before a field of instances.
+    fn field(
+        &self,
+        classes: &[ClassIndex],
+        class: &str,
+        field: &str,
+    ) -> Result<Selected, SelectError> {
+        let mut selected = self.field_in_dump(classes, class, field);
+        // The dump may have the field under the name that ProGuard or R8 gave it.
+        if let (Err(SelectError::NoField { .. }), Some(mapping)) = (&selected, self.mapping())
+            && let Some(original) = mapping.field(class, field, "Object")
+        {
+            selected = self.field_in_dump(classes, class, original);
+        }
+        selected
+    }
+
+    fn field_in_dump(
+        &self,
+        classes: &[ClassIndex],
+        class: &str,
+        field: &str,
+    ) -> Result<Selected, SelectError> {
+        match self.static_object(classes, class, field) {
+            Err(SelectError::NoField { .. }) => self.values_of(classes, class, field),
+            of_static => of_static.map(Selected::Object),
+        }
+    }
+
+    /// Returns the value of a static field; of several classes of the name, in the first that has the field set.
+    fn static_object(
+        &self,
+        named: &[ClassIndex],
+        name: &str,
+        field: &str,
+    ) -> Result<ObjectIndex, SelectError> {
+        let classes = self.classes();
+        let mut error = None;
+        for &class in named {
+            // Subclasses see the static fields of their superclasses.
+            let value = classes
+                .chain(class)
+                .find_map(|c| self.static_value(c, field));
+            let (class, field) = (name.to_owned(), field.to_owned());
+            let failure = match value {
+                Some(Value::Object(_, Some(object))) => return Ok(object),
+                Some(Value::Object(ObjectId::NULL, None)) => SelectError::Null { class, field },
+                Some(Value::Object(id, None)) => SelectError::Dangling { class, field, id },
+                Some(value) => SelectError::Primitive {
+                    class,
+                    field,
+                    kind: value.kind().java_name(),
+                },
+                None => continue,
+            };
+            error.get_or_insert(failure);
+        }
+        Err(error.unwrap_or_else(|| self.no_field(named, name, field)))
+    }
+
+    /// Returns the values of a field in all instances of classes and of their subclasses.
+    fn values_of(
+        &self,
+        named: &[ClassIndex],
+        name: &str,
+        field: &str,
+    ) -> Result<Selected, SelectError> {
+        let classes = self.classes();
+        let declares = |c: &ClassIndex| classes[*c].fields.iter().any(|f| *f.name == *field);
+        let (class, field) = (name.to_owned(), field.to_owned());
+        let mut values: Vec<ObjectIndex> = Vec::new();
+        let (mut instances, mut kind) = (0, None);
+        for &of in named {
+            let Some(declaring) = classes.chain(of).find(declares) else {
+                continue;
+            };
+            let declared = classes[declaring].fields.iter().find(|f| *f.name == *field);
+            kind = kind.or(declared.map(|f| f.kind));
+            let below = classes.iter().map(|(c, _)| c);
+            let below: Vec<ClassIndex> = below.filter(|&c| classes.is_subclass(c, of)).collect();
+            let objects = self.instances(&below);
+            instances += objects.len() as u64;
+            for objects in objects.chunks(CHUNK) {
+                let of_chunk = self.values_of_field(objects, declaring, &field);
+                values.extend(of_chunk.into_iter().filter_map(Value::object));
+            }
+        }
+        if !values.is_empty() {
+            return Ok(Selected::Values(sorted(values)));
+        }
+        Err(match kind {
+            None => self.no_field(named, name, &field),
+            Some(Kind::Object) => SelectError::NullInAll {
+                class,
+                field,
+                instances,
+            },
+            Some(kind) => SelectError::Primitive {
+                class,
+                field,
+                kind: kind.java_name(),
+            },
+        })
+    }
+
+    /// Returns the elements of all arrays of some classes, sorted, each once.
+    fn elements(&self, arrays: &[ClassIndex]) -> Vec<ObjectIndex> {
+        let arrays = self.instances(arrays);
+        let mut elements: Vec<ObjectIndex> = Vec::new();
+        for arrays in arrays.chunks(CHUNK) {
+            for record in self.read_all(arrays).into_iter().flatten() {
+                if let Content::Array(array) = &record.content {
+                    elements.extend(array.elements(0..u32::MAX).filter_map(Value::object));
+                }
+            }
+            elements = sorted(elements);
+        }
+        elements
+    }
+
+    /// Returns the objects to which local variables of a method refer, in the frames of all threads.
+    fn local_variables(
+        &self,
+        method: &str,
+        printed: &dyn Fn(&str) -> Cow<'_, str>,
+    ) -> Result<Selected, SelectError> {
+        let is_named = |frame: &StackFrame| {
+            let Frame {
+                class,
+                method: name,
+                ..
+            } = &frame.frame;
+            let same = |class: &str| format!("{class}.{name}") == method;
+            same(class) || same(&printed(class))
+        };
+        let threads = self.threads();
+        let frames = threads.iter().flat_map(|t| &t.frames);
+        let locals = frames.filter(|f| is_named(f)).flat_map(|f| &f.locals);
+        let objects = sorted(locals.map(|local| local.object).collect());
+        if objects.is_empty() {
+            return Err(SelectError::NoLocal {
+                method: method.to_owned(),
+            });
+        }
+        Ok(Selected::Values(objects))
+    }
+
+    fn no_field(&self, named: &[ClassIndex], name: &str, field: &str) -> SelectError {
+        let classes = self.classes();
+        let chain = || named.iter().flat_map(|&c| classes.chain(c));
+        let statics = chain().flat_map(|c| &classes[c].statics);
+        let statics = statics.filter(|s| s.kind == Kind::Object).map(|s| &*s.name);
+        let fields = chain().flat_map(|c| &classes[c].fields);
+        let fields = fields.filter(|f| f.kind == Kind::Object).map(|f| &*f.name);
+        SelectError::NoField {
+            class: name.to_owned(),
+            field: field.to_owned(),
+            similar: similar(field, statics.chain(fields), |name| name),
+        }
+    }
+
+    /// The error for a name that nothing has, with the names of classes and threads that are similar.
+    fn no_class<'a>(&self, name: &str, threads: impl Iterator<Item = &'a str>) -> SelectError {
+        let names = || self.classes().iter().map(|(_, c)| &*c.name);
+        let mut alike = similar(name, names(), simple_name);
+        // In `com.acme.Foo.field` the class may be wrong.
+        if alike.is_empty()
+            && let Some((class, _)) = name.rsplit_once('.')
+        {
+            alike = similar(class, names(), simple_name);
+        }
+        if alike.is_empty() {
+            alike = similar(name, threads, |name| name);
+        }
+        SelectError::NoClass {
+            name: name.to_owned(),
+            similar: alike,
+        }
+    }
+}
+
+fn sorted(mut objects: Vec<ObjectIndex>) -> Vec<ObjectIndex> {
+    objects.sort_unstable();
+    objects.dedup();
+    objects
+}
+
+/// Returns the name without its package.
+pub(super) fn simple_name(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(_, simple)| simple)
+}
+
+/// Returns the names that someone who wrote `wanted` may have meant: names that differ in a few letters, and names with
+/// the same simple name in any case.
+pub(super) fn similar<'a>(
+    wanted: &str,
+    names: impl Iterator<Item = &'a str>,
+    simple: impl Fn(&str) -> &str,
+) -> Vec<String> {
+    let most = (wanted.chars().count() / 4).clamp(1, 4);
+    let lower = wanted.to_lowercase();
+    let (lower_simple, package) = (simple(&lower).to_owned(), lower.contains('.'));
+    let mut found: Vec<(usize, &str)> = names
+        .filter_map(|name| {
+            // Hidden classes are nothing that one types.
+            let close_length = name.len().abs_diff(wanted.len()) <= most;
+            let candidate = name.to_lowercase();
+            let distance = if close_length {
+                strsim::osa_distance(&lower, &candidate)
+            } else {
+                usize::MAX
+            };
+            let same = simple(&candidate) == lower_simple;
+            let rank = match (distance <= most, same) {
+                (true, _) => distance,
+                (false, true) => most + 1,
+                (false, false) if !package => {
+                    let near = strsim::osa_distance(&lower_simple, simple(&candidate));
+                    (near <= most).then_some(most + 1 + near)?
+                }
+                _ => return None,
+            };
+            Some((rank, name))
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    let best = found.into_iter().take(SUGGESTIONS);
+    best.map(|(_, name)| name.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn similar_names_are_offered() {
+        let names = [
+            "com.acme.Entry",
+            "com.acme.Order",
+            "org.other.entry",
+            "java.lang.Object",
+        ];
+        let similar = |wanted| similar(wanted, names.into_iter(), simple_name);
+        assert_eq!(similar("com.acme.Entri"), ["com.acme.Entry"]);
+        assert_eq!(similar("Entry"), ["com.acme.Entry", "org.other.entry"]);
+        assert_eq!(similar("Oder"), ["com.acme.Order"]);
+        assert!(similar("com.acme.Unrelated").is_empty());
+    }
+}

@@ -1,0 +1,145 @@
+//! Why a selector names no object of a dump.
+
+use crate::ids::ObjectId;
+
+/// Why a selector names nothing in a dump.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectError {
+    /// No object is at the address.
+    #[error("this dump has no object at {id}{}", nearest(.before, .after))]
+    NoObject {
+        /// The address.
+        id: ObjectId,
+        /// The nearest object before it.
+        before: Option<ObjectId>,
+        /// The nearest object after it.
+        after: Option<ObjectId>,
+    },
+    /// No class has the name.
+    #[error("this dump has no class {name}{}", alternatives(.similar))]
+    NoClass {
+        /// The name.
+        name: String,
+        /// Classes with similar names, the most similar first.
+        similar: Vec<String>,
+    },
+    /// No class matches the regular expression.
+    #[error("no class of this dump matches /{pattern}/{}", alternatives(.similar))]
+    NoMatch {
+        /// The regular expression.
+        pattern: String,
+        /// Classes that match when case is ignored, or whose names are similar.
+        similar: Vec<String>,
+    },
+    /// The class is there but has no instances.
+    #[error("{class} has no instances in this dump{}", those_below(.subclasses))]
+    NoInstances {
+        /// The class.
+        class: String,
+        /// Its subclasses with most instances, with their number.
+        subclasses: Vec<(String, u64)>,
+    },
+    /// Classes match the regular expression, but have no instances.
+    #[error("the classes that match /{pattern}/ have no instances in this dump: {}", first_of(.names, *.count))]
+    NoneMatching {
+        /// The regular expression.
+        pattern: String,
+        /// How many classes match.
+        count: u64,
+        /// The first of them.
+        names: Vec<String>,
+    },
+    /// The class has no such field.
+    #[error("{class} has no field {field}{}", alternatives(.similar))]
+    NoField {
+        /// The class.
+        class: String,
+        /// The field.
+        field: String,
+        /// Its fields with similar names that hold references.
+        similar: Vec<String>,
+    },
+    /// The field is null in every instance.
+    #[error("{class}.{field} is null in each of the {instances} instances of the class")]
+    NullInAll {
+        /// The class.
+        class: String,
+        /// The field.
+        field: String,
+        /// Number of instances.
+        instances: u64,
+    },
+    /// No frame of the method has a local variable that refers to an object.
+    #[error("no stack frame of {method} has a local variable that refers to an object")]
+    NoLocal {
+        /// Class and method.
+        method: String,
+    },
+    /// The field holds no reference.
+    #[error("{class}.{field} does not hold an object: it is of type {kind}")]
+    Primitive {
+        /// The class.
+        class: String,
+        /// The field.
+        field: String,
+        /// Its type.
+        kind: &'static str,
+    },
+    /// The field is null.
+    #[error("{class}.{field} is null")]
+    Null {
+        /// The class.
+        class: String,
+        /// The field.
+        field: String,
+    },
+    /// The field's value leads to no object of the dump.
+    #[error("{class}.{field} refers to {id}, but this dump has no object there")]
+    Dangling {
+        /// The class.
+        class: String,
+        /// The field.
+        field: String,
+        /// Its value.
+        id: ObjectId,
+    },
+}
+
+fn nearest(before: &Option<ObjectId>, after: &Option<ObjectId>) -> String {
+    match (before, after) {
+        (Some(b), Some(a)) => format!("; the nearest objects are at {b} and {a}"),
+        (Some(one), None) | (None, Some(one)) => format!("; the nearest object is at {one}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn alternatives(similar: &[String]) -> String {
+    match similar {
+        [] => String::new(),
+        names => format!("; did you mean {}?", names.join(" or ")),
+    }
+}
+
+fn those_below(list: &[(String, u64)]) -> String {
+    let one = |(name, count): &(String, u64)| match count {
+        1 => format!("1 {name}"),
+        _ => format!("{count} {name}"),
+    };
+    match list {
+        [] => String::new(),
+        list => {
+            let list: Vec<String> = list.iter().map(one).collect();
+            format!("; instances of its subclasses: {}", list.join(", "))
+        }
+    }
+}
+
+fn first_of(names: &[String], count: u64) -> String {
+    let more = if count > names.len() as u64 {
+        ", …"
+    } else {
+        ""
+    };
+    format!("{}{more}", names.join(", "))
+}

@@ -1,0 +1,67 @@
+package io.github.heapdiff.junit;
+
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Collectors;
+
+/** A suspect, and the number of rounds in which its content grew. */
+final class Growth {
+    private final Suspect suspect;
+    /** Rounds in which the content grew, of {@code measured} rounds. */
+    private final int growing;
+    /** Rounds with a snapshot each, or 0 if no round was measured. */
+    private final int measured;
+
+    Growth(Suspect suspect, int growing, int measured) {
+        this.suspect = suspect;
+        this.growing = growing;
+        this.measured = measured;
+    }
+
+    /** All suspects of a report, before any round is measured. */
+    static List<Growth> of(Map<?, ?> report) {
+        return Suspect.all(report).stream().map(suspect -> new Growth(suspect, 0, 0)).collect(Collectors.toList());
+    }
+
+    /** Counts the growing rounds in a report whose last {@code rounds + 1} snapshots enclose one round each. */
+    Growth measuredIn(Map<?, ?> report, int rounds) {
+        return new Growth(suspect, suspect.growingRounds(report, rounds), rounds);
+    }
+
+    /** True if the test fails because of this growth. */
+    boolean fails(GrowthOptions options) {
+        return excuse(options).isEmpty();
+    }
+
+    /** Returns the reason why the test passes in spite of this growth. */
+    Optional<String> excuse(GrowthOptions options) {
+        Optional<String> ofSteps = suspect.excuse();
+        if (ofSteps.isPresent()) {
+            return ofSteps;
+        }
+        // Shares such as 0.1 have no exact binary value.
+        if (growing + 1e-9 < options.minGrowingShare() * measured) {
+            return Optional.of(String.format(
+                    Locale.ROOT, "it grew in %s, and minGrowingShare is %s", inRounds(), options.minGrowingShare()));
+        }
+        if (suspect.growth() <= options.toleratedBytes()) {
+            return Optional.of(String.format(Locale.ROOT, "toleratedBytes is %,d", options.toleratedBytes()));
+        }
+        return Optional.empty();
+    }
+
+    /** The growing rounds in words, such as "49 of 50 measured rounds". */
+    String inRounds() {
+        return String.format(Locale.ROOT, "%,d of %,d measured rounds", growing, measured);
+    }
+
+    boolean isInEachRound() {
+        return growing == measured;
+    }
+
+    Suspect suspect() {
+        return suspect;
+    }
+}

@@ -1,0 +1,156 @@
+package io.github.heapdiff.junit;
+
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.function.Executable;
+
+/**
+ * One check of the heap: it runs the work in two steps of equal size and compares snapshots.
+ *
+ * <p>The first step decides whether anything can grow. If so, the second step takes a snapshot after each round.
+ */
+final class GrowthCheck {
+    /** Maximum number of rounds that get a snapshot each. The limit bounds the time of a check with many rounds. */
+    static final int MOST_MEASURED = 50;
+
+    /** Maximum time for the rounds that run because an earlier check left its growth in the heap. */
+    private static final long EXTRA_NANOS = 10_000_000_000L;
+
+    /**
+     * Maximum number of rounds that a check ran which left growth in the heap, or 0. A later test may use the same keys as that check.
+     * Then its first rounds replace old content, and the holder does not grow until the keys are new.
+     */
+    private static volatile int roundsOfGrowthLeft;
+
+    private final GrowthOptions options;
+    private final Executable work;
+    private final HeapdiffProgram program;
+    private final HeapSnapshots snapshots;
+    /** Rounds since the check began. */
+    private int rounds;
+    /** Rounds before the first snapshot. */
+    private int measuredFrom;
+
+    private GrowthCheck(GrowthOptions options, Executable work, HeapdiffProgram program, HeapSnapshots snapshots) {
+        this.options = options;
+        this.work = work;
+        this.program = program;
+        this.snapshots = snapshots;
+    }
+
+    /** Runs a check. Throws an {@link AssertionError} if the heap grows. */
+    static void run(GrowthOptions options, Executable work) throws Throwable {
+        HeapdiffProgram program = HeapdiffProgram.find(options);
+        try (HeapSnapshots snapshots = new HeapSnapshots(options)) {
+            int growthLeft = roundsOfGrowthLeft;
+            GrowthCheck check = new GrowthCheck(options, work, program, snapshots);
+            check.repeat(options.warmUp());
+            List<Growth> found = check.measure();
+            if (growthLeft > 0 && found.stream().noneMatch(growth -> growth.fails(options))) {
+                check.repeatPastGrowthLeft(growthLeft);
+                found = check.measure();
+            }
+            check.decide(found);
+        }
+    }
+
+    /** Forgets the growth that earlier checks left. Call this method when that growth is no longer in the heap. */
+    static void forgetGrowthLeft() {
+        roundsOfGrowthLeft = 0;
+    }
+
+    /** Measures both steps, and returns all growth above noise. */
+    private List<Growth> measure() throws Throwable {
+        while (true) {
+            snapshots.clear();
+            measuredFrom = rounds;
+            try {
+                return measureOnce();
+            } catch (HeapSnapshots.KindChangedException e) {
+                // Snapshots of two kinds are not compared. From now on the JVM writes all of them, so that this happens once.
+            }
+        }
+    }
+
+    private List<Growth> measureOnce() throws Throwable {
+        Path first = snapshots.dump(program);
+        repeat(options.rounds());
+        Path middle = snapshots.dump(program);
+        Optional<List<Growth>> harmless = withoutSecondStep(first, middle);
+        if (harmless.isPresent()) {
+            return harmless.get();
+        }
+        int measured = Math.min(options.rounds(), MOST_MEASURED);
+        if (measured < options.rounds()) {
+            repeat(options.rounds() - measured);
+            snapshots.summary(program);
+        }
+        for (int round = 1; round < measured; round++) {
+            repeat(1);
+            snapshots.summary(program);
+        }
+        repeat(1);
+        Path last = snapshots.dump(program);
+        List<Growth> found = Growth.of(program.compare(snapshots.folder(), List.of(first, middle, last)));
+        if (found.stream().noneMatch(growth -> growth.suspect().growsInEachStep())) {
+            return found;
+        }
+        roundsOfGrowthLeft = Math.max(roundsOfGrowthLeft, rounds);
+        Map<?, ?> series = program.compare(snapshots.folder(), snapshots.all());
+        return found.stream().map(growth -> growth.measuredIn(series, measured)).collect(Collectors.toList());
+    }
+
+    /**
+     * Returns the growth above noise if no holder can have grown in most rounds. Then the second step is not needed.
+     *
+     * <p>The report is in no local variable of a method that takes snapshots: there it would be growth of the heap.
+     */
+    private Optional<List<Growth>> withoutSecondStep(Path first, Path middle) {
+        Map<?, ?> step = program.compare(snapshots.folder(), List.of(first, middle));
+        if (Suspect.mayAppear(step) || Suspect.all(step).stream().anyMatch(Suspect::growsInEachStep)) {
+            return Optional.empty();
+        }
+        return Optional.of(Growth.of(step));
+    }
+
+    /** Fails because of the growth that no rule excuses, or prints the growth if there is an excuse for all of it. */
+    private void decide(List<Growth> found) {
+        int count = rounds - measuredFrom;
+        List<Growth> failing = found.stream().filter(growth -> growth.fails(options)).collect(Collectors.toList());
+        if (!failing.isEmpty()) {
+            throw new AssertionError(GrowthMessage.of(failing, count, snapshots.keptIn()));
+        }
+        found.stream()
+                .filter(growth -> growth.suspect().growth() > 0)
+                .limit(GrowthMessage.MOST_SUSPECTS)
+                .forEach(growth -> System.out.println(GrowthMessage.ofPassing(growth, count, options)));
+    }
+
+    /** Runs as many rounds as the check that left its growth, so that the keys of this test are new. */
+    private void repeatPastGrowthLeft(int extra) throws Throwable {
+        long end = System.nanoTime() + EXTRA_NANOS;
+        for (int round = 0; round < extra; round++) {
+            if (System.nanoTime() - end > 0) {
+                System.out.printf(
+                        Locale.ROOT,
+                        "heapdiff: this test may replace what an earlier test left in the heap: only %,d of %,d more rounds ran in 10 s;"
+                                + " run it in a separate JVM%n",
+                        round,
+                        extra);
+                return;
+            }
+            repeat(1);
+        }
+    }
+
+    private void repeat(int count) throws Throwable {
+        for (int round = 0; round < count; round++) {
+            work.execute();
+            rounds++;
+        }
+    }
+}

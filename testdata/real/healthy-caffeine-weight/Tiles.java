@@ -1,0 +1,38 @@
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+
+/**
+ * Map tiles of different sizes are cached by weight: the cache is half full, then full, then half
+ * renewed.
+ */
+class Tiles {
+    private static final int TILES = 5_000;
+
+    private final Cache<Long, byte[]> tiles = Caffeine.newBuilder()
+            .executor(Runnable::run)
+            .maximumWeight(8_000_000)
+            .weigher((Long id, byte[] tile) -> tile.length)
+            .build();
+    private long next;
+
+    private void work() {
+        for (int i = 0; i < TILES; i++) {
+            tiles.put(++next, new byte[200 + i % 7 * 200]);
+        }
+        tiles.cleanUp();
+    }
+
+    public static void main(String[] args) throws Exception {
+        Tiles program = new Tiles();
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (int phase = 1; phase <= 3; phase++) {
+            program.work();
+            System.out.println("READY " + phase);
+            System.out.flush();
+            in.readLine();
+        }
+        System.exit(0);
+    }
+}

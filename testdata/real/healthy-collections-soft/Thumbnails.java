@@ -1,0 +1,36 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.Collections;
+import java.util.Map;
+import org.apache.commons.collections4.map.AbstractReferenceMap.ReferenceStrength;
+import org.apache.commons.collections4.map.ReferenceMap;
+
+/**
+ * Thumbnails are soft values of a map of Commons Collections: while there is memory, each phase adds
+ * to them.
+ */
+class Thumbnails {
+    private static final int THUMBNAILS = 6_000;
+
+    private final Map<String, byte[]> thumbnails = Collections.synchronizedMap(
+            new ReferenceMap<>(ReferenceStrength.HARD, ReferenceStrength.SOFT));
+    private int next;
+
+    private void work() {
+        for (int i = 0; i < THUMBNAILS; i++) {
+            thumbnails.put("picture " + ++next, new byte[800]);
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        Thumbnails program = new Thumbnails();
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (int phase = 1; phase <= 3; phase++) {
+            program.work();
+            System.out.println("READY " + phase);
+            System.out.flush();
+            in.readLine();
+        }
+        System.exit(0);
+    }
+}

@@ -1,0 +1,37 @@
+import cn.hutool.cache.CacheUtil;
+import cn.hutool.cache.impl.WeakCache;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+
+/** Pictures of users are in a weak cache of Hutool, by user. Its values refer to their keys, so that no user goes. */
+class Avatars {
+    private static final int USERS = 10_000;
+
+    /** A user, who is gone after the request. */
+    private static class User {
+        private final byte[] name = new byte[32];
+    }
+
+    private final WeakCache<User, byte[]> pictures = CacheUtil.newWeakCache(0);
+
+    private void work() throws InterruptedException {
+        for (int i = 0; i < USERS; i++) {
+            pictures.put(new User(), new byte[64]);
+        }
+        System.gc();
+        Thread.sleep(300);
+        pictures.put(new User(), new byte[64]);
+    }
+
+    public static void main(String[] args) throws Exception {
+        Avatars program = new Avatars();
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (int phase = 1; phase <= 3; phase++) {
+            program.work();
+            System.out.println("READY " + phase);
+            System.out.flush();
+            in.readLine();
+        }
+        System.exit(0);
+    }
+}

@@ -1,0 +1,29 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.time.Duration;
+import reactor.core.publisher.Sinks;
+
+/** A sink of Reactor replays nothing that is older than a moment. The sink keeps all that it ever was given. */
+class Ticks {
+    private static final int TICKS = 10_000;
+
+    private final Sinks.Many<long[]> ticks = Sinks.many().replay().limit(Duration.ZERO);
+
+    private void work() {
+        for (int i = 0; i < TICKS; i++) {
+            ticks.tryEmitNext(new long[8]);
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        Ticks program = new Ticks();
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (int phase = 1; phase <= 3; phase++) {
+            program.work();
+            System.out.println("READY " + phase);
+            System.out.flush();
+            in.readLine();
+        }
+        System.exit(0);
+    }
+}
