@@ -1,48 +1,92 @@
 //! What CI runs, in this order.
 
+use std::time::Instant;
+
 use anyhow::Result;
+use clap::ValueEnum;
 
 use crate::{
     accuracy, bench, browser, coverage, fuzz, install, java, junit, metrics, overhead, package,
     parquet, run, tools,
 };
 
-/// Everything that has to pass before a change is merged.
-pub(crate) fn ci() -> Result<()> {
-    run::run(run::cargo().args(["fmt", "--all", "--check"]))?;
-    // The release profile shares build scripts and macros with the build of the tests.
-    run::run(
-        run::cargo()
-            .args([
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--locked",
-                "--release",
-            ])
-            .args(["--", "-D", "warnings"]),
-    )?;
-    run::run(
-        run::cargo()
-            .args(["doc", "--workspace", "--no-deps", "--locked", "--release"])
-            .args(["--document-private-items"])
-            .env("RUSTDOCFLAGS", "-D warnings"),
-    )?;
-    // Advisories are left out: they need the advisory database, a git clone from GitHub,
-    // which not every machine that runs this can reach.
-    run::run(run::cargo().args(["deny", "check", "licenses", "bans", "sources"]))?;
-    test()?;
-    junit::junit(&junit::Options::default())?;
-    browser::browser(&browser::Options::plain())?;
-    parquet::parquet()?;
-    metrics::metrics()?;
-    fuzz::fuzz(&fuzz::Options::smoke())?;
-    bench::bench(&bench::Options::smoke())?;
-    overhead::overhead(&overhead::Options::smoke())?;
-    accuracy::accuracy(&accuracy::Options::smoke())?;
-    coverage::coverage(&coverage::Options::smoke())?;
-    install::smoke()?;
-    package::package(&package::Options { verify: false })
+/// Options of `cargo xtask ci`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Begin with this step, for example after it failed
+    #[arg(long, value_name = "STEP")]
+    from: Option<Step>,
+}
+
+/// A step, in the order in which CI runs them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, clap::ValueEnum)]
+enum Step {
+    Fmt,
+    Clippy,
+    Doc,
+    Deny,
+    Test,
+    Junit,
+    Browser,
+    Parquet,
+    Metrics,
+    Fuzz,
+    Bench,
+    Overhead,
+    Accuracy,
+    Coverage,
+    Install,
+    Package,
+}
+
+impl Step {
+    fn run(self) -> Result<()> {
+        match self {
+            Self::Fmt => run::run(run::cargo().args(["fmt", "--all", "--check"])),
+            // The release profile shares build scripts and macros with the build of the tests.
+            Self::Clippy => run::run(
+                run::cargo()
+                    .args(["clippy", "--workspace", "--all-targets"])
+                    .args(["--locked", "--release", "--", "-D", "warnings"]),
+            ),
+            Self::Doc => run::run(
+                run::cargo()
+                    .args(["doc", "--workspace", "--no-deps", "--locked", "--release"])
+                    .args(["--document-private-items"])
+                    .env("RUSTDOCFLAGS", "-D warnings"),
+            ),
+            // Advisories are left out: they need the advisory database, a git clone from GitHub, which not every
+            // machine that runs this can reach.
+            Self::Deny => {
+                run::run(run::cargo().args(["deny", "check", "licenses", "bans", "sources"]))
+            }
+            Self::Test => test(),
+            Self::Junit => junit::junit(&junit::Options::default()),
+            Self::Browser => browser::browser(&browser::Options::plain()),
+            Self::Parquet => parquet::parquet(),
+            Self::Metrics => metrics::metrics(),
+            Self::Fuzz => fuzz::fuzz(&fuzz::Options::smoke()),
+            Self::Bench => bench::bench(&bench::Options::smoke()),
+            Self::Overhead => overhead::overhead(&overhead::Options::smoke()),
+            Self::Accuracy => accuracy::accuracy(&accuracy::Options::smoke()),
+            Self::Coverage => coverage::coverage(&coverage::Options::smoke()),
+            Self::Install => install::smoke(),
+            Self::Package => package::package(&package::Options { verify: false }),
+        }
+    }
+}
+
+/// Runs everything that has to pass before a change is merged, and prints how long each step took.
+pub(crate) fn ci(options: &Options) -> Result<()> {
+    for &step in Step::value_variants() {
+        if options.from.is_some_and(|first| step < first) {
+            continue;
+        }
+        let start = Instant::now();
+        step.run()?;
+        println!("==> {step:?} took {} s", start.elapsed().as_secs());
+    }
+    Ok(())
 }
 
 /// All tests. Optimised, since some of them read heaps of millions of objects.

@@ -56,7 +56,7 @@ enum Task {
     /// Whether the crates are fit for a registry
     Package(package::Options),
     /// Everything CI checks: format, lints, docs, licences, tests, a smoke run of the benchmark
-    Ci,
+    Ci(ci::Options),
     /// All tests, on a JDK found or installed
     Test,
     /// Hostile dumps for a while: the seeded harness, then cargo-fuzz where it is installed
@@ -108,7 +108,7 @@ fn main() -> anyhow::Result<()> {
         Task::Install(options) => install::install(&options),
         Task::Dist(options) => dist::dist(&options),
         Task::Package(options) => package::package(&options),
-        Task::Ci => ci::ci(),
+        Task::Ci(options) => ci::ci(&options),
         Task::Test => ci::test(),
         Task::Fuzz(options) => fuzz::fuzz(&options),
         Task::Dumps => ci::dumps(),

@@ -128,6 +128,7 @@ impl Asked<'_> {
             unreachable_samples: samples.unreachable,
             unfinished_samples: samples.unfinished,
             unseen_bytes: live.unseen.there,
+            other_stacks_bytes: live.other_stacks_bytes,
             unsampled_bytes: live.unsampled_bytes,
             undersampled_bytes: live.undersampled_bytes,
         };
@@ -250,6 +251,7 @@ impl Asked<'_> {
                     bytes: all.bytes,
                     ci95: all.ci95,
                     objects: all.objects,
+                    other_stacks_bytes: all.other_stacks_bytes,
                     unseen_bytes: all.unseen_bytes,
                     undersampled_bytes: all.undersampled_bytes,
                 };
@@ -365,6 +367,7 @@ impl Asked<'_> {
             bytes: sum(|c| c.bytes),
             ci95: None,
             objects: sum(|c| c.objects),
+            other_stacks_bytes: 0,
             unseen_bytes: 0,
             undersampled_bytes: 0,
         };

@@ -48,6 +48,8 @@ pub struct Allocations {
     pub bytes: u64,
     /// The 95 % interval of the bytes.
     pub ci95: Option<[u64; 2]>,
+    /// The part of the bytes that stacks without a sample allocated, as the samples of rare stacks estimate it.
+    pub other_stacks_bytes: u64,
     /// Objects of all of them.
     pub objects: u64,
     /// Bytes that have no sample because the agent could not keep it, of whatever stack.
@@ -395,6 +397,7 @@ struct Sum {
     undersampled: u64,
     /// What is a share of a count.
     counted: Vec<Interval>,
+    objects: f64,
     /// Of the others: bytes, those of the samples themselves, what may be missing, and the variance.
     bytes: f64,
     seen: f64,
@@ -406,6 +409,8 @@ struct Sum {
 impl Sum {
     fn add(&mut self, of: &Figures, counted: Option<Interval>) {
         self.samples = self.samples.saturating_add(of.samples);
+        let share = counted.filter(|_| of.bytes > 0.0);
+        self.objects += share.map_or(of.objects, |counted| of.objects * counted.value / of.bytes);
         if let Some(counted) = counted {
             self.counted.push(counted);
             return;
@@ -428,13 +433,15 @@ impl Sum {
         sampled.high = reach(&sampled, 1.0 + self.short / self.bytes.max(1.0));
         self.counted.push(sampled);
         let sum = Interval::sum(self.counted);
-        let objects = self.stacks.iter().map(|stack| stack.objects);
+        let listed = self.stacks.iter().map(|stack| stack.bytes);
+        let listed = listed.fold(0, u64::saturating_add);
         Allocations {
             samples: self.samples,
             bytes: whole(sum.value),
             ci95: (!self.is_unknown)
                 .then(|| [whole(sum.low), whole(sum.high).saturating_add(unseen)]),
-            objects: objects.fold(0, u64::saturating_add),
+            other_stacks_bytes: whole(sum.value).saturating_sub(listed),
+            objects: whole(self.objects),
             unseen_bytes: unseen,
             undersampled_bytes: self.undersampled,
             disagreements: Vec::new(),

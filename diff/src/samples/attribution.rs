@@ -292,6 +292,8 @@ pub struct LiveBySite {
     pub objects: u64,
     /// What may be missing because the agent had no room for its samples.
     pub unseen: Unseen,
+    /// The part of `bytes` that stacks without a sample allocated, as the samples of rare stacks estimate it.
+    pub other_stacks_bytes: u64,
     /// Reachable bytes that no sample stands for, of any stack.
     pub unsampled_bytes: u64,
     /// Bytes of large objects, of which the JVM samples too few ([`Sampling::shortfall`]).
@@ -360,9 +362,11 @@ pub fn by_site(
         there: there.min(samples.lost_bytes()),
         gone: 0,
     };
+    let listed: f64 = lines.values().map(|l| l.part.bytes.value).sum();
     LiveBySite {
         samples: lines.values().map(|l| l.samples).sum(),
         bytes: whole(sum.bytes.value),
+        other_stacks_bytes: whole(sum.bytes.value - listed),
         ci95: unseen.widened(sum.bytes),
         objects: whole(sum.objects),
         frames: samples.frames(lines.clone(), unseen),

@@ -135,11 +135,14 @@ impl Lines {
             .pointer(place)
             .and_then(Value::as_u64)
             .context("a total")?;
+        // A total includes the stacks that have no sample.
+        let others = json.pointer("/totals/other_stacks_bytes");
+        let others = others.and_then(Value::as_u64).unwrap_or(0);
         // Each stack's bytes are rounded.
         let (sum, stacks) = (all.sum(), all.0.len() as u64);
         ensure!(
-            sum.abs_diff(told) <= stacks,
-            "stacks have {sum} bytes, {place} is {told}"
+            (sum + others).abs_diff(told) <= stacks,
+            "stacks have {sum} bytes, other stacks {others}, {place} is {told}"
         );
         Ok(all)
     }

@@ -116,6 +116,8 @@ pub struct AllocatedTotals {
     pub bytes: u64,
     /// The 95 % interval of the bytes; `None` where it is not known.
     pub ci95: Option<[u64; 2]>,
+    /// The part of the bytes that was allocated in stacks without a sample.
+    pub other_stacks_bytes: u64,
     /// Objects.
     pub objects: u64,
     /// Bytes, at most, that have no sample because the agent could not keep it.
@@ -179,7 +181,9 @@ pub struct SiteTotals {
     pub unfinished_samples: u64,
     /// Bytes, at most, that have no sample because the agent could not keep it.
     pub unseen_bytes: u64,
-    /// Reachable bytes for which no sample speaks, whatever `--focus` says.
+    /// The part of the estimated bytes that was allocated in stacks without a sample.
+    pub other_stacks_bytes: u64,
+    /// Reachable bytes that are not covered by samples, whatever `--focus` says.
     pub unsampled_bytes: u64,
     /// Estimated bytes of large objects, of which this JVM samples too few: there may be up to half more.
     pub undersampled_bytes: u64,

@@ -40,9 +40,10 @@ pub(crate) fn render(
     if report.by == "class" {
         return by_class(report, style, out);
     }
+    super::sites::other_stacks(totals.other_stacks_bytes, totals.bytes, style, out)?;
     if totals.undersampled_bytes > 0 {
         let line = format!(
-            "where objects are large ({}) there may have been up to half more: JVMs before 25 sample too few",
+            "up to half more large objects ({}) may have been allocated: JVMs before 25 sample too few of them",
             Size(totals.undersampled_bytes)
         );
         writeln!(out, "{}", style.yellow(style.fitted(&line, WIDTH)))?;
@@ -154,6 +155,7 @@ mod tests {
                 samples: (!is_class).then_some(30),
                 bytes: 4096,
                 ci95: None,
+                other_stacks_bytes: 0,
                 objects: 1234,
                 unseen_bytes: 0,
                 undersampled_bytes,
@@ -223,7 +225,7 @@ mod tests {
 
     #[test]
     fn several_classes_of_a_stack_and_too_few_samples_are_told() {
-        let few = "where objects are large (8.0 KiB) there may have been up to half more";
+        let few = "up to half more large objects (8.0 KiB) may have been allocated";
         assert!(!told(&report("stack", 1, 0)).contains("where objects are large"));
         assert!(!told(&report("stack", 1, 0)).contains(", of stacks that match"));
         let mut both = report("stack", 1, 8192);

@@ -35,6 +35,14 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
         counted(totals.samples, "live sample"),
     );
     writeln!(out, "{}", style.fitted(&line, WIDTH))?;
+    if report.by != "class" {
+        other_stacks(
+            totals.other_stacks_bytes,
+            totals.estimated_bytes,
+            style,
+            out,
+        )?;
+    }
     if is_noted(totals.unsampled_bytes, reachable) {
         let line = format!(
             "{} of {} reachable is not covered by samples",
@@ -53,7 +61,7 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
         return by_frame(report, style, out);
     }
     if report.stacks.iter().any(|stack| !stack.survival_known) {
-        let line = "alive: not known, as too little tells what such a stack allocated and what of it is gone";
+        let line = "\"alive\" is unknown for stacks with too few samples of freed objects";
         writeln!(out, "{}", style.dim(line))?;
     }
     for (number, stack) in (1..).zip(&report.stacks) {
@@ -67,6 +75,23 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
         writeln!(out, "\n{}", style.dim(rest))?;
     }
     Ok(())
+}
+
+/// Writes which part of a total no listed stack has.
+pub(super) fn other_stacks(
+    part: u64,
+    total: u64,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if !is_noted(part, total) {
+        return Ok(());
+    }
+    let line = format!(
+        "about {} of this was allocated in stacks without a sample",
+        Size(part)
+    );
+    writeln!(out, "{}", style.dim(style.fitted(&line, WIDTH)))
 }
 
 /// `1 class`, `12 classes`.
@@ -172,8 +197,8 @@ pub(super) fn more_classes(
 fn undersampled(bytes: u64) -> Option<String> {
     (bytes > 0).then(|| {
         format!(
-            "of large objects ({}) there may be up to half more, as a JVM before 25 samples too few;\n\
-             the agent from the start tells, or `heapdiff diff` with a second dump",
+            "up to half more large objects ({}) may be alive: a JVM before 25 samples too few of them;\n\
+             load the agent at start, or compare with a second dump",
             Size(bytes)
         )
     })
@@ -317,6 +342,7 @@ pub(super) mod tests {
                 unreachable_samples: 0,
                 unfinished_samples: 0,
                 unseen_bytes: 0,
+                other_stacks_bytes: 0,
                 unsampled_bytes: 0,
                 undersampled_bytes: 0,
             },
@@ -341,7 +367,7 @@ pub(super) mod tests {
 
     #[test]
     fn stacks_of_which_too_little_is_known_are_explained() {
-        let note = "too little tells what such a stack allocated and what of it is gone\n";
+        let note = "is unknown for stacks with too few samples of freed objects\n";
         let with = |survival_known: bool| {
             let mut report = live("stack");
             report.stacks = vec![Stack {
@@ -584,7 +610,7 @@ pub(super) mod tests {
     fn too_few_samples_of_large_objects_are_told_where_there_are_such_objects() {
         assert_eq!(undersampled(0), None);
         let told = undersampled(3 << 20).unwrap();
-        assert!(told.starts_with("of large objects (3.0 MiB) there may be up to half more, as"));
+        assert!(told.starts_with("up to half more large objects (3.0 MiB) may be alive: "));
         assert!(told.lines().all(|line| line.len() <= WIDTH), "{told}");
     }
 }
