@@ -76,7 +76,7 @@ fn held(suspect: &Suspect, grown_bytes: i64) -> String {
     }
     let off_heap = difference(&suspect.off_heap_bytes);
     if off_heap > 0 {
-        figures += &format!(", {} off heap", signed_size(off_heap));
+        figures = format!("{} off heap, {figures}", signed_size(off_heap));
     }
     format!("{holder} {what} ({figures})")
 }

@@ -25,18 +25,26 @@ pub(crate) fn likely_fix(suspect: &Suspect) -> Option<String> {
             "implement equals and hashCode of {} on fields that do not change",
             suspect.class
         ),
-        Some("listener") => format!("remove each listener from {holder} when its owner ends"),
+        Some("listener") => format!("remove each listener from {holder} when the object that added it is no longer used"),
         Some("queue") => format!("bound {holder}, or add workers that take from it"),
         Some("slice") => "copy the part that is needed instead of keeping a view of the whole array".to_owned(),
-        Some("thread-local") => format!("call {holder}.remove() in a finally block when the task ends"),
+        Some("thread-local") => {
+            let known = suspect.likely_fix.clone();
+            known.unwrap_or_else(|| remove_value("the ThreadLocal"))
+        }
         Some("timer") => {
-            "cancel each task when its owner ends; setRemoveOnCancelPolicy(true) removes it at once".to_owned()
+            "cancel each task when its result is no longer needed; setRemoveOnCancelPolicy(true) removes it at once".to_owned()
         }
         Some("virtual-thread") => "end the threads: give what they wait for a timeout".to_owned(),
         Some("weak-map") => "let the values refer to their keys through weak references only".to_owned(),
         _ => return fix_by_holder(suspect),
     };
     Some(fix)
+}
+
+/// Returns the fix for values that stay in a thread local.
+pub(crate) fn remove_value(thread_local: &str) -> String {
+    format!("call remove() of {thread_local} in a finally block at the end of each task")
 }
 
 /// Returns the likely fix for a suspect without a known leak pattern.
@@ -91,8 +99,13 @@ pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
     if suspect.path.contains(&suspect.holder) {
         next.push(of("show", &suspect.holder));
     }
-    if !suspect.class.is_empty() {
-        next.push(of("paths", &suspect.class));
+    // A class of the JDK has objects everywhere: the paths to those in the holder matter.
+    let objects = match names::is_of_all_kinds(&suspect.class) && !next.is_empty() {
+        true => &suspect.holder,
+        false => &suspect.class,
+    };
+    if !objects.is_empty() {
+        next.push(of("paths", objects));
     }
     next
 }
@@ -135,7 +148,7 @@ mod tests {
         );
         has(
             of("a.B.current", "a.C", &[], Some("thread-local")),
-            "a.B.current.remove()",
+            "call remove() of the ThreadLocal",
         );
         has(
             of("a.B.pool", "java.lang.Thread", &["a.B.pool"], None),

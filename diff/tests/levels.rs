@@ -324,6 +324,11 @@ fn thread_locals_and_local_variables_are_called_by_what_people_wrote() {
         assert_eq!(&*s.class, "com.acme.Entry");
         let named = s.root.ends_with(" \"worker 7\"");
         assert!(named, "{}", s.root);
+        if !local {
+            let fix = s.likely_fix.as_deref();
+            let expected = "call remove() of com.acme.Context.CURRENT in a finally block at the end of each task";
+            assert_eq!(fix, Some(expected), "{s:#?}");
+        }
         s.holder.clone()
     };
     assert_eq!(of(true, false), "local variable of com.acme.Main.run");

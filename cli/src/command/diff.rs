@@ -24,6 +24,8 @@ use crate::progress::Meter;
 pub(super) const SUSPECTS: usize = 10;
 /// The most classes in text; JSON has all that changed.
 pub(super) const CLASSES: usize = 15;
+/// Maximum number of classes in the text of a comparison, where suspects come first.
+const CHANGED_CLASSES: usize = 6;
 
 /// Each dump is reduced to its summary; only the last stays open until the paths of what grew are looked up in it.
 pub(crate) fn run(
@@ -170,7 +172,7 @@ pub(super) fn shaped(
                 suspect.allocated_through = through(&suspect.stacks);
             }
         }
-        let rows = setup.rows_in(format, CLASSES);
+        let rows = setup.rows_in(format, CHANGED_CLASSES);
         let more_classes = diff.classes.len().saturating_sub(rows);
         diff.classes.truncate(rows);
         let mut report = DiffReport {

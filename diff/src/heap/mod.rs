@@ -19,10 +19,11 @@ use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::detect;
 use crate::growth::{Aligned, Candidate};
+use crate::next_step;
 use crate::report::Suspect;
 use crate::samples::AgentObjects;
 use crate::summary::Summary;
-use crate::suspect;
+use crate::suspect::{self, thread_local_field};
 use crate::through::through;
 use crate::waste::WasteSummary;
 
@@ -188,6 +189,9 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
 fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());
+    if suspect.detector.as_deref() == Some("thread-local") {
+        suspect.likely_fix = thread_local_field(context).map(|f| next_step::remove_value(&f));
+    }
     let first: Vec<String> = finding.map(|f| f.sentences).unwrap_or_default();
     suspect.reasons.splice(0..0, first);
     suspect

@@ -40,6 +40,13 @@ pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title
         .and_then(|at| frame(context, at))
 }
 
+/// Returns the static field of the thread local whose values hold what grows.
+pub(crate) fn thread_local_field(context: &SuspectContext<'_>) -> Option<String> {
+    let labels = context.aligned.labels(context.candidate);
+    let at = labels.iter().rposition(|label| label.0 == VALUE)?;
+    Some(thread_local(context, at)?.name)
+}
+
 /// The name of a thread, where one thread alone is a step; in one dump alone where one holds most of it.
 pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     let &step = context.steps.first()?;

@@ -9,6 +9,7 @@ use heapdiff_diff::{
 use heapdiff_units::{Size, counted, grouped, later, signed, signed_size};
 
 use super::WIDTH;
+use super::path::HolderPath;
 use super::stacks::is_noted;
 use super::table::{Align, Table, printable};
 use super::trace::{hourly, since, sparkline};
@@ -193,7 +194,11 @@ fn suspect(
         true => style.red(verdict),
         false => style.yellow(verdict),
     };
-    let grown = signed_size(suspect.growth.retained_bytes);
+    let mut grown = signed_size(suspect.growth.retained_bytes);
+    let off_heap = suspect.growth_with_off_heap() - suspect.growth.retained_bytes;
+    if off_heap > 0 {
+        grown = format!("{} off heap, {grown} in the heap", signed_size(off_heap));
+    }
     let holder = printable(&suspect.holder);
     let room = WIDTH.saturating_sub(4 + 8 + grown.len() + 2);
     let holder = style.fitted(&holder, room);
@@ -209,17 +214,28 @@ fn suspect(
         .iter()
         .map(|&n| Size(n).to_string())
         .collect();
-    line("class", &suspect.class, style, out)?;
     let figures = [objects, retained].map(|figures| figures.join(" -> "));
     let [objects, retained] = figures;
-    let figures = format!("{objects}, which retain {retained}");
-    line("objects", &figures, style, out)?;
+    let class = printable(&suspect.class);
+    let one_line = format!("{objects} of class {class}, which retain {retained}");
+    if one_line.chars().count() <= WIDTH - INDENT {
+        line("objects", &one_line, style, out)?;
+    } else {
+        line("class", &suspect.class, style, out)?;
+        let figures = format!("{objects}, which retain {retained}");
+        line("objects", &figures, style, out)?;
+    }
     if !suspect.off_heap_bytes.is_empty() {
         let outside = suspect.off_heap_bytes.iter();
         let outside: Vec<String> = outside.map(|&n| Size(n).to_string()).collect();
         line("off heap", &outside.join(" -> "), style, out)?;
     }
-    path((&suspect.root, &suspect.path), verbose, style, out)?;
+    let path = HolderPath {
+        root: &suspect.root,
+        steps: &suspect.path,
+        holder: &suspect.holder,
+    };
+    path.write(verbose, style, out)?;
     let reasons = suspect.reasons.iter().map(String::as_str);
     let reasons: Vec<&str> = reasons.filter(|&reason| common != Some(reason)).collect();
     self::reasons("why", &reasons, style, out)?;
@@ -227,7 +243,13 @@ fn suspect(
         self::history(history, style, out)?;
     }
     allocated(suspect, verbose, style, out)?;
-    next(suspect.likely_fix.as_deref(), &suspect.next, style, out)
+    // The commands of the first suspect show how to go on with the others.
+    let commands = match suspect.rank {
+        1 => &suspect.next[..],
+        _ if verbose => &suspect.next[..],
+        _ => &suspect.next[..suspect.next.len().min(1)],
+    };
+    next(suspect.likely_fix.as_deref(), commands, style, out)
 }
 
 /// The likely fix, and commands that show more.
@@ -279,53 +301,6 @@ fn history(history: &History, style: Style, out: &mut dyn Write) -> io::Result<(
         line("since", &since(ms, uptime, within), style, out)?;
     }
     Ok(())
-}
-
-/// Maximum number of steps of a path that are shown at each end, unless all are asked for.
-const STEPS: usize = 6;
-/// What is between two steps of a path.
-const ARROW: &str = " -> ";
-
-/// A path from its root, with as many steps in a line as fit. Steps near the root say what it is, and steps near the
-/// content where it grows; those in the middle are left out.
-pub(super) fn path(
-    (root, path): (&str, &[String]),
-    verbose: bool,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let hidden = match path.len() {
-        _ if verbose => 0..0,
-        len if len > 2 * STEPS + 1 => STEPS..len - STEPS,
-        _ => 0..0,
-    };
-    let mut steps = vec![root.to_owned()];
-    for (i, step) in path.iter().enumerate() {
-        if i == hidden.start && !hidden.is_empty() {
-            steps.push(format!("… {} more steps (-v shows them)", hidden.len()));
-        } else if !hidden.contains(&i) {
-            steps.push(step.clone());
-        }
-    }
-    let mut lines: Vec<String> = Vec::new();
-    for step in steps {
-        let step = printable(&step);
-        match lines.last_mut() {
-            None => lines.push(step.into_owned()),
-            Some(line) if columns(line) + columns(ARROW) + columns(&step) <= WIDTH - INDENT => {
-                *line += &format!("{ARROW}{step}");
-            }
-            Some(_) => lines.push(format!("{}{step}", ARROW.trim_start())),
-        }
-    }
-    for (i, text) in lines.iter().enumerate() {
-        line(if i == 0 { "path" } else { "" }, text, style, out)?;
-    }
-    Ok(())
-}
-
-fn columns(text: &str) -> usize {
-    text.chars().count()
 }
 
 /// Maximum number of stacks that are shown of the first suspect and of the others, unless all are asked for.
@@ -470,7 +445,7 @@ fn allocated_at(
     }
 }
 
-const INDENT: usize = 13;
+pub(super) const INDENT: usize = 13;
 
 pub(super) fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let text = printable(text);
@@ -572,7 +547,7 @@ mod tests {
             let widest = text.lines().max_by_key(|l| l.chars().count()).unwrap();
             assert!(widest.chars().count() <= WIDTH, "{widest}");
             assert!(!text.contains('\u{202e}'), "{text}");
-            assert_eq!(text.contains("28 more steps"), !verbose, "{text}");
+            assert_eq!(text.contains("27 more steps"), !verbose, "{text}");
         }
     }
 

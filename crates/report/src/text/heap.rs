@@ -6,7 +6,8 @@ use heapdiff_diff::{Coverage, HeapClass, HeapSuspect, HeapThread, HeapWaste};
 use heapdiff_units::{Size, grouped};
 
 use super::WIDTH;
-use super::diff::{STACKS, Sampled, line, next, path, reasons, sampled, warnings, wrapped};
+use super::diff::{STACKS, Sampled, line, next, reasons, sampled, warnings, wrapped};
+use super::path::HolderPath;
 use super::snapshot::heading;
 use super::table::{Align, Table, printable};
 use crate::kept;
@@ -74,7 +75,12 @@ fn suspect(
     writeln!(out, "{:>3} {}  {figures}", suspect.rank, style.bold(holder))?;
     line("class", &suspect.class, style, out)?;
     line("objects", &grouped(suspect.objects), style, out)?;
-    path((&suspect.root, &suspect.path), report.verbose, style, out)?;
+    let path = HolderPath {
+        root: &suspect.root,
+        steps: &suspect.path,
+        holder: &suspect.holder,
+    };
+    path.write(report.verbose, style, out)?;
     let about: Vec<&str> = suspect.reasons.iter().map(String::as_str).collect();
     reasons("about", &about, style, out)?;
     if !suspect.stacks.is_empty() {

@@ -6,6 +6,7 @@ mod diff;
 mod export;
 mod heap;
 mod histo;
+mod path;
 mod paths;
 mod recording;
 mod samples;
