@@ -34,6 +34,8 @@ pub(crate) struct Candidate {
     pub(crate) content: Vec<StepId>,
     /// Growing steps in other places that the same field holds.
     pub(crate) beside: Vec<StepId>,
+    /// The steps whose objects are in `objects`: `named`, and those of other places.
+    counted: Vec<StepId>,
     /// The step at or below the content that the report names.
     pub(crate) named: StepId,
     /// Whether the same objects grew, rather than more objects were added.
@@ -72,7 +74,13 @@ impl Candidate {
             }
         };
         add(&mut self.retained, other.retained);
-        if same {
+        // A chain and its first node lead to the same objects.
+        let is_new = other
+            .counted
+            .iter()
+            .all(|step| !self.counted.contains(step));
+        if same && is_new {
+            self.counted.extend(other.counted);
             add(&mut self.objects, other.objects);
             add(&mut self.shallow, other.shallow);
         }
@@ -215,7 +223,7 @@ impl<'a> Aligned<'a> {
     }
 
     /// Growth of the bytes that a step retains.
-    fn grown(&self, step: StepId) -> i64 {
+    pub(crate) fn grown(&self, step: StepId) -> i64 {
         difference(&self.figures(step, |s| s.retained_bytes))
     }
 
@@ -246,7 +254,14 @@ impl<'a> Aligned<'a> {
                 let growth = self.grown(child);
                 explained += growth.max(0);
                 if growth >= self.least && self.grew_in_number(child) {
-                    more.push(child);
+                    let below = trie[child].children.iter();
+                    let below: i64 = below.map(|&c| growing[c.0 as usize]).sum();
+                    let is_local = self.is_of_thread_locals(child) && below * 2 >= growth;
+                    match is_local {
+                        // Each thread local has a holder.
+                        true => work.push(child),
+                        false => more.push(child),
+                    }
                 } else if growing[child.0 as usize] >= self.least {
                     work.push(child);
                 }
@@ -255,6 +270,11 @@ impl<'a> Aligned<'a> {
             let own = difference(&self.figures(step, |s| s.shallow_bytes));
             if more.is_empty() && own >= self.least && own > explained && step != StepId::ROOT {
                 found.push(self.candidate(trie[step].parent, vec![step], true));
+            } else if self.is_of_thread_locals(step) {
+                let each = more
+                    .into_iter()
+                    .map(|one| self.candidate(step, vec![one], false));
+                found.extend(each);
             } else if !more.is_empty() {
                 found.push(self.candidate(step, more, false));
             }
@@ -540,6 +560,13 @@ impl<'a> Aligned<'a> {
         more
     }
 
+    /// True if a step is a part of the maps by which threads hold the values of thread locals.
+    fn is_of_thread_locals(&self, step: StepId) -> bool {
+        let trie = self.last();
+        let class = trie.names.text(trie[step].class);
+        class.starts_with("java.lang.ThreadLocal$ThreadLocalMap")
+    }
+
     /// Whether a step grew because it has more objects, rather than because each holds more.
     fn grew_in_number(&self, step: StepId) -> bool {
         let objects = self.figures(step, |s| s.objects);
@@ -580,6 +607,7 @@ impl<'a> Aligned<'a> {
             elsewhere: Vec::new(),
             content,
             beside: Vec::new(),
+            counted: vec![named],
         }
     }
 

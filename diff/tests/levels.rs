@@ -408,3 +408,62 @@ fn what_one_field_holds_is_one_suspect_whatever_its_classes() {
     assert_eq!(s.growth.retained_bytes, 3 * 900 * (16 + 320));
     assert_eq!(report.explained_bytes, 3 * 900 * (16 + 320));
 }
+
+#[test]
+fn each_thread_local_has_its_own_suspect() {
+    // Ten threads without values, then with values of two thread locals.
+    let heap = |with_values: bool| {
+        let mut app = App::new();
+        let object = app.boot.object;
+        let map = app.class("java.lang.ThreadLocal$ThreadLocalMap", &["table"], &[]);
+        let fields = [
+            ("referent", FieldType::Object),
+            ("value", FieldType::Object),
+        ];
+        let entry = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
+        let entry = app.heap.add_class(entry, Some(object), &fields, &[]);
+        let key = app.class("java.lang.ThreadLocal", &[], &[]);
+        let owner = app.class("com.acme.Locals", &[], &["AUDIT", "BUFFER"]);
+        let values = ["com.acme.Audit", "com.acme.Buffer"].map(|c| app.class(c, &["body"], &[]));
+        let keys = ["AUDIT", "BUFFER"].map(|field| {
+            let key = app.heap.add_instance(key, &[]);
+            app.heap.set_static(owner, field, key);
+            key
+        });
+        let frame = app.class("com.acme.Main", &[], &[]);
+        for at in 0..10 {
+            let frames = [writer::Frame::new(&app.heap, frame, "run", 7)];
+            let thread = app.heap.add_thread(&format!("req-{at}"), &frames);
+            let mut slots = Vec::new();
+            if with_values {
+                for ((class, key), bytes) in values.into_iter().zip(keys).zip([40_000, 20_000]) {
+                    let body = app.bytes(bytes);
+                    let value = app.heap.add_instance(class, &[body.into()]);
+                    slots.push(app.heap.add_instance(entry, &[key.into(), value.into()]));
+                }
+            }
+            let table = app.heap.add_object_array(entry, slots);
+            let map = app.heap.add_instance(map, &[table.into()]);
+            app.heap.add_local(thread, 0, map);
+        }
+        app
+    };
+    let report = report([false, true].map(heap));
+    let found = report.suspects.iter().map(|s| {
+        let fix = s.likely_fix.as_deref().unwrap_or_default();
+        assert!(fix.contains(&s.holder), "{s:#?}");
+        (
+            &*s.holder,
+            &*s.class,
+            s.objects[1],
+            s.retained_bytes[1] / 10_000,
+        )
+    });
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [
+            ("com.acme.Locals.AUDIT", "com.acme.Audit", 10, 40),
+            ("com.acme.Locals.BUFFER", "com.acme.Buffer", 10, 20),
+        ]
+    );
+}

@@ -47,7 +47,9 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
             true => steps.began(&timeline, &points),
             false => None,
         };
-        judge(suspect, &trending, points.len() as u64);
+        let series = series(&steps, &timeline);
+        let is_over = is_over(suspect.coverage.samples, &series.live_bytes);
+        judge(suspect, &trending, (points.len() as u64, is_over));
         let survival = trending
             .survival_permille
             .filter(|_| points.basis != Basis::Survivors);
@@ -63,15 +65,33 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
             slope: slope(&trending),
             survival_permille: survival.unwrap_or(1000),
             survival_known: survival.is_some(),
-            series: series(&steps, &timeline),
+            series,
         });
     }
     Ok(None)
 }
 
-/// Lets the trace decide what the dumps could not: it knows more moments than they are. It speaks for a suspect
-/// only where the stacks that it knows allocated most of the growth.
-fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64) {
+/// Minimum number of samples that the level end of a history would have if the growth went on. With fewer, there is
+/// no sample in it by random variation in more than 5 % of all cases (Poisson).
+const EXPECTED_SAMPLES: f64 = 3.0;
+
+/// True if the growth has ended: its stacks have so many samples that the level end is no random variation.
+#[allow(clippy::cast_precision_loss, reason = "counts of samples and moments")]
+fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
+    let last = live_bytes.last().copied().unwrap_or(0);
+    // Some objects may be freed at any time, so the end is level within 5 %.
+    let is_full = |&bytes: &u64| bytes >= last - last / 20;
+    let rising = live_bytes.iter().position(|bytes| is_full(bytes));
+    let Some(rising) = rising.map(|at| at.max(1)) else {
+        return false;
+    };
+    let level = live_bytes.len().saturating_sub(rising);
+    samples as f64 * level as f64 / rising as f64 >= EXPECTED_SAMPLES
+}
+
+/// Lets the trace decide what the dumps could not, because it has more moments. It decides only if the stacks with
+/// samples allocated most of the growth. `is_over` is true if the growth has ended.
+fn judge(suspect: &mut Suspect, trending: &Trending, (moments, is_over): (u64, bool)) {
     let coverage = &suspect.coverage;
     if coverage.sampled_bytes.saturating_mul(2) < coverage.growth_bytes {
         return;
@@ -86,6 +106,7 @@ fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64) {
     let (verdict, reason) = match (suspect.verdict, trending.verdict) {
         (Verdict::Growth, trace::Verdict::Leak) => (Verdict::Leak, grows),
         (Verdict::Warmup, trace::Verdict::Leak) => (Verdict::Growth, grows),
+        (Verdict::Growth, trace::Verdict::Plateau | trace::Verdict::Warmup) if !is_over => return,
         (Verdict::Growth, trace::Verdict::Plateau) => {
             (Verdict::Cache, over("grew, then stayed level"))
         }
@@ -152,7 +173,7 @@ mod tests {
     use heapdiff_report::synthetic;
     use heapdiff_trace::{self as trace, HourlySlope, Trend, Trending};
 
-    use super::{judge, key};
+    use super::{is_over, judge, key};
 
     fn suspect(verdict: Verdict, sampled_bytes: u64) -> Suspect {
         let mut suspect = synthetic::suspect(1, "com.acme.Shop.orders", verdict, 1000);
@@ -182,7 +203,7 @@ mod tests {
     fn a_trace_decides_what_two_dumps_cannot() {
         let judged = |of, sampled, by| {
             let mut suspect = suspect(of, sampled);
-            judge(&mut suspect, &trending(by), 14);
+            judge(&mut suspect, &trending(by), (14, true));
             (suspect.verdict, suspect.reasons.join("; "))
         };
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Leak);
@@ -213,6 +234,24 @@ mod tests {
             let (verdict, reasons) = judged(of, sampled, by);
             assert_eq!(verdict, of);
             assert!(!reasons.contains("live objects of its stacks"), "{reasons}");
+        }
+    }
+
+    #[test]
+    fn a_level_end_that_is_shorter_than_the_time_between_samples_proves_nothing() {
+        let end = |moments: usize| {
+            let mut live = vec![0, 100, 200, 300, 400, 500, 600, 700];
+            live.resize(live.len() + moments, 800);
+            live
+        };
+        assert!(!is_over(2, &end(4)) && !is_over(2, &end(10)));
+        assert!(is_over(2, &end(12)) && is_over(20, &end(4)));
+        assert!(!is_over(1, &[]) && !is_over(1, &[5, 5]));
+        for by in [trace::Verdict::Plateau, trace::Verdict::Warmup] {
+            let mut suspect = suspect(Verdict::Growth, 800);
+            judge(&mut suspect, &trending(by), (14, false));
+            assert_eq!(suspect.verdict, Verdict::Growth);
+            assert_eq!(suspect.reasons, [TWO_DUMPS]);
         }
     }
 

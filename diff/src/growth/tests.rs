@@ -657,3 +657,34 @@ fn the_nearest_field_that_a_person_can_mend_is_the_holder() {
     assert_eq!(of(&[root, data, element]), name(data.0));
     assert_eq!(of(&[root, element]), None);
 }
+
+#[test]
+fn objects_to_which_two_candidates_lead_are_counted_once() {
+    let candidate = |named: u32, objects: u64| Candidate {
+        at: StepId(1),
+        content: vec![StepId(named)],
+        beside: Vec::new(),
+        counted: vec![StepId(named)],
+        named: StepId(named),
+        in_place: false,
+        is_rest: false,
+        retained: vec![0, 24 * objects],
+        objects: vec![0, objects],
+        shallow: vec![0, 24 * objects],
+        off_heap: vec![OffHeap::default(); 2],
+        series: Vec::new(),
+        trend: Trend::Level,
+        by_class: Vec::new(),
+        elsewhere: Vec::new(),
+    };
+    // A deque of direct buffers, and its first node.
+    let mut deque = candidate(7, 849);
+    deque.take_in(candidate(7, 849), true);
+    assert_eq!(deque.objects, [0, 849]);
+    deque.take_in(candidate(8, 10), true);
+    deque.take_in(candidate(8, 10), true);
+    assert_eq!(
+        (&deque.objects[..], &deque.shallow[..]),
+        (&[0, 859][..], &[0, 20_616][..])
+    );
+}

@@ -548,6 +548,13 @@ fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<String> {
 /// The sentence that says how growth is spread over many holders; `None` for few.
 fn spread(context: &SuspectContext<'_>) -> Option<String> {
     let at = spread_over(context);
+    // A thread local has a part of the entries only.
+    if context
+        .class(at)
+        .starts_with("java.lang.ThreadLocal$ThreadLocalMap")
+    {
+        return None;
+    }
     let (before, count) = match at {
         StepId::ROOT => (0, 1),
         at => context.ends(at),

@@ -42,8 +42,8 @@ pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title
 
 /// Returns the static field of the thread local whose values hold what grows.
 pub(crate) fn thread_local_field(context: &SuspectContext<'_>) -> Option<String> {
-    let labels = context.aligned.labels(context.candidate);
-    let at = labels.iter().rposition(|label| label.0 == VALUE)?;
+    let mut steps = context.steps.iter();
+    let at = steps.rposition(|&step| context.via(step) == VALUE)?;
     Some(thread_local(context, at)?.name)
 }
 

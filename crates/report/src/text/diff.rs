@@ -291,7 +291,10 @@ fn history(history: &History, style: Style, out: &mut dyn Write) -> io::Result<(
         style,
         out,
     )?;
-    let slope = format!("{}, {}", hourly(&history.slope), history.trend);
+    let slope = match history.slope.ci95 {
+        Some(_) => format!("{}, {}", hourly(&history.slope), history.trend),
+        None => "too few GCs for a rate".to_owned(),
+    };
     line("", &slope, style, out)?;
     if let (Some(ms), Some(uptime), Some(within)) = (
         history.began_ms,

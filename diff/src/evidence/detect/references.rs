@@ -77,8 +77,11 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
     let step = context
         .of_class(is_cleaner)
         .or_else(|| {
-            let content = context.candidate.content.iter().copied();
-            content.into_iter().find(|&s| is_cleaner(context.class(s)))
+            let mut content = context.candidate.content.iter().copied();
+            let step = content.find(|&s| is_cleaner(context.class(s)))?;
+            // Among other objects that several paths lead to, cleaners may be the smaller part.
+            let grown = context.aligned.grown(step);
+            (grown * 2 >= context.candidate.growth()).then_some(step)
         })
         .or_else(|| context.held_via(|v| v.starts_with("jdk.internal.ref.Cleaner.")))?;
     let (first, last) = more(context, step)?;
