@@ -1,5 +1,6 @@
 //! The answer in one sentence: what holds more, of which class, how much, and where it was allocated.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use heapdiff_units::{grouped, signed_size};
@@ -59,9 +60,10 @@ fn held(suspect: &Suspect, grown_bytes: i64) -> String {
     let holder = match &*suspect.holder {
         "(several paths)" => "several paths hold".to_owned(),
         "thread" => "threads hold".to_owned(),
-        holder => format!("{holder} holds"),
+        holder => format!("{} holds", familiar(holder)),
     };
     let more = difference(&suspect.objects);
+    let class = class_name(class);
     let what = match u64::try_from(more) {
         Ok(more) if more > 0 => format!("{} more {class}", grouped(more)),
         _ => format!("larger {class}"),
@@ -79,6 +81,33 @@ fn held(suspect: &Suspect, grown_bytes: i64) -> String {
         figures = format!("{} off heap, {figures}", signed_size(off_heap));
     }
     format!("{holder} {what} ({figures})")
+}
+
+/// Returns the name by which a programmer knows a field: without the `$` of a Scala object, and with the file of a
+/// top-level property of Kotlin.
+fn familiar(field: &str) -> Cow<'_, str> {
+    let Some((class, name)) = field.rsplit_once('.') else {
+        return field.into();
+    };
+    if let Some(object) = class.strip_suffix('$') {
+        return match name {
+            "MODULE$" => format!("the Scala object {object}").into(),
+            _ => format!("{object}.{name} (Scala object)").into(),
+        };
+    }
+    let simple = class.rsplit('.').next().unwrap_or(class);
+    match simple.strip_suffix("Kt") {
+        Some(file) if !file.is_empty() => format!("{field} (in {file}.kt)").into(),
+        _ => field.into(),
+    }
+}
+
+/// Returns the name by which a programmer knows a class. The class of a lambda has only the class around it.
+fn class_name(class: &str) -> Cow<'_, str> {
+    match class.strip_suffix("$$Lambda") {
+        Some(around) => format!("lambdas of {around}").into(),
+        None => class.into(),
+    }
 }
 
 /// True if samples cover at least half of the growth: one sample of a large growth may come from anywhere.
@@ -188,5 +217,21 @@ mod tests {
         // If there is nothing but the constructor, it is the answer.
         let alone = frames(&["a.B.<init>(B.java:1)"]);
         assert_eq!(application_frames(&alone, "a.B"), ["a.B.<init>(B.java:1)"]);
+    }
+
+    #[test]
+    fn fields_and_classes_have_the_names_that_programmers_know() {
+        for (field, name) in [
+            ("a.Shop.carts", "a.Shop.carts"),
+            ("a.Shop$.carts", "a.Shop.carts (Scala object)"),
+            ("a.Shop$.MODULE$", "the Scala object a.Shop"),
+            ("a.ShopKt.carts", "a.ShopKt.carts (in Shop.kt)"),
+            ("#'shop.core/carts", "#'shop.core/carts"),
+            ("thread", "thread"),
+        ] {
+            assert_eq!(familiar(field), name);
+        }
+        assert_eq!(class_name("a.Shop$$Lambda"), "lambdas of a.Shop");
+        assert_eq!(class_name("a.Shop$Cart"), "a.Shop$Cart");
     }
 }

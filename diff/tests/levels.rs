@@ -467,3 +467,40 @@ fn each_thread_local_has_its_own_suspect() {
         ]
     );
 }
+
+#[test]
+fn a_clojure_var_is_called_as_clojure_prints_it() {
+    let heap = |count: usize| {
+        let mut app = App::new();
+        let text = |app: &mut App, text: &str| app.heap.add_string(text);
+        let symbol = app.class("clojure.lang.Symbol", &["ns", "name"], &[]);
+        let namespace = app.class("clojure.lang.Namespace", &["name"], &[]);
+        let var = app.class("clojure.lang.Var", &["ns", "sym", "root"], &[]);
+        let list = app.class("java.util.ArrayList", &["elementData"], &[]);
+        let order = app.class("shop.core.Order", &["body"], &[]);
+        let code = app.class("shop.core$book", &[], &["const__0", "const__1"]);
+        let name = text(&mut app, "shop.core");
+        let name = app
+            .heap
+            .add_instance(symbol, &[writer::Value::NULL, name.into()]);
+        let namespace = app.heap.add_instance(namespace, &[name.into()]);
+        for (field, var_name, count) in [("const__0", "orders", count), ("const__1", "users", 9)] {
+            let name = text(&mut app, var_name);
+            let name = app
+                .heap
+                .add_instance(symbol, &[writer::Value::NULL, name.into()]);
+            let orders = app.rows(order, count, 100);
+            let data = app.array(orders);
+            let list = app.heap.add_instance(list, &[data.into()]);
+            let fields = [namespace.into(), name.into(), list.into()];
+            let var = app.heap.add_instance(var, &fields);
+            app.heap.set_static(code, field, var);
+        }
+        app
+    };
+    let report = report([1000, 3000].map(heap));
+    let suspect = &report.suspects[0];
+    assert_eq!(suspect.holder, "#'shop.core/orders", "{suspect:#?}");
+    let held = "#'shop.core/orders holds 2,000 more shop.core.Order ";
+    assert!(suspect.headline.starts_with(held), "{suspect:#?}");
+}

@@ -10,6 +10,8 @@ use crate::suspect::shared_paths;
 
 /// The reference by which a thread holds the value of a thread local.
 const VALUE: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry.value";
+/// The reference by which a Clojure Var holds its value.
+const VAR_ROOT: &str = "clojure.lang.Var.root";
 /// The label of what a frame holds.
 const LOCAL: &str = "<local variable>";
 /// Class objects that are read in one go.
@@ -32,6 +34,13 @@ pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title
         && let Some(title) = thread_local(context, at)
     {
         return Some(title);
+    }
+    let root = labels.iter().rposition(|l| l.0 == VAR_ROOT);
+    if let Some(at) = root.filter(|&at| is_below(at))
+        && let Some(name) = var(context, at)
+    {
+        let class = "clojure.lang.Var".to_owned();
+        return Some(Title { name, class });
     }
     let of_runtime = |l: &Label| l.1 == LabelKind::RuntimeStatic;
     let local = labels.iter().rposition(|l| l.0 == LOCAL);
@@ -111,6 +120,27 @@ fn held_by(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<String> 
         .map(|(class, _)| ObjectIndex(class.0))
         .collect();
     objects.chunks(BATCH).find_map(field)
+}
+
+/// Returns the name of the Clojure Var that holds most of a step, as Clojure prints it: `#'shop.core/orders`.
+fn var(context: &SuspectContext<'_>, at: usize) -> Option<String> {
+    let snapshot = context.snapshot;
+    let tree = snapshot.tree();
+    let values = samples(context, at).iter().copied();
+    let largest = values.max_by_key(|&value| snapshot.retained_bytes(value))?;
+    let all = context.trie()[context.steps[at]].retained_bytes;
+    if snapshot.retained_bytes(largest)? <= all / 2 {
+        return None;
+    }
+    let var = tree.object(tree.dominator(largest)?)?;
+    let field = |object, name| context.field(&[object], name).into_iter().next().flatten();
+    let name = |symbol| {
+        let name = field(symbol, "name")?;
+        snapshot.strings(&[name], 200).pop()?
+    };
+    let symbol = name(field(var, "sym")?)?;
+    let namespace = name(field(field(var, "ns")?, "name")?)?;
+    Some(format!("#'{namespace}/{symbol}"))
 }
 
 /// The method whose local variable holds a step's objects: the outermost of the application's, because it hands
