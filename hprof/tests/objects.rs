@@ -308,12 +308,60 @@ fn printed_names_select_the_values_of_fields() {
     );
     assert_eq!(
         error("local variable of com.acme.Base.stop"),
-        "no stack frame of com.acme.Base.stop has a local variable that refers to an object"
+        "no thread was in com.acme.Base.stop when the dump was taken"
     );
     assert_eq!(
         error("worker 2"),
         "this dump has no class worker 2; did you mean worker 1?"
     );
+}
+
+#[test]
+fn frames_select_the_objects_of_their_local_variables() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let job = heap.add_class("com.acme.Job", Some(boot.object), &[], &[]);
+    let [first, second, third] = [0; 3].map(|_| heap.add_instance(boot.object, &[]));
+    let frame = |heap: &HeapBuilder, method, line| writer::Frame::new(heap, job, method, line);
+    let frames = [
+        frame(&heap, "wait", -3),
+        frame(&heap, "run", 42),
+        frame(&heap, "main", 7),
+    ];
+    let one = heap.add_thread("worker 1", &frames);
+    let frames = [frame(&heap, "run", 50)];
+    let two = heap.add_thread("worker 2", &frames);
+    heap.add_local(one, 1, first);
+    heap.add_local(one, 2, second);
+    heap.add_local(two, 0, third);
+    let snapshot = open(&heap);
+    let [first, second, third] = [first, second, third].map(|o| object(&heap, &snapshot, o));
+    let select = |text: &str| snapshot.select(&text.parse::<Selector>().unwrap());
+    assert_eq!(select("com.acme.Job.run").unwrap(), [first, third]);
+    for prefix in ["", "at ", "local variable of ", "a local variable of "] {
+        let select = |frame: &str| select(&format!("{prefix}{frame}")).unwrap();
+        assert_eq!(select("com.acme.Job.run(Job.java:42)"), [first]);
+        assert_eq!(select("com.acme.Job.run (Job.java:50)"), [third]);
+        assert_eq!(select("com.acme.Job.main(Job.java:7)"), [second]);
+    }
+    let with_class = "java.lang.Object, a local variable of com.acme.Job.run(Job.java:50)";
+    assert_eq!(select(with_class).unwrap(), [third]);
+    let error = |text: &str| select(text).unwrap_err().to_string();
+    assert_eq!(
+        error("com.acme.Job.run(Job.java:43)"),
+        "no thread was in com.acme.Job.run(Job.java:43) when the dump was taken; did you mean \
+         com.acme.Job.run(Job.java:42) or com.acme.Job.run(Job.java:50)?"
+    );
+    assert_eq!(
+        error("local variable of com.acme.Job.wait(Native Method)"),
+        "no local variable of com.acme.Job.wait(Native Method) refers to an object"
+    );
+    assert_eq!(
+        error("com.acme.Job.stop(Job.java:60)"),
+        "no thread was in com.acme.Job.stop(Job.java:60) when the dump was taken"
+    );
+    // A method that no thread was in may be a misspelt field.
+    assert_eq!(error("com.acme.Job.stop"), "com.acme.Job has no field stop");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Single objects: where their records are, their fields, texts and references; selectors that name them.
 
 pub(crate) mod columns;
+pub(crate) mod locals;
 pub(crate) mod named;
 pub(crate) mod object;
 pub(crate) mod reference;

@@ -2,16 +2,14 @@
 
 use std::borrow::Cow;
 
+use crate::answers::objects::locals;
 use crate::answers::objects::object::{Content, Value};
 use crate::answers::objects::select_error::SelectError;
 use crate::answers::objects::selector::{SUGGESTIONS, Selected};
-use crate::answers::threads::{Frame, StackFrame};
 use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// What reports print before a method whose local variables hold objects.
-const LOCAL: &str = "local variable of ";
 /// What reports print after the class of the elements of an array.
 const ELEMENTS: &str = "[*]";
 /// Number of instances whose fields are read together.
@@ -28,8 +26,8 @@ impl Snapshot {
         if !classes.is_empty() {
             return Ok(Selected::Classes(classes));
         }
-        if let Some(method) = name.strip_prefix(LOCAL) {
-            return self.local_variables(method, printed);
+        if let Some(frame) = locals::frame(name) {
+            return self.local_variables(frame, printed);
         }
         if let Some(element) = name.strip_suffix(ELEMENTS) {
             let arrays = self.classes_named(&format!("{element}[]"), printed);
@@ -41,7 +39,14 @@ impl Snapshot {
         if let Some((class, field)) = name.rsplit_once('.') {
             let classes = self.classes_named(class, printed);
             if !classes.is_empty() {
-                return self.field(&classes, class, field);
+                let values = self.field(&classes, class, field);
+                // Some reports print a method without its line.
+                return match values {
+                    Err(SelectError::NoField { .. }) => {
+                        self.local_variables(name, printed).or(values)
+                    }
+                    values => values,
+                };
             }
         }
         let threads = self.threads();
@@ -208,33 +213,6 @@ impl Snapshot {
         elements
     }
 
-    /// Returns the objects to which local variables of a method refer, in the frames of all threads.
-    fn local_variables(
-        &self,
-        method: &str,
-        printed: &dyn Fn(&str) -> Cow<'_, str>,
-    ) -> Result<Selected, SelectError> {
-        let is_named = |frame: &StackFrame| {
-            let Frame {
-                class,
-                method: name,
-                ..
-            } = &frame.frame;
-            let same = |class: &str| format!("{class}.{name}") == method;
-            same(class) || same(&printed(class))
-        };
-        let threads = self.threads();
-        let frames = threads.iter().flat_map(|t| &t.frames);
-        let locals = frames.filter(|f| is_named(f)).flat_map(|f| &f.locals);
-        let objects = sorted(locals.map(|local| local.object).collect());
-        if objects.is_empty() {
-            return Err(SelectError::NoLocal {
-                method: method.to_owned(),
-            });
-        }
-        Ok(Selected::Values(objects))
-    }
-
     fn no_field(&self, named: &[ClassIndex], name: &str, field: &str) -> SelectError {
         let classes = self.classes();
         let chain = || named.iter().flat_map(|&c| classes.chain(c));
@@ -269,7 +247,7 @@ impl Snapshot {
     }
 }
 
-fn sorted(mut objects: Vec<ObjectIndex>) -> Vec<ObjectIndex> {
+pub(super) fn sorted(mut objects: Vec<ObjectIndex>) -> Vec<ObjectIndex> {
     objects.sort_unstable();
     objects.dedup();
     objects
