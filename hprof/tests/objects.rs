@@ -365,6 +365,76 @@ fn frames_select_the_objects_of_their_local_variables() {
 }
 
 #[test]
+fn names_are_accepted_with_what_reports_print_around_them() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let field = [("all", FieldType::Object)];
+    let job = heap.add_class("com.acme.Job", Some(boot.object), &field, &[]);
+    let held = heap.add_instance(job, &[]);
+    let other = heap.add_instance(job, &[]);
+    let short = heap.add_object_array(job, [held]);
+    let long = heap.add_object_array(job, [held, other]);
+    let worker = heap.add_thread("worker 1", &[]);
+    let dotted = heap.add_thread("com.acme.Job.loop", &[]);
+    heap.add_local(worker, -1, held);
+    let address = |o: Obj| format!("{:#x}", heap.address(o));
+    let (at_other, class_at) = (address(other), format!("{:#x}", heap.address(job)));
+    let snapshot = open(&heap);
+    let [held, other, short, long] =
+        [held, other, short, long].map(|o| object(&heap, &snapshot, o));
+    let [worker, dotted] = [worker, dotted].map(|t| object(&heap, &snapshot, t.object));
+    let class = object(&heap, &snapshot, job);
+    let select = |text: &str| snapshot.select(&text.parse::<Selector>().unwrap());
+    let both = vec![held, other];
+    let threads = vec![worker, dotted];
+    let cases: [(&str, Vec<ObjectIndex>); 20] = [
+        (&format!("com.acme.Job @ {at_other}"), vec![other]),
+        (
+            &format!("[1] = com.acme.Job @ {at_other} \"text\""),
+            vec![other],
+        ),
+        (&format!("class com.acme.Job @ {class_at}"), vec![class]),
+        ("class com.acme.Job x 2", vec![class]),
+        ("(system class) class com.acme.Job x 2", vec![class]),
+        ("com.acme.Job x 2", both.clone()),
+        ("com.acme.Job (several paths)", both.clone()),
+        (".next = com.acme.Job x 2 (a chain)", both.clone()),
+        ("(JNI global) com.acme.Job", both.clone()),
+        ("com.acme.Job <class>", both.clone()),
+        ("com.acme…Job", both),
+        ("com.acme.Job[1]", vec![short]),
+        ("com.acme.Job[2]", vec![long]),
+        ("\"worker 1\"", vec![worker]),
+        ("wor…1", vec![worker]),
+        ("thread java.lang.Thread \"worker 1\"", vec![worker]),
+        ("(thread) java.lang.Thread", threads.clone()),
+        ("threads", threads),
+        ("com.acme.Job.loop", vec![dotted]),
+        ("java.lang.Thread (local variable)", vec![held]),
+    ];
+    for (name, objects) in cases {
+        assert_eq!(select(name), Ok(objects), "{name}");
+    }
+    for name in ["(several paths)", "<local variable>"] {
+        assert_eq!(
+            select(name).unwrap_err().to_string(),
+            format!(
+                "{name} is not the name of an object; select the class of the objects that it leads to"
+            )
+        );
+    }
+    let error = |text: &str| select(text).unwrap_err().to_string();
+    assert_eq!(
+        error("com.acme.Jb x 2"),
+        "this dump has no class com.acme.Jb; did you mean com.acme.Job?"
+    );
+    assert_eq!(
+        error("com.acme.Job[3]"),
+        "this dump has no class com.acme.Job[3]; did you mean com.acme.Job[] or com.acme.Job?"
+    );
+}
+
+#[test]
 fn selectors_that_name_nothing_say_why() {
     let Shop { heap, entries, .. } = shop();
     let snapshot = open(&heap);

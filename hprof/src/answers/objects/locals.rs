@@ -20,10 +20,13 @@ pub(super) fn frame(name: &str) -> Option<&str> {
     let frame = local.map_or(name, |(_, frame)| frame);
     let frame = frame.strip_prefix("at ").unwrap_or(frame);
     let has_place = || {
-        let place = frame.strip_suffix(')').and_then(|f| f.split_once('('));
-        place.is_some_and(|(method, _)| method.contains('.'))
+        let (method, place) = frame.strip_suffix(')')?.rsplit_once('(')?;
+        let is_place = place.contains('.')
+            || place.starts_with("line ")
+            || ["Native Method", "Unknown Source"].contains(&place);
+        (is_place && method.contains('.')).then_some(())
     };
-    (local.is_some() || has_place()).then_some(frame)
+    (local.is_some() || has_place().is_some()).then_some(frame)
 }
 
 impl Snapshot {

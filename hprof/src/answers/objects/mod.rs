@@ -4,6 +4,7 @@ pub(crate) mod columns;
 pub(crate) mod locals;
 pub(crate) mod named;
 pub(crate) mod object;
+pub(crate) mod printed;
 pub(crate) mod reference;
 pub(crate) mod select_error;
 pub(crate) mod selector;

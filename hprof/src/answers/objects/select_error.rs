@@ -84,6 +84,14 @@ pub enum SelectError {
         /// Class and method, with or without the line.
         frame: String,
     },
+    /// Words of a report that are not the name of an object.
+    #[error(
+        "{name} is not the name of an object; select the class of the objects that it leads to"
+    )]
+    NoName {
+        /// The words.
+        name: String,
+    },
     /// The field holds no reference.
     #[error("{class}.{field} does not hold an object: it is of type {kind}")]
     Primitive {

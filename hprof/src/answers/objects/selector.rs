@@ -261,7 +261,7 @@ impl Snapshot {
         }
     }
 
-    fn no_object(&self, id: ObjectId) -> SelectError {
+    pub(super) fn no_object(&self, id: ObjectId) -> SelectError {
         let near = |ids: &mut dyn Iterator<Item = u64>| {
             let mut near = NeighbourIds::new(id.0);
             ids.for_each(|other| near.see(other));
