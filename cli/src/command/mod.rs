@@ -21,6 +21,7 @@ mod side_by_side;
 mod sites;
 mod sizeof;
 pub(crate) mod summarize;
+mod thread_locals;
 mod threads;
 mod top;
 pub(crate) mod trace;

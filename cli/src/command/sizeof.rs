@@ -13,7 +13,7 @@ use hprof::{
 };
 use regex::Regex;
 
-use super::{Selection, dump_info, open, select};
+use super::{Selection, dump_info, open, select, thread_locals};
 use crate::classpath::Classpath;
 use crate::failure::{Failure, Result};
 use crate::job::{Setup, SizeofJob};
@@ -64,6 +64,12 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
     let retained = snapshot.retained_by_all(objects, &meter).map_err(failed)?;
     let sum_deep_bytes =
         (measured.len() == objects.len()).then(|| measured.iter().map(|m| m.1.bytes).sum());
+    let selectors = job.selectors.iter().map(ToString::to_string);
+    let selectors: Vec<String> = selectors.collect();
+    // A command for the values takes one selector.
+    let first = selectors.first().map_or("", |first| first);
+    let of = (dump, first);
+    let thread_local = thread_locals::values(&snapshot, of, objects, "sizeof", &meter)?;
     let retained_of = |&o: &ObjectIndex| snapshot.retained_bytes(o);
     let set = SizeofSet {
         objects: objects.len() as u64,
@@ -80,7 +86,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
     Ok(SizeofReport {
         schema: SizeofReport::SCHEMA,
         snapshot: dump_info::of(&snapshot, &selection.own),
-        selectors: job.selectors.iter().map(ToString::to_string).collect(),
+        selectors,
         options: SizeofOptions {
             skip_flyweights: options.skip_flyweights,
             skip_static: options.skip_static,
@@ -95,6 +101,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         },
         objects: listed(&snapshot, measured, setup.top.unwrap_or(OBJECTS)),
         set,
+        thread_local,
         by_class,
         flyweights,
         finals,

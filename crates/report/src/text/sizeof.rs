@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use heapdiff_units::{Size, counted, grouped, percent};
 
 use super::WIDTH;
+use super::show;
 use super::snapshot;
 use super::table::{Align, Table, printable};
 use crate::model::{SizeofLine, SizeofReport, SizeofSet};
@@ -25,6 +26,14 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
     if set.objects > 1 {
         writeln!(out)?;
         sums(set, out)?;
+    }
+    if let Some(values) = &report.thread_local {
+        let next = values
+            .next
+            .as_ref()
+            .map_or(String::new(), |next| format!(": {next}"));
+        writeln!(out)?;
+        writeln!(out, "{}{}", show::values_of(values), printable(&next))?;
     }
     if let Some(flyweights) = &report.flyweights {
         writeln!(out)?;
@@ -310,6 +319,7 @@ mod tests {
     /// A set of so many objects, two thirds of whose bytes are reached by one of them alone.
     fn report(objects: u64) -> SizeofReport {
         SizeofReport {
+            thread_local: None,
             schema: SizeofReport::SCHEMA,
             snapshot: tests::snapshot(),
             selectors: vec!["com.acme.Entry".to_owned()],

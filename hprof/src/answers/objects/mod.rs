@@ -9,3 +9,4 @@ pub(crate) mod reference;
 pub(crate) mod select_error;
 pub(crate) mod selector;
 pub(crate) mod strings;
+pub(crate) mod thread_locals;

@@ -14,6 +14,8 @@ use crate::snapshot::Snapshot;
 const HELD: [&str; 2] = [" (several paths)", " (a chain)"];
 /// The suffix of a class of threads whose local variables hold objects.
 const BY_LOCALS: &str = " (local variable)";
+/// What comes before a thread local whose values are meant.
+const VALUES_OF: &str = "values of ";
 /// Words that stand for references of many objects.
 const NO_NAMES: [&str; 4] = ["(several paths)", "several paths", "GC roots", "[]"];
 /// Kinds of GC roots that reports print before a class.
@@ -49,12 +51,17 @@ enum Printed<'a> {
     AllThreads,
     /// The local variables of the threads of a class.
     LocalsOf(&'a str),
+    /// The values of thread locals.
+    ValuesOf(&'a str),
     /// Not the name of an object.
     NoName,
 }
 
 impl<'a> Printed<'a> {
     fn parse(name: &'a str) -> Option<Self> {
+        if let Some(local) = name.strip_prefix(VALUES_OF) {
+            return Some(Self::ValuesOf(local));
+        }
         if let Some(id) = address(name) {
             return Some(Self::Address(id));
         }
@@ -166,6 +173,7 @@ impl Snapshot {
                 let others = threads.iter().flat_map(|t| &t.other_locals);
                 sorted(locals.chain(others).map(|local| local.object).collect())
             }
+            Printed::ValuesOf(local) => return Some(self.values_of_locals(local, printed)),
             Printed::NoName => {
                 let name = name.to_owned();
                 return Some(Err(SelectError::NoName { name }));

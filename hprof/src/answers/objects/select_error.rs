@@ -92,6 +92,18 @@ pub enum SelectError {
         /// The words.
         name: String,
     },
+    /// Values are asked for, but the objects are not thread locals.
+    #[error("{name} is not a ThreadLocal")]
+    NoThreadLocal {
+        /// The name.
+        name: String,
+    },
+    /// No thread has a value of the thread local.
+    #[error("no thread has a value of the ThreadLocal {name}")]
+    NoValues {
+        /// The name.
+        name: String,
+    },
     /// The field holds no reference.
     #[error("{class}.{field} does not hold an object: it is of type {kind}")]
     Primitive {
