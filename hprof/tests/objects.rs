@@ -415,7 +415,12 @@ fn names_are_accepted_with_what_reports_print_around_them() {
     for (name, objects) in cases {
         assert_eq!(select(name), Ok(objects), "{name}");
     }
-    for name in ["(several paths)", "<local variable>"] {
+    for name in [
+        "(several paths)",
+        "<local variable>",
+        "GC roots",
+        "JNI global",
+    ] {
         assert_eq!(
             select(name).unwrap_err().to_string(),
             format!(

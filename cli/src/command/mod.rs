@@ -40,6 +40,7 @@ use heapdiff_sites::types::stable;
 use hprof::{ObjectIndex, Options, SelectError, Selected, Selector, Snapshot};
 
 use crate::failure::{Failure, Result};
+use crate::frame;
 use crate::index;
 use crate::jfr;
 use crate::job::{Job, Setup, Task};
@@ -259,13 +260,7 @@ fn hint(
         _ => return None,
     };
     let dump = quoted(&dump.display().to_string());
-    // Headlines print a space before the place.
-    let frame = match frame.rsplit_once(" (") {
-        Some((method, place)) if !place.contains('(') && place.contains('.') => {
-            format!("{method}({place}")
-        }
-        _ => frame.clone(),
-    };
+    let frame = frame::without_gap(frame);
     let is_meant = |text: &str| text == frame || FrameParts::parse(text).function == frame;
     let (samples, _) = Samples::of(snapshot, &AgentObjects::of(snapshot));
     let allocated = samples.is_some_and(|samples| {
@@ -273,10 +268,7 @@ fn hint(
         samples.live.iter().any(frames)
     });
     if allocated {
-        // A point stands for any character, so that the pattern reads like the frame.
-        let any = |c: char| if "()[]{}$+*?|^\\".contains(c) { '.' } else { c };
-        let focus: String = frame.chars().map(any).collect();
-        let focus = quoted(focus.trim_end_matches('.'));
+        let focus = quoted(&frame);
         return Some(format!(
             "live samples were allocated through this frame: heapdiff sites {dump} --focus {focus}"
         ));

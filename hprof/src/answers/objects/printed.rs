@@ -65,11 +65,14 @@ impl<'a> Printed<'a> {
         if let Some(id) = address(name) {
             return Some(Self::Address(id));
         }
-        if NO_NAMES.contains(&name) || name.starts_with('<') && name.ends_with('>') {
-            return Some(Self::NoName);
-        }
         if matches!(name, "thread" | "threads") {
             return Some(Self::AllThreads);
+        }
+        if NO_NAMES.contains(&name)
+            || name.starts_with('<') && name.ends_with('>')
+            || ROOTS.iter().any(|kind| kind.name() == name)
+        {
+            return Some(Self::NoName);
         }
         if let Some(class) = name.strip_suffix(BY_LOCALS) {
             return Some(Self::LocalsOf(class));
