@@ -657,4 +657,11 @@ fn a_map_in_a_map_has_its_own_lines() {
     assert_eq!((first.0.as_str(), first.3), ("class com.acme.Context", 5));
     assert_eq!(lines.remove(0), expected.remove(0));
     assert_eq!(lines, expected);
+    // The lines below the last one that is listed are counted, too.
+    for limit in 0..=7 {
+        let tree = paths.merged(&snapshot, Merge::Class, limit);
+        let hidden: u64 = tree.nodes.iter().map(|n| n.hidden.0).sum();
+        assert_eq!(tree.nodes.len(), limit);
+        assert_eq!(hidden + tree.hidden.0, 7 - limit as u64);
+    }
 }
