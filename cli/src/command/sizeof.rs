@@ -81,6 +81,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         measured: measured.len() as u64,
         sum_deep_bytes,
         sum_retained_bytes: objects.iter().filter_map(retained_of).sum(),
+        class_table_bytes: class_table_bytes(&snapshot, &selection),
     };
     let (by_class, more_classes) = by_class(&snapshot, &size, setup.rows(CLASSES));
     Ok(SizeofReport {
@@ -109,6 +110,21 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         shows_classes: job.by_class,
         more_classes,
     })
+}
+
+/// Returns what class tables of reports show if all instances of one class are selected: the sum over the instances that
+/// no other instance retains.
+fn class_table_bytes(snapshot: &Snapshot, selection: &Selection) -> Option<u64> {
+    let objects = &selection.objects;
+    // Class objects have no line of their own.
+    let class = snapshot.class_of(*objects.first()?)?;
+    if !objects.iter().all(|&o| snapshot.class_of(o) == Some(class)) {
+        return None;
+    }
+    let mut totals = snapshot.histogram();
+    selection.own.take_from(snapshot, &mut totals);
+    let total = totals.get(class.index())?;
+    (total.all.objects == objects.len() as u64).then_some(total.retained_bytes)
 }
 
 /// The final fields of the dump's classes, according to class files.

@@ -94,6 +94,9 @@ pub struct SizeofSet {
     pub sum_deep_bytes: Option<u64>,
     /// The retained sizes of the members added up.
     pub sum_retained_bytes: u64,
+    /// What class tables of reports show if the objects are all instances of one class: the sum over those instances that
+    /// no other instance retains.
+    pub class_table_bytes: Option<u64>,
 }
 
 /// A class's part in a deep size.
