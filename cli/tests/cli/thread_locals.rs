@@ -92,6 +92,13 @@ fn a_thread_local_leads_to_its_values() {
         shown.contains("no thread has a value of this ThreadLocal\n"),
         "{shown}"
     );
+    for command in ["show", "sizeof"] {
+        for name in ["com.acme.Context.CURRENT", "com.acme.Context.UNUSED"] {
+            let report = run(0, &[command, "a.hprof", name, "--format", "json"]);
+            let report = serde_json::from_str(&report).expect("JSON");
+            assert_eq!(crate::schema::faults(command, &report), [""; 0]);
+        }
+    }
     let failed = run(2, &["show", "a.hprof", "values of com.acme.Context.UNUSED"]);
     let none = "no thread has a value of the ThreadLocal com.acme.Context.UNUSED\n";
     assert!(failed.ends_with(none), "{failed}");
