@@ -9,6 +9,7 @@ mod classpath;
 mod command;
 mod failure;
 mod fits;
+mod frame;
 mod gates;
 mod ignore;
 mod index;

@@ -129,9 +129,11 @@ pub use self::{
     evidence::verdict::TWO_DUMPS,
     frame_parts::FrameParts,
     ignore::pattern,
+    next_step::quoted,
     samples::attribution::{LiveBySite, LiveClass, LiveFrame, by_class, by_site},
     samples::frame_kind::{
-        Folded, Frames, Shown, add_frameworks, allocating_frame, frameworks, is_application_frame,
+        Folded, Frames, Shown, add_frameworks, added_frameworks, allocating_frame, frameworks,
+        is_application_frame,
     },
     samples::frames::frame_text,
     through::through,

@@ -110,8 +110,9 @@ pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
     next
 }
 
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
+/// Quotes a word for a shell, if it needs quotes.
+#[must_use]
+pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "._/-:+,@%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),

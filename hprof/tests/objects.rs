@@ -308,11 +308,134 @@ fn printed_names_select_the_values_of_fields() {
     );
     assert_eq!(
         error("local variable of com.acme.Base.stop"),
-        "no stack frame of com.acme.Base.stop has a local variable that refers to an object"
+        "no thread was in com.acme.Base.stop when the dump was taken"
     );
     assert_eq!(
         error("worker 2"),
         "this dump has no class worker 2; did you mean worker 1?"
+    );
+}
+
+#[test]
+fn frames_select_the_objects_of_their_local_variables() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let job = heap.add_class("com.acme.Job", Some(boot.object), &[], &[]);
+    let [first, second, third] = [0; 3].map(|_| heap.add_instance(boot.object, &[]));
+    let frame = |heap: &HeapBuilder, method, line| writer::Frame::new(heap, job, method, line);
+    let frames = [
+        frame(&heap, "wait", -3),
+        frame(&heap, "run", 42),
+        frame(&heap, "main", 7),
+    ];
+    let one = heap.add_thread("worker 1", &frames);
+    let frames = [frame(&heap, "run", 50)];
+    let two = heap.add_thread("worker 2", &frames);
+    heap.add_local(one, 1, first);
+    heap.add_local(one, 2, second);
+    heap.add_local(two, 0, third);
+    let snapshot = open(&heap);
+    let [first, second, third] = [first, second, third].map(|o| object(&heap, &snapshot, o));
+    let select = |text: &str| snapshot.select(&text.parse::<Selector>().unwrap());
+    assert_eq!(select("com.acme.Job.run").unwrap(), [first, third]);
+    for prefix in ["", "at ", "local variable of ", "a local variable of "] {
+        let select = |frame: &str| select(&format!("{prefix}{frame}")).unwrap();
+        assert_eq!(select("com.acme.Job.run(Job.java:42)"), [first]);
+        assert_eq!(select("com.acme.Job.run (Job.java:50)"), [third]);
+        assert_eq!(select("com.acme.Job.main(Job.java:7)"), [second]);
+    }
+    let with_class = "java.lang.Object, a local variable of com.acme.Job.run(Job.java:50)";
+    assert_eq!(select(with_class).unwrap(), [third]);
+    let error = |text: &str| select(text).unwrap_err().to_string();
+    assert_eq!(
+        error("com.acme.Job.run(Job.java:43)"),
+        "no thread was in com.acme.Job.run(Job.java:43) when the dump was taken; did you mean \
+         com.acme.Job.run(Job.java:42) or com.acme.Job.run(Job.java:50)?"
+    );
+    assert_eq!(
+        error("local variable of com.acme.Job.wait(Native Method)"),
+        "no local variable of com.acme.Job.wait(Native Method) refers to an object"
+    );
+    assert_eq!(
+        error("com.acme.Job.stop(Job.java:60)"),
+        "no thread was in com.acme.Job.stop(Job.java:60) when the dump was taken"
+    );
+    // A method that no thread was in may be a misspelt field.
+    assert_eq!(error("com.acme.Job.stop"), "com.acme.Job has no field stop");
+}
+
+#[test]
+fn names_are_accepted_with_what_reports_print_around_them() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let field = [("all", FieldType::Object)];
+    let job = heap.add_class("com.acme.Job", Some(boot.object), &field, &[]);
+    let held = heap.add_instance(job, &[]);
+    let other = heap.add_instance(job, &[]);
+    let short = heap.add_object_array(job, [held]);
+    let long = heap.add_object_array(job, [held, other]);
+    let worker = heap.add_thread("worker 1", &[]);
+    let dotted = heap.add_thread("com.acme.Job.loop", &[]);
+    heap.add_local(worker, -1, held);
+    let address = |o: Obj| format!("{:#x}", heap.address(o));
+    let (at_other, class_at) = (address(other), format!("{:#x}", heap.address(job)));
+    let snapshot = open(&heap);
+    let [held, other, short, long] =
+        [held, other, short, long].map(|o| object(&heap, &snapshot, o));
+    let [worker, dotted] = [worker, dotted].map(|t| object(&heap, &snapshot, t.object));
+    let class = object(&heap, &snapshot, job);
+    let select = |text: &str| snapshot.select(&text.parse::<Selector>().unwrap());
+    let both = vec![held, other];
+    let threads = vec![worker, dotted];
+    let cases: [(&str, Vec<ObjectIndex>); 20] = [
+        (&format!("com.acme.Job @ {at_other}"), vec![other]),
+        (
+            &format!("[1] = com.acme.Job @ {at_other} \"text\""),
+            vec![other],
+        ),
+        (&format!("class com.acme.Job @ {class_at}"), vec![class]),
+        ("class com.acme.Job x 2", vec![class]),
+        ("(system class) class com.acme.Job x 2", vec![class]),
+        ("com.acme.Job x 2", both.clone()),
+        ("com.acme.Job (several paths)", both.clone()),
+        (".next = com.acme.Job x 2 (a chain)", both.clone()),
+        ("(JNI global) com.acme.Job", both.clone()),
+        ("com.acme.Job <class>", both.clone()),
+        ("com.acme…Job", both),
+        ("com.acme.Job[1]", vec![short]),
+        ("com.acme.Job[2]", vec![long]),
+        ("\"worker 1\"", vec![worker]),
+        ("wor…1", vec![worker]),
+        ("thread java.lang.Thread \"worker 1\"", vec![worker]),
+        ("(thread) java.lang.Thread", threads.clone()),
+        ("threads", threads),
+        ("com.acme.Job.loop", vec![dotted]),
+        ("java.lang.Thread (local variable)", vec![held]),
+    ];
+    for (name, objects) in cases {
+        assert_eq!(select(name), Ok(objects), "{name}");
+    }
+    for name in [
+        "(several paths)",
+        "<local variable>",
+        "GC roots",
+        "JNI global",
+    ] {
+        assert_eq!(
+            select(name).unwrap_err().to_string(),
+            format!(
+                "{name} is not the name of an object; select the class of the objects that it leads to"
+            )
+        );
+    }
+    let error = |text: &str| select(text).unwrap_err().to_string();
+    assert_eq!(
+        error("com.acme.Jb x 2"),
+        "this dump has no class com.acme.Jb; did you mean com.acme.Job?"
+    );
+    assert_eq!(
+        error("com.acme.Job[3]"),
+        "this dump has no class com.acme.Job[3]; did you mean com.acme.Job[] or com.acme.Job?"
     );
 }
 
@@ -534,4 +657,11 @@ fn a_map_in_a_map_has_its_own_lines() {
     assert_eq!((first.0.as_str(), first.3), ("class com.acme.Context", 5));
     assert_eq!(lines.remove(0), expected.remove(0));
     assert_eq!(lines, expected);
+    // The lines below the last one that is listed are counted, too.
+    for limit in 0..=7 {
+        let tree = paths.merged(&snapshot, Merge::Class, limit);
+        let hidden: u64 = tree.nodes.iter().map(|n| n.hidden.0).sum();
+        assert_eq!(tree.nodes.len(), limit);
+        assert_eq!(hidden + tree.hidden.0, 7 - limit as u64);
+    }
 }

@@ -11,6 +11,7 @@ use super::common::{OutputsArgs, input};
 use super::labels::{label, labels};
 use super::query::{command, is_statement};
 use crate::failure::{Failure, Result};
+use crate::frame;
 use crate::gates::GrowthLimit;
 use crate::ignore::IgnoreFile;
 use crate::job::{ClassFilter, Job, Question, Task};
@@ -152,7 +153,7 @@ pub(super) struct GrowthArgs {
     ignore: Option<PathBuf>,
     /// Start stacks at the first matching frame, merge equal stacks, and drop stacks without a
     /// match
-    #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
+    #[arg(long, value_name = "RE", value_parser = frame::pattern, help_heading = "Diff")]
     focus: Option<Regex>,
     /// Source folder of the repository, such as src/main/java, put before file paths in SARIF and
     /// annotations

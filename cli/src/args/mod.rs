@@ -27,11 +27,11 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use heapdiff_diff::pattern;
 use hprof::Selector;
 use regex::Regex;
 
 use crate::failure::Result;
+use crate::frame;
 use crate::job::{Action, Job, SitesJob, Task};
 use agent::AgentArgs;
 use capture::{AttachArgs, CountArgs, DetachArgs, DumpJvmArgs, HuntArgs, StatusArgs};
@@ -61,15 +61,19 @@ Exit codes: 0 done, 1 a gate (--fail-on-...) tripped, 2 wrong usage, 3 an input 
 or a JVM or a server could not be reached.";
 
 const SELECTOR_HELP: &str = "\
-SELECTOR: any name that a report prints.
+SELECTOR: a name of objects, as reports print it. What reports print around a name (an address, a
+length, a count, `(several paths)`) may stay. An address means this object only.
   0x7f0012345678         an object
   com.acme.Foo           all instances of a class
   com.acme.Foo.field     the value of a static field, or the values of a field in all instances
   'com.acme.Foo[*]'      the elements of all arrays of a class
   'class com.acme.Foo'   the class object
+  'com.acme.Foo.run(Foo.java:42)'        the local variables of a frame, in all threads
   'local variable of com.acme.Foo.run'   the local variables of a method, in all threads
+  'values of com.acme.Foo.LOCAL'         the values of a ThreadLocal, in all threads
   'worker 1'             a thread
-  /regex/                all instances of the classes whose names match";
+  /regex/                all instances of the classes whose names match
+Frames of allocation stacks do not select objects: use `heapdiff sites DUMP --focus FRAME`.";
 
 const PS_HELP: &str = "\
 Only JVMs that this user may inspect are listed: those of the same user, or all JVMs if run as root.
@@ -222,7 +226,7 @@ struct SitesArgs {
     reverse: bool,
     /// Show only stacks with a matching frame or class. Flame graphs and profiles match frames
     /// only, and start at the match
-    #[arg(long, value_name = "RE", value_parser = pattern)]
+    #[arg(long, value_name = "RE", value_parser = frame::pattern)]
     focus: Option<Regex>,
     #[command(flatten)]
     common: CommonArgs,

@@ -11,6 +11,7 @@ use regex::Regex;
 use super::common::{ListArgs, NamesArgs, ViewArgs, with_names};
 use super::push::PushArgs;
 use crate::failure::{Failure, Result};
+use crate::frame;
 use crate::job::{
     Action, ExportFormat, Import, Job, Prune, RunWindow, SampleOrder, SamplesJob, Setup, Task,
     TraceExport, TraceJob,
@@ -125,7 +126,7 @@ pub(super) struct RunArgs {
 #[derive(Debug, Args)]
 pub(super) struct WindowArgs {
     /// Start stacks at the first matching frame, and drop stacks without a match
-    #[arg(long, value_name = "RE", value_parser = pattern)]
+    #[arg(long, value_name = "RE", value_parser = frame::pattern)]
     pub(super) focus: Option<Regex>,
     /// Ignore data before this moment
     #[arg(long, value_name = "MOMENT")]
@@ -170,7 +171,7 @@ struct SamplesArgs {
     #[arg(long, value_enum, value_name = "WHICH")]
     garbage: Option<GarbageArg>,
     /// Show only samples with a matching class or frame
-    #[arg(long, value_name = "RE", value_parser = pattern)]
+    #[arg(long, value_name = "RE", value_parser = frame::pattern)]
     focus: Option<Regex>,
     /// Show only samples of threads with a matching name
     #[arg(long, value_name = "RE", value_parser = pattern)]

@@ -60,25 +60,24 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     let mut watch = None;
     let forker = agent.as_ref().map(|(library, ..)| library.clone());
     let forker = forker.filter(|_| hunt.fork != Forking::Never);
-    if let Some((library, options, checked)) = agent {
+    if let Some((library, asked, checked)) = agent {
         if let Some(checked) = checked {
             checked::trace(&jvm, &checked)?;
         }
         let state = agent::state(&jvm)?;
-        let names_trace = options
-            .split(',')
-            .any(|option| option.starts_with("trace="));
+        let names_trace = asked.split(',').any(|option| option.starts_with("trace="));
         let (options, trace) = match hunt.enough {
             Some(_) if state.does(attach::TRACES) && !names_trace => {
                 let unknown = "the agent writes a trace that is not found from here";
                 let running = trace_of(&jvm);
-                (options.clone(), running.ok_or_else(|| unknown.to_owned()))
+                (asked.clone(), running.ok_or_else(|| unknown.to_owned()))
             }
-            Some(_) => watch::traced(&jvm, &folder, options),
-            None => (options.clone(), Err(String::new())),
+            Some(_) => watch::traced(&jvm, &folder, asked),
+            None => (asked.clone(), Err(String::new())),
         };
         let loaded = load(&jvm, &library, (state, &options), wanted)
             .map_err(|e| or_without(e, "--no-attach hunts without the agent"))?;
+        note_unused(&jvm, loaded, asked, wanted);
         let trace = match loaded {
             Loaded::Before if state == State::Unknown => Err(
                 "the agent was loaded before, is of another version and keeps its options"
@@ -142,6 +141,16 @@ pub(super) fn load(
         ));
     }
     Ok(loaded)
+}
+
+/// Reports options that an agent of another version does not use. It cannot be changed while it samples.
+pub(super) fn note_unused(jvm: &Jvm<'_>, loaded: Loaded, asked: &str, wanted: Wanted) {
+    if loaded == Loaded::Before && !asked.is_empty() && !wanted.quiet {
+        messages::said(&format!(
+            "{}: {asked} is not used, because the agent was loaded before and its version cannot change options; run `heapdiff detach {}` first",
+            jvm.process, jvm.process.pid
+        ));
+    }
 }
 
 /// Takes both dumps, and waits in between.

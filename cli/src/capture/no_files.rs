@@ -7,7 +7,7 @@ use super::agent;
 use super::checked;
 use super::deadline::Deadline;
 use super::held::Held;
-use super::hunt::{load, wait};
+use super::hunt::{load, note_unused, wait};
 use super::library::library_without_files;
 use super::process::Process;
 use super::protocol::Jvm;
@@ -39,7 +39,8 @@ pub(crate) fn hunt_without_files<F, T>(
     let process = Process::find(&hunt.target, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
     let state = agent::state(&jvm)?;
-    load(&jvm, &library, (state, &agent.options), wanted)?;
+    let loaded = load(&jvm, &library, (state, &agent.options), wanted)?;
+    note_unused(&jvm, loaded, &agent.options, wanted);
     // Where memory runs short all the same, we go before a JVM does.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     let [before, after] = NAMES.map(Path::new);

@@ -21,6 +21,7 @@ mod side_by_side;
 mod sites;
 mod sizeof;
 pub(crate) mod summarize;
+mod thread_locals;
 mod threads;
 mod top;
 pub(crate) mod trace;
@@ -31,13 +32,15 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use heapdiff_diff::samples::AgentObjects;
+use heapdiff_diff::samples::{AgentObjects, Sample, Samples};
+use heapdiff_diff::{FrameParts, quoted};
 use heapdiff_report::Report;
 use heapdiff_sites::CLASS;
 use heapdiff_sites::types::stable;
 use hprof::{ObjectIndex, Options, SelectError, Selected, Selector, Snapshot};
 
 use crate::failure::{Failure, Result};
+use crate::frame;
 use crate::index;
 use crate::jfr;
 use crate::job::{Job, Setup, Task};
@@ -217,7 +220,13 @@ impl Selection {
 
 /// The objects that a selector names. The agent's are left out unless it names the agent or nothing else.
 fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selection> {
-    let failure = |e: SelectError| Failure::usage(format!("{}: {e}", dump.display()));
+    let failure = |e: SelectError| {
+        let failure = Failure::usage(format!("{}: {e}", dump.display()));
+        match hint(snapshot, dump, selector, &e) {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    };
     let selected = snapshot
         .resolve_printed(selector, &stable)
         .map_err(failure)?;
@@ -236,4 +245,37 @@ fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selec
         shows_own,
         are_values,
     })
+}
+
+/// The command that works on a name that selects no objects: frames of samples are not in the heap.
+fn hint(
+    snapshot: &Snapshot,
+    dump: &Path,
+    selector: &Selector,
+    error: &SelectError,
+) -> Option<String> {
+    let frame = match (error, selector) {
+        (SelectError::NoFrame { frame, .. } | SelectError::NoLocal { frame }, _) => frame,
+        (SelectError::NoField { .. } | SelectError::NoClass { .. }, Selector::Name(name)) => name,
+        _ => return None,
+    };
+    let dump = quoted(&dump.display().to_string());
+    let frame = frame::without_gap(frame);
+    let is_meant = |text: &str| text == frame || FrameParts::parse(text).function == frame;
+    let (samples, _) = Samples::of(snapshot, &AgentObjects::of(snapshot));
+    let allocated = samples.is_some_and(|samples| {
+        let frames = |sample: &Sample| samples.sites.frames(sample.site).any(is_meant);
+        samples.live.iter().any(frames)
+    });
+    if allocated {
+        let focus = quoted(&frame);
+        return Some(format!(
+            "live samples were allocated through this frame: heapdiff sites {dump} --focus {focus}"
+        ));
+    }
+    let is_frame = matches!(
+        error,
+        SelectError::NoFrame { .. } | SelectError::NoLocal { .. }
+    );
+    is_frame.then(|| format!("heapdiff threads {dump} lists the frames"))
 }

@@ -57,7 +57,8 @@ fn merge(snapshot: &Snapshot, paths: &Paths, objects: &[ObjectIndex], limit: usi
         _ => None,
     };
     match single {
-        Some(path) if path.steps.len() - path.begin <= limit => Merge::Object,
+        // A smaller limit shows the first lines of the same path.
+        Some(path) if path.steps.len() - path.begin <= limit.max(LINES) => Merge::Object,
         _ => Merge::Class,
     }
 }

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use super::describe::{Mentions, totals};
 use super::top::Best;
-use super::{dump_info, open, select};
+use super::{dump_info, open, select, thread_locals};
 use crate::failure::Result;
 use crate::job::Setup;
 
@@ -48,12 +48,22 @@ pub(crate) fn run(
     let shown = best.into_sorted();
     let elements = u64::try_from(setup.top.unwrap_or(ELEMENTS)).unwrap_or(u64::MAX);
     let elements = offset..offset.saturating_add(elements);
+    let mut objects = show_all(&snapshot, &shown, &elements, selection.hidden());
+    for (&object, row) in shown.iter().zip(&mut objects) {
+        // The selector names one object, or else its address does.
+        let name = match selection.objects.len() {
+            1 => selector.to_string(),
+            _ => row.id.clone(),
+        };
+        let of = (dump, &*name);
+        row.thread_local = thread_locals::values(&snapshot, of, &[object], "show", &meter)?;
+    }
     Ok(ShowReport {
         schema: ShowReport::SCHEMA,
         snapshot: dump_info::of(&snapshot, &selection.own),
         selector: selector.to_string(),
         selected,
-        objects: show_all(&snapshot, &shown, &elements, selection.hidden()),
+        objects,
     })
 }
 
@@ -120,6 +130,7 @@ fn show_all(
                 .filter_map(|r| shown_referrer(snapshot, r, &mentions))
                 .collect(),
             contents: contents.map(|c| shown_contents(c, &mentions)),
+            thread_local: None,
         };
     records
         .iter()

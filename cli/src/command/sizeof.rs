@@ -13,7 +13,7 @@ use hprof::{
 };
 use regex::Regex;
 
-use super::{Selection, dump_info, open, select};
+use super::{Selection, dump_info, open, select, thread_locals};
 use crate::classpath::Classpath;
 use crate::failure::{Failure, Result};
 use crate::job::{Setup, SizeofJob};
@@ -64,6 +64,12 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
     let retained = snapshot.retained_by_all(objects, &meter).map_err(failed)?;
     let sum_deep_bytes =
         (measured.len() == objects.len()).then(|| measured.iter().map(|m| m.1.bytes).sum());
+    let selectors = job.selectors.iter().map(ToString::to_string);
+    let selectors: Vec<String> = selectors.collect();
+    // A command for the values takes one selector.
+    let first = selectors.first().map_or("", |first| first);
+    let of = (dump, first);
+    let thread_local = thread_locals::values(&snapshot, of, objects, "sizeof", &meter)?;
     let retained_of = |&o: &ObjectIndex| snapshot.retained_bytes(o);
     let set = SizeofSet {
         objects: objects.len() as u64,
@@ -75,12 +81,13 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         measured: measured.len() as u64,
         sum_deep_bytes,
         sum_retained_bytes: objects.iter().filter_map(retained_of).sum(),
+        class_table_bytes: class_table_bytes(&snapshot, &selection),
     };
     let (by_class, more_classes) = by_class(&snapshot, &size, setup.rows(CLASSES));
     Ok(SizeofReport {
         schema: SizeofReport::SCHEMA,
         snapshot: dump_info::of(&snapshot, &selection.own),
-        selectors: job.selectors.iter().map(ToString::to_string).collect(),
+        selectors,
         options: SizeofOptions {
             skip_flyweights: options.skip_flyweights,
             skip_static: options.skip_static,
@@ -95,6 +102,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         },
         objects: listed(&snapshot, measured, setup.top.unwrap_or(OBJECTS)),
         set,
+        thread_local,
         by_class,
         flyweights,
         finals,
@@ -102,6 +110,21 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         shows_classes: job.by_class,
         more_classes,
     })
+}
+
+/// Returns what class tables of reports show if all instances of one class are selected: the sum over the instances that
+/// no other instance retains.
+fn class_table_bytes(snapshot: &Snapshot, selection: &Selection) -> Option<u64> {
+    let objects = &selection.objects;
+    // Class objects have no line of their own.
+    let class = snapshot.class_of(*objects.first()?)?;
+    if !objects.iter().all(|&o| snapshot.class_of(o) == Some(class)) {
+        return None;
+    }
+    let mut totals = snapshot.histogram();
+    selection.own.take_from(snapshot, &mut totals);
+    let total = totals.get(class.index())?;
+    (total.all.objects == objects.len() as u64).then_some(total.retained_bytes)
 }
 
 /// The final fields of the dump's classes, according to class files.

@@ -171,6 +171,12 @@ fn a_hunt_says_why_it_keeps_no_trace() {
             None => assert!(!done.stderr.contains(said), "{done:?}"),
             Some(why) => assert!(done.stderr.contains(&format!("{said}{why}")), "{done:?}"),
         }
+        let unused = format!(": {options} is not used, because the agent was loaded before");
+        assert_eq!(
+            done.stderr.contains(&unused),
+            folder == "before",
+            "{done:?}"
+        );
         assert!(home.path().join(folder).join("after.hprof").exists());
     }
     assert!(target.is_running());

@@ -24,5 +24,6 @@ mod schema;
 mod segments;
 mod support;
 mod tables;
+mod thread_locals;
 mod trace;
 mod workflows;

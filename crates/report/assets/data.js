@@ -42,7 +42,9 @@ const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(
 const lastLessFirst = (list) => (list.length ? list[list.length - 1] - list[0] : 0);
 
 const isJdk = (text) => /^(class )?((java|javax|jdk|sun)\.|com\.sun\.|\(proxy\)|\(unknown)/.test(text) || text.includes(" (lambda).");
-const isFramework = (text) => text.includes(" (proxy).") || FRAMEWORKS.some((prefix) => text.startsWith(prefix));
+const isAddedFramework = (text) => ADDED_FRAMEWORKS.some((prefix) => text.startsWith(prefix));
+const isFramework = (text) =>
+  text.includes(" (proxy).") || isAddedFramework(text) || FRAMEWORKS.some((prefix) => text.startsWith(prefix));
 
 /** True for a frame or class that is not the application's. */
 const isRuntime = (text) => isJdk(text) || isFramework(text);

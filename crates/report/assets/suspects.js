@@ -7,11 +7,14 @@ const FIRST = 25;
 
 const series = (list, shown) => list.map(shown).join(" \u2192 ");
 
-/** Lines for frames. Frames of the JDK and of frameworks are folded, but for the one that the application called. */
+/** Lines for frames. Frames of the JDK and of frameworks are folded, but for the one that the application called. Without a
+ * frame of the application, frames of added frameworks take its place, else frames of known frameworks. */
 const framesView = (frames) => {
   const line = (frame) => element("li", isRuntime(frame) ? { class: "runtime" } : {}, name(frame));
-  const own = frames.findIndex((frame) => !isRuntime(frame));
-  if (own < 0) return frames.map(line);
+  const kinds = [(frame) => !isRuntime(frame), isAddedFramework, isFramework];
+  const isTelling = kinds.find((kind) => frames.some(kind));
+  if (!isTelling) return frames.map(line);
+  const own = frames.findIndex(isTelling);
   const lines = [];
   let folded = [];
   const unfold = () => {
@@ -22,7 +25,7 @@ const framesView = (frames) => {
     folded = [];
   };
   frames.forEach((frame, i) => {
-    if (isRuntime(frame) && i + 1 !== own) {
+    if (!isTelling(frame) && i + 1 !== own) {
       folded.push(frame);
     } else {
       unfold();

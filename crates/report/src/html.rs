@@ -117,9 +117,13 @@ fn answers(report: &Report) -> Vec<Answer> {
 /// Returns the script that all pages begin with.
 #[must_use]
 pub fn parts() -> String {
-    let frameworks: Vec<&str> = heapdiff_diff::frameworks().collect();
-    let frameworks = Value::from(frameworks).to_string().replace('<', "\\u003c");
-    format!("const FRAMEWORKS = {frameworks};\n{}", PARTS.concat())
+    let list = |name: &str, prefixes: Vec<&str>| {
+        let prefixes = Value::from(prefixes).to_string().replace('<', "\\u003c");
+        format!("const {name} = {prefixes};\n")
+    };
+    let known = list("FRAMEWORKS", heapdiff_diff::frameworks().collect());
+    let added = heapdiff_diff::added_frameworks().collect();
+    known + &list("ADDED_FRAMEWORKS", added) + &PARTS.concat()
 }
 
 struct Dump {

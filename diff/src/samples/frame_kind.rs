@@ -70,10 +70,14 @@ pub fn add_frameworks(prefixes: Vec<String>) {
     let _ = MORE.set(prefixes);
 }
 
-/// Returns the beginnings of the names of all frameworks.
+/// Returns the beginnings of the names of known frameworks.
 pub fn frameworks() -> impl Iterator<Item = &'static str> {
-    let more = MORE.get().into_iter().flatten();
-    FRAMEWORKS.into_iter().chain(more.map(String::as_str))
+    FRAMEWORKS.into_iter()
+}
+
+/// Returns the beginnings of the names of frameworks that were added.
+pub fn added_frameworks() -> impl Iterator<Item = &'static str> {
+    MORE.get().into_iter().flatten().map(String::as_str)
 }
 
 /// Who wrote the code of a frame.
@@ -81,6 +85,8 @@ pub fn frameworks() -> impl Iterator<Item = &'static str> {
 pub(crate) enum FrameKind {
     /// The application.
     Application,
+    /// A framework that the user added.
+    Added,
     /// A framework, a server, the runtime of Kotlin, Scala, Clojure or Groovy, or a generated proxy.
     Framework,
     /// The JDK, or code that the JVM generates.
@@ -96,6 +102,8 @@ pub(crate) fn frame_kind(frame: &str) -> FrameKind {
         || frame.contains(" (lambda).");
     if is_generated {
         FrameKind::Jdk
+    } else if added_frameworks().any(|p| frame.starts_with(p)) {
+        FrameKind::Added
     } else if frame.contains(" (proxy).") || frameworks().any(|p| frame.starts_with(p)) {
         FrameKind::Framework
     } else if is_runtime_name(frame) {
@@ -111,12 +119,21 @@ pub fn is_application_frame(frame: &str) -> bool {
     frame_kind(frame) == FrameKind::Application
 }
 
+/// Returns the kind of frames that say most about a stack: the application, else added frameworks, else known
+/// frameworks. Returns none if all frames are of the JDK.
+fn telling_kind(frames: &[String]) -> Option<FrameKind> {
+    let kinds = [
+        FrameKind::Application,
+        FrameKind::Added,
+        FrameKind::Framework,
+    ];
+    let is_any = |kind: &FrameKind| frames.iter().any(|frame| frame_kind(frame) == *kind);
+    kinds.into_iter().find(is_any)
+}
+
 /// Returns the frames that say most about a stack: those of the application, else those of frameworks.
 pub(crate) fn telling_frames(frames: &[String]) -> impl Iterator<Item = &str> {
-    let is_any = |kind| frames.iter().any(|frame| frame_kind(frame) == kind);
-    let wanted = [FrameKind::Application, FrameKind::Framework]
-        .into_iter()
-        .find(|&kind| is_any(kind));
+    let wanted = telling_kind(frames);
     let frames = frames.iter().map(String::as_str);
     frames.filter(move |frame| wanted == Some(frame_kind(frame)))
 }
@@ -205,23 +222,19 @@ fn is_plumbing(frame: &str) -> bool {
 }
 
 /// Folds frames of the JDK and of frameworks, except for the one that the application called. Without a frame of the
-/// application only the JDK is folded, and without one of a framework nothing.
+/// application, frames of added frameworks take its place, else frames of known frameworks. Nothing is folded if all
+/// frames are of the JDK.
 pub(super) fn folded(frames: &[String]) -> Vec<Shown<'_>> {
-    let first = |is: &dyn Fn(FrameKind) -> bool| frames.iter().position(|f| is(frame_kind(f)));
-    let application = first(&|kind| kind == FrameKind::Application);
-    let Some(own) = application.or_else(|| first(&|kind| kind != FrameKind::Jdk)) else {
+    let telling = telling_kind(frames);
+    let own = frames.iter().position(|f| telling == Some(frame_kind(f)));
+    let Some(own) = own else {
         return frames.iter().map(|f| Shown::Frame(f)).collect();
     };
     let mut shown: Vec<Shown<'_>> = Vec::new();
     for (i, frame) in frames.iter().enumerate() {
         let kind = frame_kind(frame);
         let is_called = i + 1 == own && !is_plumbing(frame);
-        let is_own = match kind {
-            FrameKind::Application => true,
-            FrameKind::Framework => application.is_none(),
-            FrameKind::Jdk => false,
-        };
-        if is_called || is_own {
+        if is_called || telling == Some(kind) {
             shown.push(Shown::Frame(frame));
             continue;
         }
@@ -342,6 +355,40 @@ mod tests {
             folded(&frames[8..10]),
             [Shown::Frame(&frames[8]), Shown::Frame(&frames[9])]
         );
+    }
+
+    #[test]
+    fn known_frameworks_stay_folded_if_the_application_is_an_added_framework() {
+        // No other test has frames of this name.
+        add_frameworks(vec!["org.everything.".to_owned()]);
+        let frames = owned(&[
+            "java.util.ArrayList.add(ArrayList.java:4)",
+            "org.everything.Orders.add(Orders.java:42)",
+            "org.springframework.A.b(A.java:1)",
+            "io.netty.A.b(A.java:1)",
+            "org.everything.Main.main(Main.java:7)",
+            "com.acme.Foo.add(Foo.java:42)",
+        ]);
+        let fold = |jdk, framework| Shown::Folded(Folded { jdk, framework });
+        assert_eq!(
+            folded(&frames[..5]),
+            [
+                Shown::Frame(&frames[0]),
+                Shown::Frame(&frames[1]),
+                fold(0, 2),
+                Shown::Frame(&frames[4]),
+            ]
+        );
+        assert_eq!(allocating_frame(&frames[..5]), Some(&*frames[1]));
+        // Beside frames of the application, all frameworks are folded but for the frame that the application called.
+        let called = [
+            fold(1, 3),
+            Shown::Frame(&frames[4]),
+            Shown::Frame(&frames[5]),
+        ];
+        assert_eq!(folded(&frames), called);
+        // Known frameworks alone are shown.
+        assert_eq!(folded(&frames[2..4]).len(), 2);
     }
 
     #[test]

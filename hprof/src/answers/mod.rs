@@ -56,6 +56,7 @@ pub use objects::object::{ArrayView, ClassObject, Content, FieldValue, Record, V
 pub use objects::reference::Via;
 pub use objects::select_error::SelectError;
 pub use objects::selector::{ParseSelectorError, Selected, Selector};
+pub use objects::thread_locals::ThreadLocalValue;
 pub use paths::forest::Step;
 pub use paths::merged::{Merge, PathNode, PathTree};
 pub use paths::{Path, PathOptions, Paths};

@@ -45,16 +45,21 @@ pub struct Frame {
 impl std::fmt::Display for Frame {
     /// As in a Java stack trace: `com.acme.Foo.add(Foo.java:42)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}(", self.class, self.method)?;
+        write!(f, "{}.{}{}", self.class, self.method, self.place())
+    }
+}
+
+impl Frame {
+    /// Returns the place in the source, as in a Java stack trace: `(Foo.java:42)`.
+    pub(crate) fn place(&self) -> String {
         match (&self.file, self.line) {
-            (_, Line::Native) => f.write_str("Native Method")?,
-            (Some(file), Line::Number(line)) => write!(f, "{file}:{line}")?,
-            (Some(file), Line::Compiled) => write!(f, "{file}, compiled")?,
-            (Some(file), Line::Unknown) => f.write_str(file)?,
-            (None, Line::Number(line)) => write!(f, "line {line}")?,
-            (None, _) => f.write_str("Unknown Source")?,
+            (_, Line::Native) => "(Native Method)".to_owned(),
+            (Some(file), Line::Number(line)) => format!("({file}:{line})"),
+            (Some(file), Line::Compiled) => format!("({file}, compiled)"),
+            (Some(file), Line::Unknown) => format!("({file})"),
+            (None, Line::Number(line)) => format!("(line {line})"),
+            (None, _) => "(Unknown Source)".to_owned(),
         }
-        f.write_str(")")
     }
 }
 

@@ -112,14 +112,17 @@ fn paths_are_shortest_and_made_of_references_of_the_dump() {
 fn check_merged(both: &Both, paths: &hprof::Paths, distances: &[Option<usize>]) {
     let found = distances.iter().flatten().count() as u64;
     for merge in [Merge::Class, Merge::Object] {
-        for limit in [3, 10_000] {
+        let all = paths.merged(&both.snapshot, merge, usize::MAX).nodes.len() as u64;
+        for limit in [0, 1, 2, 3, 5, 8, 10_000] {
             let tree = paths.merged(&both.snapshot, merge, limit);
             assert!(tree.nodes.len() <= limit);
+            let hidden: u64 = tree.nodes.iter().map(|n| n.hidden.0).sum();
+            assert_eq!(tree.nodes.len() as u64 + hidden + tree.hidden.0, all);
             let tops = tree.nodes.iter().filter(|n| n.depth == 0);
             let targets: u64 = tops.map(|n| n.targets).sum();
             assert_eq!(targets + tree.hidden.1, found);
             assert!(tree.nodes.iter().all(|n| n.targets > 0));
-            if limit > 3 {
+            if limit > 8 {
                 let own: u64 = tree.nodes.iter().map(|n| n.own_targets).sum();
                 assert_eq!(own, found);
             }

@@ -38,7 +38,7 @@ pub use recording::{
 };
 pub use show::{
     ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownContents, ShownEntry, ShownField,
-    ShownObject, ShownReferrer, ShownValue,
+    ShownObject, ShownReferrer, ShownValue, ThreadLocalValues,
 };
 pub use sites::{
     AgentReport, AllocatedReport, AllocatedStackRow, AllocatedTotals, CollectedReport, CostReport,

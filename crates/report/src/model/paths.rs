@@ -49,7 +49,7 @@ pub struct PathLine {
     pub selected_here: u64,
     /// Shallow bytes of the selected objects that this line leads to.
     pub selected_bytes: u64,
-    /// What the limit left out right below.
+    /// What the limit left out below, at any depth.
     pub hidden: Hidden,
 }
 

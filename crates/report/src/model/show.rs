@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::SnapshotInfo;
+use super::{SizeofClass, SnapshotInfo};
 
 /// The objects that a selector names, the largest in full.
 #[derive(Debug, Serialize)]
@@ -61,6 +61,29 @@ pub struct ShownObject {
     pub referrers: Vec<ShownReferrer>,
     /// What a collection or the like holds; `None` for other objects.
     pub contents: Option<ShownContents>,
+    /// The values of a thread local; `None` for other objects.
+    pub thread_local: Option<ThreadLocalValues>,
+}
+
+/// The values of thread locals. They are in the maps of the threads.
+#[derive(Debug, Serialize)]
+pub struct ThreadLocalValues {
+    /// Number of threads that have a value.
+    pub threads: u64,
+    /// Number of values, each counted once.
+    pub objects: u64,
+    /// What all values retain together, in bytes.
+    pub retained_bytes: u64,
+    /// The classes with the most values.
+    pub classes: Vec<SizeofClass>,
+    /// The value that retains most.
+    pub largest: Option<ObjectRef>,
+    /// What it retains, in bytes.
+    pub largest_retained_bytes: Option<u64>,
+    /// The name of a thread that has it.
+    pub largest_thread: Option<String>,
+    /// The command that shows the values.
+    pub next: Option<String>,
 }
 
 /// A reference to an object.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::SnapshotInfo;
+use super::{SnapshotInfo, ThreadLocalValues};
 
 /// Shallow, deep and retained sizes of the selected objects.
 #[derive(Debug, Serialize)]
@@ -19,6 +19,8 @@ pub struct SizeofReport {
     pub objects: Vec<SizeofObject>,
     /// All selected objects, taken as one set.
     pub set: SizeofSet,
+    /// The values of the thread locals among the selected objects; `None` if there is no thread local.
+    pub thread_local: Option<ThreadLocalValues>,
     /// What the set's deep size is made of, most bytes first.
     pub by_class: Vec<SizeofClass>,
     /// What `--skip-flyweights` leaves out; `None` without it.
@@ -92,6 +94,9 @@ pub struct SizeofSet {
     pub sum_deep_bytes: Option<u64>,
     /// The retained sizes of the members added up.
     pub sum_retained_bytes: u64,
+    /// What class tables of reports show if the objects are all instances of one class: the sum over those instances that
+    /// no other instance retains.
+    pub class_table_bytes: Option<u64>,
 }
 
 /// A class's part in a deep size.

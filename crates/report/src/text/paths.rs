@@ -35,7 +35,7 @@ pub(crate) fn render(report: &PathsReport, style: Style, out: &mut dyn Write) ->
         writeln!(out, "{few} {verb} none: {}", snapshot::unheld(snapshot))?;
     }
     writeln!(out)?;
-    if report.tree.is_empty() {
+    if report.tree.is_empty() && report.hidden.lines == 0 {
         return Ok(());
     }
     let heading = format!("{:>NUMBER$}  path", "leads to");
@@ -51,7 +51,7 @@ pub(crate) fn render(report: &PathsReport, style: Style, out: &mut dyn Write) ->
             .iter()
             .take_while(|next| next.depth > line.depth)
             .filter(|next| next.depth == line.depth + 1);
-        let branches = below.count() as u64 + line.hidden.lines > 1;
+        let branches = below.count() + usize::from(line.hidden.lines > 0) > 1;
         above.push(Above {
             level_below: level + usize::from(branches),
             hidden: line.hidden,

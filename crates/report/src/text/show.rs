@@ -7,7 +7,7 @@ use heapdiff_units::{Size, counted, grouped};
 use super::WIDTH;
 use super::snapshot;
 use super::table::printable;
-use crate::model::{ObjectRef, ShowReport, ShownObject, ShownValue};
+use crate::model::{ObjectRef, ShowReport, ShownObject, ShownValue, ThreadLocalValues};
 use crate::style::Style;
 
 pub(crate) fn render(report: &ShowReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -97,6 +97,9 @@ fn object(object: &ShownObject, unheld: &str, style: Style, out: &mut dyn Write)
     }
     array(object, style, out)?;
     contents(object, style, out)?;
+    if let Some(values) = &object.thread_local {
+        thread_local(values, style, out)?;
+    }
     referrers(object, style, out)
 }
 
@@ -248,6 +251,46 @@ fn contents(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Resu
     more(rest, what, out)
 }
 
+/// Prints where the values of a thread local are.
+fn thread_local(values: &ThreadLocalValues, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    line("values", &values_of(values), style, out)?;
+    for class in &values.classes {
+        let text = format!("    {} x {}", class.class, grouped(class.objects));
+        writeln!(out, "{}", style.fitted(&printable(&text), WIDTH))?;
+    }
+    if let (Some(largest), true) = (&values.largest, values.objects > 1) {
+        let thread = values.largest_thread.as_deref().unwrap_or("(no name)");
+        let bytes = values.largest_retained_bytes.unwrap_or(0);
+        let text = format!(
+            "    the largest is {}, which retains {} in thread {thread:?}",
+            mention(largest),
+            Size(bytes)
+        );
+        writeln!(out, "{}", style.fitted(&printable(&text), WIDTH))?;
+    }
+    match &values.next {
+        // The command stays whole, so that it can be pasted.
+        Some(next) => writeln!(out, "  {:<7}  {}", style.dim("next"), printable(next)),
+        None => Ok(()),
+    }
+}
+
+/// The sentence on the values of thread locals.
+pub(super) fn values_of(values: &ThreadLocalValues) -> String {
+    match values.threads {
+        0 => "no thread has a value of this ThreadLocal".to_owned(),
+        1 => format!(
+            "1 thread has a value of this ThreadLocal, which retains {}",
+            Size(values.retained_bytes)
+        ),
+        threads => format!(
+            "{} threads have a value of this ThreadLocal; the values retain {} together",
+            grouped(threads),
+            Size(values.retained_bytes)
+        ),
+    }
+}
+
 fn buckets(capacity: u64) -> String {
     format!(" in {}", counted(capacity, "bucket"))
 }
@@ -341,6 +384,7 @@ mod tests {
             referrer_count: 0,
             referrers: Vec::new(),
             contents: None,
+            thread_local: None,
         }
     }
 
@@ -363,6 +407,30 @@ mod tests {
         value: None,
         object: None,
     };
+
+    #[test]
+    fn a_thread_local_leads_to_the_values_of_the_threads() {
+        let values = |threads: u64| ThreadLocalValues {
+            threads,
+            objects: threads,
+            retained_bytes: threads << 10,
+            classes: Vec::new(),
+            largest: None,
+            largest_retained_bytes: None,
+            largest_thread: None,
+            next: None,
+        };
+        let none = "no thread has a value of this ThreadLocal";
+        assert_eq!(values_of(&values(0)), none);
+        assert_eq!(
+            values_of(&values(1)),
+            "1 thread has a value of this ThreadLocal, which retains 1.0 KiB"
+        );
+        assert_eq!(
+            values_of(&values(3)),
+            "3 threads have a value of this ThreadLocal; the values retain 3.0 KiB together"
+        );
+    }
 
     #[test]
     fn those_that_are_left_out_are_told() {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use heapdiff_units::{Size, counted, grouped, percent};
 
 use super::WIDTH;
+use super::show;
 use super::snapshot;
 use super::table::{Align, Table, printable};
 use crate::model::{SizeofLine, SizeofReport, SizeofSet};
@@ -25,6 +26,15 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
     if set.objects > 1 {
         writeln!(out)?;
         sums(set, out)?;
+        class_table(set, out)?;
+    }
+    if let Some(values) = &report.thread_local {
+        let next = values
+            .next
+            .as_ref()
+            .map_or(String::new(), |next| format!(": {next}"));
+        writeln!(out)?;
+        writeln!(out, "{}{}", show::values_of(values), printable(&next))?;
     }
     if let Some(flyweights) = &report.flyweights {
         writeln!(out)?;
@@ -115,6 +125,21 @@ fn sizes(set: &SizeofSet, unheld: &str, style: Style, out: &mut dyn Write) -> io
         writeln!(out, "retained: nothing; {unheld}")?;
     }
     Ok(())
+}
+
+/// Explains a smaller figure that reports print for all instances of a class.
+fn class_table(set: &SizeofSet, out: &mut dyn Write) -> io::Result<()> {
+    match set.class_table_bytes {
+        Some(bytes) if set.objects > 1 && set.retained_bytes.is_some_and(|r| r != bytes) => {
+            writeln!(
+                out,
+                "Class tables of reports show {} retained bytes, a lower bound that is quick to compute: the\n\
+                 sum over the instances that no other instance retains. `histo --retained` shows the set's size.",
+                grouped(bytes)
+            )
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Why the set's sizes are not the sums.
@@ -310,6 +335,7 @@ mod tests {
     /// A set of so many objects, two thirds of whose bytes are reached by one of them alone.
     fn report(objects: u64) -> SizeofReport {
         SizeofReport {
+            thread_local: None,
             schema: SizeofReport::SCHEMA,
             snapshot: tests::snapshot(),
             selectors: vec!["com.acme.Entry".to_owned()],
@@ -340,6 +366,7 @@ mod tests {
                 measured: objects,
                 sum_deep_bytes: Some(300),
                 sum_retained_bytes: 200,
+                class_table_bytes: None,
             },
             by_class: Vec::new(),
             flyweights: None,
@@ -384,6 +411,11 @@ mod tests {
 
     #[test]
     fn sums_are_told_as_they_are() {
+        let mut in_table = report(2);
+        in_table.set.class_table_bytes = Some(150);
+        let line = "Class tables of reports show 150 retained bytes, a lower bound that is quick to compute: the\n";
+        assert!(told(in_table).contains(line));
+        assert!(!told(report(2)).contains("Class tables of reports"));
         let of = |deep: Option<u64>, retained: u64| {
             let mut report = report(2);
             report.set.sum_deep_bytes = deep;

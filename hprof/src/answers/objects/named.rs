@@ -2,24 +2,37 @@
 
 use std::borrow::Cow;
 
+use crate::answers::objects::locals;
 use crate::answers::objects::object::{Content, Value};
 use crate::answers::objects::select_error::SelectError;
 use crate::answers::objects::selector::{SUGGESTIONS, Selected};
-use crate::answers::threads::{Frame, StackFrame};
 use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// What reports print before a method whose local variables hold objects.
-const LOCAL: &str = "local variable of ";
 /// What reports print after the class of the elements of an array.
 const ELEMENTS: &str = "[*]";
 /// Number of instances whose fields are read together.
 const CHUNK: usize = 1 << 16;
 
 impl Snapshot {
-    /// Resolves a name. Classes come first, then fields, elements, local variables and threads.
+    /// Resolves a name. Classes come first, then fields, elements, local variables, threads, and names with what reports
+    /// print around them.
     pub(super) fn named(
+        &self,
+        name: &str,
+        printed: &dyn Fn(&str) -> Cow<'_, str>,
+    ) -> Result<Selected, SelectError> {
+        let selected = self.named_exactly(name, printed);
+        match &selected {
+            Err(SelectError::NoClass { .. } | SelectError::NoField { .. }) => {
+                self.as_printed(name, printed).unwrap_or(selected)
+            }
+            _ => selected,
+        }
+    }
+
+    fn named_exactly(
         &self,
         name: &str,
         printed: &dyn Fn(&str) -> Cow<'_, str>,
@@ -28,8 +41,8 @@ impl Snapshot {
         if !classes.is_empty() {
             return Ok(Selected::Classes(classes));
         }
-        if let Some(method) = name.strip_prefix(LOCAL) {
-            return self.local_variables(method, printed);
+        if let Some(frame) = locals::frame(name) {
+            return self.local_variables(frame, printed);
         }
         if let Some(element) = name.strip_suffix(ELEMENTS) {
             let arrays = self.classes_named(&format!("{element}[]"), printed);
@@ -41,17 +54,33 @@ impl Snapshot {
         if let Some((class, field)) = name.rsplit_once('.') {
             let classes = self.classes_named(class, printed);
             if !classes.is_empty() {
-                return self.field(&classes, class, field);
+                let values = self.field(&classes, class, field);
+                // Some reports print a method without its line.
+                return match values {
+                    Err(SelectError::NoField { .. }) => {
+                        let locals = self.local_variables(name, printed);
+                        locals
+                            .or_else(|_| self.threads_named(name).ok_or(()))
+                            .or(values)
+                    }
+                    values => values,
+                };
             }
         }
-        let threads = self.threads();
-        let of_name = threads.iter().filter(|t| t.name.as_deref() == Some(name));
-        let objects = sorted(of_name.filter_map(|t| t.object).collect());
-        if objects.is_empty() {
+        self.threads_named(name).ok_or_else(|| {
+            let threads = self.threads();
             let threads = threads.iter().filter_map(|t| t.name.as_deref());
-            return Err(self.no_class(name, threads));
-        }
-        Ok(Selected::Values(objects))
+            self.no_class(name, threads)
+        })
+    }
+
+    fn threads_named(&self, name: &str) -> Option<Selected> {
+        let exact = self.threads_that(|t| t.name.as_deref() == Some(name));
+        let objects = match exact[..] {
+            [] => self.threads_that(|t| t.name.as_deref().is_some_and(|n| is_cut(name, n))),
+            _ => exact,
+        };
+        (!objects.is_empty()).then_some(Selected::Values(objects))
     }
 
     /// Returns the class objects of a name.
@@ -65,10 +94,12 @@ impl Snapshot {
         let mut objects = objects.filter(|&o| self.represents(o).is_some());
         if self.classes().by_name(name).is_empty() {
             let all: Vec<ObjectIndex> = objects.collect();
-            return match all.is_empty() {
-                true => Err(self.no_class(name, std::iter::empty())),
-                false => Ok(Selected::Values(sorted(all))),
-            };
+            if !all.is_empty() {
+                return Ok(Selected::Values(sorted(all)));
+            }
+            let of_printed = self.as_printed(&format!("class {name}"), printed);
+            let none = || Err(self.no_class(name, std::iter::empty()));
+            return of_printed.unwrap_or_else(none);
         }
         // Several loaders may define a class of the name: the first of them is meant.
         let first = objects.next();
@@ -78,14 +109,29 @@ impl Snapshot {
     }
 
     /// Returns the classes with this name in the dump or, if there are none, with this printed name.
-    fn classes_named(&self, name: &str, printed: &dyn Fn(&str) -> Cow<'_, str>) -> Vec<ClassIndex> {
+    pub(super) fn classes_named(
+        &self,
+        name: &str,
+        printed: &dyn Fn(&str) -> Cow<'_, str>,
+    ) -> Vec<ClassIndex> {
         let exact = self.classes().by_name(name);
         if !exact.is_empty() {
             return exact.to_vec();
         }
         let classes = self.classes().iter();
         let alike = classes.filter(|(_, c)| matches!(printed(&c.name), Cow::Owned(p) if p == name));
-        alike.map(|(class, _)| class).collect()
+        let alike: Vec<ClassIndex> = alike.map(|(class, _)| class).collect();
+        if !alike.is_empty() {
+            return alike;
+        }
+        // A report on a narrow terminal cuts the middle out of a name.
+        let mut names = self.classes().iter().map(|(_, c)| &*c.name);
+        match names.find(|whole| is_cut(name, whole)) {
+            Some(whole) if !names.any(|other| other != whole && is_cut(name, other)) => {
+                self.classes().by_name(whole).to_vec()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Resolves a field of classes that have one name. A static field comes before a field of instances.
@@ -208,33 +254,6 @@ impl Snapshot {
         elements
     }
 
-    /// Returns the objects to which local variables of a method refer, in the frames of all threads.
-    fn local_variables(
-        &self,
-        method: &str,
-        printed: &dyn Fn(&str) -> Cow<'_, str>,
-    ) -> Result<Selected, SelectError> {
-        let is_named = |frame: &StackFrame| {
-            let Frame {
-                class,
-                method: name,
-                ..
-            } = &frame.frame;
-            let same = |class: &str| format!("{class}.{name}") == method;
-            same(class) || same(&printed(class))
-        };
-        let threads = self.threads();
-        let frames = threads.iter().flat_map(|t| &t.frames);
-        let locals = frames.filter(|f| is_named(f)).flat_map(|f| &f.locals);
-        let objects = sorted(locals.map(|local| local.object).collect());
-        if objects.is_empty() {
-            return Err(SelectError::NoLocal {
-                method: method.to_owned(),
-            });
-        }
-        Ok(Selected::Values(objects))
-    }
-
     fn no_field(&self, named: &[ClassIndex], name: &str, field: &str) -> SelectError {
         let classes = self.classes();
         let chain = || named.iter().flat_map(|&c| classes.chain(c));
@@ -253,6 +272,13 @@ impl Snapshot {
     fn no_class<'a>(&self, name: &str, threads: impl Iterator<Item = &'a str>) -> SelectError {
         let names = || self.classes().iter().map(|(_, c)| &*c.name);
         let mut alike = similar(name, names(), simple_name);
+        if alike.is_empty() {
+            let whole = names().filter(|whole| is_cut(name, whole));
+            alike = whole.map(str::to_owned).collect();
+            alike.sort_unstable();
+            alike.dedup();
+            alike.truncate(SUGGESTIONS);
+        }
         // In `com.acme.Foo.field` the class may be wrong.
         if alike.is_empty()
             && let Some((class, _)) = name.rsplit_once('.')
@@ -269,10 +295,19 @@ impl Snapshot {
     }
 }
 
-fn sorted(mut objects: Vec<ObjectIndex>) -> Vec<ObjectIndex> {
+pub(super) fn sorted(mut objects: Vec<ObjectIndex>) -> Vec<ObjectIndex> {
     objects.sort_unstable();
     objects.dedup();
     objects
+}
+
+/// True if `name` is `whole` with its middle cut out: `com.ac…Foo`.
+fn is_cut(name: &str, whole: &str) -> bool {
+    let parts = name.split_once('…');
+    parts.is_some_and(|(start, end)| {
+        let rest = whole.strip_prefix(start);
+        !(start.is_empty() && end.is_empty()) && rest.is_some_and(|rest| rest.ends_with(end))
+    })
 }
 
 /// Returns the name without its package.

@@ -70,11 +70,39 @@ pub enum SelectError {
         /// Number of instances.
         instances: u64,
     },
-    /// No frame of the method has a local variable that refers to an object.
-    #[error("no stack frame of {method} has a local variable that refers to an object")]
+    /// No thread was in the frame.
+    #[error("no thread was in {frame} when the dump was taken{}", alternatives(.similar))]
+    NoFrame {
+        /// Class and method, with or without the line.
+        frame: String,
+        /// Frames of the method at other lines.
+        similar: Vec<String>,
+    },
+    /// No local variable of the frame refers to an object.
+    #[error("no local variable of {frame} refers to an object")]
     NoLocal {
-        /// Class and method.
-        method: String,
+        /// Class and method, with or without the line.
+        frame: String,
+    },
+    /// Words of a report that are not the name of an object.
+    #[error(
+        "{name} is not the name of an object; select the class of the objects that it leads to"
+    )]
+    NoName {
+        /// The words.
+        name: String,
+    },
+    /// Values are asked for, but the objects are not thread locals.
+    #[error("{name} is not a ThreadLocal")]
+    NoThreadLocal {
+        /// The name.
+        name: String,
+    },
+    /// No thread has a value of the thread local.
+    #[error("no thread has a value of the ThreadLocal {name}")]
+    NoValues {
+        /// The name.
+        name: String,
     },
     /// The field holds no reference.
     #[error("{class}.{field} does not hold an object: it is of type {kind}")]

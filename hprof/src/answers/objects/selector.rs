@@ -33,8 +33,8 @@ pub enum Selector {
     /// `0x7f0012345678`: the object with this id.
     Address(ObjectId),
     /// `com.acme.Foo`: all instances of the class. `com.acme.Foo.field`: the value of a static field, or the values of
-    /// the field in all instances. `com.acme.Foo[*]`: the elements of all arrays. `local variable of com.acme.Foo.run`:
-    /// the local variables of all frames of the method. Otherwise the name of a thread.
+    /// the field in all instances. `com.acme.Foo[*]`: the elements of all arrays. `com.acme.Foo.run(Foo.java:42)` or
+    /// `local variable of com.acme.Foo.run`: the local variables of these frames. Otherwise the name of a thread.
     Name(String),
     /// `class com.acme.Foo` or `static com.acme.Foo`: the class object.
     ClassObject(String),
@@ -261,7 +261,7 @@ impl Snapshot {
         }
     }
 
-    fn no_object(&self, id: ObjectId) -> SelectError {
+    pub(super) fn no_object(&self, id: ObjectId) -> SelectError {
         let near = |ids: &mut dyn Iterator<Item = u64>| {
             let mut near = NeighbourIds::new(id.0);
             ids.for_each(|other| near.see(other));

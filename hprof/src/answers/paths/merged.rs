@@ -44,7 +44,7 @@ pub struct PathNode {
     pub own_targets: u64,
     /// Shallow bytes of the targets that this line leads to.
     pub target_bytes: u64,
-    /// Lines below this one that the limit left out, and the targets that they lead to.
+    /// Lines at any depth below this one that the limit left out, and the targets that they lead to.
     pub hidden: (u64, u64),
 }
 
@@ -53,7 +53,7 @@ pub struct PathNode {
 pub struct PathTree {
     /// The lines, each followed by those below it, those with most targets first.
     pub nodes: Vec<PathNode>,
-    /// Lines of depth 0 that the limit left out, and the targets that they lead to.
+    /// Lines of depth 0 that the limit left out, with those below them, and the targets that they lead to.
     pub hidden: (u64, u64),
 }
 
@@ -250,9 +250,19 @@ fn cut(snapshot: &Snapshot, groups: &[Group], limit: usize) -> PathTree {
         count += 1;
         offer(&mut best, at);
     }
+    // Lines of each group's part of the tree. A group comes after the one above it.
+    let mut sizes: Vec<u64> = vec![1; groups.len()];
+    for at in (0..groups.len()).rev() {
+        let size = sizes[at];
+        if let Some(above) = sizes.get_mut(groups[at].parent as usize) {
+            *above += size;
+        }
+    }
     let hidden = |parent: u32| {
         let lines = children(parent).iter().filter(|b| !kept[b.2 as usize]);
-        lines.fold((0, 0), |sum, b| (sum.0 + 1, sum.1 + b.1.0))
+        lines.fold((0, 0), |sum, b| {
+            (sum.0 + sizes[b.2 as usize], sum.1 + b.1.0)
+        })
     };
     let mut nodes = Vec::with_capacity(count);
     let mut stack: Vec<(u32, u32)> = Vec::new();

@@ -1,0 +1,74 @@
+//! Frames that a user copies from a report.
+
+use heapdiff_diff::FrameParts;
+use regex::Regex;
+
+/// Returns a frame without the space that headlines print before its place.
+pub(crate) fn without_gap(frame: &str) -> String {
+    match frame.rsplit_once(" (") {
+        Some((method, place)) if !place.contains('(') && place.contains('.') => {
+            format!("{method}({place}")
+        }
+        _ => frame.to_owned(),
+    }
+}
+
+/// Reads a pattern for frames and classes. A frame or a nested class as reports print it stands for itself, although its
+/// parentheses and `$` mean something else in a regular expression.
+///
+/// # Errors
+/// When it is neither a frame nor a regular expression.
+pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
+    let frame = without_gap(text);
+    match is_literal(&frame) {
+        true => heapdiff_diff::pattern(&regex::escape(&frame)),
+        false => heapdiff_diff::pattern(text),
+    }
+}
+
+fn is_literal(frame: &str) -> bool {
+    let is_plain = |text: &str| {
+        let text = text.replace(" (lambda)", "").replace(" (proxy)", "");
+        text.chars()
+            .all(|c| c.is_alphanumeric() || "._$<> -".contains(c))
+    };
+    let parts = FrameParts::parse(frame);
+    let is_place = |file: &str| file == "Native Method" || file.contains('.') && is_plain(file);
+    let has_place =
+        parts.line.is_some() && parts.file.is_none_or(is_plain) || parts.file.is_some_and(is_place);
+    let is_nested = !frame.ends_with('$') && frame.contains('$');
+    (has_place || is_nested && parts.function == frame) && is_plain(parts.function)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copied_frame_stands_for_itself() {
+        for (text, frame) in [
+            ("a.B.run(B.java:42)", "a.B.run(B.java:42)"),
+            ("a.B.run (B.java:42)", "a.B.run(B.java:42)"),
+            ("a.B$C.<init>(B.java:7)", "a.B$C.<init>(B.java:7)"),
+            ("a.B.run (lambda)(B.java:42)", "a.B.run (lambda)(B.java:42)"),
+            ("a.B.read(Native Method)", "a.B.read(Native Method)"),
+            ("a.B.run(line 42)", "a.B.run(line 42)"),
+            ("a.B$C.run", "a.B$C.run(B.java:3)"),
+            ("a.B$C", "a.B$C"),
+            // Regular expressions.
+            ("B.run", "a.B.run(B.java:42)"),
+            ("run\\(B", "a.B.run(B.java:42)"),
+            ("^a\\.(B|C)", "a.C.run(C.java:1)"),
+            ("B$", "a.B"),
+        ] {
+            assert!(pattern(text).unwrap().is_match(frame), "{text}");
+        }
+        assert!(
+            !pattern("a.B.run(B.java:42)")
+                .unwrap()
+                .is_match("a.B.run(B.java:421)")
+        );
+        assert!(!pattern("B$").unwrap().is_match("a.B$C"));
+        assert_eq!(pattern("(").unwrap_err(), "unclosed group");
+    }
+}

@@ -1,0 +1,237 @@
+//! Names with what reports print around them: an address, a length, a count, or how the object is held.
+
+use std::borrow::Cow;
+
+use crate::answers::objects::named::sorted;
+use crate::answers::objects::select_error::SelectError;
+use crate::answers::objects::selector::Selected;
+use crate::answers::threads::Thread;
+use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
+use crate::records::walk::RootKind;
+use crate::snapshot::Snapshot;
+
+/// Suffixes that say how something holds objects. The name before the suffix is that of a class.
+const HELD: [&str; 2] = [" (several paths)", " (a chain)"];
+/// The suffix of a class of threads whose local variables hold objects.
+const BY_LOCALS: &str = " (local variable)";
+/// What comes before a thread local whose values are meant.
+const VALUES_OF: &str = "values of ";
+/// Words that stand for references of many objects.
+const NO_NAMES: [&str; 4] = ["(several paths)", "several paths", "GC roots", "[]"];
+/// Kinds of GC roots that reports print before a class.
+const ROOTS: [RootKind; 15] = [
+    RootKind::StickyClass,
+    RootKind::Thread,
+    RootKind::JavaFrame,
+    RootKind::JniLocal,
+    RootKind::JniGlobal,
+    RootKind::NativeStack,
+    RootKind::ThreadBlock,
+    RootKind::Monitor,
+    RootKind::InternedString,
+    RootKind::Finalizing,
+    RootKind::Debugger,
+    RootKind::ReferenceCleanup,
+    RootKind::VmInternal,
+    RootKind::JniMonitor,
+    RootKind::Unknown,
+];
+
+/// A name without what reports print around it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Printed<'a> {
+    /// The object at an address.
+    Address(ObjectId),
+    /// A shorter name of the same objects.
+    Name(&'a str),
+    /// Arrays of a class that have a length.
+    Arrays(String, u32),
+    /// The threads with a name, which is in quotes.
+    Threads(&'a str),
+    AllThreads,
+    /// The local variables of the threads of a class.
+    LocalsOf(&'a str),
+    /// The values of thread locals.
+    ValuesOf(&'a str),
+    /// Not the name of an object.
+    NoName,
+}
+
+impl<'a> Printed<'a> {
+    fn parse(name: &'a str) -> Option<Self> {
+        if let Some(local) = name.strip_prefix(VALUES_OF) {
+            return Some(Self::ValuesOf(local));
+        }
+        if let Some(id) = address(name) {
+            return Some(Self::Address(id));
+        }
+        if matches!(name, "thread" | "threads") {
+            return Some(Self::AllThreads);
+        }
+        if NO_NAMES.contains(&name)
+            || name.starts_with('<') && name.ends_with('>')
+            || ROOTS.iter().any(|kind| kind.name() == name)
+        {
+            return Some(Self::NoName);
+        }
+        if let Some(class) = name.strip_suffix(BY_LOCALS) {
+            return Some(Self::LocalsOf(class));
+        }
+        if let Some(at) = name.find('"').filter(|_| name.ends_with('"')) {
+            let before = &name[..at];
+            if before.is_empty() || before.ends_with(' ') {
+                return Some(Self::Threads(&name[at..]));
+            }
+        }
+        if let Some(arrays) = arrays(name) {
+            return Some(arrays);
+        }
+        shorter(name).map(Self::Name)
+    }
+}
+
+/// Returns the address in `CLASS @ 0x7f00 "text"` or `CLASS, such as 0x7f00`.
+fn address(name: &str) -> Option<ObjectId> {
+    let at = name.split_once(" @ 0x");
+    let (_, after) = at.or_else(|| name.split_once(", such as 0x"))?;
+    let digits = after.split(' ').next()?;
+    u64::from_str_radix(digits, 16).ok().map(ObjectId)
+}
+
+/// Returns the arrays of `java.lang.Object[6246]`, or of `byte[3][]`: three arrays of bytes.
+fn arrays<'a>(name: &str) -> Option<Printed<'a>> {
+    let (element, rest) = name.split_once('[')?;
+    let (length, more) = rest.split_once(']')?;
+    let length = length.parse().ok().filter(|_| !element.is_empty())?;
+    Some(Printed::Arrays(format!("{element}[]{more}"), length))
+}
+
+/// Returns the name without a prefix or a suffix.
+fn shorter(name: &str) -> Option<&str> {
+    if let Some(class) = HELD.iter().find_map(|suffix| name.strip_suffix(suffix)) {
+        return Some(class);
+    }
+    // `CLASS x 10,000`
+    if let Some((class, count)) = name.rsplit_once(" x ")
+        && count.bytes().all(|b| b.is_ascii_digit() || b == b',')
+    {
+        return Some(class);
+    }
+    // `CLASS <classes of the loader>`
+    if let Some((class, _)) = name.split_once(" <").filter(|_| name.ends_with('>')) {
+        return Some(class);
+    }
+    // `.field = CLASS`
+    if let Some((_, class)) = name.split_once(" = ") {
+        return Some(class);
+    }
+    // `(JNI global) CLASS`
+    if let Some((_, class)) = name.strip_prefix('(').and_then(|n| n.split_once(") ")) {
+        return Some(class);
+    }
+    let of_root = |kind: &RootKind| name.strip_prefix(kind.name())?.strip_prefix(' ');
+    ROOTS.iter().find_map(of_root)
+}
+
+impl Snapshot {
+    /// Resolves a name with what reports print around it. Returns none if there is nothing of that kind.
+    pub(super) fn as_printed(
+        &self,
+        name: &str,
+        printed: &dyn Fn(&str) -> Cow<'_, str>,
+    ) -> Option<Result<Selected, SelectError>> {
+        let objects = match Printed::parse(name)? {
+            Printed::Address(id) => {
+                return Some(match self.find(id) {
+                    Some(object) => Ok(Selected::Object(object)),
+                    None => Err(self.no_object(id)),
+                });
+            }
+            Printed::Name(name) => {
+                let name = name.trim_start();
+                let class = name.strip_prefix("class ");
+                return Some(match class.or_else(|| name.strip_prefix("static ")) {
+                    Some(class) => self.class_objects(class, printed),
+                    None => self.named(name, printed),
+                });
+            }
+            Printed::Arrays(class, length) => {
+                let mut arrays = self.instances(&self.classes_named(&class, printed));
+                arrays.retain(|&o| self.array_length(o) == Some(length));
+                arrays
+            }
+            Printed::Threads(quoted) => self.threads_that(|t| {
+                let name = t.name.as_deref();
+                name.is_some_and(|name| {
+                    format!("{name:?}") == quoted || format!("\"{name}\"") == quoted
+                })
+            }),
+            Printed::AllThreads => self.threads_that(|_| true),
+            Printed::LocalsOf(class) => {
+                let classes = self.classes_named(class, printed);
+                let mut threads = self.threads();
+                threads.retain(|t| self.is_thread_of(t, &classes));
+                let frames = threads.iter().flat_map(|t| &t.frames);
+                let locals = frames.flat_map(|f| &f.locals);
+                let others = threads.iter().flat_map(|t| &t.other_locals);
+                sorted(locals.chain(others).map(|local| local.object).collect())
+            }
+            Printed::ValuesOf(local) => return Some(self.values_of_locals(local, printed)),
+            Printed::NoName => {
+                let name = name.to_owned();
+                return Some(Err(SelectError::NoName { name }));
+            }
+        };
+        (!objects.is_empty()).then_some(Ok(Selected::Values(objects)))
+    }
+
+    fn is_thread_of(&self, thread: &Thread, classes: &[ClassIndex]) -> bool {
+        let class = thread.object.and_then(|o| self.class_of(o));
+        class.is_some_and(|class| classes.contains(&class))
+    }
+
+    /// Returns the objects of some threads, sorted.
+    pub(super) fn threads_that(&self, is: impl Fn(&Thread) -> bool) -> Vec<ObjectIndex> {
+        let threads = self.threads();
+        let meant = threads.iter().filter(|t| is(t));
+        sorted(meant.filter_map(|t| t.object).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reports_print_around_names_is_taken_off() {
+        let address = |name| match Printed::parse(name) {
+            Some(Printed::Address(id)) => id.0,
+            other => unreachable!("{name}: {other:?}"),
+        };
+        assert_eq!(address("a.B @ 0x7f00"), 0x7f00);
+        assert_eq!(address("java.lang.String @ 0x7f08 \"a text\""), 0x7f08);
+        assert_eq!(address("java.util.ArrayList, such as 0x7f10"), 0x7f10);
+        assert_eq!(address(".all = a.B[7] @ 0x7f18"), 0x7f18);
+        let shorter = |name| match Printed::parse(name) {
+            Some(Printed::Name(name)) => name,
+            other => unreachable!("{name}: {other:?}"),
+        };
+        assert_eq!(shorter("a.B (several paths)"), "a.B");
+        assert_eq!(shorter("a.B$Node x 1,234 (a chain)"), "a.B$Node x 1,234");
+        assert_eq!(shorter("a.B$Node x 1,234"), "a.B$Node");
+        assert_eq!(shorter("a.Loader <classes of the loader>"), "a.Loader");
+        assert_eq!(shorter(".next = a.B"), "a.B");
+        assert_eq!(shorter("(busy monitor) a.B"), "a.B");
+        assert_eq!(shorter("(soft reference) .next = a.B"), "a.B");
+        assert_eq!(shorter("thread java.lang.Thread"), "java.lang.Thread");
+        assert_eq!(shorter("JNI global a.B"), "a.B");
+        let arrays = |class: &str, length| Some(Printed::Arrays(class.to_owned(), length));
+        assert_eq!(Printed::parse("byte[3][]"), arrays("byte[][]", 3));
+        assert_eq!(Printed::parse("a.B[16]"), arrays("a.B[]", 16));
+        for name in [
+            "a.B", "a.B[*]", "a.B[]", "[7]", "worker 1", "a.B @ 0x", "x 3",
+        ] {
+            assert_eq!(Printed::parse(name), None, "{name}");
+        }
+    }
+}
