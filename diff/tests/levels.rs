@@ -6,7 +6,7 @@ mod common;
 
 use common::app::App;
 use heapdiff_diff::Report;
-use hprof::Source;
+use hprof::{Options, Selector, Silent, Snapshot, Source};
 use testdata::writer::{self, ClassId, Elements, FieldType, Obj, Root, Value};
 
 /// A list of the runtime's.
@@ -503,4 +503,14 @@ fn a_clojure_var_is_called_as_clojure_prints_it() {
     assert_eq!(suspect.holder, "#'shop.core/orders", "{suspect:#?}");
     let held = "#'shop.core/orders holds 2,000 more shop.core.Order ";
     assert!(suspect.headline.starts_with(held), "{suspect:#?}");
+    // The name that the report prints selects the list.
+    let dump = Source::from_bytes(heap(3000).heap.build());
+    let dump = Snapshot::of(dump, &Options::default(), &Silent).unwrap();
+    let selector = suspect.holder.parse::<Selector>().unwrap();
+    let list = dump.select(&selector).unwrap();
+    let class = dump.class_of(list[0]).unwrap();
+    assert_eq!(list.len(), 1);
+    assert_eq!(&*dump.classes()[class].name, "java.util.ArrayList");
+    let absent = "#'shop.core/carts".parse::<Selector>().unwrap();
+    assert!(dump.select(&absent).is_err());
 }

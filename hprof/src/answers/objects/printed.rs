@@ -6,7 +6,7 @@ use crate::answers::objects::named::sorted;
 use crate::answers::objects::select_error::SelectError;
 use crate::answers::objects::selector::Selected;
 use crate::answers::threads::Thread;
-use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
+use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::records::walk::RootKind;
 use crate::snapshot::Snapshot;
 
@@ -14,6 +14,8 @@ use crate::snapshot::Snapshot;
 const HELD: [&str; 2] = [" (several paths)", " (a chain)"];
 /// The suffix of a class of threads whose local variables hold objects.
 const BY_LOCALS: &str = " (local variable)";
+/// Maximum number of characters of a name that is compared.
+const NAME: usize = 1000;
 /// What comes before a thread local whose values are meant.
 const VALUES_OF: &str = "values of ";
 /// Words that stand for references of many objects.
@@ -44,6 +46,10 @@ enum Printed<'a> {
     Address(ObjectId),
     /// A shorter name of the same objects.
     Name(&'a str),
+    /// The name in the heap of what a headline calls as programmers do.
+    InHeap(String),
+    /// The value of a Clojure Var, by its namespace and name.
+    Var(&'a str, &'a str),
     /// Arrays of a class that have a length.
     Arrays(String, u32),
     /// The threads with a name, which is in quotes.
@@ -61,6 +67,12 @@ impl<'a> Printed<'a> {
     fn parse(name: &'a str) -> Option<Self> {
         if let Some(local) = name.strip_prefix(VALUES_OF) {
             return Some(Self::ValuesOf(local));
+        }
+        if let Some((namespace, var)) = name.strip_prefix("#'").and_then(|n| n.split_once('/')) {
+            return Some(Self::Var(namespace, var));
+        }
+        if let Some(name) = in_heap(name) {
+            return Some(Self::InHeap(name));
         }
         if let Some(id) = address(name) {
             return Some(Self::Address(id));
@@ -88,6 +100,23 @@ impl<'a> Printed<'a> {
         }
         shorter(name).map(Self::Name)
     }
+}
+
+/// Returns the name in the heap of `a.Shop.carts (Scala object)`, `the Scala object a.Shop`, `a.ShopKt.carts (in Shop.kt)`
+/// or `lambdas of a.Shop`.
+fn in_heap(name: &str) -> Option<String> {
+    if let Some(class) = name.strip_prefix("the Scala object ") {
+        return Some(format!("{class}$.MODULE$"));
+    }
+    if let Some(around) = name.strip_prefix("lambdas of ") {
+        return Some(format!("{around}$$Lambda"));
+    }
+    if let Some(field) = name.strip_suffix(" (Scala object)") {
+        let (class, field) = field.rsplit_once('.')?;
+        return Some(format!("{class}$.{field}"));
+    }
+    let (field, _) = name.strip_suffix(".kt)")?.split_once(" (in ")?;
+    Some(field.to_owned())
 }
 
 /// Returns the address in `CLASS @ 0x7f00 "text"` or `CLASS, such as 0x7f00`.
@@ -155,6 +184,8 @@ impl Snapshot {
                     None => self.named(name, printed),
                 });
             }
+            Printed::InHeap(name) => return Some(self.named(&name, printed)),
+            Printed::Var(namespace, var) => self.clojure_var(namespace, var),
             Printed::Arrays(class, length) => {
                 let mut arrays = self.instances(&self.classes_named(&class, printed));
                 arrays.retain(|&o| self.array_length(o) == Some(length));
@@ -185,6 +216,26 @@ impl Snapshot {
         (!objects.is_empty()).then_some(Ok(Selected::Values(objects)))
     }
 
+    /// Returns the values of the Clojure Vars with a name.
+    fn clojure_var(&self, namespace: &str, var: &str) -> Vec<ObjectIndex> {
+        let vars = self.instances(self.classes().by_name("clojure.lang.Var"));
+        let field = |objects: &[ObjectIndex], name: &'static str| -> Vec<ObjectIndex> {
+            let values = self.field_values(objects, [name]).into_iter();
+            let values = values.map(|v| v.and_then(|[value]| value?.object()));
+            values.map(|v| v.unwrap_or(ObjectIndex(NONE))).collect()
+        };
+        let symbols = field(&vars, "sym");
+        let namespaces = field(&field(&vars, "ns"), "name");
+        let names = |symbols: &[ObjectIndex]| self.strings(&field(symbols, "name"), NAME);
+        let of = names(&namespaces).into_iter().zip(names(&symbols));
+        let values = field(&vars, "root").into_iter().zip(of);
+        let is_meant = |name: &(Option<String>, Option<String>)| {
+            name.0.as_deref() == Some(namespace) && name.1.as_deref() == Some(var)
+        };
+        let meant = values.filter(|(value, name)| value.0 != NONE && is_meant(name));
+        sorted(meant.map(|(value, _)| value).collect())
+    }
+
     fn is_thread_of(&self, thread: &Thread, classes: &[ClassIndex]) -> bool {
         let class = thread.object.and_then(|o| self.class_of(o));
         class.is_some_and(|class| classes.contains(&class))
@@ -212,6 +263,19 @@ mod tests {
         assert_eq!(address("java.lang.String @ 0x7f08 \"a text\""), 0x7f08);
         assert_eq!(address("java.util.ArrayList, such as 0x7f10"), 0x7f10);
         assert_eq!(address(".all = a.B[7] @ 0x7f18"), 0x7f18);
+        for (name, expected) in [
+            ("a.Shop.carts (Scala object)", "a.Shop$.carts"),
+            ("the Scala object a.Shop", "a.Shop$.MODULE$"),
+            ("a.ShopKt.carts (in Shop.kt)", "a.ShopKt.carts"),
+            ("lambdas of a.Shop", "a.Shop$$Lambda"),
+        ] {
+            let expected = Some(Printed::InHeap(expected.to_owned()));
+            assert_eq!(Printed::parse(name), expected);
+        }
+        assert_eq!(
+            Printed::parse("#'shop.core/orders"),
+            Some(Printed::Var("shop.core", "orders"))
+        );
         let shorter = |name| match Printed::parse(name) {
             Some(Printed::Name(name)) => name,
             other => unreachable!("{name}: {other:?}"),
