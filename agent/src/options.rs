@@ -205,7 +205,7 @@ pub enum OptionsError {
     },
     /// A value that does not fit.
     #[error(
-        "option \"{key}\" cannot be \"{value}\": {why}. {key} is: {}",
+        "option \"{key}\" cannot be \"{value}\": {why} ({key}: {})",
         meaning(key)
     )]
     Value {

@@ -24,7 +24,8 @@ pub(super) struct DiffArgs {
     /// Later dump of the same program
     #[arg(value_parser = input())]
     after: Option<PathBuf>,
-    /// More dumps, oldest first: they separate steady growth from a cache that fills up
+    /// More dumps, oldest first: with them, heapdiff distinguishes steady growth from a cache that
+    /// fills up
     #[arg(value_parser = input())]
     later: Vec<PathBuf>,
     /// Trace of the same JVM: adds to each suspect when its growth began and how fast it grows

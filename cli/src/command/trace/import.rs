@@ -22,13 +22,12 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     let shown = output.display();
     if output.exists() && !import.force {
         let message = format!("-o {shown}: the file exists");
-        return Err(
-            Failure::usage(message).with_hint("name another file, or replace it with --force")
-        );
+        return Err(Failure::usage(message)
+            .with_hint("give another file name, or replace this file with --force"));
     }
     if output.is_dir() {
         return Err(Failure::usage(format!(
-            "-o {shown}: this is a directory; name a file"
+            "-o {shown}: this is a directory; give a file name"
         )));
     }
     let mut log = output.as_os_str().to_owned();
@@ -41,7 +40,7 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
             log.display()
         );
         return Err(Failure::usage(message)
-            .with_hint("a JVM still writes to this trace, or was killed; name another file"));
+            .with_hint("a JVM still writes to this trace, or was killed before it finished; give another file name"));
     }
     let recording = read(import)?;
     if !import.quiet {
@@ -78,7 +77,7 @@ fn read(import: &Import) -> Result<Recording> {
         let jvm = all.jvm.as_ref().map(|j| (j.pid, j.start_ms));
         if first.is_some_and(|first| jvm.is_some_and(|jvm| jvm != first)) {
             let message = format!(
-                "{}: this recording is of another JVM than the one before it",
+                "{}: this recording and the one before it belong to different JVMs",
                 path.display()
             );
             return Err(Failure::usage(message)
