@@ -289,7 +289,7 @@ impl Status {
     fn read(pid: u32) -> io::Result<Self> {
         let text = fs::read(format!("/proc/{pid}/status"))?;
         Self::parse(&String::from_utf8_lossy(&text))
-            .ok_or_else(|| io::Error::other("what /proc says of it is not understood"))
+            .ok_or_else(|| io::Error::other("the status file in /proc has an unknown format"))
     }
 
     fn parse(text: &str) -> Option<Self> {

@@ -294,7 +294,7 @@ fn a_summary_of_a_dump_that_changed_or_that_is_damaged_is_made_anew() {
     let (found, said) = place.answer(&pair);
     assert!(found == expected);
     assert!(
-        said.ends_with("is not used (damaged: it is truncated); heapdiff reads the dump instead\n")
+        said.ends_with("is not used (damaged: the file is truncated); heapdiff reads the dump instead\n")
     );
     assert_eq!(said.lines().count(), 1, "{said}");
     // The dump is replaced: no fault of anybody's.

@@ -234,7 +234,7 @@ fn no_gate_passes_if_a_segment_is_cut_off() {
     place.write("b.hprof.p1", last);
     place.write("b.hprof.p0", &first[..first.len() - 20]);
     place.is_undecided(
-        "objects and GC roots in the missing part are not in any figure",
+        "objects and GC roots in the rest of the record are missing from all figures",
         1,
     );
 }

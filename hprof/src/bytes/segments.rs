@@ -513,11 +513,11 @@ impl<'a> Joined<'a> {
         let left = segment.len() - at;
         let text = if left < RECORD_HEAD {
             format!(
-                "{name} is truncated inside the header of a record ({left} of {RECORD_HEAD} bytes are there): the rest of it is missing"
+                "{name} is truncated inside the header of a record ({left} of {RECORD_HEAD} bytes are there): the rest of the segment is missing"
             )
         } else {
             format!(
-                "{name} has no heap record at its byte {at}: it is damaged, its last {left} bytes are not read, and their objects are missing from all figures"
+                "{name} is damaged: it has no heap record at byte {at}, so heapdiff skips its last {left} bytes; the objects in them are missing from all figures"
             )
         };
         self.damage(text);
@@ -528,7 +528,7 @@ impl<'a> Joined<'a> {
         let left = segment.len() - start;
         self.push(Part::Bytes(&segment[..at]));
         self.damage(format!(
-            "{name} is truncated: it has {left} of the {length} bytes of its last heap record; objects and GC roots in the missing part are not in any figure"
+            "{name} is truncated: it has {left} of the {length} bytes of its last heap record; objects and GC roots in the rest of the record are missing from all figures"
         ));
         if left > 0 {
             let mut head = [0; RECORD_HEAD];
