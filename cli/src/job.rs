@@ -4,7 +4,7 @@
     not(target_os = "linux"),
     allow(
         dead_code,
-        reason = "parsed everywhere, acted upon where JVMs can be reached"
+        reason = "all systems parse these options, but only Linux uses them"
     )
 )]
 mod capture;

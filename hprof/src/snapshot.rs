@@ -422,12 +422,12 @@ impl Snapshot {
                     if found.is_empty() {
                         break analysed;
                     }
-                    progress.phase("reading again", 0);
+                    progress.phase("reading the dump again", 0);
                     plan.late_classes.by_loader = found;
                 }
                 // Leaves keep classes.
                 None => {
-                    progress.phase("reading again: single objects may keep classes", 0);
+                    progress.phase("reading the dump again: single objects may keep classes", 0);
                     plan.bare_leaves = false;
                     options.thresholds.count(|tally| &tally.read_again, 1);
                 }

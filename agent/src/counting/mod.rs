@@ -324,7 +324,7 @@ fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> 
             rewritten.bytes
         }
         Err(why) => {
-            let name = of_class(name.unwrap_or("a class without name"));
+            let name = of_class(name.unwrap_or("a class without a name"));
             locked(&engine.table).refused.add(format!("{name}: {why}"));
             None
         }

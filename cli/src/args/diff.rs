@@ -108,7 +108,7 @@ impl DiffArgs {
                 let one = one.display();
                 let message = format!("these options need two dumps, but only {one} was given");
                 return Err(too_few(message)
-                    .with_hint("gates (--fail-on-...), --ignore, --trace and --columns both compare dumps: heapdiff BEFORE AFTER"));
+                    .with_hint("gates (--fail-on-...), --ignore, --trace and --columns both need two dumps: heapdiff BEFORE AFTER"));
             }
             [_] => return self.heap(),
             _ => {}

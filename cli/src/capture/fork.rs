@@ -13,11 +13,12 @@ use crate::failure::{Failure, Result};
 use crate::job::LONGEST_ARGUMENT;
 
 /// What helps where a fork does not.
-const ORDINARY: &str = "without --fork the JVM writes the dump itself, and is paused meanwhile";
+const ORDINARY: &str =
+    "without --fork the JVM writes the dump itself, and is paused while it writes";
 
 /// What helps where there are to be no files.
 const WITH_FILES: &str =
-    "without --no-files the JVM writes the dumps itself, to files, and is paused meanwhile";
+    "without --no-files the JVM writes the dumps itself, to files, and is paused while it writes";
 
 /// Why the agent took no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]

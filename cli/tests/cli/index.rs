@@ -160,9 +160,9 @@ fn damage_is_told_in_one_line_and_change_is_expected() {
     let whole = fs::read(&index).expect("the index");
     fs::write(&index, &whole[..whole.len() / 2]).expect("half an index");
     let line = said(&["histo", DUMP]);
-    assert!(
-        line.ends_with("is not used (damaged: the file is truncated); heapdiff reads the dump instead\n")
-    );
+    assert!(line.ends_with(
+        "is not used (damaged: the file is truncated); heapdiff reads the dump instead\n"
+    ));
     assert_eq!(line.lines().count(), 1, "{line}");
     assert_eq!(said(&["histo", DUMP, "-q"]), "");
     fs::write(&index, &whole).expect("the index");

@@ -85,7 +85,7 @@ fn what_is_not_trusted_gets_nothing() {
             said.contains("cannot establish a trusted connection: "),
             "{said}"
         );
-        let hint = "name the CA certificate of the server with --cacert FILE";
+        let hint = "give the CA certificate of the server with --cacert FILE";
         assert!(said.contains(hint), "{said}");
         nothing(received);
     }

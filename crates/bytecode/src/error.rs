@@ -23,7 +23,7 @@ pub struct Damage {
 
 /// What is wrong there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the messages document the variants")]
 pub enum Fault {
     #[error("a class file must begin with 0xCAFEBABE")]
     Magic,

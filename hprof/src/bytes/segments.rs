@@ -342,9 +342,11 @@ pub(crate) enum NoPoint {
 impl NoPoint {
     pub(crate) const fn reason(self) -> &'static str {
         match self {
-            Self::None => "heapdiff did not find where in the dump the JVM began to merge them",
+            Self::None => {
+                "heapdiff did not find the place in the dump where the JVM began to merge the segments"
+            }
             Self::Several => {
-                "there is more than one place in the dump where the JVM may have begun to merge them"
+                "the dump has more than one place where the JVM may have begun to merge the segments"
             }
         }
     }

@@ -36,7 +36,7 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
         // The log would be taken for the new file's.
         let message = format!(
-            "-o {shown}: its log {} contains data that is not in the trace yet",
+            "-o {shown}: the log file {} contains data that is not in the trace yet",
             log.display()
         );
         return Err(Failure::usage(message)
@@ -56,13 +56,13 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     write(import, &trace)?;
     if !import.quiet {
         messages::said(&format!(
-            "{} from {}: {} of {}, {}, {}",
+            "wrote {} from {}: {} of {}, {}, {}",
             shown,
             counted(import.recordings.len() as u64, "recording"),
             counted(trace.ticks(), "tick"),
             Span(trace.tick_length()),
             counted(recording.samples.len() as u64, "sample"),
-            counted(recording.collections.len() as u64, "collection"),
+            counted(recording.collections.len() as u64, "GC"),
         ));
     }
     Ok(Exit::Done)

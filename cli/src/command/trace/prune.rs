@@ -39,7 +39,7 @@ pub(crate) fn prune(prune: &Prune) -> Result<Exit> {
             "deleted data before {} UTC: {}, {}; the file now has {} (was {})",
             utc(cut),
             gone(before.ticks, after.ticks, "tick"),
-            gone(before.collections, after.collections, "collection"),
+            gone(before.collections, after.collections, "GC"),
             Size(self::size(path)),
             Size(size),
         ));

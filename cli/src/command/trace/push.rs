@@ -386,7 +386,7 @@ fn refused(error: &PushError) -> Failure {
         PushError::Timeout { .. } => "allow more time, for example --timeout 2m",
         PushError::Tls { fault, .. } => match fault {
             TlsFault::Authority | TlsFault::NoAuthorities => {
-                "name the CA certificate of the server with --cacert FILE, or in the environment variable SSL_CERT_FILE"
+                "give the CA certificate of the server with --cacert FILE, or with the environment variable SSL_CERT_FILE"
             }
             TlsFault::Name => "use the host name that is in the certificate",
             TlsFault::Time => {
