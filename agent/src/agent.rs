@@ -206,9 +206,9 @@ fn arm_for(
 /// The options, if they can be meant; else says why not.
 fn checked(options: &str) -> Option<Options> {
     match Options::parse(options) {
-        Ok(options) if !options.embed && options.trace.is_none() => {
-            say("not started: with embed=off, samples are stored only in a trace; add trace=FILE")
-        }
+        Ok(options) if !options.embed && options.trace.is_none() => say(
+            "not started: with embed=off, the agent stores samples in a trace only; add trace=FILE",
+        ),
         Ok(options) => return Some(options),
         Err(error) => say(format_args!("not started: {error}")),
     }
@@ -313,7 +313,7 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
     };
     let refused = |so| {
         say(format_args!(
-            "{so}: the agent cannot be attached to this JVM again"
+            "{so}: the agent cannot start again in this JVM"
         ));
         attach::FAILED
     };
@@ -755,7 +755,7 @@ fn refs(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Arc<Ref
             ReaperChoice::Queue => Reaper::Queue,
         };
         if asked != refs.reaper() {
-            say("the option reaper cannot be changed in a running JVM; keeping the first one");
+            say("the option reaper cannot be changed in a running JVM; keeping the first value");
         }
         return Ok(Arc::clone(refs));
     }

@@ -205,7 +205,7 @@ pub enum OptionsError {
     },
     /// A value that does not fit.
     #[error(
-        "option \"{key}\" cannot be \"{value}\": {why}. {key} is: {}",
+        "option \"{key}\" cannot be \"{value}\": {why} ({key}: {})",
         meaning(key)
     )]
     Value {
@@ -340,7 +340,7 @@ impl Options {
                 "trace_max" => {
                     let size = given.size(MAX_TRACE)?;
                     if size < MIN_TRACE {
-                        return Err(given.wrong("it must be at least 1m"));
+                        return Err(given.wrong("the value must be at least 1m"));
                     }
                     keeping.max = Some(size);
                 }
@@ -485,24 +485,24 @@ impl Given<'_> {
     fn number(&self, least: u64, most: u64) -> Result<u64, OptionsError> {
         match self.value.parse::<u64>() {
             Ok(value) if (least..=most).contains(&value) => Ok(value),
-            Ok(_) => Err(self.wrong(format!("it must be from {least} to {most}"))),
-            Err(_) => Err(self.wrong("it is not a whole number")),
+            Ok(_) => Err(self.wrong(format!("the value must be from {least} to {most}"))),
+            Err(_) => Err(self.wrong("the value is not a whole number")),
         }
     }
 
     fn index(&self, least: u64, most: u64) -> Result<usize, OptionsError> {
         let value = self.number(least, most)?;
-        usize::try_from(value).map_err(|_| self.wrong("it is too large for this machine"))
+        usize::try_from(value).map_err(|_| self.wrong("the value is too large for this machine"))
     }
 
     fn size(&self, most: u64) -> Result<u64, OptionsError> {
         match self.value.parse() {
             Ok(Size(bytes)) if bytes <= most => Ok(bytes),
             Ok(_) | Err(SizeError::TooLarge(_)) => {
-                Err(self.wrong(format!("it is more than {most} bytes")))
+                Err(self.wrong(format!("the value is more than {most} bytes")))
             }
             Err(SizeError::NotASize(_)) => {
-                Err(self.wrong("it is not a size such as 65536, 512k, 1m or 1MB"))
+                Err(self.wrong("the value is not a size such as 65536, 512k, 1m or 1MB"))
             }
         }
     }
@@ -513,10 +513,10 @@ impl Given<'_> {
             Ok(Span(duration)) if (least..=most).contains(&duration) => Ok(duration),
             Ok(_) | Err(SpanError::TooLong(_)) => {
                 let (least, most) = (Span(least), Span(most));
-                Err(self.wrong(format!("it must be from {least} to {most}")))
+                Err(self.wrong(format!("the value must be from {least} to {most}")))
             }
             Err(SpanError::NotASpan(_)) => {
-                Err(self.wrong("it is not a duration such as 500ms, 1s, 10m, 24h or 7d"))
+                Err(self.wrong("the value is not a duration such as 500ms, 1s, 10m, 24h or 7d"))
             }
         }
     }
@@ -534,7 +534,7 @@ impl Given<'_> {
         let found = choices.iter().find(|(name, _)| *name == self.value);
         found.map(|(_, value)| *value).ok_or_else(|| {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            self.wrong(format!("it must be one of {}", names.join(", ")))
+            self.wrong(format!("the value must be one of {}", names.join(", ")))
         })
     }
 }
@@ -636,7 +636,7 @@ mod tests {
         assert!(error("interval=99999999P").contains("more than 2147483647 bytes"));
         assert!(error("trace=x.db,retain=99999d").contains("must be from 1m to 3660d"));
         assert!(error("depth=0").contains("must be from 1 to 1024"));
-        assert!(error("depth=-1").contains("it is not a whole number"));
+        assert!(error("depth=-1").contains("the value is not a whole number"));
         assert!(error("strategy=random").contains("must be one of bytes, count, time, class"));
         assert!(error("include=(").contains("unclosed group"));
         assert!(error("include=(").lines().count() == 1);
@@ -651,6 +651,8 @@ mod tests {
         assert_eq!(count("count=off,embed=off,trace=x.db"), CountChoice::Off);
         assert_eq!(count("count=on"), CountChoice::On);
         assert_eq!(count("count=jdk"), CountChoice::Jdk);
-        assert!(error("max_samples=99999999999999999999").contains("it is not a whole number"));
+        assert!(
+            error("max_samples=99999999999999999999").contains("the value is not a whole number")
+        );
     }
 }

@@ -59,7 +59,10 @@ impl Pace {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "the lower half is meant")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "only the lower half is used"
+)]
 const fn low(window: u64) -> u32 {
     window as u32
 }

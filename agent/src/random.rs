@@ -17,7 +17,10 @@ impl Random {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^= z >> 31;
-        #[allow(clippy::cast_possible_truncation, reason = "the product's high half")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "only the high half of the product is used"
+        )]
         let high = ((u128::from(z) * u128::from(limit)) >> 64) as u64;
         high
     }

@@ -241,7 +241,7 @@ impl Sampler {
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "saturates, as it should"
+            reason = "the cast saturates, as intended"
         )]
         let weight = weight as u64;
         weight

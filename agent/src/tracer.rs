@@ -90,13 +90,13 @@ impl Unsaid {
     fn notes(mut self) -> Vec<String> {
         if self.unseen > 0 {
             self.notes.push(format!(
-                "{} collections followed each other so fast that only their pauses are known, or nothing",
+                "{} GCs followed each other so fast that the trace has only their pauses, or nothing about them",
                 self.unseen
             ));
         }
         if self.left_out > 0 {
             self.notes.push(format!(
-                "{} collections are not listed: no more than {MOST_COLLECTIONS} wait to be written",
+                "{} GCs are missing in the trace, because at most {MOST_COLLECTIONS} GCs can wait to be written",
                 self.left_out
             ));
         }
@@ -126,14 +126,14 @@ pub(crate) fn wall_ms() -> i64 {
 fn without_beans(why: &JniError) -> String {
     let why = match why {
         JniError::Thrown(class) if class == "java.lang.NoClassDefFoundError" => {
-            "this JVM has no module java.management".to_owned()
+            "this JVM does not have the module java.management".to_owned()
         }
         JniError::HeapFull => {
             "the GC MXBeans of this JVM could not be read: the heap is full".to_owned()
         }
         why => format!("the GC MXBeans of this JVM could not be read ({why})"),
     };
-    format!("{why}. Only the pauses of GCs are recorded")
+    format!("{why}. So the trace records only the pauses of GCs")
 }
 
 impl Tracing<'_> {
@@ -208,7 +208,7 @@ impl Tracing<'_> {
                 let seconds = (millis(self.now()) - before.uptime_ms).unsigned_abs() / 1000;
                 let span = Span(Duration::from_secs(seconds));
                 Err(format!(
-                    "{}: what happened in the last {span} is missing",
+                    "{}: the data of the last {span} is missing",
                     path.display()
                 ))
             }
@@ -357,32 +357,35 @@ impl Tracing<'_> {
             let seconds = (now.uptime_ms - before.uptime_ms).unsigned_abs() / 1000;
             let span = Span(Duration::from_secs(seconds));
             notes.push(format!(
-                "the disk of the trace was full: {span} are recorded as one tick"
+                "the disk of the trace was full: one tick contains the data of {span}"
             ));
         }
         if now.thinnings > before.thinnings {
             let sampling = self.sampler.strategy.sampling();
             notes.push(match sampling.strategy {
                 Strategy::Bytes if self.sampler.unproven.is_some() => format!(
-                    "from here on only one sample every {} bytes is tracked until it is collected, because young GCs of ZGC keep tracked objects alive",
+                    "from now on the agent tracks only one sample per {} bytes until it is collected, because young GCs of ZGC keep tracked objects alive",
                     sampling.interval
                 ),
                 _ if self.sampler.unproven.is_some() => format!(
-                    "from here on samples are tracked until collected only at a rate of {}, because young GCs of ZGC keep tracked objects alive",
+                    "from now on the agent tracks samples until they are collected only at a rate of {}, because young GCs of ZGC keep tracked objects alive",
                     sampling.rate
                 ),
                 Strategy::Bytes => format!(
-                    "{THINNED}: from here on the interval is {} bytes; live samples were downsampled to it",
+                    "{THINNED}: from now on the interval is {} bytes, and live samples were downsampled to it",
                     sampling.interval
                 ),
                 _ => format!(
-                    "{THINNED}: from here on the rate is {}; live samples were downsampled to it",
+                    "{THINNED}: from now on the rate is {}, and live samples were downsampled to it",
                     sampling.rate
                 ),
             });
         }
         if before.sites_full == 0 && now.sites_full > 0 {
-            notes.push("the table of sites is full: all new stacks count as one site".to_owned());
+            notes.push(
+                "the table of sites is full: from now on all new stacks count as one site"
+                    .to_owned(),
+            );
         }
         let tick = NewTick {
             time_ms,
@@ -442,7 +445,10 @@ mod tests {
     #[test]
     fn a_full_heap_is_not_told_as_a_missing_module() {
         let missing = JniError::Thrown("java.lang.NoClassDefFoundError".to_owned());
-        assert!(without_beans(&missing).starts_with("this JVM has no module java.management. "));
+        assert!(
+            without_beans(&missing)
+                .starts_with("this JVM does not have the module java.management. ")
+        );
         let full = without_beans(&JniError::HeapFull);
         assert!(
             full.contains("could not be read: the heap is full.") && !full.contains("module"),
@@ -462,9 +468,9 @@ mod tests {
         };
         let notes = unsaid.notes();
         assert_eq!((notes.len(), notes[0].as_str()), (3, "first"));
-        assert!(notes[1].starts_with("3 collections followed each other so fast"));
+        assert!(notes[1].starts_with("3 GCs followed each other so fast"));
         let left_out =
-            format!("5 collections are not listed: no more than {MOST_COLLECTIONS} wait");
+            format!("5 GCs are missing in the trace, because at most {MOST_COLLECTIONS} GCs");
         assert!(notes[2].starts_with(&left_out), "{}", notes[2]);
     }
 }

@@ -63,7 +63,7 @@ impl Tries {
                     self.room_since = Some(now);
                     let seconds = now.saturating_duration_since(since).as_secs();
                     let span = Span(Duration::from_secs(seconds));
-                    format!("{path}: its disk has room again after {span}; the trace goes on")
+                    format!("{path}: the disk has space again after {span}; the trace continues")
                 });
                 Ok(Next {
                     say,
@@ -74,7 +74,7 @@ impl Tries {
                 Ok(Next::default())
             }
             Ok(Written::Busy) => Err(format!(
-                "{path}: another process has held it for {} seconds",
+                "{path}: another process has locked the trace for {} seconds",
                 PATIENCE.as_secs()
             )),
             Err(error) if error.lacks_room() => {
@@ -90,7 +90,9 @@ impl Tries {
                     FIRST_PAUSE
                 };
                 let say = (!goes_on).then(|| {
-                    format!("{path}: its disk has no room; the trace goes on once there is some")
+                    format!(
+                        "{path}: the disk is full; the trace continues when there is space again"
+                    )
                 });
                 let pause = self.pause;
                 Ok(Next { pause, say })
@@ -139,7 +141,7 @@ mod tests {
         tried(tick(32_000), 60).unwrap();
         let why = tried(busy(), 31 + PATIENCE.as_secs()).unwrap_err();
         assert!(
-            why.contains("t.db: another process has held it for 30 seconds"),
+            why.contains("t.db: another process has locked the trace for 30 seconds"),
             "{why}"
         );
         lock("ROLLBACK");
@@ -169,15 +171,16 @@ mod tests {
             assert_eq!(tries.lack_room(), !next.pause.is_zero());
             (next.pause.as_secs(), next.say)
         };
-        let said =
-            Some("t.db: its disk has no room; the trace goes on once there is some".to_owned());
+        let said = Some(
+            "t.db: the disk is full; the trace continues when there is space again".to_owned(),
+        );
         assert_eq!(try_at(5, full()), (10, said.clone()));
         let mut now = 15;
         for pause in [20, 40, 80, 160, 180, 180] {
             assert_eq!(try_at(now, full()), (pause, None));
             now += pause;
         }
-        let again = "t.db: its disk has room again after 11m10s; the trace goes on".to_owned();
+        let again = "t.db: the disk has space again after 11m10s; the trace continues".to_owned();
         assert_eq!(now, 675);
         assert_eq!(try_at(now, Ok(Written::Done)), (0, Some(again)));
         assert_eq!(try_at(now + 1, Ok(Written::Done)), (0, None));

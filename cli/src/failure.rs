@@ -138,7 +138,7 @@ impl Failure {
             Error::Oql { ref sql } => {
                 let hint = match sql {
                     Some(sql) => format!(
-                        "in SQL it is: heapdiff query {} {}",
+                        "the same query in SQL: heapdiff query {} {}",
                         dump.display(),
                         quoted(&printable(sql))
                     ),

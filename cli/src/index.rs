@@ -244,7 +244,7 @@ fn write(
     }
     let _ = dump;
     if !is_current() {
-        return Err(io::Error::other("the dump has changed meanwhile"));
+        return Err(io::Error::other("the dump changed while heapdiff read it"));
     }
     unfinished.finish(|_| file.persist(place).map_err(|e| e.error))?;
     Ok(())
@@ -293,7 +293,7 @@ pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
     text += &match removed {
         (0, _) => "no index found\n".to_owned(),
         (1, _) => String::new(),
-        (files, bytes) => format!("{files} files, {}\n", Size(bytes)),
+        (files, bytes) => format!("removed {files} files, {} in total\n", Size(bytes)),
     };
     write::print(&text)?;
     Ok(Exit::Done)

@@ -42,7 +42,7 @@ pub(crate) fn warnings(recording: &Recording) -> Vec<String> {
     let mut warnings: Vec<String> = recording.damage.iter().map(ToString::to_string).collect();
     if recording.more_damage > 0 {
         let more = counted(recording.more_damage, "more place");
-        warnings.push(format!("{more} that cannot be read"));
+        warnings.push(format!("{more} cannot be read"));
     }
     warnings
 }
@@ -75,6 +75,6 @@ mod tests {
         let damage = |recording: &Recording| warnings(recording).join("; ");
         assert!(!damage(&recording).contains("that cannot be read"));
         recording.more_damage = 3;
-        assert_eq!(damage(&recording), "3 more places that cannot be read");
+        assert_eq!(damage(&recording), "3 more places cannot be read");
     }
 }

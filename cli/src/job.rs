@@ -4,7 +4,7 @@
     not(target_os = "linux"),
     allow(
         dead_code,
-        reason = "parsed everywhere, acted upon where JVMs can be reached"
+        reason = "all systems parse these options, but only Linux uses them"
     )
 )]
 mod capture;
@@ -68,7 +68,7 @@ impl Job {
             | Task::Hunt { question, .. }
                 if !question.labels.is_empty() && !self.setup.is_any(is_metrics) =>
             {
-                let message = "--label needs an output with metrics";
+                let message = "--label works only with an OpenMetrics report";
                 return Err(Failure::usage(message).with_hint("add -o heap.prom"));
             }
             Task::Sites { job, .. } if job.reverse && !format.is_flame() => {
@@ -78,7 +78,7 @@ impl Job {
             }
             Task::Sites { job, .. } if job.by_frame && job.allocated => {
                 let message =
-                    "--by frame is for live objects, and --allocated shows all that was allocated";
+                    "--by frame shows live objects only, so it does not work with --allocated";
                 return Err(Failure::usage(message).with_hint("use --by stack or --by class"));
             }
             Task::Sites { job, .. } if job.by_class && format.shows_stacks() => {

@@ -24,7 +24,7 @@ mod messages;
 mod overwrite;
 #[cfg_attr(
     not(target_os = "linux"),
-    allow(dead_code, reason = "waits and transfers are of what talks to JVMs")
+    allow(dead_code, reason = "only the attach commands wait and transfer dumps")
 )]
 mod progress;
 mod report_file;

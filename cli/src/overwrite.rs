@@ -98,11 +98,11 @@ pub(crate) fn check(output: &Path) -> Result<()> {
             "-o {shown} would overwrite the input {}",
             input.display()
         ))
-        .with_hint("name another file"),
+        .with_hint("give another file name"),
         Refusal::Content(what) => {
             let hint = match rule().replaces {
-                Replaces::Never => "name another file, or delete this file first",
-                _ => "name another file, or replace it with --force",
+                Replaces::Never => "give another file name, or delete this file first",
+                _ => "give another file name, or replace this file with --force",
             };
             let message = format!("-o {shown}: the file exists and is {what}");
             Failure::usage(message).with_hint(hint)

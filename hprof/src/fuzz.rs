@@ -122,13 +122,13 @@ pub fn redaction(bytes: &[u8]) {
     };
     let mut out = Vec::new();
     let Ok(written) = redaction.write(&mut out, &Silent) else {
-        panic!("a buffer takes everything");
+        panic!("writing to a buffer cannot fail");
     };
     assert_eq!(out.len(), source.len());
     let redacted = Source::from_bytes(out);
     let checked = Redaction::of(&redacted, rules()).map(|r| r.check(&Silent));
     let Ok(Ok(checked)) = checked else {
-        panic!("what is redacted cannot be read");
+        panic!("the redacted dump cannot be read");
     };
     assert!(checked.left.is_clean(), "{:?}", checked.left);
     // Nothing after the first damage is copied.
@@ -168,7 +168,7 @@ pub fn snapshot(bytes: &[u8]) {
     for &object in &first {
         let own = snapshot.shallow_bytes(object);
         if let Some(retained) = snapshot.retained_bytes(object) {
-            assert!(retained >= own, "{object:?} retains less than itself");
+            assert!(retained >= own, "{object:?} retains less than its own size");
         }
         let _ = (snapshot.name(object), snapshot.array_length(object));
         let _ = snapshot.roots_of(object);
@@ -285,7 +285,7 @@ fn shortest_paths(snapshot: &Snapshot, targets: &[ObjectIndex]) {
             continue;
         };
         let last = path.steps.last().map(|s| s.object);
-        assert_eq!(last, Some(target), "a path leads elsewhere");
+        assert_eq!(last, Some(target), "a path leads to another object");
         assert!(path.begin < path.steps.len());
     }
     for merge in [Merge::Class, Merge::Object] {

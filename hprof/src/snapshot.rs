@@ -83,11 +83,11 @@ impl Dump {
         let (own, next) = (self.source.number() + 1, self.source.number() + 2);
         if let Some(at) = self.outline.next_heap {
             all.push(Warning::note(format!(
-                "the file contains another, later heap at byte {at}, as the hprof agent writes it. This is dump {own}; add `--dump {next}` to read the next one"
+                "the file contains another, later heap at byte {at}, written by the hprof agent. heapdiff reads dump {own} of the file; add `--dump {next}` to read the next one"
             )));
         } else if let Some(at) = self.outline.next_dump {
             all.push(Warning::note(format!(
-                "the file contains another dump, {at} bytes after the start of this one. This is dump {own}; add `--dump {next}` to read the next one"
+                "the file contains another dump, {at} bytes after the start of this one. heapdiff reads dump {own} of the file; add `--dump {next}` to read the next one"
             )));
         }
         all.sort_by_key(|w| (w.offset.is_none(), w.offset));
@@ -111,7 +111,7 @@ fn lost_locals(classes: &Classes, stats: &Stats) -> Option<Warning> {
 /// The warning about references that lie beyond their records, which only a pass that reads references finds.
 fn short_bodies(short: u64) -> Option<Warning> {
     let text = format!(
-        "{short} reference fields lie beyond the end of their object's record and count as null"
+        "{short} reference fields count as null, because the records of their objects end before these fields"
     );
     (short > 0).then(|| Warning {
         partial: true,
@@ -422,12 +422,12 @@ impl Snapshot {
                     if found.is_empty() {
                         break analysed;
                     }
-                    progress.phase("reading again", 0);
+                    progress.phase("reading the dump again", 0);
                     plan.late_classes.by_loader = found;
                 }
                 // Leaves keep classes.
                 None => {
-                    progress.phase("reading again: single objects may keep classes", 0);
+                    progress.phase("reading the dump again: single objects may keep classes", 0);
                     plan.bare_leaves = false;
                     options.thresholds.count(|tally| &tally.read_again, 1);
                 }

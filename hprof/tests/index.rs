@@ -319,7 +319,10 @@ fn an_index_of_something_else_is_refused() {
         fault(Refs::Soft)
     };
     let cut = changed(&|b| b.truncate(b.len() - 64));
-    assert!(matches!(cut, Some(IndexFault::Damaged("it is truncated"))));
+    assert!(matches!(
+        cut,
+        Some(IndexFault::Damaged("the file is truncated"))
+    ));
     assert!(matches!(
         changed(&|b| b.truncate(100)),
         Some(IndexFault::Damaged(_))

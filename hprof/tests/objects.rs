@@ -480,13 +480,13 @@ fn selectors_that_name_nothing_say_why() {
         ),
         (
             "com.acme.Shop.lost",
-            "com.acme.Shop.lost refers to 0x5550, but this dump has no object there",
+            "com.acme.Shop.lost refers to 0x5550, but this dump has no object at this address",
         ),
         (
             "com.acme.Shop.own",
             "com.acme.Shop.own does not hold an object: it is of type int",
         ),
-        ("/nothing/", "no class of this dump matches /nothing/"),
+        ("/nothing/", "no class in this dump matches /nothing/"),
         (
             "class com.acme.Nothing",
             "this dump has no class com.acme.Nothing",

@@ -78,13 +78,13 @@ fn a_jvm_that_contradicts_the_distances_raises_doubt() {
     assert_eq!(
         doubt(JvmLayout::WIDE, &compressed).as_deref(),
         Some(
-            "sizes may be wrong: the JVM says java.vm.compressedOopsMode=Zero based, so its references take 4 bytes, but the object addresses in the dump fit references of 8 bytes"
+            "sizes may be wrong: the JVM has java.vm.compressedOopsMode=Zero based, which means references of 4 bytes, but the object addresses in the dump fit references of 8 bytes"
         )
     );
     assert_eq!(
         doubt(JvmLayout::COMPRESSED, &HOTSPOT).as_deref(),
         Some(
-            "sizes may be wrong: the JVM has no java.vm.compressedOopsMode, so its references take 8 bytes, but the object addresses in the dump fit references of 4 bytes"
+            "sizes may be wrong: the JVM has no java.vm.compressedOopsMode, which means references of 8 bytes, but the object addresses in the dump fit references of 4 bytes"
         )
     );
 }

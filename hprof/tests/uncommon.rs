@@ -213,7 +213,11 @@ fn of_several_heaps_under_one_header_the_first_is_read_and_the_others_by_number(
             assert_eq!(all(classes.totals()), all(&read.histogram()));
             let warnings = read.warnings().iter();
             let warnings: Vec<String> = warnings.map(ToString::to_string).collect();
-            let number = format!("This is dump {}; add `--dump {}`", dump + 1, dump + 2);
+            let number = format!(
+                "heapdiff reads dump {} of the file; add `--dump {}`",
+                dump + 1,
+                dump + 2
+            );
             match (dump, &warnings[..]) {
                 (0 | 1, [one]) => {
                     assert!(

@@ -71,11 +71,11 @@ fn records_that_are_cut_off_or_unknown_are_told() {
     };
     cut(
         0x01,
-        "a name (kind 0x01) is truncated: it needs 50 bytes, but the file has only 4 more; it and the rest of the dump are missing",
+        "a name (kind 0x01) is truncated: it needs 50 bytes, but the file has only 4 more; this record and the rest of the dump are missing",
     );
     cut(
         0x02,
-        "a class name (kind 0x02) is truncated: it needs 50 bytes, but the file has only 4 more; it and the rest of the dump are missing",
+        "a class name (kind 0x02) is truncated: it needs 50 bytes, but the file has only 4 more; this record and the rest of the dump are missing",
     );
     cut(
         0x07,
@@ -102,9 +102,9 @@ fn heaps_that_are_cut_off_or_missing_are_told() {
     let unclosed = "the dump is truncated: its closing record is missing";
     only(whole[..closing].to_vec(), &[unclosed, all]);
     // What is there of a heap record counts.
-    let inside = "more; objects and GC roots in the missing part are not in any figure";
-    let walked =
-        "of its segment, 8 bytes, is not read, and its objects are missing from all figures";
+    let inside =
+        "more; objects and GC roots in the rest of the record are missing from all figures";
+    let walked = "heapdiff skips the last 8 bytes of the segment, from the start of this record, so the objects in them are missing from all figures";
     only(whole[..closing - 1].to_vec(), &[inside, walked, all]);
 }
 
@@ -138,22 +138,22 @@ fn what_cannot_be_walked_is_told() {
     with(
         &[&[0x23], &id, &one, &three, &[99], &[0; 3]],
         &[
-            "a primitive array has the unknown element type 99; the rest of its segment",
+            "a primitive array has the unknown element type 99. heapdiff skips the last",
             all,
         ],
     );
     with(
         &[&[0x22], &id, &one, &thousand, &id],
         &[
-            "an object array needs 8000 bytes, but its heap segment has only",
+            "an object array needs 8000 bytes, but the heap segment ends after",
             all,
         ],
     );
     with(
         &[&[0x77]],
         &[
-            "a record in a heap segment has the unknown kind 0x77; the rest of its segment, 1 bytes, is not read, and \
-           its objects are missing from all figures",
+            "a record in a heap segment has the unknown kind 0x77. heapdiff skips the last 1 bytes of the segment, from \
+           the start of this record, so the objects in them are missing from all figures",
             all,
         ],
     );
@@ -205,7 +205,7 @@ fn fields_that_records_or_the_file_have_no_room_for_are_told() {
         small.heap.add_sub_record(Place::End, &instance);
         only(small.heap.build(), parts);
     };
-    let short = "1 reference fields lie beyond the end of their object's record and count as null";
+    let short = "1 reference fields count as null, because the records of their objects end before these fields";
     with(1, 0, 8, &[]);
     with(1, 0, 0, &[short]);
     let oversized = "classes inherit more fields than fit into the file; references from their objects were not followed";

@@ -66,8 +66,8 @@ const OVER: usize = 0;
 const LATE: u32 = 3;
 
 /// The action on classes, as the JVM's standard error names it.
-const PUT: &str = "counters are put into classes";
-const TAKE_OUT: &str = "counters are taken out of classes";
+const PUT: &str = "inserting counters into classes";
+const TAKE_OUT: &str = "removing counters from classes";
 
 /// What the counters do.
 mod state {
@@ -194,9 +194,9 @@ fn in_heap(why: JniError) -> Failed {
 fn words(why: JvmtiError) -> &'static str {
     match why.0 {
         error::INVALID_CLASS => "the JVM cannot link the class",
-        error::FAILS_VERIFICATION => "the JVM's verifier refuses the class with counters",
-        error::UNMODIFIABLE_CLASS => "the JVM lets no agent change the class",
-        _ => "the JVM does not take the class with counters",
+        error::FAILS_VERIFICATION => "the JVM's verifier rejects the class with counters",
+        error::UNMODIFIABLE_CLASS => "the JVM does not let agents change the class",
+        _ => "the JVM rejects the class with counters",
     }
 }
 
@@ -208,8 +208,10 @@ fn debugged() -> Result<(), Failed> {
 fn planned(options: &str) -> Result<Plan, Failed> {
     let mut plan = Plan::parse(options).map_err(|why| (attach::BAD_OPTIONS, why))?;
     if plan.sampled {
-        let sampler =
-            agent::sampler().ok_or((attach::NO_SAMPLES, "the agent does not sample".to_owned()))?;
+        let sampler = agent::sampler().ok_or((
+            attach::NO_SAMPLES,
+            "the agent does not sample in this JVM".to_owned(),
+        ))?;
         plan.only = Some(sampler.stacks.classes());
     }
     Ok(plan)
@@ -273,7 +275,7 @@ pub(crate) fn watch(env: &Env<'_>, round: usize) {
         sleep(LOOK);
     }
     if is_on() && moves(state::COUNTING, state::CHANGING) {
-        say("count: the time is over and heapdiff did not fetch the result; removing the counters");
+        say("count: the time is over, but heapdiff did not read the counts; removing the counters");
         engine.leave(env, &Progress::new(None));
     }
 }
@@ -322,7 +324,7 @@ fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> 
             rewritten.bytes
         }
         Err(why) => {
-            let name = of_class(name.unwrap_or("a class without name"));
+            let name = of_class(name.unwrap_or("a class without a name"));
             locked(&engine.table).refused.add(format!("{name}: {why}"));
             None
         }
@@ -365,7 +367,7 @@ impl Engine {
             Some(cells) => cells,
             None => {
                 let made = Cells::new()
-                    .ok_or_else(|| failed("there is not enough memory for counters"))?;
+                    .ok_or_else(|| failed("there is not enough memory for the counters"))?;
                 CELLS.get_or_init(|| made)
             }
         };
@@ -472,7 +474,7 @@ impl Engine {
             progress.reached(done, classes.len());
             if told.elapsed() >= TOLD {
                 told = Instant::now();
-                say(format_args!("{what}: {done} of {}", classes.len()));
+                say(format_args!("count: {what}: {done} of {}", classes.len()));
             }
             if !left.is_empty() {
                 rests::rest(time, || {
@@ -481,7 +483,7 @@ impl Engine {
                 });
             }
             if progress.is_ended() {
-                return Err((attach::COUNT_ENDED, "it was ended".to_owned()));
+                return Err((attach::COUNT_ENDED, "the user ended the count".to_owned()));
             }
         }
         Ok(())
@@ -511,14 +513,14 @@ impl Engine {
         }
         let attached = debugger::ATTACHED;
         let until = match self.run_watch(env, OVER) {
-            Ok(()) => "until it disconnects",
+            Ok(()) => "until the debugger disconnects",
             Err(_) => {
                 STATE.store(state::IDLE, Release);
-                "until the next count has ended"
+                "until the next count ends"
             }
         };
         say(format_args!(
-            "{attached}: classes keep their counters {until}"
+            "{attached}; the counters stay in the classes {until}"
         ));
         false
     }
@@ -553,7 +555,9 @@ impl Engine {
             let changed = locked(&self.table).changed.clone();
             let found = self.jvmti.changeable(env, |name, _| changed.contains(name));
             let Ok(mut found) = found else {
-                say("count: classes keep their counters, because the JVM did not list its classes");
+                say(
+                    "count: the counters stay in the classes, because the JVM did not list its classes",
+                );
                 break;
             };
             let mut counts: FxHashMap<String, usize> = FxHashMap::default();
@@ -569,7 +573,7 @@ impl Engine {
         let _ = self.jvmti.hook_threads(false);
         if self.jvmti.hook_class_files(false).is_err() {
             say(
-                "count: the JVM still sends class files to the agent; the agent does not change them",
+                "count: the JVM still sends class files to the agent, but the agent does not change them",
             );
         }
     }
@@ -577,7 +581,7 @@ impl Engine {
     /// Shows what was counted, in a file in memory.
     fn shown(&self, env: &Env<'_>, token: &str) -> Result<(), Failed> {
         let begun = locked(&self.begun).take();
-        let begun = begun.ok_or_else(|| failed("nothing was begun"))?;
+        let begun = begun.ok_or_else(|| failed("no count was started"))?;
         self.show(&self.counts(env, &begun), token)
     }
 

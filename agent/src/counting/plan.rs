@@ -71,10 +71,12 @@ impl Plan {
         let mut plan = Self::standing(false, [None, None]);
         for part in split(options).iter().filter(|part| !part.is_empty()) {
             let wrong = |why: &str| format!("\"{part}\": {why}");
-            let (key, value) = part.split_once('=').ok_or_else(|| wrong("no value"))?;
-            let regex = || Regex::new(value).map_err(|_| wrong("no regular expression"));
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| wrong("the value is missing"))?;
+            let regex = || Regex::new(value).map_err(|_| wrong("this is not a regular expression"));
             if key == seconds {
-                let known: u64 = value.parse().map_err(|_| wrong("no number"))?;
+                let known: u64 = value.parse().map_err(|_| wrong("this is not a number"))?;
                 plan.time = Duration::from_secs(known.min(LONGEST));
             } else if key == jdk {
                 plan.jdk = value == "on";
@@ -87,7 +89,7 @@ impl Plan {
             } else if key == token {
                 plan.token = Some(value.to_owned());
             } else {
-                return Err(wrong("no such option"));
+                return Err(wrong("this option is unknown"));
             }
         }
         Ok(plan)

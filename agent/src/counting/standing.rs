@@ -69,7 +69,7 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
                 };
                 let span = Span(start.elapsed());
                 say(format_args!(
-                    "count: inserted counters into {classes} within {span}"
+                    "count: inserted counters into {classes}; this took {span}"
                 ));
             }
             STATE.store(state::COUNTING, Release);

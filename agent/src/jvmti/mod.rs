@@ -208,7 +208,7 @@ macro_rules! call {
             Some(function) => {
                 #[allow(
                     clippy::missing_transmute_annotations,
-                    reason = "the source is the type of the field that is named"
+                    reason = "the source is the type of the given field"
                 )]
                 let function = std::mem::transmute::<_, $crate::jvmti::sys::as_int::$name>(function);
                 $crate::jvmti::check(function(jvmti.0.as_ptr() $(, $argument)*))

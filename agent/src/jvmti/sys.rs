@@ -208,7 +208,7 @@ pub(crate) fn capabilities(bits: &[u32]) -> jvmtiCapabilities {
 
 /// Where things are, for a test that compares it with what the JDK's header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named after what they are offsets of")]
+#[allow(missing_docs, reason = "each name is the field at this offset")]
 pub struct Places {
     pub set_heap_sampling_interval: usize,
     pub get_stack_trace: usize,

@@ -75,14 +75,14 @@ pub(crate) fn take(environment: &Environment, env: &Env<'_>, wanted: Wanted<'_>)
         Ok(tally) => {
             if tally.late > 0 {
                 say(format_args!(
-                    "{} objects in the snapshot are of classes that were loaded while it began; their fields are missing",
+                    "{} objects in the dump have no fields, because their classes were loaded while the dump began",
                     tally.late
                 ));
             }
             attach::DONE
         }
         Err((code, why)) => {
-            say(format_args!("no snapshot: {why}"));
+            say(format_args!("no dump was written: {why}"));
             code
         }
     }
@@ -122,7 +122,8 @@ fn snapshot(
     let target = match wanted {
         Wanted::File(path) => begun(path, &image.start).map(Target::File)?,
         Wanted::Pipe(token) => Target::Pipe {
-            pipe: target::offered(token).map_err(|e| failed(&format_args!("a pipe: {e}")))?,
+            pipe: target::offered(token)
+                .map_err(|e| failed(&format_args!("cannot create a pipe: {e}")))?,
             start: image.start.clone(),
         },
     };
@@ -184,18 +185,19 @@ fn not_forked(why: NoChild) -> (i32, String) {
 fn unfinished(ended: watch::Ended) -> (i32, String) {
     let failed = |why: &str| (attach::FAILED, why.to_owned());
     match ended {
-        watch::Ended::Code(end::NO_SPACE) => {
-            (attach::NO_SPACE, "no space left for the dump".to_owned())
-        }
+        watch::Ended::Code(end::NO_SPACE) => (
+            attach::NO_SPACE,
+            "there is no disk space for the dump".to_owned(),
+        ),
         watch::Ended::Code(code) => (
             attach::FAILED,
             format!("the forked child that writes the dump ended with code {code}"),
         ),
         watch::Ended::Stuck => failed("the forked child that writes the dump made no progress"),
         watch::Ended::Locked => failed(
-            "the forked child that writes the dump waited for a thread of the JVM, which does not exist in the child",
+            "the forked child that writes the dump waited for a thread that exists only in the JVM, not in the child",
         ),
-        watch::Ended::Unwanted => failed("the file of the dump was deleted"),
+        watch::Ended::Unwanted => failed("the dump file was deleted"),
         watch::Ended::Memory(why) => (attach::NO_ROOM, why),
     }
 }

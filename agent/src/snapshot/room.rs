@@ -116,7 +116,7 @@ pub(super) fn still_enough() -> Result<(), String> {
 fn require(wanted: u64) -> Result<(), String> {
     match memory_left() {
         Some((available, place)) if available < wanted => Err(format!(
-            "{place} has {} of memory left, and {} are needed",
+            "{place} has {} of memory left, but {} are needed",
             Size(available),
             Size(wanted)
         )),

@@ -111,7 +111,7 @@ fn stepped(watched: &Watched, file: &[u8]) -> Result<Option<Vec<u8>>, String> {
     });
     let stepped = stepped.map_err(|why| why.to_string())?;
     if let Some(missing) = found.iter().position(|found| !found) {
-        return Err(format!("it has no {:?}", watched.steps[missing]));
+        return Err(format!("the method has no {:?}", watched.steps[missing]));
     }
     // Counts of some methods and not of others would be told as those of all.
     if let Some(left) = stepped.left_alone.first() {
@@ -156,15 +156,17 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
         Ok(()) => {
             let (classes, span) = (CHANGED.load(Acquire), Span(start.elapsed()));
             say(format_args!(
-                "usage: watching {classes} JDK collection classes, after {span} of setup"
+                "collection usage: counting the use of {classes} JDK collection classes; setup took {span}"
             ));
             for refused in refused().drain(..) {
-                say(format_args!("usage: cannot watch {refused}"));
+                say(format_args!(
+                    "collection usage: cannot count the use of {refused}"
+                ));
             }
         }
         Err(why) => {
             ON.store(false, Release);
-            say(format_args!("usage: not started: {why}"));
+            say(format_args!("collection usage: not started: {why}"));
         }
     }
 }
@@ -195,7 +197,7 @@ pub(crate) fn fall(env: &Env<'_>) {
     let Some(engine) = ENGINE.get() else { return };
     if let Err(why) = engine.hand_over(env) {
         say(format_args!(
-            "usage: JDK classes keep the inserted code: {why}"
+            "collection usage: the counting code stays in JDK classes: {why}"
         ));
     }
     for place in 0..=hook::PLACES {

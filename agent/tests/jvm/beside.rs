@@ -198,7 +198,7 @@ fn a_debugger() {
         assert!(well, "{which}: {errors}");
         for says in [
             "cannot count: a debugger is attached",
-            "classes keep their counters until it disconnects",
+            "the counters stay in the classes until the debugger disconnects",
             "the debugger has disconnected: removing the counters",
         ] {
             assert!(errors.contains(says), "{which}: {says}: {errors}");

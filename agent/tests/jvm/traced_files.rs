@@ -303,14 +303,14 @@ impl<'a> Recorded<'a> {
         (
             self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),
             self.number(
-                "SELECT count(*) FROM note WHERE text LIKE 'the disk of the trace was full: 1_s are recorded %'",
+                "SELECT count(*) FROM note WHERE text LIKE 'the disk of the trace was full: one tick contains the data of 1_s'",
             ),
         )
     }
 }
 
-const NO_ROOM: &str = "t.db: its disk has no room; the trace goes on once there is some";
-const ROOM: &str = "t.db: its disk has room again after 1";
+const NO_ROOM: &str = "t.db: the disk is full; the trace continues when there is space again";
+const ROOM: &str = "t.db: the disk has space again after 1";
 
 #[test]
 fn a_trace_goes_on_once_its_disk_has_room() {

@@ -33,7 +33,7 @@ struct JvmArgs {
 
 /// Returns the agent's options and where heapdiff finds the library.
 fn agent_help() -> String {
-    let mut text = "The agent's options, with their defaults:\n".to_owned();
+    let mut text = "Agent options:\n".to_owned();
     for (key, meaning) in KEYS {
         text += &format!("  {key:<11} {meaning}\n");
     }
@@ -41,9 +41,9 @@ fn agent_help() -> String {
 }
 
 const FILTER_HELP: &str = r"
-include and exclude match two classes: that of the object, and that of the code that allocates it
-(the innermost frame outside the JDK). So include=^com\.pet\. also samples a byte[] that a list
-allocates for com.pet.
+heapdiff compares include and exclude with two classes: the class of the object, and the class whose
+code allocates it (the innermost frame outside the JDK). So include=^com\.pet\. also samples a
+byte[] that an ArrayList allocates when com.pet calls it.
 
 ";
 
@@ -103,10 +103,10 @@ impl StatusArgs {
 
 const COUNT_HELP: &str = "\
 The agent inserts counters into all loaded classes and into classes loaded later, and removes them
-at the end: a few classes at a time, with rests. The program is slower meanwhile, most of all when
-the first class of a JVM is changed: then HotSpot discards all compiled code, unless an agent was
-loaded at the start (-agentpath). --sampled-classes changes fewer classes, after some time with
-`heapdiff attach`.
+at the end: a few classes at a time, with pauses. The program is slower until the end. It is slowest
+after the agent changes the first class of a JVM: HotSpot then discards all compiled code, unless an
+agent was loaded at the start (-agentpath). --sampled-classes changes fewer classes; run `heapdiff
+attach` a few minutes before, because it needs samples.
 
 Counted: every executed allocation, even if the JIT removes it; clone, reflection, array copies and
 lambdas at the call site. Not counted: objects created by JNI, constructor references (Foo::new) and
@@ -126,7 +126,7 @@ pub(super) struct CountArgs {
         alias = "duration"
     )]
     time: Span,
-    /// Count in JDK classes, too
+    /// Count in JDK classes as well
     #[arg(long)]
     jdk: bool,
     /// Count only in matching classes
@@ -171,8 +171,9 @@ impl CountArgs {
 }
 
 const DETACH_HELP: &str = "\
-After this, sampling costs nothing, the trace ends, and dumps are as without the agent. The JVM
-keeps the library loaded; `heapdiff attach PID` starts sampling again, with other options if given.";
+After this, the program runs without the cost of sampling, the trace ends, and dumps contain no
+samples. The JVM keeps the library loaded; `heapdiff attach PID` starts sampling again, with other
+options if given.";
 
 #[derive(Debug, Args)]
 #[command(after_help = DETACH_HELP)]
@@ -218,14 +219,14 @@ impl WhatArgs {
 }
 
 const DUMP_HELP: &str = "\
-The JVM is paused while it writes, except with --fork. It writes next to the output file if it can,
-else to its own /tmp; heapdiff then moves the dump. The file gets its name only when it is complete.
-With `-o -` the dump passes through $TMPDIR or the JVM's /tmp, and no file remains.
+The JVM is paused while it writes, except with --fork. If the JVM cannot write next to the output
+file, it writes to its own /tmp, and heapdiff moves the dump. The file gets its name only when it is
+complete. With `-o -` the dump passes through $TMPDIR or the JVM's /tmp, and no file remains.
 
---fork tries up to ten times, each with its pause of milliseconds: a child cannot continue if a JIT
-compiler thread of the JVM held a lock at the fork.
+--fork tries up to ten times, and each try pauses the JVM for some milliseconds: a child cannot
+continue if a JIT compiler thread held a lock at the fork.
 
-Run as root, dump also works for JVMs of other users and in containers.";
+If you run dump as root, it also works for JVMs of other users and in containers.";
 
 #[derive(Debug, Args)]
 #[command(after_help = DUMP_HELP)]
@@ -278,7 +279,8 @@ pub(super) struct HuntArgs {
     /// Agent options, such as interval=64k,depth=32 (listed below)
     #[arg(value_name = "KEY=VALUE,...", value_parser = agent_options, default_value = "", hide_default_value = true, conflicts_with = "no_attach")]
     options: String,
-    /// Record how large JDK collections are used, to tell leaks from caches (agent option usage=on)
+    /// Count puts, removals and reads of large JDK collections, to distinguish leaks from caches
+    /// (agent option usage=on)
     #[arg(long, conflicts_with = "no_attach")]
     usage: bool,
     /// How long to wait between the dumps; Ctrl-C takes the second dump now
@@ -292,7 +294,8 @@ pub(super) struct HuntArgs {
     /// Folder for before.hprof, after.hprof and the report [default: hunt-PID, a new folder]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Take the second dump earlier, once a site has grown by this much with statistical confidence
+    /// Take the second dump earlier, as soon as a site has grown by this much with statistical
+    /// confidence
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     enough: Size,
     /// Record no trace; the second dump is then taken after --for, never earlier
@@ -305,7 +308,7 @@ pub(super) struct HuntArgs {
     /// loaded
     #[arg(long)]
     no_attach: bool,
-    /// Count every allocation, too, by line of code (agent option count=on)
+    /// Also count every allocation by line of code (agent option count=on)
     #[arg(long, conflicts_with = "no_attach")]
     count: bool,
     /// Write no files: forked children of the JVM send both dumps to heapdiff, which analyzes them

@@ -69,7 +69,8 @@ struct FramesArgs {
     /// frames of the JDK and of frameworks folded]
     #[arg(long, value_name = "all|app|N", value_parser = frames)]
     frames: Option<Frames>,
-    /// Fold frames of classes whose names begin with PREFIX, as those of frameworks; may be repeated
+    /// Also fold frames of classes whose names begin with PREFIX, like frames of known frameworks;
+    /// may be repeated
     #[arg(long, value_name = "PREFIX")]
     framework: Vec<String>,
 }
@@ -173,7 +174,7 @@ impl OutputsArgs {
         let more: Vec<PathBuf> = files.collect();
         if let (Some(format), [another, ..]) = (self.report.format, &more[..]) {
             let message = format!(
-                "--format {} works with one -o only, and -o {} is a second one",
+                "--format {} works with one -o only, but -o {} was given too",
                 format.name(),
                 another.display()
             );

@@ -25,7 +25,8 @@ pub(super) struct DiffArgs {
     /// Later dump of the same program
     #[arg(value_parser = input())]
     after: Option<PathBuf>,
-    /// More dumps, oldest first: they separate steady growth from a cache that fills up
+    /// More dumps, oldest first: with them, heapdiff distinguishes steady growth from a cache that
+    /// fills up
     #[arg(value_parser = input())]
     later: Vec<PathBuf>,
     /// Trace of the same JVM: adds to each suspect when its growth began and how fast it grows
@@ -108,7 +109,7 @@ impl DiffArgs {
                 let one = one.display();
                 let message = format!("these options need two dumps, but only {one} was given");
                 return Err(too_few(message)
-                    .with_hint("gates (--fail-on-...), --ignore, --trace and --columns both compare dumps: heapdiff BEFORE AFTER"));
+                    .with_hint("gates (--fail-on-...), --ignore, --trace and --columns both need two dumps: heapdiff BEFORE AFTER"));
             }
             [_] => return self.heap(),
             _ => {}

@@ -30,11 +30,11 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff 1.hprof 2.hprof 3.hprof -o report.html",
-                "three dumps, as a web page",
+                "compare three dumps, as a web page",
             ),
             (
                 "heapdiff 1.hprof 2.hprof --fail-on-growth 10%",
-                "exit with 1 if the heap grew by 10 %",
+                "exit with 1 if the heap grew by at least 10 %",
             ),
         ],
     ),
@@ -60,7 +60,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff top app.hprof --under 0x7f0012345678",
-                "what this object dominates directly",
+                "the objects that this object dominates directly",
             ),
         ],
     ),
@@ -69,7 +69,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         &[
             (
                 "heapdiff sizeof app.hprof com.acme.Cache",
-                "size of all caches, each and together",
+                "size of each Cache object, and of all together",
             ),
             (
                 "heapdiff sizeof app.hprof com.acme.Cache.map --tree",
@@ -135,11 +135,11 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ("heapdiff sites app.hprof", "live bytes by allocation stack"),
             (
                 "heapdiff sites app.hprof -o flame.html",
-                "the same as a flame graph",
+                "live bytes as a flame graph",
             ),
             (
                 "heapdiff sites app.jfr --allocated --by class",
-                "everything allocated, by class",
+                "all allocated objects, by class",
             ),
         ],
     ),
@@ -152,11 +152,11 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff query a.hprof \"select * from refs where target_id = 0x7f0012345678\" -o refs.csv",
-                "what refers to an object, as CSV",
+                "all references to an object, as CSV",
             ),
             (
                 "heapdiff query a.hprof .tables",
-                "the tables; .schema objects shows the columns of one",
+                "list the tables (`.schema objects` lists columns)",
             ),
         ],
     ),
@@ -182,7 +182,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff monday.heap friday.hprof",
-                "compare a later dump against it",
+                "compare a later dump with the summary",
             ),
         ],
     ),
@@ -203,7 +203,10 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         &["ps"],
         &[
             ("heapdiff ps", "list the JVMs"),
-            ("heapdiff hunt 4711 --for 5m", "find a leak in one of them"),
+            (
+                "heapdiff hunt 4711 --for 5m",
+                "find a leak in the JVM with process id 4711",
+            ),
         ],
     ),
     (
@@ -212,7 +215,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ("heapdiff status 4711", "the JVM with process id 4711"),
             (
                 "heapdiff status OrderService",
-                "the JVM whose main class or jar has this name",
+                "the JVM whose main class or jar contains this name",
             ),
         ],
     ),
@@ -222,7 +225,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ("heapdiff attach 4711", "sample allocations from now on"),
             (
                 "heapdiff attach 4711 interval=64k,trace=/tmp/app.db",
-                "more samples, and a trace over time",
+                "sample more often, and record a trace",
             ),
         ],
     ),
@@ -258,7 +261,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff dump 4711 --fork",
-                "a dump with a pause of milliseconds",
+                "a dump that pauses the JVM only for milliseconds",
             ),
         ],
     ),
@@ -271,7 +274,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff hunt 4711 --no-files",
-                "the same without writing any file",
+                "a hunt that writes no files",
             ),
         ],
     ),
@@ -280,11 +283,11 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         &[
             (
                 "heapdiff count 4711 --for 1m",
-                "all allocations of one minute",
+                "count all allocations for one minute",
             ),
             (
                 "heapdiff count 4711 --include '^com\\.acme\\.' --jdk",
-                "only in matching classes, JDK included",
+                "count in matching classes only, JDK classes included",
             ),
         ],
     ),
@@ -333,7 +336,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ("heapdiff trace info app.db", "what the trace contains"),
             (
                 "heapdiff trace info app.db --format json",
-                "the same for scripts",
+                "the contents of the trace as JSON",
             ),
         ],
     ),
@@ -346,7 +349,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff trace top app.db --by class --window 1h",
-                "classes, in the last hour",
+                "classes by growth, in the last hour",
             ),
         ],
     ),
@@ -358,8 +361,8 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
                 "all allocated bytes, by stack",
             ),
             (
-                "heapdiff trace flame app.db --live --since 10m -o flame.svg",
-                "live bytes of the last 10 minutes",
+                "heapdiff trace flame app.db --live -o flame.svg",
+                "bytes that are live at the end, by stack",
             ),
         ],
     ),
@@ -372,7 +375,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff trace samples app.db --garbage recent",
-                "the samples collected last",
+                "the most recently collected samples",
             ),
         ],
     ),
@@ -385,7 +388,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff trace export app.db --format pprof --slice 5m -o profiles",
-                "a profile every 5 minutes",
+                "one profile per 5 minutes",
             ),
         ],
     ),
@@ -394,11 +397,11 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         &[
             (
                 "heapdiff trace push app.db http://localhost:4040",
-                "send the last state once",
+                "send the latest live bytes once",
             ),
             (
                 "heapdiff trace push app.db http://localhost:4040 --every 15s",
-                "send it until the JVM ends",
+                "send the live bytes every 15 seconds until the JVM ends",
             ),
         ],
     ),
@@ -418,10 +421,13 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
     (
         &["trace", "import"],
         &[
-            ("heapdiff trace import app.jfr -o app.db", "one recording"),
+            (
+                "heapdiff trace import app.jfr -o app.db",
+                "import one recording",
+            ),
             (
                 "heapdiff trace import 1.jfr 2.jfr -o app.db --service shop",
-                "successive dumps of a recording",
+                "import successive dumps of a running recording",
             ),
         ],
     ),
@@ -440,11 +446,11 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         &[
             (
                 "heapdiff fleet app.db -o fleet --service shop",
-                "add one trace",
+                "add a trace to the folder",
             ),
             (
                 "heapdiff fleet reports/a.json reports/b.json -o fleet",
-                "add two reports",
+                "add two reports to the folder",
             ),
         ],
     ),
@@ -453,11 +459,11 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         &[
             (
                 "heapdiff mcp",
-                "serve tools to the assistant that starts it",
+                "serve tools to the AI assistant that starts this command",
             ),
             (
                 "heapdiff mcp --max-memory 4GiB",
-                "the same with a limit for large dumps",
+                "the same, with a memory limit for large dumps",
             ),
         ],
     ),
@@ -466,9 +472,12 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         &[
             (
                 "heapdiff completions bash > /etc/bash_completion.d/heapdiff",
-                "for bash, for all users",
+                "completions in bash, for all users",
             ),
-            ("heapdiff completions zsh > ~/.zfunc/_heapdiff", "for zsh"),
+            (
+                "heapdiff completions zsh > ~/.zfunc/_heapdiff",
+                "completions in zsh, for this user",
+            ),
         ],
     ),
 ];

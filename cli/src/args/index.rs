@@ -14,8 +14,8 @@ pub(super) struct IndexArgs {
 pub(super) enum IndexCommand {
     /// Delete index files and cached summaries; the next command on a dump creates new ones
     Clean {
-        /// Dumps, or folders with index files [default: the cache folder, used for dumps in
-        /// read-only folders]
+        /// Dumps, or folders with index files [default: the cache folder, which has the index files
+        /// of dumps in read-only folders]
         #[arg(value_name = "DUMP|DIR")]
         paths: Vec<PathBuf>,
     },

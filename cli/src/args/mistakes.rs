@@ -59,7 +59,7 @@ pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -
                 let below = command.get_subcommands().map(Command::get_name);
                 let below: Vec<&str> = below.filter(|name| *name != "help").collect();
                 let tip = format!(
-                    "name a command before the file: `heapdiff {first} {}`",
+                    "write the command before the file: `heapdiff {first} {}`",
                     below.join("|")
                 );
                 let tip = ContextValue::StyledStrs(vec![tip.into()]);
@@ -212,7 +212,7 @@ mod tests {
     fn a_file_in_place_of_a_command_is_explained() {
         let told = told("heapdiff trace Cargo.toml");
         assert!(
-            told.contains("name a command before the file: `heapdiff trace info|top|"),
+            told.contains("write the command before the file: `heapdiff trace info|top|"),
             "{told}"
         );
     }

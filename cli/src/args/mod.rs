@@ -54,19 +54,19 @@ const USAGE: &str = "heapdiff [OPTIONS] BEFORE AFTER [LATER]...
 
 const AFTER_HELP: &str = "\
 `heapdiff help COMMAND` shows the options and examples of a command. Sizes are written 10MiB, 1.5GiB
-or 512m (as in -Xmx). A dump named - is read from standard input. To open a dump whose name is also
-a command, write ./histo.
+or 512m (as in -Xmx). If a dump is given as -, heapdiff reads it from standard input. If a dump has
+the name of a command, write ./histo.
 
 Exit codes: 0 done, 1 a gate (--fail-on-...) tripped, 2 wrong usage, 3 an input could not be read,
 or a JVM or a server could not be reached.";
 
 const SELECTOR_HELP: &str = "\
-SELECTOR: a name of objects, as reports print it. What reports print around a name (an address, a
-length, a count, `(several paths)`) may stay. An address means this object only.
+SELECTOR: an object, class, field, frame or thread, written as in reports. The address, length or
+count that a report prints with a name may stay. An address selects this object only.
   0x7f0012345678         an object
   com.acme.Foo           all instances of a class
   com.acme.Foo.field     the value of a static field, or the values of a field in all instances
-  'com.acme.Foo[*]'      the elements of all arrays of a class
+  'com.acme.Foo[*]'      the elements of all arrays of type com.acme.Foo[]
   'class com.acme.Foo'   the class object
   'com.acme.Foo.run(Foo.java:42)'        the local variables of a frame, in all threads
   'local variable of com.acme.Foo.run'   the local variables of a method, in all threads
@@ -85,11 +85,13 @@ interval. Frames are listed from the allocation to the start of the thread. JDK 
 -v shows them.
 
 `-o flame.html` and `-o flame.svg` draw all stacks as a flame graph. With --reverse, each class
-shows who allocates it. For allocation totals per class, load the agent with strategy=class.
+shows the frames that allocate it. For allocation totals per class, load the agent with
+strategy=class.
 
 From a JFR recording, sites shows live objects if the recording has them, otherwise allocations.
-Live objects are recorded as profiler.LiveObject (async-profiler) or jdk.OldObjectSample. The latter
-covers only the objects that the JVM tracked, so its figures are not scaled up to the heap.";
+Live objects are recorded as profiler.LiveObject (async-profiler) or jdk.OldObjectSample.
+jdk.OldObjectSample covers only the objects that the JVM tracked, so these figures are not scaled up
+to the heap.";
 
 /// Compares Java heap dumps and names the field that leaks. With its agent, it also names the code
 /// that allocated the objects.
@@ -147,7 +149,7 @@ enum Command {
     Ps,
     /// Show one JVM: user, version, uptime, heap and agent state
     Status(StatusArgs),
-    /// Load the agent into a running JVM, so that later dumps name allocation sites
+    /// Load the agent into a running JVM, so that later dumps contain allocation sites
     Attach(AttachArgs),
     /// Stop the agent in a running JVM
     Detach(DetachArgs),
@@ -188,7 +190,8 @@ struct HistoArgs {
     /// Heap dump (HPROF), gzipped or not
     #[arg(value_parser = input())]
     dump: PathBuf,
-    /// Also show what all instances of each class retain together, and sort by it (slower)
+    /// Also show the bytes that all instances of each class retain together, and sort by these
+    /// bytes (slower)
     #[arg(long)]
     retained: bool,
     #[command(flatten)]
@@ -201,7 +204,7 @@ struct TopArgs {
     /// Heap dump (HPROF), gzipped or not
     #[arg(value_parser = input())]
     dump: PathBuf,
-    /// Show only what these objects dominate directly: one level of the dominator tree
+    /// Show only the objects that these objects dominate directly (one level of the dominator tree)
     #[arg(long, value_name = "SELECTOR")]
     under: Option<Selector>,
     #[command(flatten)]
@@ -214,7 +217,7 @@ struct SitesArgs {
     /// Heap dump (HPROF) or a flight recording (JFR), gzipped or not
     #[arg(value_parser = input())]
     dump: PathBuf,
-    /// Show everything allocated, not only what is still alive
+    /// Show all allocated objects, not only live ones
     #[arg(long)]
     allocated: bool,
     /// Group by allocating frame, stack or class [default: frame; stack with --allocated]

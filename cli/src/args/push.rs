@@ -24,8 +24,8 @@ const SHORTEST: Duration = Duration::from_secs(1);
 
 const AFTER_HELP: &str = "\
 URL is the address of the server, with a path if it has one: http://localhost:4040. Profiles are
-sent to its /push.v1.PusherService/Push, or to /ingest if that does not exist. A URL that ends in
-one of the two selects it.
+sent to its /push.v1.PusherService/Push, or to /ingest if that does not exist. To select one of
+these paths, give a URL that ends in it.
 
 Credentials: the environment variable HEAPDIFF_PUSH_TOKEN is sent as a bearer token. If
 HEAPDIFF_PUSH_USER is set too, both are sent as user and password. Use --header for other headers,

@@ -22,9 +22,9 @@ const LONGEST: usize = 1 << 20;
 
 const QUERY_HELP: &str = "\
 Tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated, counted_sites.
-In place of the SELECT, `.tables`, `.schema [TABLE]` or `describe TABLE` shows the tables and their
+Instead of a SELECT, `.tables`, `.schema [TABLE]` or `describe TABLE` shows the tables and their
 columns. docs/query.md has the functions and more examples. Object ids are written 0x7f0012345678.
-In a SELECT, two dumps are named before and after; more are named dump1, dump2, ...";
+In a SELECT, two dumps are called before and after; more dumps are called dump1, dump2, ...";
 
 #[derive(Debug, Args)]
 #[command(
@@ -39,7 +39,7 @@ pub(super) struct QueryArgs {
     /// Read the SELECT from a file
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Dump with its name in the SELECT; may be repeated
+    /// Dump to query, and the name that the SELECT uses for it; may be repeated
     #[arg(long = "as", value_name = "NAME=DUMP", value_parser = named)]
     named: Vec<(String, PathBuf)>,
     /// Maximum number of rows [default: 100 in text, 10000 in JSON, all in CSV and Parquet]
@@ -57,7 +57,7 @@ impl QueryArgs {
         let format = setup.output.format;
         if format == Format::Parquet && setup.output.file.is_none() {
             let message = "Parquet cannot be written to standard output";
-            return Err(Failure::usage(message).with_hint("name a file with -o FILE.parquet"));
+            return Err(Failure::usage(message).with_hint("add -o FILE.parquet"));
         }
         let sql = source.read()?;
         let top = setup.top.map(|top| top as u64);

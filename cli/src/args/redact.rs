@@ -11,13 +11,13 @@ use crate::failure::Result;
 use crate::job::{Redact, RedactWhat};
 
 const AFTER_HELP: &str = "\
-Replaced: short strings become letters from à to ÿ (equal strings stay equal; the keys are random
-and not stored). Long strings and all other arrays become zeros, and so do fields that can hold a
-hash of content. Nothing after damage is copied.
+Replaced: the characters of short strings become letters from à to ÿ (equal strings stay equal; the
+keys are random and not stored). Long strings and all other arrays become zeros, and so do fields
+that can hold a hash of content. If the dump is damaged, nothing after the damage is copied.
 
 Kept: names of classes, fields, methods and source files, object ids, sizes, references and lengths.
-Numbers in fields are kept unless --numbers is given. SECURITY.md explains what can be learned from
-these.
+Numbers in fields are not changed, unless --numbers is given. SECURITY.md explains what the kept
+data can reveal.
 
 Exit codes: 0 done, 1 --check found content that redact removes, 2 wrong usage, 3 the dump could not
 be read.";
@@ -31,10 +31,11 @@ pub(super) struct RedactArgs {
     /// File for the redacted dump, gzipped if its name ends in .gz; `-` is standard output
     #[arg(short, long, value_name = "OUT", required_unless_present = "check")]
     output: Option<PathBuf>,
-    /// Report what sensitive content is left and what is kept, in OUT (or in IN without -o)
+    /// Report how much sensitive content is left, and what redact keeps on purpose: in OUT, or in
+    /// IN without -o
     #[arg(long)]
     check: bool,
-    /// Remove numbers in fields, too, except lengths in JDK collections, strings and buffers
+    /// Also replace numbers in fields, except lengths in JDK collections, strings and buffers
     #[arg(long)]
     numbers: bool,
     /// With --numbers, keep numbers in fields whose CLASS.FIELD matches; may be repeated

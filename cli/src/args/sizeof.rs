@@ -35,7 +35,8 @@ pub(super) struct SizeofArgs {
     /// cached by valueOf
     #[arg(long, help_heading = "Deep size")]
     skip_flyweights: bool,
-    /// Do not follow the static fields of selected class objects (others are never followed)
+    /// Do not follow the static fields of selected class objects (static fields of other classes
+    /// are never followed)
     #[arg(long, help_heading = "Deep size")]
     skip_static: bool,
     /// Do not follow final fields; without --classpath, only the final fields of records and
@@ -52,7 +53,7 @@ pub(super) struct SizeofArgs {
         help_heading = "Deep size"
     )]
     classpath: Vec<Paths>,
-    /// Leave out objects of matching classes, and what is reachable only through them
+    /// Leave out objects of matching classes, and objects that are reachable only through them
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Deep size")]
     exclude: Vec<Regex>,
     /// Count objects of matching classes, but do not follow their references

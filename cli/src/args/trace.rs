@@ -34,10 +34,10 @@ The extension of the file selects the format: a web page (.html), an SVG (.svg),
 MOMENT: 10m (10 minutes before the end), +5m (5 minutes after the start), or 2026-11-21T22:05:00Z.";
 
 const SAMPLES_HELP: &str = "\
-A sample is one object that the agent saw allocated, with its own size; `heapdiff trace top` scales
-samples up to all objects. Live samples are those of the last tick of the run. Of the collected
-samples, the agent keeps the last 512 and 512 random ones (agent option garbage). Heap dumps of the
-same JVM have the same uids: `heapdiff query DUMP \"select * from samples\"`.";
+A sample is one object whose allocation the agent recorded, with the size of this object; `heapdiff
+trace top` scales samples up to all objects. Live samples are live at the last tick of the run. The
+agent keeps the last 512 collected samples and 512 random ones (agent option garbage). Heap dumps of
+the same JVM contain the same uids: `heapdiff query DUMP \"select * from samples\"`.";
 
 #[derive(Debug, Args)]
 pub(super) struct TraceArgs {
@@ -100,10 +100,10 @@ struct FlameArgs {
     trace: PathBuf,
     #[command(flatten)]
     run: RunArgs,
-    /// Show the bytes that are alive at the end, not all that were allocated
+    /// Show the bytes that are live at the end, not all allocated bytes
     #[arg(long)]
     live: bool,
-    /// Invert the graph: each class shows its allocating frames, and these their callers
+    /// Invert the graph: from each class to its allocating frames, then to their callers
     #[arg(long)]
     reverse: bool,
     #[command(flatten)]
@@ -167,7 +167,7 @@ struct SamplesArgs {
     trace: PathBuf,
     #[command(flatten)]
     run: RunArgs,
-    /// Show collected samples, not live ones: the most recent, or a random choice of all
+    /// Show collected samples instead of live ones: the most recent, or a random choice
     #[arg(long, value_enum, value_name = "WHICH")]
     garbage: Option<GarbageArg>,
     /// Show only samples with a matching class or frame
@@ -222,7 +222,7 @@ struct TraceExportArgs {
 struct PruneArgs {
     /// Trace that the agent wrote (agent option trace=FILE)
     trace: PathBuf,
-    /// Age of the data to delete: everything older than this, counted from the end of the trace
+    /// Delete data that is older than this, counted back from the end of the trace
     #[arg(long, value_name = "TIME")]
     before: Span,
     /// Do not print what was removed
@@ -232,9 +232,9 @@ struct PruneArgs {
 
 const IMPORT_HELP: &str = "\
 All recordings must be of one JVM, for example successive dumps of one running recording. Chunks
-that two recordings share are counted once. Live objects, and the times at which they were
-allocated, are known only where the recorder looked for them: at each dump of a JFR recording, and
-at the end of an async-profiler recording.";
+that two recordings share are counted once. A recording contains live objects, with their allocation
+times, only for some moments: JFR writes them at each dump of a recording, and async-profiler at the
+end.";
 
 #[derive(Debug, Args)]
 #[command(after_help = IMPORT_HELP)]
@@ -350,13 +350,13 @@ impl TraceExportArgs {
             (_, Some(_)) if pprof => {
                 "--table does not work with --format pprof: profiles need all tables"
             }
-            (None, None) => "name the folder to write to with -o PATH",
+            (None, None) => "add -o PATH, the folder to write to",
             _ if self.slice.is_some() && !pprof => "--slice needs --format pprof",
             _ if self.run.is_some() && !pprof => {
                 "--run needs --format pprof: tables contain all runs"
             }
             (None, Some(_)) if self.format == ExportFormat::Parquet => {
-                "name a file with -o FILE, because Parquet is not text"
+                "add -o FILE, because Parquet cannot be written to standard output"
             }
             _ => "",
         };

@@ -22,7 +22,7 @@ use heapdiff_units::Span;
 const CODES: [(i32, &str, Option<&str>); 7] = [
     (
         attach::BAD_OPTIONS,
-        "wrong options for the agent",
+        "the agent rejected its options",
         Some(SAYS),
     ),
     (attach::OTHER_SAMPLER, OTHER_SAMPLER, None),
@@ -30,12 +30,12 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
     (
         attach::HEAP_FULL,
         "the heap is full, so the agent was not loaded or changed",
-        Some("a dump shows what fills it; run the command again when there is room"),
+        Some("a heap dump shows what fills the heap; run the command again when the heap has room"),
     ),
     (
         attach::NOT_UP,
         "the JVM is still starting, so the agent was not loaded",
-        Some("run the command again in some seconds"),
+        Some("run the command again in a few seconds"),
     ),
     // What JVMTI says, as other agents hand it on.
     (98, OTHER_SAMPLER, None),
@@ -45,8 +45,7 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
         None,
     ),
 ];
-const OTHER_SAMPLER: &str =
-    "another sampling agent is at work there, and only one can be (JVMTI error 98)";
+const OTHER_SAMPLER: &str = "another agent already samples allocations in this JVM, and only one agent can (JVMTI error 98)";
 pub(super) const SAYS: &str = "the JVM's standard error shows why";
 
 /// How long a JVM that starts may take until it is up, and when it is asked again.
@@ -141,8 +140,7 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<
         if is_silent && start.elapsed() >= LATE {
             is_silent = false;
             messages::said(&format!(
-                "{}: the agent is not done after {}; if it changes many classes (count=on), the JVM's standard error \
-                 shows how many are done",
+                "{}: the agent has not finished after {}; if it changes many classes (count=on), the JVM's standard error shows its progress",
                 jvm.process,
                 Span(LATE)
             ));
@@ -161,7 +159,10 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<
             let known = CODES.iter().find(|(known, ..)| *known == code);
             let (why, hint) = match known {
                 Some((_, why, hint)) => ((*why).to_owned(), *hint),
-                None => (format!("the agent refused with code {code}"), Some(SAYS)),
+                None => (
+                    format!("the agent refused the command with code {code}"),
+                    Some(SAYS),
+                ),
             };
             Err(Failure {
                 hint: hint.map(str::to_owned),
@@ -179,7 +180,7 @@ pub(super) const NEEDS_JDK_11: &str = "the agent needs JDK 11 or later, and this
 pub(super) fn too_old(process: &Process) -> Failure {
     let pid = process.pid;
     refused(format!("{process}: {NEEDS_JDK_11}")).with_hint(format!(
-        "the commands that need no agent work: `heapdiff dump {pid}` and `heapdiff hunt {pid} --no-attach`"
+        "use a command that needs no agent: `heapdiff dump {pid}` or `heapdiff hunt {pid} --no-attach`"
     ))
 }
 
@@ -222,7 +223,7 @@ const MUSL: &str = "ld-musl-";
 fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
     if why.contains("EnableDynamicAgentLoading") {
         return refused(format!("{process} did not load the agent: {why}"))
-            .with_hint("restart it with -XX:+EnableDynamicAgentLoading, or with -agentpath");
+            .with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)");
     }
     match is_musl {
         // What the loader says is a list of symbols.
@@ -278,7 +279,7 @@ pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     }
     let copy = Copy::of(jvm, library).map_err(|e| {
         refused(format!(
-            "{}: cannot copy the agent to its /tmp: {}",
+            "{}: cannot copy the agent to the /tmp of the JVM: {}",
             jvm.process,
             plain(&e)
         ))

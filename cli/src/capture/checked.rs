@@ -22,10 +22,11 @@ pub(super) fn options(agent: &Agent) -> Result<Option<Options>> {
         let path = trace.path_in(0);
         if !path.is_absolute() {
             let message = format!(
-                "trace={}: the JVM writes it, and has another folder to work in",
+                "trace={}: this path is relative, but the JVM that writes the trace has another working directory",
                 path.display()
             );
-            return Err(Failure::usage(message).with_hint("name it by its whole path, from / on"));
+            return Err(Failure::usage(message)
+                .with_hint("give an absolute path, such as trace=/tmp/app.db"));
         }
     }
     Ok(Some(options))
@@ -41,7 +42,7 @@ pub(super) fn trace(jvm: &Jvm<'_>, options: &Options) -> Result<()> {
     writable(jvm, &path).map_err(|e| {
         let (path, user) = (path.display(), process.user.name());
         refused(format!(
-            "{process}: trace={path}: the user {user} cannot write it there: {}",
+            "{process}: trace={path}: the user {user} cannot write this file: {}",
             plain(&e)
         ))
     })

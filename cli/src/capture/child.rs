@@ -39,13 +39,13 @@ impl Waits {
     fn text(self, pid: i32) -> String {
         let what = match self {
             Self::Processor(share) => format!(
-                "waits for a processor: it had {share} % of one in the last {} s",
+                "waits for a processor: it got {share} % of one processor in the last {} s",
                 WINDOW.as_secs()
             ),
             Self::Disk => "waits for a disk".to_owned(),
-            Self::Stopped => format!("is stopped; `kill -CONT {pid}` lets it go on"),
+            Self::Stopped => format!("is stopped; continue it with `kill -CONT {pid}`"),
         };
-        format!("the JVM's child that writes the dump {what}")
+        format!("the forked child that writes the dump {what}")
     }
 
     fn is_like(self, other: Self) -> bool {
@@ -193,8 +193,12 @@ mod tests {
 
     #[test]
     fn what_a_child_waits_for_is_told_of_those_that_wait() {
-        let processor = "the JVM's child that writes the dump waits for a processor: it had ";
-        let of = |share| Some(format!("{processor}{share} % of one in the last 5 s"));
+        let processor = "the forked child that writes the dump waits for a processor: it got ";
+        let of = |share| {
+            Some(format!(
+                "{processor}{share} % of one processor in the last 5 s"
+            ))
+        };
         assert_eq!(told("R", 0, 7), of(0));
         assert_eq!(told("RRRS", 49, 900), of(9));
         assert_eq!(told("R", 50, 7), None, "it runs, with or without bytes");
@@ -204,7 +208,7 @@ mod tests {
         assert_eq!(told("D", 3, 8), None, "the disk is slow, but it goes on");
         let stopped = told("T", 3, 7).unwrap();
         assert!(
-            stopped.ends_with("is stopped; `kill -CONT 77` lets it go on"),
+            stopped.ends_with("is stopped; continue it with `kill -CONT 77`"),
             "{stopped}"
         );
         assert_eq!(told("S", 0, 7), None);

@@ -38,7 +38,7 @@ pub(crate) fn count(count: &Count, wanted: Wanted) -> Result<(String, Counts)> {
     let jvm = Jvm::attach(&process, deadline)?;
     let name = process.to_string();
     let meter = Meter::new(wanted, Path::new(&name));
-    let put = Changing::new(&jvm, &meter, "putting counters into classes");
+    let put = Changing::new(&jvm, &meter, "inserting counters into classes");
     // An agent of an earlier version reports neither how many classes there are nor how far it is.
     let classes = classes(&jvm, &library, &options)?;
     let interrupt = Wait::start();
@@ -64,18 +64,19 @@ pub(crate) fn count(count: &Count, wanted: Wanted) -> Result<(String, Counts)> {
             jvm.process
         );
         return Err(refused(why)
-            .with_hint("detach the debugger, and run the command again: a debugger needs the code of classes unchanged"));
+            .with_hint("detach the debugger, and run the command again: heapdiff must not change classes while a debugger is attached"));
     }
     if !is_ended {
         wait(&jvm, count.time, &meter)?;
     }
-    let taken = Changing::new(&jvm, &meter, "taking counters out of classes");
+    let taken = Changing::new(&jvm, &meter, "removing counters from classes");
     jvm.restart();
     let end = format!("{}{}", attach::COUNT_END, taken.token);
     let code = ask(&jvm, &library, &end, || taken.look())?;
     let counts = shown(&jvm, &attach::count_sign(&taken.token))?;
     if code == attach::DEBUGGED {
-        let stay = "a debugger is attached: classes keep their counters until it has gone";
+        let stay =
+            "a debugger is attached: the counters stay in the classes until the debugger detaches";
         meter.say(Some(stay.to_owned()));
     }
     Ok((name, counts))
@@ -103,7 +104,7 @@ fn announcement(process: &Process, classes: u64) -> String {
     let seconds = classes.div_ceil(CLASSES_A_SECOND).max(1);
     let time = Span(Duration::from_secs(seconds));
     format!(
-        "{process}: counters go into {}; the program is slower for about {time} until then, and while they are taken out",
+        "{process}: inserting counters into {}; the program is slower for about {time} meanwhile, and again when the counters are removed",
         counted_of(classes)
     )
 }
@@ -176,7 +177,7 @@ impl<'a> Changing<'a> {
 /// The time of the count, which Ctrl-C ends.
 fn wait(jvm: &Jvm<'_>, time: Span, meter: &Meter) -> Result<()> {
     let wait = Wait::start();
-    let message = format!("heapdiff: counting for {time}; Ctrl-C ends it now");
+    let message = format!("heapdiff: counting for {time}; Ctrl-C ends the count now");
     meter.countdown(
         time,
         "until the counters are read, Ctrl-C reads them now",
@@ -253,7 +254,7 @@ fn other_version(process: &Process) -> Failure {
 }
 
 const OTHER_VERSION: (&str, &str) = (
-    "the agent that is loaded there is of another version and cannot count so",
+    "the loaded agent has another version, which cannot count in sampled classes only",
     "restart the program, or count without --sampled-classes",
 );
 
@@ -262,7 +263,7 @@ fn reason(code: i32) -> Option<(String, &'static str)> {
     let (why, hint) = match code {
         attach::DONE | attach::DEBUGGED => return None,
         attach::COUNTS_ALREADY => (
-            "its allocations are being counted already",
+            "the allocations of this JVM are already being counted",
             "wait until that count has ended, and run the command again",
         ),
         attach::COUNTS_NOT => (
@@ -271,26 +272,31 @@ fn reason(code: i32) -> Option<(String, &'static str)> {
         ),
         attach::COUNT_ENDED => (
             "the count was ended before all classes had counters, so nothing is counted",
-            "the classes are as they were before",
+            "the classes have their original code again",
         ),
         attach::NO_SAMPLES => (
-            "--sampled-classes needs an agent that samples, and none does",
-            "run `heapdiff attach PID`, wait some minutes, and run the command again",
+            "--sampled-classes needs samples, but no agent samples in this JVM",
+            "run `heapdiff attach PID`, wait a few minutes, and run the command again",
         ),
         attach::HEAP_FULL => (
             "the heap is full, so nothing is counted",
-            "`heapdiff dump PID` shows what fills it; run the command again when there is room",
+            "`heapdiff dump PID` shows what fills the heap; run the command again when the heap has room",
         ),
         attach::NOT_UP => (
             "the JVM is still starting, so nothing is counted",
-            "run the command again in some seconds",
+            "run the command again in a few seconds",
         ),
         attach::ALREADY_LOADED => (
-            "the agent that is loaded there is of a version that cannot count",
+            "the loaded agent has a version that cannot count",
             "restart the program",
         ),
         attach::BAD_OPTIONS | attach::FAILED => ("the agent cannot count", SAYS),
-        code => return Some((format!("the agent refused with code {code}"), SAYS)),
+        code => {
+            return Some((
+                format!("the agent refused the command with code {code}"),
+                SAYS,
+            ));
+        }
     };
     Some((why.to_owned(), hint))
 }
@@ -352,19 +358,23 @@ mod tests {
     fn each_refusal_is_told_with_what_helps() {
         assert_eq!(reason(attach::DONE), None);
         for (code, says, helps) in [
-            (attach::COUNTS_ALREADY, "are being counted already", "wait"),
+            (attach::COUNTS_ALREADY, "already being counted", "wait"),
             (attach::COUNTS_NOT, "ended the count", "again"),
-            (attach::COUNT_ENDED, "so nothing is counted", "as they were"),
-            (attach::NO_SAMPLES, "that samples", "heapdiff attach PID"),
+            (
+                attach::COUNT_ENDED,
+                "so nothing is counted",
+                "original code",
+            ),
+            (attach::NO_SAMPLES, "needs samples", "heapdiff attach PID"),
             (
                 attach::HEAP_FULL,
                 "so nothing is counted",
-                "when there is room",
+                "when the heap has room",
             ),
-            (attach::NOT_UP, "so nothing is counted", "in some seconds"),
+            (attach::NOT_UP, "so nothing is counted", "in a few seconds"),
             (attach::ALREADY_LOADED, "that cannot count", "restart"),
             (attach::FAILED, "the agent cannot count", "standard error"),
-            (98, "refused with code 98", "standard error"),
+            (98, "refused the command with code 98", "standard error"),
         ] {
             let (why, hint) = reason(code).unwrap();
             assert!(why.contains(says) && hint.contains(helps), "{why}: {hint}");

@@ -49,7 +49,7 @@ impl DumpPlace {
         let shown = file.display();
         let bad = |why: String| Failure::usage(format!("-o {shown}: {why}"));
         let Some(name) = file.file_name() else {
-            return Err(bad("is not the name of a file".to_owned()));
+            return Err(bad("this is not the name of a file".to_owned()));
         };
         let parent = match file.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -60,7 +60,9 @@ impl DumpPlace {
         match fs::symlink_metadata(folder.join(name)) {
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(bad(plain(&e))),
-            Ok(meta) if !meta.is_file() => return Err(bad("exists and is not a file".to_owned())),
+            Ok(meta) if !meta.is_file() => {
+                return Err(bad("this path exists and is not a file".to_owned()));
+            }
             Ok(_) if replace => {}
             Ok(_) => return Err(exists(file)),
         }
@@ -87,8 +89,8 @@ impl DumpPlace {
 }
 
 fn exists(file: &Path) -> Failure {
-    Failure::usage(format!("-o {}: exists already", file.display()))
-        .with_hint("name another file, or replace it with --force")
+    Failure::usage(format!("-o {}: the file exists", file.display()))
+        .with_hint("give another file name, or replace this file with --force")
 }
 
 /// Milliseconds since 1970.
@@ -336,7 +338,7 @@ fn copy_whole(
         let read = from.read(&mut buffer[..wanted])?;
         if read == 0 {
             return Err(io::Error::other(
-                "the JVM's file was cut while it was copied",
+                "the dump that the JVM wrote became shorter while heapdiff copied it",
             ));
         }
         to.write_all(&buffer[..read])?;
@@ -408,13 +410,13 @@ fn failed(jvm: &Jvm<'_>, part: &PartialDump, shown: &Path, answer: &Answer) -> F
             "{process}: no space for the dump in {shown}: the JVM gave up after {}",
             heapdiff_units::Size(part.size())
         ))
-        .with_hint("--gz 1 makes dumps several times smaller; nothing was left behind");
+        .with_hint("the incomplete dump was deleted; --gz 1 makes dumps several times smaller");
     }
     let said = match said.is_empty() {
         true => answer.line(),
         false => said.chars().filter(|c| !c.is_control()).collect(),
     };
-    refused(format!("{process} did not take a dump: {said}"))
+    refused(format!("{process} did not write a dump: {said}"))
 }
 
 /// The file that the JVM writes.
@@ -479,7 +481,7 @@ impl PartialDump {
         });
         let (unfinished, ()) = made.map_err(|e| {
             refused(format!(
-                "{}: cannot write to its /tmp: {}",
+                "{}: cannot write to the /tmp of the JVM: {}",
                 jvm.process,
                 plain(&e)
             ))
@@ -548,7 +550,7 @@ fn rename_own(file: &File, from: &Path, to: &Path, replace: bool) -> io::Result<
 }
 
 fn replaced() -> io::Error {
-    io::Error::other("the JVM's file was replaced by another")
+    io::Error::other("another file replaced the dump that the JVM wrote")
 }
 
 /// Renames a file; an existing one is replaced only if it may be.
@@ -639,7 +641,10 @@ mod tests {
         std::os::unix::fs::symlink(at("taken"), at("link")).unwrap();
         for put in ["other", "link"] {
             let error = rename_own(&file, &at(put), &at("target"), false).unwrap_err();
-            assert_eq!(error.to_string(), "the JVM's file was replaced by another");
+            assert_eq!(
+                error.to_string(),
+                "another file replaced the dump that the JVM wrote"
+            );
             assert!(fs::symlink_metadata(at("target")).is_err(), "{put}");
         }
         assert_eq!(fs::read(at("taken")).unwrap(), b"dump");

@@ -13,10 +13,12 @@ use crate::failure::{Failure, Result};
 use crate::job::LONGEST_ARGUMENT;
 
 /// What helps where a fork does not.
-const ORDINARY: &str = "without --fork the JVM writes the dump itself, and stands still meanwhile";
+const ORDINARY: &str =
+    "without --fork the JVM writes the dump itself, and is paused while it writes";
 
 /// What helps where there are to be no files.
-const WITH_FILES: &str = "without --no-files the JVM writes the dumps itself, and stands still meanwhile: it writes to nothing but a new file";
+const WITH_FILES: &str =
+    "without --no-files the JVM writes the dumps itself, to files, and is paused while it writes";
 
 /// Why the agent took no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +42,7 @@ impl Refused {
     /// The agent's options do not take the file's name; the JVM's own command may.
     fn too_long() -> Self {
         Self {
-            why: "the folder's name is too long for the agent".to_owned(),
+            why: "the path of the folder is too long for the agent".to_owned(),
             hint: ORDINARY,
             ordinary: true,
         }
@@ -75,7 +77,7 @@ pub(super) fn ask(
     let options = [attach::SNAPSHOT.as_bytes(), file].concat();
     if options.len() >= LONGEST_ARGUMENT {
         return match forker.only {
-            true => Err(Failure::usage("-o: the folder's name is too long")),
+            true => Err(Failure::usage("-o: the path of the folder is too long")),
             false => Ok(Some(Refused::too_long())),
         };
     }
@@ -103,28 +105,31 @@ fn reason(code: i32) -> Option<Refused> {
     let (why, hint) = match code {
         attach::DONE => return None,
         attach::SHARED_HEAP => (
-            "its heap is shared memory, which a child would see change (ZGC, or large pages)",
+            "the heap is in shared memory (ZGC, or large pages), so a forked child would see it change",
             ORDINARY,
         ),
         attach::NO_ROOM => (
-            "there is not enough memory for a child beside it, or it may not fork",
+            "the JVM cannot fork: there is not enough memory for a child, or forking is not allowed",
             ORDINARY,
         ),
         attach::HEAP_FULL => ("the heap is full, so no snapshot was taken", ORDINARY),
         attach::NOT_UP => (
             "the JVM is still starting, so no snapshot was taken",
-            "run the command again in some seconds",
+            "run the command again in a few seconds",
         ),
-        attach::NO_SPACE => ("no space for the dump", "nothing was left behind"),
+        attach::NO_SPACE => (
+            "there is no disk space for the dump",
+            "the incomplete dump was deleted; free some space, or write the dump to another folder",
+        ),
         // An agent of an earlier version is loaded there, which takes it for an option.
         attach::BAD_OPTIONS | attach::ALREADY_LOADED => (
-            "the agent that is loaded there is of a version that cannot fork",
+            "the loaded agent has a version that cannot fork the JVM",
             ORDINARY,
         ),
         attach::FAILED => ("the agent took no snapshot", SAYS),
         code => {
             return Some(Refused {
-                why: format!("the agent refused with code {code}"),
+                why: format!("the agent refused the command with code {code}"),
                 hint: SAYS,
                 ordinary: true,
             });
@@ -140,7 +145,7 @@ fn reason(code: i32) -> Option<Refused> {
 
 /// What is said of a dump that the JVM wrote itself, where a child was to.
 pub(super) fn stood_still(file: &impl std::fmt::Display, why: &str) -> String {
-    format!("{file}: the JVM stood still while it wrote this: {why}")
+    format!("{file}: the JVM was paused while it wrote this dump itself: {why}")
 }
 
 #[cfg(test)]
@@ -150,7 +155,10 @@ mod tests {
     #[test]
     fn a_name_too_long_for_the_agent_is_left_to_the_jvm() {
         let refused = Refused::too_long();
-        assert_eq!(refused.why, "the folder's name is too long for the agent");
+        assert_eq!(
+            refused.why,
+            "the path of the folder is too long for the agent"
+        );
         assert!(refused.ordinary);
         let other = reason(attach::NO_SPACE).unwrap();
         assert!(!other.why.contains("too long for the agent"));
@@ -170,7 +178,7 @@ mod tests {
         for (code, says, helps) in [
             (
                 attach::SHARED_HEAP,
-                "its heap is shared memory, which a child would see change",
+                "the heap is in shared memory",
                 "without --fork the JVM writes the dump itself",
             ),
             (
@@ -186,16 +194,16 @@ mod tests {
             (
                 attach::NOT_UP,
                 "the JVM is still starting, so no snapshot",
-                "in some seconds",
+                "in a few seconds",
             ),
             (
                 attach::NO_SPACE,
-                "no space for the dump",
-                "nothing was left behind",
+                "no disk space for the dump",
+                "the incomplete dump was deleted",
             ),
             (
                 attach::ALREADY_LOADED,
-                "is of a version that cannot fork",
+                "has a version that cannot fork",
                 "without --fork",
             ),
             (
@@ -205,7 +213,7 @@ mod tests {
             ),
             (
                 98,
-                "the agent refused with code 98",
+                "the agent refused the command with code 98",
                 "standard error shows why",
             ),
         ] {

@@ -73,7 +73,7 @@ impl Held {
         // Where there is no room for it we give up first, and the child then fails.
         if let Err(Unreceived::NoRoom(why)) = &came {
             return Err(refused(format!("{process}: {why}")).with_hint(
-                "without --no-files the dumps are files, and --max-memory bounds what their analysis takes",
+                "without --no-files the dumps are files, and --max-memory limits the memory of the analysis",
             ));
         }
         let answer = asked?;
@@ -107,7 +107,7 @@ impl std::fmt::Display for Unreceived {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoRoom(why) => f.write_str(why),
-            Self::Io(error) => write!(f, "the dump broke off: {}", plain(error)),
+            Self::Io(error) => write!(f, "the transfer of the dump failed: {}", plain(error)),
         }
     }
 }
@@ -171,7 +171,7 @@ pub(super) fn is_named(descriptor: &Path, name: &str) -> bool {
 /// opened is looked at, and not its path again.
 fn sign_at(path: &Path, sign: &str) -> io::Result<File> {
     memory_at(path, sign).map_err(|e| match e.kind() {
-        ErrorKind::InvalidInput => io::Error::other("what the agent shows is no pipe"),
+        ErrorKind::InvalidInput => io::Error::other("the file that the agent offers is not a pipe"),
         _ => e,
     })
 }
@@ -201,7 +201,9 @@ fn opened(path: &Path) -> io::Result<File> {
         .open(path)?;
     match pipe.metadata()?.file_type().is_fifo() {
         true => Ok(pipe),
-        false => Err(io::Error::other("what the agent shows is no pipe")),
+        false => Err(io::Error::other(
+            "the file that the agent offers is not a pipe",
+        )),
     }
 }
 
@@ -253,7 +255,7 @@ fn room(bytes: u64) -> std::result::Result<(), Unreceived> {
         Some((left, place)) => match fits(bytes, left) {
             true => Ok(()),
             false => Err(Unreceived::NoRoom(format!(
-                "no room for the dump in memory: {place} has {} left, and {} of the dump have come",
+                "not enough memory for the dump: {place} has {} left after {} of the dump",
                 Size(left),
                 Size(bytes)
             ))),
@@ -308,18 +310,21 @@ mod tests {
         assert_eq!(held(&sent).unwrap(), whole);
         for cut in [0, 1, 20] {
             let error = held(&sent[..cut]).unwrap_err().to_string();
-            assert!(error.starts_with("the dump broke off: "), "{cut}: {error}");
-            assert!(!error.contains("is no pipe"), "{error}");
+            assert!(
+                error.starts_with("the transfer of the dump failed: "),
+                "{cut}: {error}"
+            );
+            assert!(!error.contains("is not a pipe"), "{error}");
         }
         let full = Unreceived::NoRoom("no room for the dump in memory".to_owned());
-        assert!(!full.to_string().contains("the dump broke off"));
+        assert!(!full.to_string().contains("the transfer of the dump failed"));
     }
 
     #[test]
     fn what_is_no_pipe_is_not_opened() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = opened(file.path()).unwrap_err().to_string();
-        assert_eq!(error, "what the agent shows is no pipe");
+        assert_eq!(error, "the file that the agent offers is not a pipe");
     }
 
     #[test]
@@ -345,7 +350,7 @@ mod tests {
         let named = file.to_str().unwrap();
         for sign in ["/memfd:", named] {
             let error = sign_at(&file, sign).unwrap_err().to_string();
-            assert_eq!(error, "what the agent shows is no pipe");
+            assert_eq!(error, "the file that the agent offers is not a pipe");
         }
         assert_eq!(fs::read_to_string(&file).unwrap(), shown);
     }

@@ -31,8 +31,9 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     let agent = match &hunt.agent {
         Some(agent) => {
             let checked = checked::options(agent)?;
-            let library = library(agent.library.as_deref())
-                .map_err(|e| or_without(e, "--no-attach hunts without allocation sites"))?;
+            let library = library(agent.library.as_deref()).map_err(|e| {
+                or_without(e, "add --no-attach for a hunt without allocation sites")
+            })?;
             Some((library, &agent.options, checked))
         }
         None => None,
@@ -68,7 +69,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
         let names_trace = asked.split(',').any(|option| option.starts_with("trace="));
         let (options, trace) = match hunt.enough {
             Some(_) if state.does(attach::TRACES) && !names_trace => {
-                let unknown = "the agent writes a trace that is not found from here";
+                let unknown = "heapdiff cannot find the trace that the agent writes";
                 let running = trace_of(&jvm);
                 (asked.clone(), running.ok_or_else(|| unknown.to_owned()))
             }
@@ -76,12 +77,11 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
             None => (asked.clone(), Err(String::new())),
         };
         let loaded = load(&jvm, &library, (state, &options), wanted)
-            .map_err(|e| or_without(e, "--no-attach hunts without the agent"))?;
+            .map_err(|e| or_without(e, "add --no-attach for a hunt without the agent"))?;
         note_unused(&jvm, loaded, asked, wanted);
         let trace = match loaded {
             Loaded::Before if state == State::Unknown => Err(
-                "the agent was loaded before, is of another version and keeps its options"
-                    .to_owned(),
+                "an agent of another version is already loaded and keeps its options".to_owned(),
             ),
             _ => trace,
         };
@@ -90,7 +90,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
             (Err(why), Some(_)) => {
                 if !wanted.quiet {
                     messages::said(&format!(
-                        "the hunt keeps no trace and does not end early: {why}"
+                        "the hunt records no trace and cannot end early: {why}"
                     ));
                 }
                 None
@@ -136,7 +136,7 @@ pub(super) fn load(
     let loaded = agent::load_or_change(jvm, library, (attach::ADD, options), wanted)?;
     if !wanted.quiet {
         messages::said(&format!(
-            "{}: the agent was loaded before; it keeps its options, also uses {options} and discarded earlier samples",
+            "{}: the agent was already loaded; it keeps its options, adds {options}, and discarded earlier samples",
             jvm.process
         ));
     }
@@ -172,7 +172,7 @@ fn both(
     // What hindered the first would hinder the second.
     how.forker = how.forker.filter(|_| first.not_forked.is_none());
     let watching = match hunt.enough.filter(|_| watch.is_some()) {
-        Some(enough) => format!(", or when something has grown by {}", Size(enough)),
+        Some(enough) => format!(", or as soon as a site has grown by {}", Size(enough)),
         None => String::new(),
     };
     let span = hunt.wait;
@@ -215,7 +215,7 @@ fn left_behind(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> 
     };
     if let Some(trace) = trace.filter(written) {
         left.push(format!(
-            "`heapdiff trace top {}` shows what the agent recorded until then",
+            "`heapdiff trace top {}` shows what the agent recorded before the JVM ended",
             trace.display()
         ));
     }
@@ -249,19 +249,24 @@ pub(super) fn wait(
 ) -> Result<String> {
     let wait = Wait::start();
     let meter = Meter::new(wanted, folder);
-    let mut message = format!("heapdiff: the second dump follows in {span}; Ctrl-C takes it now");
-    if watched.is_some() {
-        message += ", as does enough growth";
-    }
+    let earlier = match &watched {
+        Some((watch, _)) => format!(
+            ", or as soon as a site has grown by {}",
+            Size(watch.wanted())
+        ),
+        None => String::new(),
+    };
+    let message =
+        format!("heapdiff: the second dump follows in {span}{earlier}; Ctrl-C takes it now");
     meter.countdown(span, "until the second dump, Ctrl-C takes it now", &message);
     let start = Instant::now();
     loop {
         let left = span.0.saturating_sub(start.elapsed());
         if left.is_zero() {
-            return Ok("the time is over".to_owned());
+            return Ok("the waiting time is over".to_owned());
         }
         if !wait.pause(left.min(Duration::from_millis(200))) {
-            return Ok("the wait was ended".to_owned());
+            return Ok("the user ended the wait".to_owned());
         }
         meter.waited(start.elapsed());
         jvm.process.check_alive()?;
@@ -273,7 +278,7 @@ pub(super) fn wait(
         };
         let seen = watch.enough();
         if let Some(seen) = totals.confirmed(jvm, &seen, watch.wanted()) {
-            let said = format!("enough growth was seen: {}", seen.said);
+            let said = format!("a site has grown enough: {}", seen.said);
             if !wanted.quiet {
                 messages::said(&said);
             }
@@ -286,17 +291,18 @@ pub(super) fn wait(
 fn check_free<'a>(folder: &Path, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
     if folder.exists() && !folder.is_dir() {
         return Err(Failure::usage(format!(
-            "-o {}: is not a folder",
+            "-o {}: this is not a folder",
             folder.display()
         )));
     }
     for name in names {
         let path = folder.join(name);
         if fs::symlink_metadata(&path).is_ok() {
-            return Err(
-                Failure::usage(format!("-o {}: {name} exists already", folder.display()))
-                    .with_hint("use another folder, or leave -o out for a new one"),
-            );
+            return Err(Failure::usage(format!(
+                "-o {}: the folder already contains {name}",
+                folder.display()
+            ))
+            .with_hint("give another folder, or leave out -o to get a new folder"));
         }
     }
     Ok(())

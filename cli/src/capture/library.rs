@@ -43,8 +43,12 @@ pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {
 /// that leads nobody else to it.
 pub(super) fn library_without_files(told: Option<&Path>) -> Result<PathBuf> {
     found(told, |content| {
-        in_memory(content)
-            .map_err(|e| Failure::usage(format!("the agent's library: {}", plain(&e))))
+        in_memory(content).map_err(|e| {
+            Failure::usage(format!(
+                "cannot copy the agent library to memory: {}",
+                plain(&e)
+            ))
+        })
     })
 }
 
@@ -75,9 +79,8 @@ fn found(told: Option<&Path>, carried: impl Fn(&[u8]) -> Result<PathBuf>) -> Res
     let beside = beside(&program);
     let Some(packed) = CARRIED else {
         return beside.ok_or_else(|| {
-            Failure::usage(format!("{LIBRARY} is not beside {}", program.display())).with_hint(
-                "`cargo xtask install` in heapdiff's source installs a program that carries it; or name \
-                 the library with --agent or HEAPDIFF_AGENT",
+            Failure::usage(format!("{LIBRARY} is not next to {}", program.display())).with_hint(
+                "install heapdiff with the library embedded (`cargo xtask install` in its source), or give the path of the library with --agent or HEAPDIFF_AGENT",
             )
         });
     };
@@ -117,7 +120,7 @@ fn decompressed(carried: &[u8]) -> Result<Vec<u8>> {
         .read_to_end(&mut content)
         .map_err(|e| {
             Failure::usage(format!(
-                "the agent in this program is damaged: {}",
+                "the agent library embedded in heapdiff is damaged: {}",
                 plain(&e)
             ))
         })?;
@@ -143,11 +146,11 @@ fn unpack(content: &[u8]) -> Result<PathBuf> {
         .map_err(|e| {
             let folder = env::temp_dir();
             Failure::usage(format!(
-                "the agent cannot be written to {}: {}",
+                "cannot write the agent library to {}: {}",
                 folder.display(),
                 plain(&e)
             ))
-            .with_hint("name a folder with XDG_CACHE_HOME, or the agent's library with --agent")
+            .with_hint("set XDG_CACHE_HOME to a writable folder, or give the path of the library with --agent")
         })
 }
 

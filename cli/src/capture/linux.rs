@@ -64,13 +64,13 @@ fn load(capture: &Capture, agent: &Agent) -> Result<String> {
         capture.wanted,
     )? {
         Loaded::Now => Ok(format!(
-            "{process}: the agent is loaded; dumps from now on name allocation sites"
+            "{process}: the agent is loaded; dumps taken from now on contain allocation sites"
         )),
         Loaded::Changed => Ok(format!(
             "{process}: the agent uses these options now and discarded earlier samples"
         )),
         _ => Err(refused(format!("{process}: the agent is loaded already"))
-            .with_hint("its version keeps its first options; restart the program to change them")),
+            .with_hint("this version of the agent cannot change its options; restart the program to change them")),
     }
 }
 
@@ -84,9 +84,9 @@ fn detach(capture: &Capture) -> Result<String> {
         Some(Loaded::Detached) => Ok(format!(
             "{process}: the agent stopped sampling and discarded its samples"
         )),
-        Some(Loaded::DetachedBefore) => Ok(format!("{process}: the agent does not sample")),
-        Some(_) => Err(refused(format!("{process}: the agent does not stop"))
-            .with_hint("its version samples until the JVM ends; restart the program to stop it")),
+        Some(Loaded::DetachedBefore) => Ok(format!("{process}: the agent was not sampling, so there was nothing to stop")),
+        Some(_) => Err(refused(format!("{process}: the agent did not stop"))
+            .with_hint("this version of the agent samples until the JVM ends; restart the program to stop it")),
     }
 }
 
@@ -142,9 +142,9 @@ fn dump(
 fn stream(capture: &Capture, how: How<'_>) -> Result<String> {
     let out = io::stdout();
     if out.is_terminal() {
-        let message = "a dump is not text, and standard output is a terminal";
+        let message = "cannot write a dump to a terminal, because a dump is not text";
         return Err(Failure::usage(message)
-            .with_hint("name a file with -o FILE, or pass it on: `heapdiff dump PID -o - | ...`"));
+            .with_hint("write the dump to a file with -o FILE, or pipe it into a program: `heapdiff dump PID -o - | ...`"));
     }
     let deadline = Deadline::new(capture.timeout);
     let process = Process::find(&capture.target, &deadline)?;

@@ -21,12 +21,12 @@ const UNKNOWN: &str = "-";
 pub(crate) fn ps() -> Result<Exit> {
     let jvms = process::jvms();
     if jvms.is_empty() {
-        write::print("no Java process that this user may read\n")?;
+        write::print("found no JVM that this user may inspect\n")?;
         return Ok(Exit::Done);
     }
     let lines = table(&jvms).join("\n");
     write::print(&format!(
-        "{lines}\n\nheap used: at the last GC with most collectors; `heapdiff status PID` shows what the agent does\n"
+        "{lines}\n\nheap used: most collectors report the value of the last GC; `heapdiff status PID` shows what the agent does\n"
     ))?;
     Ok(Exit::Done)
 }
@@ -118,7 +118,9 @@ fn agent(jvm: &Jvm<'_>) -> Result<String> {
     let pid = jvm.process.pid;
     let state = match agent::state(jvm)? {
         State::NotLoaded => return Ok(format!("not loaded; `heapdiff attach {pid}` loads it")),
-        State::Unknown => return Ok("loaded; its version does not report what it does".to_owned()),
+        State::Unknown => {
+            return Ok("loaded; this version of the agent does not report what it does".to_owned());
+        }
         state => state,
     };
     let does = [
@@ -129,7 +131,7 @@ fn agent(jvm: &Jvm<'_>) -> Result<String> {
     let does = does.iter().filter(|(bit, _)| state.does(*bit));
     let does: Vec<&str> = does.map(|&(_, text)| text).collect();
     Ok(match does.is_empty() {
-        true => format!("loaded, does nothing; `heapdiff attach {pid}` starts it again"),
+        true => format!("loaded, but stopped; `heapdiff attach {pid}` starts it again"),
         false => does.join(", "),
     })
 }

@@ -27,12 +27,16 @@ pub(crate) fn hunt_without_files<F, T>(
     second: impl FnOnce(F, &Path, &Path) -> Result<T>,
 ) -> Result<T> {
     let Some(agent) = &hunt.agent else {
-        return Err(Failure::usage("--no-files needs the agent, which forks"));
+        return Err(Failure::usage(
+            "--no-files does not work with --no-attach, because the agent must fork the JVM",
+        ));
     };
     let options = checked::options(agent)?;
     if options.is_some_and(|options| options.trace.is_some()) {
-        return Err(Failure::usage("--no-files: trace= names a file")
-            .with_hint("without --no-files a hunt keeps its trace in its folder"));
+        return Err(
+            Failure::usage("--no-files does not work with trace=, which writes a file")
+                .with_hint("leave out trace=, or leave out --no-files"),
+        );
     }
     let library = library_without_files(agent.library.as_deref())?;
     let deadline = Deadline::new(hunt.timeout);

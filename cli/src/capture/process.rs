@@ -91,7 +91,7 @@ impl Process {
             Kind::HotSpot => {}
             Kind::OpenJ9 => {
                 return Err(refused(format!(
-                    "process {pid} ({name}) is an OpenJ9 JVM; only HotSpot's way to attach is known"
+                    "process {pid} ({name}) is an OpenJ9 JVM; heapdiff can attach to HotSpot JVMs only"
                 )));
             }
             Kind::Starting | Kind::Other => {
@@ -105,14 +105,16 @@ impl Process {
             return Err(refused(format!(
                 "process {pid} ({name}) is stopped, so it cannot answer"
             ))
-            .with_hint(format!("run `kill -CONT {pid}`, and the command again")));
+            .with_hint(format!(
+                "continue it with `kill -CONT {pid}`, and run the command again"
+            )));
         }
         let command = CommandLine::of(pid);
         if command.refuses_to_attach() {
             return Err(refused(format!(
                 "process {pid} ({name}) was started with -XX:+DisableAttachMechanism"
             ))
-            .with_hint("restart it without that option, or with -XX:+HeapDumpOnOutOfMemoryError to get a dump"));
+            .with_hint("restart the JVM without that option, or with -XX:+HeapDumpOnOutOfMemoryError to get a dump"));
         }
         Ok(Self {
             pid,
@@ -132,9 +134,9 @@ impl Process {
             if start.elapsed() > most {
                 self.check_alive()?;
                 return Err(refused(format!(
-                    "{self} does not handle SIGQUIT and would end by it: attaching is off"
+                    "cannot attach to {self}: it does not handle SIGQUIT, so this signal would end the process"
                 ))
-                .with_hint("it runs with -Xrs or -XX:+ReduceSignalUsage: restart it without them; or it is still starting: run the command again"));
+                .with_hint("if the JVM is still starting, run the command again; if it runs with -Xrs or -XX:+ReduceSignalUsage, restart it without these options"));
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -143,7 +145,12 @@ impl Process {
             (None, Some(pid)) => kill_process(pid, Signal::QUIT),
             (None, None) => Ok(()),
         };
-        sent.map_err(|e| refused(format!("{self} cannot be signalled: {}", plain(&e.into()))))
+        sent.map_err(|e| {
+            refused(format!(
+                "cannot send a signal to {self}: {}",
+                plain(&e.into())
+            ))
+        })
     }
 
     fn raw_pid(&self) -> Option<Pid> {
@@ -244,12 +251,15 @@ pub(super) fn refused(message: String) -> Failure {
 
 fn not_permitted(pid: u32, name: &str, error: &io::Error) -> Failure {
     refused(format!(
-        "process {pid} ({name}) cannot be read: {}",
+        "cannot inspect process {pid} ({name}): {}",
         plain(error)
     ))
     .with_hint(match geteuid().is_root() {
-        true => "heapdiff needs the capability CAP_SYS_PTRACE for that".to_owned(),
-        false => format!("the process has more rights than heapdiff; {}", with_sudo()),
+        true => "heapdiff needs the capability CAP_SYS_PTRACE to inspect this process".to_owned(),
+        false => format!(
+            "the process has more permissions than heapdiff; {}",
+            with_sudo()
+        ),
     })
 }
 
@@ -279,7 +289,7 @@ impl Status {
     fn read(pid: u32) -> io::Result<Self> {
         let text = fs::read(format!("/proc/{pid}/status"))?;
         Self::parse(&String::from_utf8_lossy(&text))
-            .ok_or_else(|| io::Error::other("what /proc says of it is not understood"))
+            .ok_or_else(|| io::Error::other("the status file in /proc has an unknown format"))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -563,12 +573,12 @@ fn others() -> String {
     listed(OTHERS, &jvms())
 }
 
-const OTHERS: &str = "the JVMs that this user may read:";
+const OTHERS: &str = "JVMs that this user may inspect:";
 
 /// Returns a hint with a line for each JVM, as `heapdiff ps` prints them.
 fn listed(head: &str, jvms: &[Listed]) -> String {
     if jvms.is_empty() {
-        return "there is no HotSpot JVM here that this user may read".to_owned();
+        return "found no HotSpot JVM that this user may inspect".to_owned();
     }
     let lines = std::iter::once(head.to_owned()).chain(table(jvms));
     lines.collect::<Vec<_>>().join("\n          ")
@@ -590,8 +600,7 @@ fn find_by_name(name: &str) -> Result<u32> {
                 "{} JVMs have a main class or jar with `{shown}` in its name",
                 named.len()
             );
-            Err(Failure::usage(message)
-                .with_hint(listed("use the process id of one of them:", &named)))
+            Err(Failure::usage(message).with_hint(listed("use one of these process ids:", &named)))
         }
     }
 }

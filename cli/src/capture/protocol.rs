@@ -61,7 +61,12 @@ impl<'a> Jvm<'a> {
     /// Makes the JVM listen, if it does not yet.
     pub(super) fn attach(process: &'a Process, deadline: Deadline) -> Result<Self> {
         let folder = |folder: io::Result<Folder>| {
-            folder.map_err(|e| refused(format!("{process}: cannot see its /tmp: {}", plain(&e))))
+            folder.map_err(|e| {
+                refused(format!(
+                    "{process}: cannot open the /tmp of the JVM: {}",
+                    plain(&e)
+                ))
+            })
         };
         let root = folder(Folder::root_of(process.pid))?;
         let tmp = folder(root.below(Path::new("/tmp")))?;
@@ -103,7 +108,7 @@ impl<'a> Jvm<'a> {
         let broken = |e: io::Error| match survives() {
             Err(ended) => ended,
             Ok(()) => refused(format!(
-                "{}: the connection broke: {}",
+                "{}: the connection to the JVM failed: {}",
                 self.process,
                 plain(&e)
             )),
@@ -173,7 +178,8 @@ impl<'a> Jvm<'a> {
                     }
                 }
                 Err(e) => {
-                    let message = format!("{}: cannot connect to it: {}", self.process, plain(&e));
+                    let message =
+                        format!("{}: cannot connect to the JVM: {}", self.process, plain(&e));
                     return Err(refused(message));
                 }
             }
@@ -188,11 +194,11 @@ impl<'a> Jvm<'a> {
     fn no_answer(&self) -> Failure {
         let timeout = self.deadline.timeout();
         refused(format!(
-            "{} does not answer within {timeout:?}",
+            "{} did not answer within {timeout:?}",
             self.process
         ))
         .with_hint(
-            "it is busy or swapped out, or attaching is disabled; --timeout 60s waits longer",
+            "the JVM may be busy or swapped out, or attaching is disabled; wait longer with --timeout 60s",
         )
     }
 
@@ -229,11 +235,11 @@ impl<'a> Jvm<'a> {
         }
         let process = self.process;
         let message = format!(
-            "{process} cannot listen: it cannot write to its /tmp: {}",
+            "cannot attach to {process}: the JVM cannot write to its /tmp: {}",
             plain(&e)
         );
         Err(refused(message)
-            .with_hint("mount a folder that it can write to at its /tmp, in a pod an emptyDir"))
+            .with_hint("mount a folder at /tmp that the JVM can write to (in a Kubernetes pod: an emptyDir volume)"))
     }
 
     /// Makes room for the JVM's socket.
@@ -262,12 +268,12 @@ impl<'a> Jvm<'a> {
         let (process, id) = (self.process, self.process.inner_pid);
         let owner = User::name_of(found.uid());
         let message = format!(
-            "{process} cannot listen: /tmp/.java_pid{id} of the user {owner} is in its way"
+            "cannot attach to {process}: its socket /tmp/.java_pid{id} exists and belongs to the user {owner}"
         );
         Err(
             refused(message).with_hint(match is_socket && answers.is_err() {
-                true => "a process that had the same id left it; remove it as that user or as root",
-                false => "another program made it, or a process of the same id shares its /tmp",
+                true => "an earlier process with the same id left this file; delete it as that user or as root",
+                false => "another program created this file, or a process with the same id uses the same /tmp",
             }),
         )
     }
@@ -315,7 +321,7 @@ impl<'a> Jvm<'a> {
                     .map_err(|_| {
                         let process = self.process;
                         refused(format!(
-                            "{process}: cannot create /tmp/{name} for it: {}",
+                            "cannot attach to {process}: cannot create /tmp/{name}: {}",
                             plain(&first)
                         ))
                     });

@@ -45,10 +45,9 @@ fn not_here() -> Failure {
     let system = std::env::consts::OS;
     Failure {
         exit: Exit::Input,
-        message: format!("running JVMs can be reached on Linux only, and this is {system}"),
+        message: format!("heapdiff can reach running JVMs on Linux only, and this system is {system}"),
         hint: Some(
-            "take dumps with the JDK's own tool, jcmd PID GC.heap_dump FILE; heapdiff compares them on \
-             any system"
+            "take dumps with the JDK: jcmd PID GC.heap_dump FILE; heapdiff compares dumps on any system"
                 .to_owned(),
         ),
     }

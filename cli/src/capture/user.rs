@@ -48,7 +48,7 @@ impl User {
             });
             acting
                 .join()
-                .unwrap_or_else(|_| Err(io::Error::other("a thread failed")))
+                .unwrap_or_else(|_| Err(io::Error::other("an internal thread failed")))
         })
     }
 

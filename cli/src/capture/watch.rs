@@ -34,7 +34,7 @@ pub(super) fn traced(
     if let Some(path) = asked {
         let path = PathBuf::from(path);
         let known = path.is_absolute() && !options.contains('%');
-        let unknown = "the trace that the options name is not found by that name from here";
+        let unknown = "heapdiff cannot find the trace file that is given in the options";
         return (
             options.to_owned(),
             known.then_some(path).ok_or_else(|| unknown.to_owned()),
@@ -42,7 +42,7 @@ pub(super) fn traced(
     }
     let shown = folder.display();
     let none = |why: &str| (options.to_owned(), Err(format!("{shown} {why}")));
-    let odd_name = "has a name that cannot stand in the agent's options";
+    let odd_name = "has a name that cannot be part of the agent's options";
     let inside = match found(folder) {
         Ok(inside) => inside,
         Err(why) => return none(why),
@@ -62,8 +62,8 @@ pub(super) fn traced(
     let writable = || Folder::open(&inside).and_then(|folder| folder.is_writable());
     match (same, jvm.process.user.act(writable)) {
         (true, Ok(Ok(()))) => (all, Ok(folder.join(TRACE))),
-        (false, _) => none("is not a folder of the JVM, which runs in a container"),
-        (true, _) => none("is not a folder that the JVM's user may write to"),
+        (false, _) => none("is not visible to the JVM, which runs in a container"),
+        (true, _) => none("is a folder that the JVM's user may not write to"),
     }
 }
 
@@ -146,7 +146,7 @@ impl Watch {
                 .first()
                 .and_then(|s| in_focus(&stacks, s, None));
             let at = frames.as_deref().and_then(allocating_frame);
-            let at = at.map_or_else(String::new, |f| format!(" of {f}"));
+            let at = at.map_or_else(String::new, |f| format!(" allocated in {f}"));
             Seen {
                 class: candidate.class.to_string(),
                 said: format!(

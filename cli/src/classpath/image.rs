@@ -55,7 +55,7 @@ impl Image {
         let [entries, places, strings] = [4, 5, 6].map(|at| u64::from(word(at, little)));
         let index = HEADER as u64 + 8 * entries + places + strings;
         if index > LARGEST_INDEX.min(file.metadata()?.len()) {
-            return Err(damaged("its index is longer than the file"));
+            return Err(damaged("the index is longer than the file"));
         }
         let mut bytes = Vec::new();
         let mut file = file.try_clone()?;
@@ -73,7 +73,7 @@ impl Image {
                 false => u32::from_be_bytes(offset),
             };
             let Some(place) = place(places, offset as usize) else {
-                return Err(damaged("an offset is beyond the end of its index"));
+                return Err(damaged("an offset is beyond the end of the index"));
             };
             let text = |at: usize| text(strings, place[at]);
             if text(attribute::EXTENSION) != Some("class") {
@@ -119,7 +119,7 @@ fn damaged(what: &str) -> io::Error {
 fn split(bytes: &[u8], at: u64) -> io::Result<(&[u8], &[u8])> {
     let at = usize::try_from(at).ok();
     at.and_then(|at| bytes.split_at_checked(at))
-        .ok_or_else(|| damaged("its index is truncated"))
+        .ok_or_else(|| damaged("the index is truncated"))
 }
 
 /// The attributes of a place: each a byte with its code and length, and a number of that length.

@@ -19,7 +19,7 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
     let Some(run) = run_of(&runs, report) else {
         let path = trace.path().display();
         return Ok(Some(format!(
-            "{path}: no run of the JVM that was dumped, as far as its agent's objects tell"
+            "{path}: no run in this trace belongs to the JVM that wrote the dumps"
         )));
     };
     let timeline = Timeline::of(trace, run, Window::ALL).map_err(failure)?;
@@ -100,9 +100,11 @@ fn judge(suspect: &mut Suspect, trending: &Trending, (moments, is_over): (u64, b
     let low = trending.bytes.ci95.map_or(0, |[low, _]| low);
     let low = Size(u64::try_from(low).unwrap_or(0));
     let grows = format!(
-        "in the trace, live objects of its stacks grow by at least {low} per hour ({moments})"
+        "the trace shows that the live objects of these stacks grow by at least {low} per hour ({moments})"
     );
-    let over = |how: &str| format!("in the trace, live objects of its stacks {how} ({moments})");
+    let over = |how: &str| {
+        format!("the trace shows that the live objects of these stacks {how} ({moments})")
+    };
     let (verdict, reason) = match (suspect.verdict, trending.verdict) {
         (Verdict::Growth, trace::Verdict::Leak) => (Verdict::Leak, grows),
         (Verdict::Warmup, trace::Verdict::Leak) => (Verdict::Growth, grows),
@@ -215,7 +217,7 @@ mod tests {
         assert!(!reasons.contains("two dumps"), "{reasons}");
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Plateau);
         assert_eq!(verdict, Verdict::Cache);
-        let level = "live objects of its stacks grew, then stayed level (14 moments)";
+        let level = "live objects of these stacks grew, then stayed level (14 moments)";
         assert!(reasons.contains(level), "{reasons}");
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Warmup);
         assert_eq!(verdict, Verdict::Warmup);

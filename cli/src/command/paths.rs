@@ -16,7 +16,7 @@ const LINES: usize = 30;
 
 pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<PathsReport> {
     let (snapshot, meter) = open(setup, dump)?;
-    meter.phase("reading the selected", 0);
+    meter.phase("reading the selected objects", 0);
     let selection = select(&snapshot, dump, selector)?;
     let objects = &selection.objects;
     let options = PathOptions {

@@ -149,7 +149,10 @@ fn told(dump: &Path, left: &Left) -> String {
         true => format!("{dump}: fully redacted\n"),
         false => format!("{dump}: not redacted\n"),
     };
-    for (title, amounts) in [("left", &taken[..]), ("kept", &kept)] {
+    for (title, amounts) in [
+        ("left (redact would replace it)", &taken[..]),
+        ("kept on purpose", &kept),
+    ] {
         let there: Vec<&(&str, Amount)> = amounts.iter().filter(|(_, a)| a.count > 0).collect();
         if !there.is_empty() {
             let _ = writeln!(text, "\n{title:<64}{:>14}{:>12}", "number", "bytes");

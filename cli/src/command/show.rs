@@ -33,7 +33,7 @@ pub(crate) fn run(
     offset: u64,
 ) -> Result<ShowReport> {
     let (snapshot, meter) = open(setup, dump)?;
-    meter.phase("reading the selected", 0);
+    meter.phase("reading the selected objects", 0);
     let selection = select(&snapshot, dump, selector)?;
     let selected = totals(&snapshot, &selection.objects);
     let most = if selection.are_values { 1 } else { OBJECTS };

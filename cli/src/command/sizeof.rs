@@ -32,7 +32,7 @@ const LOOKS: u64 = 5_000_000;
 
 pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofReport> {
     let (snapshot, meter) = open(setup, dump)?;
-    meter.phase("reading the selected", 0);
+    meter.phase("reading the selected objects", 0);
     let selection = select_all(&snapshot, dump, job)?;
     let objects = &selection.objects;
     let mut options = job.deep.clone();
@@ -44,7 +44,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
     let failed = |e| Failure::input(dump, &e);
     let deep = snapshot.deep_from(objects, &options, &meter);
     let mut deep = deep.map_err(failed)?;
-    meter.phase("measuring the selected", 0);
+    meter.phase("measuring the selected objects", 0);
     let size = deep.of_set(objects);
     let measured = match objects[..] {
         // The set is that object.

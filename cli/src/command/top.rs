@@ -16,7 +16,7 @@ const ROWS: usize = 20;
 
 pub(crate) fn run(setup: &Setup, dump: &Path, under: Option<&Selector>) -> Result<TopReport> {
     let (snapshot, meter) = open(setup, dump)?;
-    meter.phase("finding the biggest", 0);
+    meter.phase("finding the largest objects", 0);
     let limit = setup.top.unwrap_or(ROWS);
     let (biggest, under, own) = match under {
         None => {

@@ -263,7 +263,7 @@ fn without_lines(trace: &Trace, run: &Run) -> Result<Failure> {
             "let the agent count every allocation: heapdiff attach PID trace=FILE,count=on",
         ),
         Some(_) => input(format!(
-            "{path}: this part of the run has no counts by line of code"
+            "{path}: the selected part of the run has no counts by line of code"
         )),
     })
 }

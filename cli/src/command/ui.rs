@@ -100,7 +100,7 @@ fn page(path: &Path) -> Result<Vec<u8>> {
     };
     let ReportFile::Growth(report) = report_file::open(path)? else {
         return Err(wrong(
-            "this report is about one dump, and `ui` shows reports of two; for a page use `heapdiff DUMP -o report.html`".to_owned(),
+            "this report is about one dump, but `ui` shows reports of two dumps; for a page use `heapdiff DUMP -o report.html`".to_owned(),
         ));
     };
     let mut page = Vec::new();

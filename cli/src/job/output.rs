@@ -33,7 +33,7 @@ impl Output {
         };
         if path.is_dir() {
             let message = format!("-o {}: this is a directory", path.display());
-            return Err(Failure::usage(message).with_hint("name a file"));
+            return Err(Failure::usage(message).with_hint("give a file name"));
         }
         if !folder_of(path).is_dir() {
             let message = format!(
@@ -72,7 +72,8 @@ fn format_of(path: &Path) -> Result<Format> {
     found.ok_or_else(|| {
         let message = format!("-o {}: unknown extension", path.display());
         let names = Format::ALL.map(Format::name);
-        Failure::usage(message).with_hint(format!("name the format: --format {}", names.join("|")))
+        Failure::usage(message)
+            .with_hint(format!("give the format with --format {}", names.join("|")))
     })
 }
 

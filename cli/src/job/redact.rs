@@ -82,7 +82,7 @@ impl Place {
         let shown = path.display();
         if path.is_dir() {
             let message = format!("-o {shown}: this is a directory");
-            return Err(Failure::usage(message).with_hint("name a file"));
+            return Err(Failure::usage(message).with_hint("give a file name"));
         }
         let folder = folder_of(path);
         if !folder.is_dir() {

@@ -23,14 +23,14 @@ fn an_agent_is_loaded_with_its_options() {
 
         let attach =
             |options: &str| run(home.path(), &["attach", &pid, options, "--agent", library]);
-        attach("return=98").failed(3, "another sampling agent is at work there");
-        attach("return=203").failed(3, "another sampling agent is at work there");
-        attach("return=202").failed(3, "wrong options for the agent");
+        attach("return=98").failed(3, "another agent already samples allocations in this JVM");
+        attach("return=203").failed(3, "another agent already samples allocations in this JVM");
+        attach("return=202").failed(3, "the agent rejected its options");
         attach("return=204").failed(3, "the agent could not start");
         attach("return=201").failed(3, "the agent is loaded already");
-        let done = attach("return=7").failed(3, "the agent refused with code 7");
+        let done = attach("return=7").failed(3, "the agent refused the command with code 7");
         assert!(done.stderr.contains("the JVM's standard error"), "{done:?}");
-        attach("return=-1").failed(3, "the agent refused with code -1");
+        attach("return=-1").failed(3, "the agent refused the command with code -1");
         attach(&"x".repeat(2000)).failed(2, "longer than 1023 bytes");
         assert!(target.is_running());
 
@@ -79,7 +79,8 @@ fn an_agent_that_takes_long_is_told() {
     let mut attached = start(home.path(), &args);
     let (line, _rest) = first_line(&mut attached);
     assert!(
-        line.contains("the agent is not done after 5s") && line.contains("standard error shows"),
+        line.contains("the agent has not finished after 5s")
+            && line.contains("standard error shows"),
         "{line}"
     );
     fs::write(&go, "").expect("a file");
@@ -144,7 +145,7 @@ fn the_library_is_found_and_copied() {
             .output();
         crate::support::Done::from(done.expect("a run"))
     };
-    let none = agent(&[]).failed(2, "libheapdiff_agent.so is not beside");
+    let none = agent(&[]).failed(2, "libheapdiff_agent.so is not next to");
     assert!(none.stderr.contains("cargo xtask install"), "{none:?}");
 
     let beside = bin.join("libheapdiff_agent.so");

@@ -35,7 +35,7 @@ fn begun(target: &Target, home: &Path, more: &[&str]) -> (Child, BufReader<Child
     let (announced, mut rest) = first_line(&mut child);
     let of = format!("heapdiff: process {pid} (");
     assert!(
-        announced.starts_with(&of) && announced.contains("counters go into "),
+        announced.starts_with(&of) && announced.contains("inserting counters into "),
         "{announced}"
     );
     assert!(
@@ -44,7 +44,10 @@ fn begun(target: &Target, home: &Path, more: &[&str]) -> (Child, BufReader<Child
     );
     let mut line = String::new();
     rest.read_line(&mut line).expect("a line");
-    assert_eq!(line, "heapdiff: counting for 1m40s; Ctrl-C ends it now\n");
+    assert_eq!(
+        line,
+        "heapdiff: counting for 1m40s; Ctrl-C ends the count now\n"
+    );
     (child, rest)
 }
 
@@ -252,7 +255,10 @@ fn a_count_is_ended_before_it_begins() {
         let args = ["count", &pid, "--jdk", "--for", "100s", "--agent", library];
         let mut child = start(home.path(), &args);
         let (announced, mut stderr) = first_line(&mut child);
-        assert!(announced.contains("counters go into "), "{announced}");
+        assert!(
+            announced.contains("inserting counters into "),
+            "{announced}"
+        );
         signal("INT", child.id());
         let done = ended(child);
         let mut why = String::new();
@@ -288,7 +294,7 @@ fn one_count_at_a_time() {
         )
     };
     let done = again(&pid);
-    done.failed(3, "its allocations are being counted already");
+    done.failed(3, "the allocations of this JVM are already being counted");
     signal("INT", first.id());
     ended(first).well();
     let own = std::process::id().to_string();

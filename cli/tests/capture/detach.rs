@@ -69,9 +69,9 @@ fn an_agent_stops_and_begins_anew_with_other_options() {
         );
         // A trace that cannot be written changes nothing, nor do options that cannot be meant.
         let nowhere = attach("trace=/no/such/folder/t.db");
-        nowhere.failed(3, "cannot write it there: No such file or directory");
+        nowhere.failed(3, "cannot write this file: No such file or directory");
         attach("trace=/tmp").failed(3, "trace=/tmp: the user ");
-        attach("interval=soon").failed(3, "wrong options for the agent");
+        attach("interval=soon").failed(3, "the agent rejected its options");
         assert_eq!(agent_of(home, &pid)["interval_bytes"], 0);
 
         let done = run(home, &["detach", &pid]).well();
@@ -83,7 +83,7 @@ fn an_agent_stops_and_begins_anew_with_other_options() {
         assert_eq!(agent_of(home, &pid), Value::Null);
         let done = run(home, &["detach", &pid]).well();
         assert!(
-            done.stdout.contains("the agent does not sample"),
+            done.stdout.contains("the agent was not sampling"),
             "{done:?}"
         );
 

@@ -84,7 +84,7 @@ fn a_jvm_of_another_user() {
                 chmod(&home.join("hunted"), 0o777);
             }
             let done = run(home, &hunt).well();
-            let why = "the hunt keeps no trace and does not end early: hunted is not a folder that the JVM's user may \
+            let why = "the hunt records no trace and cannot end early: hunted is a folder that the JVM's user may not \
                        write to";
             assert_eq!(done.stderr.contains(why), !kept, "{done:?}");
         }
@@ -120,9 +120,9 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
         // A file is nobody's socket: it may be dear to its owner.
         fs::write(&socket, "").expect("a file");
         let done = run(&open, &["dump", &pid, "-o", "a.hprof"]);
-        let done = done.failed(3, "(Shelf) cannot listen: /tmp/.java_pid");
+        let done = done.failed(3, "(Shelf): its socket /tmp/.java_pid");
         assert!(
-            done.stderr.contains("of the user root is in its way"),
+            done.stderr.contains("exists and belongs to the user root"),
             "{done:?}"
         );
         fs::remove_file(&socket).expect("the file");
@@ -220,7 +220,7 @@ fn a_jvm_in_a_container() {
                 "hunt", &pid, "--agent", library, "--for", "0", "-o", "hunted",
             ];
             let done = run(home.path(), &hunt).well();
-            let why = "the hunt keeps no trace and does not end early: hunted is not a folder of the JVM, which runs in \
+            let why = "the hunt records no trace and cannot end early: hunted is not visible to the JVM, which runs in \
                        a container";
             assert!(done.stderr.contains(why), "{done:?}");
             assert!(target.is_running());
@@ -384,8 +384,12 @@ fn a_tmp_without_room_for_the_agent() {
             let mounted = mount.args(["-o", "ro", "tmpfs", "/tmp"]).status();
             assert!(mounted.expect("nsenter").success());
             let done = run(home.path(), &["attach", &pid, "--agent", agent]);
-            let done = done.failed(3, "(Shelf) cannot listen: it cannot write to its /tmp: ");
-            assert!(done.stderr.contains("in a pod an emptyDir"), "{done:?}");
+            let done = done.failed(3, "(Shelf): the JVM cannot write to its /tmp: ");
+            assert!(
+                done.stderr
+                    .contains("in a Kubernetes pod: an emptyDir volume"),
+                "{done:?}"
+            );
             assert!(target.is_running());
         }
     }

@@ -113,14 +113,17 @@ fn a_child_that_waits_is_told_once() {
     let mut rest = BufReader::new(dump.stderr.take().expect("a pipe"));
     let mut line = String::new();
     rest.read_line(&mut line).expect("a line");
-    let waits = "heapdiff: the JVM's child that writes the dump waits for a processor: it had ";
+    let waits = "heapdiff: the forked child that writes the dump waits for a processor: it got ";
     assert!(line.starts_with(waits), "{line}");
     let child = children(jvm);
     assert_eq!(child.len(), 1, "{child:?}");
     signal("STOP", child[0]);
     let mut line = String::new();
     rest.read_line(&mut line).expect("a line");
-    let stopped = format!("dump is stopped; `kill -CONT {}` lets it go on\n", child[0]);
+    let stopped = format!(
+        "dump is stopped; continue it with `kill -CONT {}`\n",
+        child[0]
+    );
     assert!(line.ends_with(&stopped), "{line}");
     drop(load);
     signal("CONT", child[0]);
@@ -149,7 +152,7 @@ fn a_refusal_names_the_ordinary_dump_and_leaves_nothing() {
             "-o",
             "forked.hprof",
         ];
-        let done = run(home.path(), &args).failed(3, "its heap is shared memory");
+        let done = run(home.path(), &args).failed(3, "the heap is in shared memory");
         assert!(done.stderr.contains("without --fork"), "{done:?}");
         assert!(files(home.path()).is_empty());
         assert!(target.finish().expect("an end"));
@@ -231,7 +234,7 @@ fn stops(log: &Path) -> (usize, usize) {
 }
 
 /// What a dump is said to be where the JVM wrote it itself.
-const STOOD_STILL: &str = "the JVM stood still while it wrote this";
+const STOOD_STILL: &str = "the JVM was paused while it wrote this dump itself";
 
 #[test]
 fn a_hunt_has_children_write_where_they_can() {
@@ -260,11 +263,11 @@ fn a_hunt_has_children_write_where_they_can() {
             let is_told = forks == 0 && args.is_empty();
             assert_eq!(told, usize::from(is_told), "{flag} {args}: {done:?}");
             if is_told {
-                let why = "found/before.hprof: the JVM stood still while it wrote this: its heap is shared memory";
+                let why = "found/before.hprof: the JVM was paused while it wrote this dump itself: the heap is in shared memory";
                 assert!(done.stderr.contains(why), "{done:?}");
                 let must = ["hunt", &pid, "--fork", "--no-trace", "--for", "0", "-o"];
                 let must = run(home.path(), &[&must, &["must"][..], agent].concat());
-                must.failed(3, "its heap is shared memory");
+                must.failed(3, "the heap is in shared memory");
                 assert!(!home.path().join("must").exists(), "nothing is left");
             }
             for name in ["before.hprof", "after.hprof"] {
@@ -335,7 +338,7 @@ fn a_hunt_falls_back_and_says_why() {
     for (more, told) in [(&[][..], true), (&["-q"], false), (&["--no-fork"], false)] {
         let args = ["hunt", &pid, "--agent", stub, "--for", "0", "--no-trace"];
         let done = run(home.path(), &[&args, more].concat()).well();
-        let why = "the JVM stood still while it wrote this: the agent wrote nothing";
+        let why = "the JVM was paused while it wrote this dump itself: the agent wrote nothing";
         assert_eq!(done.stderr.contains(why), told, "{done:?}");
     }
     let second = home.path().join(format!("hunt-{pid}-2"));

@@ -215,14 +215,14 @@ fn what_cannot_be_without_files_is_refused() {
     let target = ready(&shelf(&jdk).flag("-XX:+UseZGC"));
     let pid = target.pid().to_string();
     let done = ended(hunt(home.path(), &pid, &["--for", "0"]));
-    let done = done.failed(3, "its heap is shared memory");
+    let done = done.failed(3, "the heap is in shared memory");
     let hint = "without --no-files the JVM writes the dumps itself";
     assert!(done.stderr.contains(hint), "{done:?}");
-    let hint = "without --no-files a hunt keeps its trace";
+    let hint = "leave out trace=, or leave out --no-files";
     assert!(!done.stderr.contains(hint), "{done:?}");
     assert!(!done.stderr.contains("the dumps are files"), "{done:?}");
     let done = ended(hunt(home.path(), &pid, &["trace=/tmp/t.db"]));
-    let done = done.failed(2, "--no-files: trace= names a file");
+    let done = done.failed(2, "--no-files does not work with trace=");
     assert!(done.stderr.contains(hint), "{done:?}");
     assert!(target.finish().expect("an end"));
     // An agent that knows nothing of pipes says that all went well.
@@ -254,7 +254,7 @@ fn a_dump_for_which_there_is_no_room_is_given_up() {
     let args = ["hunt", &pid.to_string(), "--no-files", "--agent", agent];
     let plain = heapdiff(home.path(), &args);
     let done = ended(begun(home.path(), &group.within(&plain)));
-    let done = done.failed(3, "no room for the dump in memory: the container has");
+    let done = done.failed(3, "not enough memory for the dump: the container has");
     let hint = "without --no-files the dumps are files";
     assert!(done.stderr.contains(hint), "{done:?}");
     assert_eq!(of_dumps(pid), before);

@@ -118,7 +118,7 @@ fn a_jvm_that_does_not_answer_is_given_up() {
         let mut target = ready(&shelf(&jdk).flag(format!("@{}", options.display())));
         let pid = target.pid().to_string();
         let done = run(home.path(), &["dump", &pid, "--timeout", "500ms"]);
-        done.failed(3, "does not answer within 500ms");
+        done.failed(3, "did not answer within 500ms");
         assert_eq!(files(home.path()), ["options"]);
         assert!(!Path::new(&format!("/tmp/.attach_pid{pid}")).exists());
         assert!(target.is_running());

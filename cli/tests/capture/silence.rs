@@ -173,7 +173,7 @@ fn all_end(impostor: &Impostor, commands: &[Vec<&str>]) {
                 let args = [&command[..], &[pid, "--timeout", TIMEOUT]].concat();
                 let done = run(home.path(), &args);
                 let time = begun.elapsed();
-                done.failed(3, &format!("does not answer within {TIMEOUT}"));
+                done.failed(3, &format!("did not answer within {TIMEOUT}"));
                 assert!(time < LATEST, "{command:?}: {time:?}");
                 assert_eq!(files(home.path()), [] as [&str; 0], "{command:?}");
             });

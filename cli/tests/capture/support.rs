@@ -139,7 +139,8 @@ pub(crate) fn begun(folder: &Path, plain: &Command, variables: &[String]) -> Chi
 }
 
 /// The start of the line that reports a forked child without a processor.
-const WAITS: &str = "heapdiff: the JVM's child that writes the dump waits for a processor: it had ";
+const WAITS: &str =
+    "heapdiff: the forked child that writes the dump waits for a processor: it got ";
 
 /// Returns the first line of standard error, and a reader of the lines that follow. Keep the reader as long as the child prints.
 ///

@@ -145,8 +145,8 @@ fn phases(trace: &heapdiff_trace::Trace) -> usize {
         .collect();
     let starts = [
         "the first dump is being taken",
-        "the first dump is taken; the second follows in 1h, or when something has grown by 200.0 KiB",
-        "enough growth was seen: byte[] of Late.remember(Late.java:",
+        "the first dump is taken; the second follows in 1h, or as soon as a site has grown by 200.0 KiB",
+        "a site has grown enough: byte[] allocated in Late.remember(Late.java:",
         "both dumps are taken",
     ];
     for (told, start) in told.iter().zip(starts) {
@@ -189,7 +189,9 @@ fn a_hunt_ends_when_enough_grew() {
         jvm.kill().expect("an end");
         jvm.wait().expect("an end");
         assert!(
-            said.contains("heapdiff: enough growth was seen: byte[] of Late.remember(Late.java:"),
+            said.contains(
+                "heapdiff: a site has grown enough: byte[] allocated in Late.remember(Late.java:"
+            ),
             "{said}"
         );
         let trace = heapdiff_trace::Trace::open(&found.join("trace.db")).expect("a trace");
@@ -252,8 +254,8 @@ fn a_full_cache_that_turns_over_does_not_end_a_hunt() {
     jvm.kill().expect("an end");
     jvm.wait().expect("an end");
     let hunt = hunt.well();
-    assert!(!hunt.stderr.contains("enough growth was seen"), "{hunt:?}");
-    assert!(!hunt.stderr.contains("keeps no trace"), "{hunt:?}");
+    assert!(!hunt.stderr.contains("a site has grown enough"), "{hunt:?}");
+    assert!(!hunt.stderr.contains("records no trace"), "{hunt:?}");
     // It was the trace that seemed to grow.
     let top = ["trace", "top", "found/trace.db", "--format", "json"];
     let top: Value = serde_json::from_str(&run(home.path(), &top).well().stdout).expect("JSON");

@@ -160,9 +160,9 @@ fn damage_is_told_in_one_line_and_change_is_expected() {
     let whole = fs::read(&index).expect("the index");
     fs::write(&index, &whole[..whole.len() / 2]).expect("half an index");
     let line = said(&["histo", DUMP]);
-    assert!(
-        line.ends_with("is not used (damaged: it is truncated); heapdiff reads the dump instead\n")
-    );
+    assert!(line.ends_with(
+        "is not used (damaged: the file is truncated); heapdiff reads the dump instead\n"
+    ));
     assert_eq!(line.lines().count(), 1, "{line}");
     assert_eq!(said(&["histo", DUMP, "-q"]), "");
     fs::write(&index, &whole).expect("the index");
@@ -172,7 +172,7 @@ fn damage_is_told_in_one_line_and_change_is_expected() {
     fs::write(place.at(DUMP), other).expect("another dump");
     let line = said(&["top", DUMP, "-v"]);
     assert!(
-        line.contains("it belongs to another dump, or the dump has changed"),
+        line.contains("the file belongs to another dump, or the dump has changed"),
         "{line}"
     );
     assert!(!said(&["top", DUMP]).contains("hdx"));

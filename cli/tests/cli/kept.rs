@@ -293,9 +293,9 @@ fn a_summary_of_a_dump_that_changed_or_that_is_damaged_is_made_anew() {
     fs::write(&file, &whole[..whole.len() / 2]).expect("half a summary");
     let (found, said) = place.answer(&pair);
     assert!(found == expected);
-    assert!(
-        said.ends_with("is not used (damaged: it is truncated); heapdiff reads the dump instead\n")
-    );
+    assert!(said.ends_with(
+        "is not used (damaged: the file is truncated); heapdiff reads the dump instead\n"
+    ));
     assert_eq!(said.lines().count(), 1, "{said}");
     // The dump is replaced: no fault of anybody's.
     fs::copy(place.at(LATER), place.at(BEFORE)).expect("another dump");

@@ -31,7 +31,10 @@ fn refuses(folder: &Path, line: &str, file: &str, why: &str) {
     assert_eq!(done.status.code(), Some(2), "{line}: {stderr}");
     let first = stderr.lines().next().unwrap_or_default();
     assert!(first.contains(why), "{line}: {stderr}");
-    assert!(stderr.contains("name another file"), "{line}: {stderr}");
+    assert!(
+        stderr.contains("give another file name"),
+        "{line}: {stderr}"
+    );
     let now = fs::read(folder.join(file)).expect("the file");
     assert!(now == content, "{line}: {file} was replaced");
 }

@@ -85,7 +85,7 @@ fn what_is_not_trusted_gets_nothing() {
             said.contains("cannot establish a trusted connection: "),
             "{said}"
         );
-        let hint = "name the CA certificate of the server with --cacert FILE";
+        let hint = "give the CA certificate of the server with --cacert FILE";
         assert!(said.contains(hint), "{said}");
         nothing(received);
     }
@@ -105,7 +105,7 @@ fn what_is_not_trusted_gets_nothing() {
     let server = StubServer::start(vec![Answer::Raw(b"HTTP/1.1 400 Bad\r\n\r\n".to_vec())]);
     let (said, received) = refused(server, home, &["--cacert", CACERT], None);
     assert!(
-        said.contains("the server may not support TLS there"),
+        said.contains("the server may not support TLS at this address"),
         "{said}"
     );
     nothing(received);

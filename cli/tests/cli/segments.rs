@@ -234,7 +234,7 @@ fn no_gate_passes_if_a_segment_is_cut_off() {
     place.write("b.hprof.p1", last);
     place.write("b.hprof.p0", &first[..first.len() - 20]);
     place.is_undecided(
-        "objects and GC roots in the missing part are not in any figure",
+        "objects and GC roots in the rest of the record are missing from all figures",
         1,
     );
 }
@@ -250,7 +250,7 @@ fn no_gate_passes_if_segments_are_not_read() {
     place.write("b.hprof", &base);
     place.is_undecided(all, 0);
     place.is_undecided(
-        "heapdiff did not find where in the dump the JVM began to merge them",
+        "heapdiff did not find the place in the dump where the JVM began to merge the segments",
         0,
     );
     // It fits twice.
@@ -261,7 +261,7 @@ fn no_gate_passes_if_segments_are_not_read() {
     );
     place.write("b.hprof.p0", &[record, record, record].concat());
     place.is_undecided(
-        "there is more than one place in the dump where the JVM may have begun to merge them",
+        "the dump has more than one place where the JVM may have begun to merge the segments",
         0,
     );
     // Nothing of the heap is in the base.

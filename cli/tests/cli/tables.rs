@@ -232,7 +232,10 @@ fn a_query_writes_parquet_with_types_of_its_rows() {
         .expect("a run");
     assert_eq!(done.status.code(), Some(2));
     let stderr = String::from_utf8(done.stderr).expect("text");
-    assert!(stderr.contains("column v: row 6000 holds text"), "{stderr}");
+    assert!(
+        stderr.contains("column v: row 6000 contains text"),
+        "{stderr}"
+    );
     let left: Vec<_> = fs::read_dir(here)
         .expect("the folder")
         .map(|e| e.expect("an entry").file_name())

@@ -23,41 +23,41 @@ pub struct Damage {
 
 /// What is wrong there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the messages document the variants")]
 pub enum Fault {
-    #[error("it does not begin as a class file does")]
+    #[error("a class file must begin with 0xCAFEBABE")]
     Magic,
-    #[error("it ends within {0}")]
+    #[error("the class file ends inside {0}")]
     Short(&'static str),
-    #[error("{0} bytes follow the end of {1}")]
+    #[error("{0} extra bytes follow the end of {1}")]
     Trailing(usize, &'static str),
-    #[error("a constant of kind {0}")]
+    #[error("a constant has the unknown kind {0}")]
     Tag(u8),
     #[error("constant {index} is not {wanted}")]
     Constant { index: u16, wanted: &'static str },
-    #[error("a second {0}")]
+    #[error("{0} occurs twice")]
     Second(&'static str),
-    #[error("{0} bytes of code")]
+    #[error("a method has the impossible code length of {0} bytes")]
     CodeLength(u32),
-    #[error("an instruction {0:#04x}")]
+    #[error("unknown instruction {0:#04x}")]
     Opcode(u8),
-    #[error("a switch from {low} to {high}")]
+    #[error("a switch instruction has the impossible range of keys from {low} to {high}")]
     Switch { low: i32, high: i32 },
-    #[error("an array of kind {0}")]
+    #[error("a new array has the unknown element type {0}")]
     ArrayKind(u8),
-    #[error("{0} sizes for an array")]
+    #[error("a new array has the impossible number of {0} sizes")]
     Sizes(u8),
-    #[error("no instruction begins at {0}")]
+    #[error("no instruction begins at byte {0} of the code")]
     Target(i64),
-    #[error("no `new` at {0}")]
+    #[error("no instruction `new` is at byte {0} of the code")]
     NotNew(u32),
-    #[error("a frame of kind {0}")]
+    #[error("a stack map frame has the unknown kind {0}")]
     Frame(u8),
-    #[error("a type of kind {0} in a frame")]
+    #[error("a stack map frame has the unknown type {0}")]
     FrameType(u8),
-    #[error("a type annotation of kind {0:#04x}")]
+    #[error("a type annotation has the unknown target {0:#04x}")]
     AnnotationTarget(u8),
-    #[error("an annotation's value of kind {0:#04x}")]
+    #[error("an annotation value has the unknown kind {0:#04x}")]
     AnnotationValue(u8),
 }
 
@@ -74,22 +74,22 @@ impl Fault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// Its code would be too long for a class file.
-    #[error("it would get longer than 65,535 bytes")]
+    #[error("with the inserted code, the method would be longer than 65,535 bytes")]
     TooLong,
     /// A jump's distance has 16 bits.
-    #[error("the jump at {0} would get too long")]
+    #[error("with the inserted code, the jump at byte {0} would be too long")]
     JumpTooFar(u16),
     /// The stack's depth has 16 bits.
-    #[error("its stack would get too deep")]
+    #[error("with the inserted code, the stack of the method would be too deep")]
     StackTooDeep,
     /// The number of locals has 16 bits.
-    #[error("it would get too many locals")]
+    #[error("with the inserted code, the method would have too many local variables")]
     TooManyLocals,
     /// The number of constants has 16 bits.
     #[error("the class has no room for more constants")]
     PoolFull,
     /// Something in it is not understood.
-    #[error("it is not understood: {0}")]
+    #[error("heapdiff cannot read the method: {0}")]
     Damaged(#[from] Damage),
 }
 
@@ -101,13 +101,16 @@ mod tests {
     fn each_fault_is_told_as_what_it_is() {
         let (low, high) = (3, 1);
         let told = [
-            (Fault::Magic, "it does not begin as a class file does"),
-            (Fault::Short("a method"), "it ends within a method"),
+            (Fault::Magic, "a class file must begin with 0xCAFEBABE"),
+            (
+                Fault::Short("a method"),
+                "the class file ends inside a method",
+            ),
             (
                 Fault::Trailing(2, "the class"),
-                "2 bytes follow the end of the class",
+                "2 extra bytes follow the end of the class",
             ),
-            (Fault::Tag(2), "a constant of kind 2"),
+            (Fault::Tag(2), "a constant has the unknown kind 2"),
             (
                 Fault::Constant {
                     index: 9,
@@ -115,23 +118,47 @@ mod tests {
                 },
                 "constant 9 is not a class",
             ),
-            (Fault::Second("Code"), "a second Code"),
-            (Fault::CodeLength(0), "0 bytes of code"),
-            (Fault::Opcode(0xca), "an instruction 0xca"),
-            (Fault::Switch { low, high }, "a switch from 3 to 1"),
-            (Fault::ArrayKind(3), "an array of kind 3"),
-            (Fault::Sizes(0), "0 sizes for an array"),
-            (Fault::Target(-1), "no instruction begins at -1"),
-            (Fault::NotNew(1), "no `new` at 1"),
-            (Fault::Frame(128), "a frame of kind 128"),
-            (Fault::FrameType(9), "a type of kind 9 in a frame"),
+            (Fault::Second("Code"), "Code occurs twice"),
+            (
+                Fault::CodeLength(0),
+                "a method has the impossible code length of 0 bytes",
+            ),
+            (Fault::Opcode(0xca), "unknown instruction 0xca"),
+            (
+                Fault::Switch { low, high },
+                "a switch instruction has the impossible range of keys from 3 to 1",
+            ),
+            (
+                Fault::ArrayKind(3),
+                "a new array has the unknown element type 3",
+            ),
+            (
+                Fault::Sizes(0),
+                "a new array has the impossible number of 0 sizes",
+            ),
+            (
+                Fault::Target(-1),
+                "no instruction begins at byte -1 of the code",
+            ),
+            (
+                Fault::NotNew(1),
+                "no instruction `new` is at byte 1 of the code",
+            ),
+            (
+                Fault::Frame(128),
+                "a stack map frame has the unknown kind 128",
+            ),
+            (
+                Fault::FrameType(9),
+                "a stack map frame has the unknown type 9",
+            ),
             (
                 Fault::AnnotationTarget(0x4c),
-                "a type annotation of kind 0x4c",
+                "a type annotation has the unknown target 0x4c",
             ),
             (
                 Fault::AnnotationValue(0),
-                "an annotation's value of kind 0x00",
+                "an annotation value has the unknown kind 0x00",
             ),
         ];
         for (fault, _) in &told {
@@ -143,19 +170,19 @@ mod tests {
         let reasons = [
             (
                 Reason::TooLong,
-                "it would get longer than 65,535 bytes".to_owned(),
+                "with the inserted code, the method would be longer than 65,535 bytes".to_owned(),
             ),
             (
                 Reason::JumpTooFar(7),
-                "the jump at 7 would get too long".to_owned(),
+                "with the inserted code, the jump at byte 7 would be too long".to_owned(),
             ),
             (
                 Reason::StackTooDeep,
-                "its stack would get too deep".to_owned(),
+                "with the inserted code, the stack of the method would be too deep".to_owned(),
             ),
             (
                 Reason::TooManyLocals,
-                "it would get too many locals".to_owned(),
+                "with the inserted code, the method would have too many local variables".to_owned(),
             ),
             (
                 Reason::PoolFull,
@@ -163,7 +190,7 @@ mod tests {
             ),
             (
                 Reason::Damaged(damage.clone()),
-                format!("it is not understood: {damage}"),
+                format!("heapdiff cannot read the method: {damage}"),
             ),
         ];
         for (reason, text) in reasons {
@@ -175,7 +202,7 @@ mod tests {
         );
         assert_eq!(
             damage.to_string(),
-            "byte 0: it does not begin as a class file does"
+            "byte 0: a class file must begin with 0xCAFEBABE"
         );
         let name = Error::HookName("é".into()).to_string();
         assert_eq!(name, "`é` cannot be the name of a hook");

@@ -31,7 +31,7 @@
 //! # What is left alone
 //!
 //! A class that cannot be read to its end is an [`Error`], and stays as it is. A method is left as it is, to the byte, and is
-//! [`LeftAlone`] with the reason, where it would get longer than 65,535 bytes, a branch would no longer fit into 16 bits, the
+//! [`LeftAlone`] with the reason, where with the inserted code, the method would be longer than 65,535 bytes, a branch would no longer fit into 16 bits, the
 //! stack, the locals or the constant pool would get too large, or something in it is not understood. `jsr` and `ret` are moved like other
 //! branches: return addresses are made as the program runs. Class files of any version are read, those without frames too; a
 //! constant, an instruction or a frame of a kind that was not there in version 69 (Java 25) is not understood.

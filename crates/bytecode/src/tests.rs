@@ -600,17 +600,19 @@ fn a_class_that_is_not_whole_is_an_error() {
     assert!(
         error
             .to_string()
-            .ends_with("1 bytes follow the end of the class")
+            .ends_with("1 extra bytes follow the end of the class")
     );
     let mut other = whole.clone();
     other[10] = 2;
     let error = rewrite(&other, &HOOKS, &mut all()).unwrap_err();
     assert!(
-        error.to_string().ends_with("a constant of kind 2"),
+        error
+            .to_string()
+            .ends_with("a constant has the unknown kind 2"),
         "{error}"
     );
     let error = rewrite(b"PK\x03\x04____", &HOOKS, &mut all()).unwrap_err();
-    assert!(error.to_string().contains("does not begin"));
+    assert!(error.to_string().contains("must begin with"));
     for owner in ["", "\u{e9}", "a b", &"x".repeat(1001)] {
         let hooks = Hooks { owner, ..HOOKS };
         let error = rewrite(&whole, &hooks, &mut all()).unwrap_err();

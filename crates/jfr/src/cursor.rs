@@ -41,7 +41,7 @@ impl Text<'_> {
             Text::Chars(bytes) => {
                 let mut cursor = Cursor::new(bytes, 0, true);
                 let units = std::iter::from_fn(|| cursor.varint("a character").ok());
-                #[allow(clippy::cast_possible_truncation, reason = "16 bits are what there is")]
+                #[allow(clippy::cast_possible_truncation, reason = "the value has 16 bits")]
                 let units = units.map(|unit| unit as u16);
                 char::decode_utf16(units)
                     .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
@@ -142,7 +142,7 @@ impl<'a> Cursor<'a> {
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_possible_wrap,
-        reason = "the bits of a negative number"
+        reason = "the cast keeps the bits of a negative number"
     )]
     pub(crate) fn short(&mut self, what: &'static str) -> Result<i64, Damage> {
         Ok(i64::from(self.number(2, what)? as i16))
@@ -160,19 +160,25 @@ impl<'a> Cursor<'a> {
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_possible_wrap,
-        reason = "the bits of a negative number"
+        reason = "the cast keeps the bits of a negative number"
     )]
     pub(crate) fn int(&mut self, what: &'static str) -> Result<i64, Damage> {
         Ok(i64::from(self.number(4, what)? as i32))
     }
 
-    #[allow(clippy::cast_possible_wrap, reason = "the bits of a negative number")]
+    #[allow(
+        clippy::cast_possible_wrap,
+        reason = "the cast keeps the bits of a negative number"
+    )]
     pub(crate) fn long(&mut self, what: &'static str) -> Result<i64, Damage> {
         Ok(self.number(8, what)? as i64)
     }
 
     /// Raw, whatever the encoding of integers: the numbers of a chunk's header.
-    #[allow(clippy::cast_possible_wrap, reason = "the bits of a negative number")]
+    #[allow(
+        clippy::cast_possible_wrap,
+        reason = "the cast keeps the bits of a negative number"
+    )]
     pub(crate) fn raw_long(&mut self) -> Result<i64, Damage> {
         Ok(self.fixed(8, "the chunk's header")? as i64)
     }

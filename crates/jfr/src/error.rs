@@ -28,7 +28,7 @@ pub struct Damage {
 
 /// What is wrong there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the messages document the variants")]
 pub enum Fault {
     #[error("expected the start of a chunk, found {}", shown(.0))]
     Magic(Vec<u8>),
@@ -38,7 +38,7 @@ pub enum Fault {
     ChunkSize(u64),
     #[error("a chunk is truncated: it needs {size} bytes, but the file has only {there} more")]
     Cut { size: u64, there: u64 },
-    #[error("the rest cannot be decompressed or read: {0}")]
+    #[error("the rest of the recording cannot be decompressed or read: {0}")]
     Stream(String),
     #[error("the JVM had not finished this chunk: the last events are missing")]
     Open,
@@ -108,7 +108,7 @@ mod tests {
             ),
             (
                 Fault::Stream("crc".to_owned()),
-                "the rest cannot be decompressed or read: crc",
+                "the rest of the recording cannot be decompressed or read: crc",
             ),
             (
                 Fault::Open,

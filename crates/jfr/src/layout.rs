@@ -199,7 +199,7 @@ impl Layouts {
             }
             let inner = cursor.count("an array")?;
             if open.len() >= MOST_DEPTH {
-                let (what, most) = ("arrays in each other", MOST_DEPTH as u64);
+                let (what, most) = ("nested arrays", MOST_DEPTH as u64);
                 return Err(cursor.fault(Fault::Limit { what, most }));
             }
             open.push((slot.item, inner, 0));
@@ -270,7 +270,7 @@ fn written_out(types: &Types, index: TypeIndex, at: u64) -> Result<Layout, Damag
             (false, None) if field.array => Item::Record(of),
             (false, None) => {
                 if open.len() >= MOST_DEPTH {
-                    return Err(limit("types in each other", MOST_DEPTH));
+                    return Err(limit("nested types", MOST_DEPTH));
                 }
                 open.push((of, 0, name));
                 continue;

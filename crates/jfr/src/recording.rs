@@ -133,7 +133,10 @@ pub struct Sample {
 
 /// A collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named after the event's fields")]
+#[allow(
+    missing_docs,
+    reason = "the fields have the names of the event's fields"
+)]
 pub struct Collection {
     /// The JVM's number for it.
     pub gc_id: i64,
@@ -146,7 +149,10 @@ pub struct Collection {
 
 /// The heap's state beside a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named after the event's fields")]
+#[allow(
+    missing_docs,
+    reason = "the fields have the names of the event's fields"
+)]
 pub struct HeapSummary {
     pub gc_id: i64,
     pub time_ns: i64,
@@ -158,7 +164,10 @@ pub struct HeapSummary {
 
 /// The state of the metaspace or of classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named after the events' fields")]
+#[allow(
+    missing_docs,
+    reason = "the fields have the names of the events' fields"
+)]
 pub enum State {
     Metaspace { used: u64, committed: u64 },
     Classes { loaded: u64 },
@@ -166,7 +175,10 @@ pub enum State {
 
 /// `jdk.JVMInformation`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named after the event's fields")]
+#[allow(
+    missing_docs,
+    reason = "the fields have the names of the event's fields"
+)]
 pub struct Jvm {
     pub name: String,
     pub version: String,

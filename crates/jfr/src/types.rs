@@ -98,11 +98,7 @@ impl Types {
             let start = *cursor;
             if open.len() > MOST_DEPTH {
                 let most = MOST_DEPTH as u64;
-                return Err(limit(
-                    &start,
-                    "elements of the metadata in each other",
-                    most,
-                ));
+                return Err(limit(&start, "nested elements in the metadata", most));
             }
             let element = strings.get(cursor)?;
             let attributes = Attributes::read(cursor, strings)?;

@@ -218,9 +218,9 @@ impl Endpoint {
             Error::ConnectProxyFailed(why) => {
                 unreachable(&format!("the proxy refused the connection: {}", said(&why)))
             }
-            Error::InvalidProxyUrl => {
-                unreachable("HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is not the address of a proxy")
-            }
+            Error::InvalidProxyUrl => unreachable(
+                "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY does not contain the address of a proxy",
+            ),
             Error::Tls(why) => PushError::Tls {
                 url,
                 why: why.to_owned(),
@@ -281,7 +281,7 @@ fn roots(url: &str, file: Option<&Path>) -> Result<Vec<Certificate<'static>>, Pu
 
 /// The address of a server up to the interface's path, and which interface it names.
 fn address(url: &str) -> Result<(String, Interface), &'static str> {
-    const FORM: &str = "not an address such as http://localhost:4040";
+    const FORM: &str = "this is not an address such as http://localhost:4040";
     let uri: Uri = url.parse().map_err(|_| FORM)?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Err(FORM);

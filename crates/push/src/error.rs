@@ -76,7 +76,7 @@ pub enum PushError {
         said: String,
     },
     /// An answer that no such server gives.
-    #[error("{url}: the response is not that of a profile server: {why}")]
+    #[error("{url}: the response is not from a profile server: {why}")]
     Foreign {
         /// Where.
         url: String,

@@ -22,7 +22,7 @@ pub enum Error {
         hint: Option<String>,
     },
     /// A statement in OQL.
-    #[error("this is OQL, but query takes SQL")]
+    #[error("this is OQL, but `heapdiff query` takes SQL")]
     Oql {
         /// The same in SQL, if it has a simple form.
         sql: Option<String>,
@@ -53,7 +53,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// Too many dumps.
-    #[error("too many dumps: {dumps} were given, and a query reads at most {most}")]
+    #[error("too many dumps: {dumps} were given, but a query reads at most {most}")]
     TooManyDumps {
         /// How many there are.
         dumps: usize,

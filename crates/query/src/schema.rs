@@ -36,168 +36,232 @@ use Kind::{Bool, Id, Int, Text};
 pub(crate) type Columns = &'static [(&'static str, Kind, &'static str)];
 
 pub(crate) const OBJECTS: Columns = &[
-    ("id", Id, "the object's id in the dump"),
-    ("class", Text, "the name of its class"),
-    ("class_id", Id, "the id of the class object"),
-    ("shallow_bytes", Int, "its own size"),
+    ("id", Id, "id of the object in the dump"),
+    ("class", Text, "class of the object"),
+    ("class_id", Id, "id of the class object"),
+    ("shallow_bytes", Int, "shallow size of the object, in bytes"),
     (
         "retained_bytes",
         Int,
-        "bytes that would be freed with it; null if it is unreachable",
+        "bytes that would be freed with the object; null if it is unreachable",
     ),
     (
         "retained_objects",
         Int,
-        "objects that would be freed with it",
+        "number of objects that would be freed with the object",
     ),
-    ("length", Int, "an array's length"),
-    ("reachable", Bool, "true if it is reachable from a GC root"),
+    ("length", Int, "length of an array"),
+    (
+        "reachable",
+        Bool,
+        "true if the object is reachable from a GC root",
+    ),
     (
         "root",
         Text,
-        "the kind of GC root that refers to it directly",
+        "kind of the GC root that refers to the object directly",
     ),
-    ("dominator_id", Id, "its immediate dominator"),
+    ("dominator_id", Id, "immediate dominator of the object"),
 ];
 
 pub(crate) const CLASSES: Columns = &[
-    ("id", Id, "the class object's id"),
-    ("class", Text, "its name"),
-    ("superclass", Text, "what it extends"),
-    ("superclass_id", Id, "the id of its superclass"),
+    ("id", Id, "id of the class object"),
+    ("class", Text, "name of the class"),
+    ("superclass", Text, "name of the superclass"),
+    ("superclass_id", Id, "id of the superclass"),
     (
         "loader",
         Text,
-        "the class of its class loader; null for the boot loader",
+        "class of the class loader; null for the boot loader",
     ),
-    ("loader_id", Id, "the class loader's id"),
-    ("is_array", Bool, "true if it is an array class"),
-    ("objects", Int, "its instances"),
-    ("shallow_bytes", Int, "shallow bytes of its instances"),
-    ("reachable_objects", Int, "its reachable instances"),
+    ("loader_id", Id, "id of the class loader"),
+    ("is_array", Bool, "true for an array class"),
+    ("objects", Int, "number of instances"),
+    ("shallow_bytes", Int, "shallow bytes of all instances"),
+    ("reachable_objects", Int, "number of reachable instances"),
     (
         "reachable_bytes",
         Int,
-        "shallow bytes of its reachable instances",
+        "shallow bytes of the reachable instances",
     ),
     (
         "retained_bytes",
         Int,
-        "bytes that its instances retain together, nothing counted twice",
+        "sum of the retained bytes of the instances that no other instance of the class dominates",
     ),
 ];
 
 pub(crate) const REFS: Columns = &[
-    ("source_id", Id, "the object that contains the reference"),
-    ("source_class", Text, "its class"),
+    (
+        "source_id",
+        Id,
+        "id of the object that contains the reference",
+    ),
+    (
+        "source_class",
+        Text,
+        "class of the object that contains the reference",
+    ),
     (
         "kind",
         Text,
-        "field, static, element, local, superclass, loader, loads or class part",
+        "kind of reference: field, static, element, local, superclass, loader, loads or class part",
     ),
-    ("via", Text, "the field, with the class that declares it"),
+    (
+        "via",
+        Text,
+        "name of the field, with the class that declares it",
+    ),
     (
         "position",
         Int,
-        "an element's index, or a local variable's frame",
+        "index of the array element, or position of the frame of the local variable",
     ),
-    ("strength", Text, "strong, soft, weak, phantom or final"),
-    ("target_id", Id, "the object that is referred to"),
+    (
+        "strength",
+        Text,
+        "strength of the reference: strong, soft, weak, phantom or final",
+    ),
+    (
+        "target_id",
+        Id,
+        "id of the object that the reference leads to",
+    ),
     (
         "target_class",
         Text,
-        "its class; null if the dump has no such object",
+        "class of the object that the reference leads to; null if the dump does not contain the object",
     ),
 ];
 
 pub(crate) const ROOTS: Columns = &[
-    ("id", Id, "the object"),
-    ("class", Text, "its class"),
-    ("kind", Text, "the kind of GC root"),
-    ("thread_serial", Int, "the thread whose root it is"),
-    ("depth", Int, "the frame's place from the top"),
+    ("id", Id, "id of the object that the GC root refers to"),
+    ("class", Text, "class of the object"),
+    ("kind", Text, "kind of GC root"),
+    (
+        "thread_serial",
+        Int,
+        "serial number of the thread that the GC root belongs to",
+    ),
+    (
+        "depth",
+        Int,
+        "position of the frame in the stack, counted from the top",
+    ),
     ("retained_bytes", Int, "bytes that the object retains"),
 ];
 
 pub(crate) const STRINGS: Columns = &[
-    ("id", Id, "the string's id"),
-    ("value", Text, "its text; long strings are truncated"),
-    ("length", Int, "what length() gives"),
-    ("shallow_bytes", Int, "its own size"),
-    ("retained_bytes", Int, "bytes that would be freed with it"),
-];
-
-pub(crate) const THREADS: Columns = &[
-    ("id", Id, "the thread object"),
-    ("name", Text, "its name"),
-    ("class", Text, "its class"),
-    ("thread_serial", Int, "its number in the dump"),
-    ("is_daemon", Bool, "true if it is a daemon thread"),
-    ("is_virtual", Bool, "true if it is a virtual thread"),
-    ("frames", Int, "how many frames it has"),
+    ("id", Id, "id of the string"),
+    (
+        "value",
+        Text,
+        "characters of the string; long strings are truncated",
+    ),
+    (
+        "length",
+        Int,
+        "length of the string, as String.length() returns it",
+    ),
+    ("shallow_bytes", Int, "shallow size of the string, in bytes"),
     (
         "retained_bytes",
         Int,
-        "bytes that it retains, with the objects that its local variables hold",
+        "bytes that would be freed with the string",
+    ),
+];
+
+pub(crate) const THREADS: Columns = &[
+    ("id", Id, "id of the thread object"),
+    ("name", Text, "name of the thread"),
+    ("class", Text, "class of the thread object"),
+    (
+        "thread_serial",
+        Int,
+        "serial number of the thread in the dump",
+    ),
+    ("is_daemon", Bool, "true for a daemon thread"),
+    ("is_virtual", Bool, "true for a virtual thread"),
+    ("frames", Int, "number of frames in the stack of the thread"),
+    (
+        "retained_bytes",
+        Int,
+        "bytes that the thread and its local variables retain together",
     ),
 ];
 
 pub(crate) const FRAMES: Columns = &[
-    ("thread_id", Id, "the thread object"),
-    ("thread", Text, "the thread's name"),
-    ("thread_serial", Int, "the thread's number in the dump"),
-    ("depth", Int, "the frame's place from the top, from 0"),
-    ("class", Text, "the class of the method"),
-    ("method", Text, "the method"),
-    ("file", Text, "the source file"),
-    ("line", Int, "the line"),
+    ("thread_id", Id, "id of the thread object"),
+    ("thread", Text, "name of the thread"),
+    (
+        "thread_serial",
+        Int,
+        "serial number of the thread in the dump",
+    ),
+    (
+        "depth",
+        Int,
+        "position of the frame in the stack; 0 is the top",
+    ),
+    ("class", Text, "class that declares the method"),
+    ("method", Text, "name of the method"),
+    ("file", Text, "source file"),
+    ("line", Int, "line number in the source file"),
     (
         "locals",
         Int,
-        "number of objects that its local variables hold",
+        "number of objects that the local variables of the frame hold",
     ),
 ];
 
 pub(crate) const SAMPLES: Columns = &[
-    ("uid", Int, "the sample's number"),
-    ("id", Id, "the object; null if it was collected"),
-    ("class", Text, "what was allocated"),
-    ("bytes", Int, "shallow size of the object"),
-    ("thread", Text, "the thread that allocated it"),
-    ("allocated_ms", Int, "milliseconds since the agent's start"),
+    ("uid", Int, "number of the sample"),
+    (
+        "id",
+        Id,
+        "id of the sampled object; null if it was collected",
+    ),
+    ("class", Text, "class of the sampled object"),
+    ("bytes", Int, "shallow size of the sampled object"),
+    ("thread", Text, "thread that allocated the object"),
+    (
+        "allocated_ms",
+        Int,
+        "time of the allocation, in milliseconds since the agent's start",
+    ),
     (
         "collected_ms",
         Int,
-        "when it was found to be collected; null if it is alive",
+        "time at which the agent found the object collected, in milliseconds since the agent's start; null if it is alive",
     ),
     (
         "recent",
         Bool,
-        "true if it is one of the last samples that were collected",
+        "true for one of the most recently collected samples",
     ),
     (
         "chosen",
         Bool,
-        "true if it is in the random choice of collected samples",
+        "true for a sample in the random choice of collected samples",
     ),
-    ("is_definition", Bool, "true if it is a class definition"),
-    ("frame", Text, "the innermost frame"),
-    ("stack", Text, "all frames, the innermost first"),
+    ("is_definition", Bool, "true for the definition of a class"),
+    ("frame", Text, "innermost stack frame"),
+    ("stack", Text, "all stack frames, the innermost first"),
 ];
 
 pub(crate) const ALLOCATED: Columns = &[
-    ("class", Text, "what was allocated"),
-    ("objects", Int, "how many"),
-    ("bytes", Int, "their bytes"),
+    ("class", Text, "class of the allocated objects"),
+    ("objects", Int, "number of allocated objects"),
+    ("bytes", Int, "bytes of the allocated objects"),
 ];
 
 pub(crate) const COUNTED_SITES: Columns = &[
-    ("class", Text, "the class of the code"),
-    ("method", Text, "the method"),
-    ("line", Int, "the line"),
-    ("allocated", Text, "the class of the allocated objects"),
-    ("objects", Int, "executed allocations"),
-    ("bytes", Int, "their bytes"),
+    ("class", Text, "class that contains the code"),
+    ("method", Text, "method that allocates"),
+    ("line", Int, "line that allocates"),
+    ("allocated", Text, "class of the allocated objects"),
+    ("objects", Int, "number of executed allocations"),
+    ("bytes", Int, "bytes of the allocated objects"),
     (
         "counted_until_ms",
         Int,
@@ -207,42 +271,42 @@ pub(crate) const COUNTED_SITES: Columns = &[
 
 /// Of the objects of one class, those that are reachable or those that are not.
 pub(crate) const OBJECT_SUMS: Columns = &[
-    ("class", Text, "the name of their class"),
-    ("class_id", Id, "the id of the class object"),
+    ("class", Text, "class of the objects"),
+    ("class_id", Id, "id of the class object"),
     (
         "reachable",
         Bool,
-        "true if they are reachable from GC roots",
+        "true if the objects are reachable from GC roots",
     ),
-    ("objects", Int, "how many"),
+    ("objects", Int, "number of objects"),
     (
         "shallow_bytes_count",
         Int,
         "number of values that are not null",
     ),
-    ("shallow_bytes_sum", Int, "their sum"),
-    ("shallow_bytes_min", Int, "the smallest"),
-    ("shallow_bytes_max", Int, "the largest"),
+    ("shallow_bytes_sum", Int, "sum of the values"),
+    ("shallow_bytes_min", Int, "smallest value"),
+    ("shallow_bytes_max", Int, "largest value"),
     (
         "retained_bytes_count",
         Int,
         "number of values that are not null",
     ),
-    ("retained_bytes_sum", Int, "their sum"),
-    ("retained_bytes_min", Int, "the smallest"),
-    ("retained_bytes_max", Int, "the largest"),
+    ("retained_bytes_sum", Int, "sum of the values"),
+    ("retained_bytes_min", Int, "smallest value"),
+    ("retained_bytes_max", Int, "largest value"),
     (
         "retained_objects_count",
         Int,
         "number of values that are not null",
     ),
-    ("retained_objects_sum", Int, "their sum"),
-    ("retained_objects_min", Int, "the smallest"),
-    ("retained_objects_max", Int, "the largest"),
+    ("retained_objects_sum", Int, "sum of the values"),
+    ("retained_objects_min", Int, "smallest value"),
+    ("retained_objects_max", Int, "largest value"),
     ("length_count", Int, "number of values that are not null"),
-    ("length_sum", Int, "their sum"),
-    ("length_min", Int, "the smallest"),
-    ("length_max", Int, "the largest"),
+    ("length_sum", Int, "sum of the values"),
+    ("length_min", Int, "smallest value"),
+    ("length_max", Int, "largest value"),
 ];
 
 impl Table {
@@ -291,10 +355,10 @@ impl Table {
             Self::Objects => "every object",
             Self::Classes => "every class with its histogram",
             Self::Refs => "every reference from one object to another",
-            Self::Roots => "the GC roots",
+            Self::Roots => "every GC root",
             Self::Strings => "every java.lang.String with its text",
-            Self::Threads => "the threads",
-            Self::Frames => "the frames of the threads' stacks",
+            Self::Threads => "every thread",
+            Self::Frames => "every stack frame of every thread",
             Self::Samples => "every sample of the agent",
             Self::Allocated => "allocations of each class, counted by the agent",
             Self::CountedSites => "allocations at each line of code, counted by the agent",

@@ -134,81 +134,84 @@ pub fn count_sign(token: &str) -> String {
 pub const KEYS: &[(&str, &str)] = &[
     (
         "interval",
-        "mean bytes between samples, such as 512k; 0: every allocation (512k)",
+        "mean bytes between samples; 0 samples every allocation [default: 512k]",
     ),
     (
         "depth",
-        "maximum number of frames per stack, 1 to 1024 (64)",
+        "maximum number of frames per stack, 1 to 1024 [default: 64]",
     ),
     (
         "include",
-        "regular expression: only objects of, or allocated by, matching classes; comma: \\,",
+        "regular expression: sample objects of matching classes or allocated by them; comma: \\,",
     ),
     (
         "exclude",
-        "regular expression: no objects of, or allocated by, matching classes",
+        "regular expression: leave out objects of matching classes or allocated by them",
     ),
     (
         "strategy",
-        "how to sample: bytes, count, time or class (bytes)",
+        "what sampling is based on: bytes, count, time or class [default: bytes]",
     ),
     (
         "rate",
-        "mean allocations between samples, for strategy=count and class (1000)",
+        "mean allocations between samples, for strategy=count or class [default: 1000]",
     ),
     (
         "ms",
-        "mean milliseconds between samples, for strategy=time (10)",
+        "mean milliseconds between samples, for strategy=time [default: 10]",
     ),
-    ("delay", "seconds before the first sample (0)"),
+    (
+        "delay",
+        "seconds to wait before the first sample [default: 0]",
+    ),
     (
         "verbosity",
-        "detail of frames: method, class or line (line)",
+        "detail of stack frames: method, class or line [default: line]",
     ),
     (
         "embed",
-        "on or off: store samples in heap dumps; off needs trace (on)",
+        "on or off: store samples in heap dumps; off needs the option trace [default: on]",
     ),
     (
         "max_samples",
-        "maximum number of live samples; at this number the interval doubles (262144)",
+        "maximum number of live samples; at this number the interval doubles [default: 262144]",
     ),
     (
         "follow",
-        "generational ZGC: bytes between samples tracked until collected (8 a second)",
+        "generational ZGC: bytes between samples that are tracked [default: 8 samples a second]",
     ),
     (
         "garbage",
-        "collected samples to keep: this many recent ones, and as many random ones (512)",
+        "how many recent, and how many random, collected samples to keep [default: 512]",
     ),
     (
         "classes",
-        "advanced: record class definitions with their stack, on or off (on)",
+        "advanced: record class definitions with their stack, on or off [default: on]",
     ),
     (
         "reaper",
-        "advanced: how to find collected samples: auto, scan (JDK 16 and later) or queue (auto)",
+        "advanced: how to find collected samples: auto, scan (JDK 16+) or queue [default: auto]",
     ),
     (
         "trace",
-        "file to record allocation and GC over time; %p in its name is the process id",
+        "file to record allocation and GC over time; %p in its name becomes the process id",
     ),
-    ("tick", "how often to write to the trace, such as 1s (1s)"),
+    ("tick", "time between two writes to the trace [default: 1s]"),
     (
         "retain",
-        "how much history the trace keeps, such as 24h or 7d (7d)",
+        "how much history the trace keeps, such as 24h [default: 7d]",
     ),
     (
         "trace_max",
-        "maximum size of the trace, such as 256m; the oldest data is deleted first (256m)",
+        "maximum size of the trace; the oldest data is deleted first [default: 256m]",
     ),
     (
         "count",
-        "count every allocation by site: on, jdk (JDK classes, too) or off (off)",
+        "count each allocation by line of code: on, jdk (JDK classes too) or off [default: off]",
     ),
     (
         "usage",
-        "record how large JDK collections are used: on or off (off)",
+        "count puts, removals and reads of large JDK collections: on or off [default: off]",
     ),
-    ("service", "name of this program in the trace"),
+    ("service", "name of this program, recorded in the trace"),
 ];

@@ -23,13 +23,13 @@ pub struct DecodeError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Neither a batch nor a gap.
-    #[error("no batch starts here, but {0:02x?}")]
+    #[error("a batch was expected here, but the bytes are {0:02x?}")]
     NoBatch([u8; 4]),
     /// A batch of a later version.
-    #[error("version {0} of the format is not known")]
+    #[error("the format has the unknown version {0}")]
     Version(u8),
     /// A length that leads out of what contains it.
-    #[error("{length} bytes do not fit in the {left} that are left")]
+    #[error("{length} bytes are needed, but only {left} are left")]
     Length {
         /// The length.
         length: u64,
@@ -37,7 +37,9 @@ pub enum Fault {
         left: usize,
     },
     /// Bytes have changed since they were written.
-    #[error("the checksum is {found:#010x}, the bytes give {expected:#010x}")]
+    #[error(
+        "the stored checksum is {found:#010x}, but the checksum of the bytes is {expected:#010x}"
+    )]
     Checksum {
         /// As stored.
         found: u32,
@@ -45,10 +47,10 @@ pub enum Fault {
         expected: u32,
     },
     /// A record of no known kind.
-    #[error("no record is of kind {0}")]
+    #[error("a record has the unknown kind {0}")]
     Record(u8),
     /// A number that is cut off, or too large.
-    #[error("a number is cut off or has more than 32 bits")]
+    #[error("a number is truncated or has more than 32 bits")]
     Number,
     /// A string that is not UTF-8.
     #[error("a string is not UTF-8")]
@@ -57,7 +59,7 @@ pub enum Fault {
     #[error("a {0} has the id 0")]
     Zero(&'static str),
     /// Two definitions of one id.
-    #[error("{0} {1} is defined twice, differently")]
+    #[error("{0} {1} is defined twice with different content")]
     Twice(&'static str, u32),
 }
 
@@ -524,7 +526,7 @@ mod tests {
         bytes[0] = b'X';
         assert_eq!(
             fault(&bytes).to_string(),
-            "site table, piece 0, byte 0: no batch starts here, but [58, 44, 01, 00]"
+            "site table, piece 0, byte 0: a batch was expected here, but the bytes are [58, 44, 01, 00]"
         );
         bytes = good.clone();
         bytes[2] = 2;

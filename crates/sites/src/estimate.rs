@@ -53,7 +53,7 @@ pub struct Unseen {
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "saturates, as it should"
+    reason = "the cast saturates, as intended"
 )]
 pub fn whole(value: f64) -> u64 {
     value.round() as u64

@@ -16,7 +16,10 @@ pub const CHUNK: usize = 4096;
 pub const TOTALS_CHUNK: usize = 1024;
 
 /// Names of static fields.
-#[allow(missing_docs, reason = "the crate's table explains them")]
+#[allow(
+    missing_docs,
+    reason = "the table in the crate documentation explains them"
+)]
 pub mod statics {
     pub const FORMAT: &str = "format";
     pub const STARTED: &str = "started";
@@ -49,7 +52,10 @@ pub mod statics {
 }
 
 /// Names of instance fields.
-#[allow(missing_docs, reason = "the crate's table explains them")]
+#[allow(
+    missing_docs,
+    reason = "the table in the crate documentation explains them"
+)]
 pub mod fields {
     pub const REFERENT: &str = "referent";
     pub const MARK: &str = "mark";

@@ -102,7 +102,7 @@ mod tests {
         csv.row(&[Cell::Text(""), Cell::Null]).unwrap();
         csv.row(&[Cell::Null, Cell::Double(0.5)]).unwrap();
         let wrong = csv.row(&[Cell::Null]).unwrap_err().to_string();
-        assert_eq!(wrong, "row 4 has 1 cells, and the table 2 columns");
+        assert_eq!(wrong, "row 4 has 1 cells, but the table has 2 columns");
         let text = String::from_utf8(csv.finish().unwrap()).unwrap();
         assert_eq!(text, "\"a,b\",n\n\"say \"\"hi\"\"\n\",0xff\n\"\",\n,0.5\n");
     }

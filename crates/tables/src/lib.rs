@@ -140,7 +140,7 @@ pub enum Error {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// A row has more or fewer cells than the table has columns.
-    #[error("row {row} has {cells} cells, and the table {columns} columns")]
+    #[error("row {row} has {cells} cells, but the table has {columns} columns")]
     Width {
         /// The row, from one.
         row: u64,
@@ -150,7 +150,7 @@ pub enum Error {
         columns: usize,
     },
     /// A cell is not of its column's type.
-    #[error("column {column}: row {row} holds {found} where the rows before hold {expected}")]
+    #[error("column {column}: row {row} contains {found}, but earlier rows contain {expected}")]
     Kind {
         /// The column's name.
         column: String,

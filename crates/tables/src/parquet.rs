@@ -242,7 +242,7 @@ impl Buffer {
 
     #[allow(
         clippy::cast_precision_loss,
-        reason = "a column of fractions that also has whole numbers"
+        reason = "the column has fractions and whole numbers"
     )]
     fn push(&mut self, cell: Cell<'_>) {
         self.levels.push(i16::from(cell != Cell::Null));

@@ -128,7 +128,7 @@ fn a_cell_of_another_type_is_refused_and_leaves_no_trace() {
     assert!(matches!(refused, Error::Kind { row: 2, .. }));
     assert_eq!(
         refused.to_string(),
-        "column name: row 2 holds integer where the rows before hold text"
+        "column name: row 2 contains integer, but earlier rows contain text"
     );
     let row = (
         Some(true),

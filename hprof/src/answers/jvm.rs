@@ -104,7 +104,7 @@ impl Snapshot {
         let [_, mode, name, version] = self.system_properties(PROPERTIES);
         let says = match &mode {
             Some(mode) => {
-                format!("says java.vm.compressedOopsMode={mode}, so its references take 4 bytes")
+                format!("has java.vm.compressedOopsMode={mode}, which means references of 4 bytes")
             }
             // Without the property that only HotSpot sets, and has set since some version.
             None => {
@@ -113,7 +113,7 @@ impl Snapshot {
                 if !hotspot || major.is_none_or(|v| v < TELLS_COMPRESSION) {
                     return None;
                 }
-                "has no java.vm.compressedOopsMode, so its references take 8 bytes".to_owned()
+                "has no java.vm.compressedOopsMode, which means references of 8 bytes".to_owned()
             }
         };
         let layout = self.layout();

@@ -68,7 +68,7 @@ fn reserved_within(dir: &Path, bytes: u64, room: fn(&File) -> Option<Room>) -> i
     {
         let (free, reserve) = (room.free, room.reserve());
         let text =
-            format!("its disk has {free} bytes left, and heapdiff leaves {reserve} bytes free");
+            format!("the disk has {free} bytes left, but heapdiff keeps {reserve} bytes free");
         return Err(named(io::Error::new(io::ErrorKind::StorageFull, text)));
     }
     fill(&mut file, bytes).map_err(named)?;
@@ -123,9 +123,7 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains(&dir.display().to_string()) && text.contains("TMPDIR"));
         assert!(
-            text.contains(
-                "its disk has 3000000 bytes left, and heapdiff leaves 1000000 bytes free"
-            )
+            text.contains("the disk has 3000000 bytes left, but heapdiff keeps 1000000 bytes free")
         );
     }
 

@@ -342,9 +342,11 @@ pub(crate) enum NoPoint {
 impl NoPoint {
     pub(crate) const fn reason(self) -> &'static str {
         match self {
-            Self::None => "heapdiff did not find where in the dump the JVM began to merge them",
+            Self::None => {
+                "heapdiff did not find the place in the dump where the JVM began to merge the segments"
+            }
             Self::Several => {
-                "there is more than one place in the dump where the JVM may have begun to merge them"
+                "the dump has more than one place where the JVM may have begun to merge the segments"
             }
         }
     }
@@ -513,11 +515,11 @@ impl<'a> Joined<'a> {
         let left = segment.len() - at;
         let text = if left < RECORD_HEAD {
             format!(
-                "{name} is truncated inside the header of a record ({left} of {RECORD_HEAD} bytes are there): the rest of it is missing"
+                "{name} is truncated inside the header of a record ({left} of {RECORD_HEAD} bytes are there): the rest of the segment is missing"
             )
         } else {
             format!(
-                "{name} has no heap record at its byte {at}: it is damaged, its last {left} bytes are not read, and their objects are missing from all figures"
+                "{name} is damaged: it has no heap record at byte {at}, so heapdiff skips its last {left} bytes; the objects in them are missing from all figures"
             )
         };
         self.damage(text);
@@ -528,7 +530,7 @@ impl<'a> Joined<'a> {
         let left = segment.len() - start;
         self.push(Part::Bytes(&segment[..at]));
         self.damage(format!(
-            "{name} is truncated: it has {left} of the {length} bytes of its last heap record; objects and GC roots in the missing part are not in any figure"
+            "{name} is truncated: it has {left} of the {length} bytes of its last heap record; objects and GC roots in the rest of the record are missing from all figures"
         ));
         if left > 0 {
             let mut head = [0; RECORD_HEAD];

@@ -459,7 +459,7 @@ impl Sink {
             return Err(std::io::Error::new(
                 std::io::ErrorKind::StorageFull,
                 format!(
-                    "not enough space in {} for a temporary copy of the dump: {} bytes were written, {free} are left, and heapdiff leaves {reserve} free; set TMPDIR to a folder on a larger disk",
+                    "not enough space in {} for a temporary copy of the dump: {} bytes were written, {free} are left, but heapdiff keeps {reserve} free; set TMPDIR to a folder on a larger disk",
                     std::env::temp_dir().display(),
                     self.written
                 ),

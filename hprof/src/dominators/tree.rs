@@ -426,7 +426,7 @@ fn preorder_of(
             }
         }
     }
-    unreachable!("with everything in the core nothing is missing")
+    unreachable!("if the core has all nodes, no node is missing")
 }
 
 /// The object at each node; [`NONE`] at the root.

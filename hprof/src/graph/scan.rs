@@ -706,7 +706,7 @@ impl Scanned {
                 self.warnings.push(Warning::damage(
                     damage.offset as u64,
                     format!(
-                        "{}; the rest of its segment, {} bytes, is not read, and its objects are missing from all figures",
+                        "{}. heapdiff skips the last {} bytes of the segment, from the start of this record, so the objects in them are missing from all figures",
                         damage.message,
                         segment.end - damage.offset
                     ),

@@ -13,10 +13,10 @@ pub enum IndexFault {
     #[error("the file is not an index")]
     Foreign,
     /// Another version of the program wrote it, or it was written for other options.
-    #[error("it was written {0}")]
+    #[error("the file was written {0}")]
     Other(&'static str),
     /// The dump has changed since.
-    #[error("it belongs to another dump, or the dump has changed")]
+    #[error("the file belongs to another dump, or the dump has changed")]
     Stale,
     /// Its content is not what was written.
     #[error("damaged: {0}")]

@@ -211,7 +211,7 @@ impl Sections {
         }
         let head = map
             .get(..HEADER + SECTIONS * ENTRY)
-            .ok_or(IndexFault::Damaged("it is truncated"))?;
+            .ok_or(IndexFault::Damaged("the file is truncated"))?;
         let word = |at: usize| {
             let bytes = head.get(at..).and_then(<[u8]>::first_chunk);
             bytes.map_or(0, |b| u64::from_le_bytes(*b))
@@ -229,7 +229,7 @@ impl Sections {
             return Err(IndexFault::Other("with another --refs option"));
         }
         if head[64..72] != expected[64..72] {
-            return Err(IndexFault::Damaged("it is truncated"));
+            return Err(IndexFault::Damaged("the file is truncated"));
         }
         if head[..HEADER - 8] != expected[..] {
             return Err(IndexFault::Stale);

@@ -101,7 +101,7 @@ impl Alone {
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
         let bytes = whole(path, limit)?;
         if bytes.starts_with(MAGIC) && bytes.get(PROGRAM).is_some_and(|p| p != [0; 8]) {
-            return Err(IndexFault::Other("to lie beside its dump"));
+            return Err(IndexFault::Other("to be stored next to its dump"));
         }
         content(bytes, |content| self.header(content))
     }
@@ -166,7 +166,7 @@ fn content(mut bytes: Vec<u8>, header: impl Fn(&[u8]) -> Vec<u8>) -> Result<Vec<
     }
     let (head, content) = bytes
         .split_at_checked(HEADER)
-        .ok_or(IndexFault::Damaged("it is truncated"))?;
+        .ok_or(IndexFault::Damaged("the file is truncated"))?;
     let expected = header(content);
     // The header's parts: versions, the dump, the content, and the hash of them all.
     let [version, refs, program, dump, len] = [18..22, 22..26, PROGRAM, 34..66, 66..74];
@@ -185,7 +185,7 @@ fn content(mut bytes: Vec<u8>, header: impl Fn(&[u8]) -> Vec<u8>) -> Result<Vec<
         return Err(IndexFault::Stale);
     }
     if !same(len) {
-        return Err(IndexFault::Damaged("it is truncated"));
+        return Err(IndexFault::Damaged("the file is truncated"));
     }
     if head != expected {
         return Err(IndexFault::Damaged("wrong checksum of its content"));

@@ -37,7 +37,7 @@ use crate::snapshot::{Derived, Dump, Snapshot};
 
 type Checked<T> = std::result::Result<T, IndexFault>;
 
-const MISFIT: IndexFault = IndexFault::Damaged("its parts contradict each other");
+const MISFIT: IndexFault = IndexFault::Damaged("the parts of the file contradict each other");
 
 impl Snapshot {
     /// A snapshot as [`Snapshot::open`] makes it, from the index that [`Snapshot::write_index`] wrote.

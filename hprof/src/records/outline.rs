@@ -280,13 +280,17 @@ impl Outline {
         let (what, missing) = match tag {
             tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => (
                 "a heap record",
-                "objects and GC roots in the missing part are not in any figure",
+                "objects and GC roots in the rest of the record are missing from all figures",
             ),
-            tag::UTF8 => ("a name", "it and the rest of the dump are missing"),
-            tag::LOAD_CLASS => ("a class name", "it and the rest of the dump are missing"),
-            tag::STACK_FRAME | tag::STACK_TRACE => {
-                ("a stack trace", "it and the rest of the dump are missing")
-            }
+            tag::UTF8 => ("a name", "this record and the rest of the dump are missing"),
+            tag::LOAD_CLASS => (
+                "a class name",
+                "this record and the rest of the dump are missing",
+            ),
+            tag::STACK_FRAME | tag::STACK_TRACE => (
+                "a stack trace",
+                "this record and the rest of the dump are missing",
+            ),
             _ => ("a record", "the rest of the dump is missing"),
         };
         self.cut_off = true;

@@ -246,7 +246,9 @@ fn cut_off(offset: usize, tag: u8, needs: usize, left: usize) -> Damage {
     };
     Damage {
         offset,
-        message: format!("{what} needs {needs} bytes, but its heap segment has only {left} more"),
+        message: format!(
+            "{what} needs {needs} bytes, but the heap segment ends after {left} of them"
+        ),
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) enum JniError {
     #[error("{0}")]
     Thrown(String),
     /// Null where there should be an object, or something of another type than was asked for.
-    #[error("{0} is not what it should be")]
+    #[error("{0} has an unexpected value")]
     Unfit(String),
 }
 

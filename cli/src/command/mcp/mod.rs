@@ -58,9 +58,9 @@ async fn serve(setup: Setup) -> Result<bool> {
         // Nobody asked anything.
         Err(ServerInitializeError::ConnectionClosed(_)) => {}
         Err(_) => {
-            let message = "standard input does not speak the Model Context Protocol";
+            let message = "standard input does not use the Model Context Protocol";
             return Err(Failure::usage(message).with_hint(
-                "let an AI assistant start this command, which sends `initialize` first (see docs/assistants.md)",
+                "configure an AI assistant to start this command (see docs/assistants.md); the assistant sends `initialize` first",
             ));
         }
     }

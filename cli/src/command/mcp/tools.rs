@@ -334,7 +334,7 @@ fn bounded_rows<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     match usize::deserialize(from)? {
         rows @ 1..=ROWS => Ok(rows),
         other => Err(D::Error::custom(format!(
-            "{other} rows were asked for, and there can be 1 to {ROWS}"
+            "{other} rows were requested, but only 1 to {ROWS} are possible"
         ))),
     }
 }
@@ -354,7 +354,7 @@ fn file(path: PathBuf) -> Result<PathBuf> {
 fn files(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
     if !(1..=DUMPS).contains(&paths.len()) {
         let message = format!(
-            "{} dumps were named, and there can be 1 to {DUMPS}",
+            "{} dumps were given, but only 1 to {DUMPS} are possible",
             paths.len()
         );
         return Err(Failure::usage(message));

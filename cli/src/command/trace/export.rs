@@ -27,12 +27,16 @@ pub(crate) fn export(export: &TraceExport) -> Result<Exit> {
                 ExportFormat::Pprof => {
                     let (_, run) = chosen(&trace, export.run.as_deref())?;
                     let written = slices::write(&trace, &run, export.slice, folder)?;
-                    format!("{} in {}", counted(written, "profile"), folder.display())
+                    format!(
+                        "wrote {} to {}",
+                        counted(written, "profile"),
+                        folder.display()
+                    )
                 }
                 format => tables(&trace, format, folder)?,
             }
         }
-        (None, None) => return Err(Failure::usage("name the folder to write to with -o PATH")),
+        (None, None) => return Err(Failure::usage("add -o PATH, the folder to write to")),
     };
     messages::mapping_of(export.mapping.as_ref(), export.quiet);
     if !export.quiet {
@@ -57,7 +61,7 @@ fn tables(trace: &Trace, format: ExportFormat, folder: &Path) -> Result<String> 
     }
     let tables = counted(tables.len() as u64, "table");
     Ok(format!(
-        "{tables} with {} in {}",
+        "wrote {tables} with {} to {}",
         counted(rows, "row"),
         folder.display()
     ))
@@ -68,9 +72,8 @@ fn one(trace: &Trace, name: &str, format: ExportFormat, output: Option<&Path>) -
     let Some(table) = tables.iter().find(|t| t.name == name) else {
         let names: Vec<&str> = tables.iter().map(|t| &*t.name).collect();
         let message = format!("--table {name}: the trace has no such table");
-        return Err(
-            Failure::usage(message).with_hint(format!("its tables are {}", names.join(", ")))
-        );
+        return Err(Failure::usage(message)
+            .with_hint(format!("the trace has the tables {}", names.join(", "))));
     };
     let rows = match output {
         Some(path) => to_file(trace, table, format, path)?,
@@ -86,7 +89,10 @@ fn one(trace: &Trace, name: &str, format: ExportFormat, output: Option<&Path>) -
             };
         }
     };
-    Ok(format!("{} of {name}", counted(rows, "row")))
+    Ok(format!(
+        "wrote {} of the table {name}",
+        counted(rows, "row")
+    ))
 }
 
 /// An error of the trace or of the writer.

@@ -22,13 +22,12 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     let shown = output.display();
     if output.exists() && !import.force {
         let message = format!("-o {shown}: the file exists");
-        return Err(
-            Failure::usage(message).with_hint("name another file, or replace it with --force")
-        );
+        return Err(Failure::usage(message)
+            .with_hint("give another file name, or replace this file with --force"));
     }
     if output.is_dir() {
         return Err(Failure::usage(format!(
-            "-o {shown}: this is a directory; name a file"
+            "-o {shown}: this is a directory; give a file name"
         )));
     }
     let mut log = output.as_os_str().to_owned();
@@ -37,11 +36,11 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
         // The log would be taken for the new file's.
         let message = format!(
-            "-o {shown}: its log {} contains data that is not in the trace yet",
+            "-o {shown}: the log file {} contains data that is not in the trace yet",
             log.display()
         );
         return Err(Failure::usage(message)
-            .with_hint("a JVM still writes to this trace, or was killed; name another file"));
+            .with_hint("a JVM still writes to this trace, or was killed before it finished; give another file name"));
     }
     let recording = read(import)?;
     if !import.quiet {
@@ -57,13 +56,13 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     write(import, &trace)?;
     if !import.quiet {
         messages::said(&format!(
-            "{} from {}: {} of {}, {}, {}",
+            "wrote {} from {}: {} of {}, {}, {}",
             shown,
             counted(import.recordings.len() as u64, "recording"),
             counted(trace.ticks(), "tick"),
             Span(trace.tick_length()),
             counted(recording.samples.len() as u64, "sample"),
-            counted(recording.collections.len() as u64, "collection"),
+            counted(recording.collections.len() as u64, "GC"),
         ));
     }
     Ok(Exit::Done)
@@ -78,7 +77,7 @@ fn read(import: &Import) -> Result<Recording> {
         let jvm = all.jvm.as_ref().map(|j| (j.pid, j.start_ms));
         if first.is_some_and(|first| jvm.is_some_and(|jvm| jvm != first)) {
             let message = format!(
-                "{}: this recording is of another JVM than the one before it",
+                "{}: this recording and the one before it belong to different JVMs",
                 path.display()
             );
             return Err(Failure::usage(message)

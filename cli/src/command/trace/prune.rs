@@ -19,7 +19,10 @@ pub(crate) fn prune(prune: &Prune) -> Result<Exit> {
     let before = Content::of(&open(path)?)?;
     if before.triggers > 0 {
         // Triggers would run with the removal, and may do anything.
-        let message = format!("{}: not a trace, because it has triggers", path.display());
+        let message = format!(
+            "{}: not a trace, because the database contains triggers",
+            path.display()
+        );
         return Err(Failure::usage(message));
     }
     let span = u64::try_from(prune.before.0.as_millis()).unwrap_or(u64::MAX);
@@ -36,7 +39,7 @@ pub(crate) fn prune(prune: &Prune) -> Result<Exit> {
             "deleted data before {} UTC: {}, {}; the file now has {} (was {})",
             utc(cut),
             gone(before.ticks, after.ticks, "tick"),
-            gone(before.collections, after.collections, "collection"),
+            gone(before.collections, after.collections, "GC"),
             Size(self::size(path)),
             Size(size),
         ));

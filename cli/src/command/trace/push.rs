@@ -71,7 +71,7 @@ pub(crate) fn push(job: &Push) -> Result<Exit> {
                 Ok(()) => last = moment,
                 // A server that was there is waited for.
                 Err(Unsent::Now(error)) if last.is_some() => {
-                    messages::warn(&format!("{error}; it is tried again"));
+                    messages::warn(&format!("{error}; trying again"));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -153,7 +153,9 @@ impl Profile {
         }
         if !holders.is_empty() && stacks.iter().all(|(alive, _)| alive.holder.is_none()) {
             let path = job.report.as_deref().unwrap_or(Path::new("")).display();
-            warnings.push(format!("{path}: none of its stacks occurs in the trace"));
+            warnings.push(format!(
+                "{path}: none of the stacks in this report occurs in the trace"
+            ));
         }
         Ok(Self {
             from_ms: sites.from().0,
@@ -242,7 +244,10 @@ impl Profile {
         );
         if holders {
             let held = self.sum(|alive| alive.holder.is_some());
-            told.push_str(&format!("; the holder of {} is known", Size(held.bytes)));
+            told.push_str(&format!(
+                "; the report has a holder for {}",
+                Size(held.bytes)
+            ));
         }
         if self.merged > 0 {
             let merged = counted(self.merged as u64, "stack");
@@ -296,7 +301,7 @@ impl Holders {
         }
         if holders.is_empty() {
             messages::warn(&format!(
-                "{}: no stack in it, so no holder is known: its dumps were taken without the agent",
+                "{}: this report has no stacks, so no holder is known; its dumps were taken without the agent",
                 path.display()
             ));
         }
@@ -381,14 +386,14 @@ fn refused(error: &PushError) -> Failure {
         PushError::Timeout { .. } => "allow more time, for example --timeout 2m",
         PushError::Tls { fault, .. } => match fault {
             TlsFault::Authority | TlsFault::NoAuthorities => {
-                "name the CA certificate of the server with --cacert FILE, or in the environment variable SSL_CERT_FILE"
+                "give the CA certificate of the server with --cacert FILE, or with the environment variable SSL_CERT_FILE"
             }
             TlsFault::Name => "use the host name that is in the certificate",
             TlsFault::Time => {
                 "the certificate is not valid now; check its dates and the clock of this machine"
             }
             TlsFault::Other => {
-                "the server may not support TLS there; if so, use an address that begins with http:"
+                "the server may not support TLS at this address; if so, use an address that begins with http:"
             }
         },
         _ => "",

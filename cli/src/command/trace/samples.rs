@@ -12,7 +12,7 @@ use crate::job::{SampleOrder, SamplesJob, Setup};
 
 /// How many samples beyond those shown are collected before the last in order are dropped.
 const AT_HAND: usize = 1 << 16;
-const OLD: &str = "an older agent wrote this trace, which recorded no single samples";
+const OLD: &str = "this trace contains no single samples, because an older agent wrote it";
 
 /// A site's class and frames, and whether samples of it are wanted.
 struct Named {
@@ -98,7 +98,7 @@ pub(super) fn run(setup: &Setup, trace: &Trace, job: &SamplesJob) -> Result<Trac
         .collect();
     if totals.samples == 0 && !given.is_empty() {
         let given = given.join(" ");
-        file.warnings.push(format!("{given}: no sample fits"));
+        file.warnings.push(format!("{given}: no sample matches"));
     }
     Ok(TraceSamplesReport {
         schema: TraceSamplesReport::SCHEMA,

@@ -101,7 +101,7 @@ fn arguments_that_do_not_fit_are_told() {
         (
             "summary",
             json!({ "dump": AFTER, "top": 0 }),
-            "0 rows were asked for, and there can be 1 to 200",
+            "0 rows were requested, but only 1 to 200",
         ),
         (
             "summary",
@@ -111,9 +111,9 @@ fn arguments_that_do_not_fit_are_told() {
         (
             "suspects",
             json!({ "dumps": [] }),
-            "0 dumps were named, and there can be 1 to 8",
+            "0 dumps were given, but only 1 to 8",
         ),
-        ("suspects", json!({ "dumps": many }), "9 dumps were named"),
+        ("suspects", json!({ "dumps": many }), "9 dumps were given"),
         (
             "suspects",
             json!({ "dumps": [AFTER], "include": "(" }),
@@ -309,7 +309,7 @@ fn what_is_no_protocol_is_told() {
     assert!(end.unread.is_empty());
     assert!(
         end.stderr
-            .contains("does not speak the Model Context Protocol"),
+            .contains("does not use the Model Context Protocol"),
         "{}",
         end.stderr
     );

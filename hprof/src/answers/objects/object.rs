@@ -693,7 +693,7 @@ impl Snapshot {
 
     #[allow(
         clippy::cast_possible_truncation,
-        reason = "the bits above the type's size are none of the value"
+        reason = "the bits above the size of the type are not part of the value"
     )]
     fn of_bits(&self, kind: Kind, bits: u64) -> Value {
         match kind {

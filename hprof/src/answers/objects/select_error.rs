@@ -25,7 +25,7 @@ pub enum SelectError {
         similar: Vec<String>,
     },
     /// No class matches the regular expression.
-    #[error("no class of this dump matches /{pattern}/{}", alternatives(.similar))]
+    #[error("no class in this dump matches /{pattern}/{}", alternatives(.similar))]
     NoMatch {
         /// The regular expression.
         pattern: String,
@@ -123,7 +123,7 @@ pub enum SelectError {
         field: String,
     },
     /// The field's value leads to no object of the dump.
-    #[error("{class}.{field} refers to {id}, but this dump has no object there")]
+    #[error("{class}.{field} refers to {id}, but this dump has no object at this address")]
     Dangling {
         /// The class.
         class: String,

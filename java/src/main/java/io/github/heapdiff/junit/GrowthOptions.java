@@ -65,7 +65,7 @@ public final class GrowthOptions {
     /** Number of rounds in each of the two steps. */
     public GrowthOptions withRounds(int count) {
         if (count < 1) {
-            throw new IllegalArgumentException("rounds: " + count + ", but a step has at least 1 round");
+            throw new IllegalArgumentException("rounds must be at least 1, but is " + count);
         }
         return with(options -> options.rounds = count);
     }
@@ -79,7 +79,7 @@ public final class GrowthOptions {
     public GrowthOptions withMinGrowingShare(double share) {
         // This form refuses NaN as well.
         if (!(share > 0 && share <= 1)) {
-            throw new IllegalArgumentException("minGrowingShare is above 0 and at most 1, not " + share);
+            throw new IllegalArgumentException("minGrowingShare must be above 0 and at most 1, but is " + share);
         }
         return with(options -> options.minGrowingShare = share);
     }
@@ -174,7 +174,7 @@ public final class GrowthOptions {
         if (text.equals("true") || text.equals("false")) {
             return text.equals("true");
         }
-        throw new IllegalArgumentException("heapdiff.keepDumps is true or false, not " + text);
+        throw new IllegalArgumentException("heapdiff.keepDumps must be true or false, but is " + text);
     }
 
     private static <E extends Enum<E>> E one(E[] values, String property, String text) {
@@ -184,7 +184,7 @@ public final class GrowthOptions {
             }
         }
         String all = Stream.of(values).map(each -> each.name().toLowerCase(Locale.ROOT)).collect(Collectors.joining(", "));
-        throw new IllegalArgumentException(property + " is one of " + all + ", not " + text);
+        throw new IllegalArgumentException(property + " must be one of " + all + ", but is " + text);
     }
 
     private static long notNegative(long number, String what) {

@@ -52,7 +52,7 @@ final class HeapSnapshots implements AutoCloseable {
         try {
             folder = Files.createTempDirectory("heapdiff-junit-" + ProcessHandle.current().pid() + "-");
         } catch (IOException e) {
-            throw new HeapUndecidedException("cannot make a folder for heap dumps: " + e, e);
+            throw new HeapUndecidedException("cannot create a folder for heap dumps: " + e, e);
         }
         if (!keep) {
             IN_USE.add(folder);
@@ -73,7 +73,7 @@ final class HeapSnapshots implements AutoCloseable {
                 return dump;
             }
             if (forkedOnly) {
-                throw new HeapUndecidedException("no forked child wrote the heap: " + refused.get());
+                throw new HeapUndecidedException("no forked child could write the heap: " + refused.get());
             }
             hindrance = refused.get();
             forked = false;

@@ -52,13 +52,13 @@ final class HeapdiffProgram {
             }
         }
         throw new HeapUndecidedException(
-                "no heapdiff program: put it on the PATH, or name it with the system property heapdiff.program"
+                "heapdiff was not found: put it on the PATH, or give its path in the system property heapdiff.program"
                         + " or the environment variable HEAPDIFF");
     }
 
     private static HeapdiffProgram stated(Path file, String by, GrowthOptions options) {
         if (!Files.isRegularFile(file) || !Files.isExecutable(file)) {
-            throw new HeapUndecidedException("no heapdiff program: " + file + ", named by " + by + ", is not an executable file");
+            throw new HeapUndecidedException("heapdiff was not found: " + file + ", given by " + by + ", is not an executable file");
         }
         return new HeapdiffProgram(file.toAbsolutePath(), options);
     }
@@ -126,7 +126,7 @@ final class HeapdiffProgram {
 
     private static Map<?, ?> comparable(Object parsed) {
         if (!(parsed instanceof Map) || !"heapdiff.diff/1".equals(((Map<?, ?>) parsed).get("schema"))) {
-            throw new HeapUndecidedException("heapdiff's report is not of the schema heapdiff.diff/1");
+            throw new HeapUndecidedException("heapdiff's report does not have the schema heapdiff.diff/1");
         }
         Map<?, ?> report = (Map<?, ?>) parsed;
         if (!Boolean.TRUE.equals(report.get("comparable"))) {
@@ -174,7 +174,7 @@ final class HeapdiffProgram {
         try (var in = Files.newInputStream(complaints)) {
             return new String(in.readNBytes(LONGEST_COMPLAINT), StandardCharsets.UTF_8).strip();
         } catch (IOException e) {
-            return "its messages cannot be read: " + e.getMessage();
+            return "the messages of heapdiff cannot be read: " + e.getMessage();
         }
     }
 }

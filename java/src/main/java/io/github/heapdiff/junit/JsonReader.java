@@ -21,7 +21,7 @@ final class JsonReader {
         Object value = value(0);
         space();
         if (at < text.length()) {
-            throw malformed("more text after the end");
+            throw malformed("more text after the end of the value");
         }
         return value;
     }
@@ -113,7 +113,7 @@ final class JsonReader {
                 for (int i = 0; i < 4; i++) {
                     int digit = Character.digit(next(), 16);
                     if (digit < 0) {
-                        throw malformed("no hexadecimal digit");
+                        throw malformed("not a hexadecimal digit");
                     }
                     code = code * 16 + digit;
                 }

@@ -32,7 +32,7 @@ final class Suspect {
     static boolean mayAppear(Map<?, ?> report) {
         Object delta = report.get("delta");
         if (!(delta instanceof Map)) {
-            throw new HeapUndecidedException("heapdiff's report has no figures of the heap");
+            throw new HeapUndecidedException("heapdiff's report does not contain the growth of the heap");
         }
         long grown = number(((Map<?, ?>) delta).get("shallow_bytes"));
         // Earlier versions of heapdiff do not report the noise limit. Then a second step only costs time.
@@ -55,7 +55,7 @@ final class Suspect {
         }
         List<Long> added = steps(figure());
         if (Collections.min(added) <= 0) {
-            return Optional.of("its " + figure().replace("_", " ") + " did not rise in each step");
+            return Optional.of("its " + figure().replace("_", " ") + " did not grow in each step");
         }
         // A cache that fills with random keys adds less and less. A last step that adds more needs no rule, because its rounds are
         // measured one by one.
@@ -101,7 +101,7 @@ final class Suspect {
         List<Long> figures = new ArrayList<>();
         list(json.get(key)).forEach(figure -> figures.add(number(figure)));
         if (figures.size() < 2) {
-            throw new HeapUndecidedException("heapdiff's report has no figures `" + key + "` of a suspect");
+            throw new HeapUndecidedException("heapdiff's report does not contain `" + key + "` of a suspect");
         }
         return figures;
     }
@@ -177,6 +177,6 @@ final class Suspect {
         if (value instanceof Long) {
             return (Long) value;
         }
-        throw new HeapUndecidedException("heapdiff's report has " + value + " in place of a number");
+        throw new HeapUndecidedException("heapdiff's report has " + value + " instead of a number");
     }
 }

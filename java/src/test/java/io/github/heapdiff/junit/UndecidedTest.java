@@ -33,7 +33,7 @@ class UndecidedTest {
     void aMissingProgramFailsAndAbortsWhereThatIsWanted() {
         GrowthOptions options = GrowthOptions.defaults().withProgram(folder.resolve("missing"));
         String message = undecided(options);
-        assertTrue(message.startsWith("no heapdiff program: "), message);
+        assertTrue(message.startsWith("heapdiff was not found: "), message);
         GrowthOptions lenient = options.withWhenUndecided(WhenUndecided.ABORT);
         assertThrows(TestAbortedException.class, () -> Heap.assertNoGrowth(lenient, () -> {}));
     }
@@ -65,7 +65,7 @@ class UndecidedTest {
     @Test
     void jvmsWithoutWhatItTakesAreTold() throws Exception {
         String folderless = OneCheck.in(List.of("-Djava.io.tmpdir=/nowhere"), folder, "closeSession");
-        assertTrue(folderless.contains("undecided: cannot make a folder for heap dumps: "), folderless);
+        assertTrue(folderless.contains("undecided: cannot create a folder for heap dumps: "), folderless);
         // A JVM without this module is like a JVM that is not HotSpot.
         String another = OneCheck.in(List.of("--limit-modules", "java.management"), folder, "closeSession");
         assertTrue(another.contains("undecided: this JVM cannot dump its heap as HotSpot does"), another);
