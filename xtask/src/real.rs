@@ -59,7 +59,7 @@ pub(crate) fn real(options: &Options) -> Result<()> {
     let names = all().map(|p| p.name).chain(HEALTHY.iter().map(|p| p.name));
     ensure!(
         !chosen.is_empty() || !calm.is_empty(),
-        "there is no such program; there are {}",
+        "no such program; the programs are {}",
         names.collect::<Vec<_>>().join(", ")
     );
     let jdks = java::jdks(options.jdk.as_slice())?;
@@ -104,10 +104,7 @@ pub(crate) fn real(options: &Options) -> Result<()> {
             if alone.is_none_or(|place| place > 3) {
                 let told_alone = report.alone["suspects"].as_array().into_iter().flatten();
                 let holders: Vec<&str> = told_alone.filter_map(|s| s["holder"].as_str()).collect();
-                missed.push(format!(
-                    "{told}: the last dump alone: {}",
-                    holders.join(", ")
-                ));
+                missed.push(format!("{told}, last dump only: {}", holders.join(", ")));
             }
             let Some(of) = program.versions else {
                 continue;
@@ -156,14 +153,14 @@ pub(crate) fn real(options: &Options) -> Result<()> {
     }
     write!(
         page,
-        "{quiet}{healthy}\n## What leaks, and what the report tells\n\n{lessons}"
+        "{quiet}{healthy}\n## What leaks, and what the report shows\n\n{lessons}"
     )?;
     match &options.output {
         Some(path) => std::fs::write(path, page).with_context(|| path.display().to_string())?,
         None => println!("{page}"),
     }
     println!(
-        "one dump alone names the holder among the first three in {} of {runs}",
+        "one dump: the holder is among the first three suspects in {} of {runs}",
         runs - missed.len()
     );
     if missed.len() * 100 > runs * (100 - ONE_DUMP) && options.name.is_none() {
@@ -384,7 +381,10 @@ fn fault(program: &Program, collector: &str, suspect: &Value) -> Option<String> 
     for (key, wanted) in [("holder", program.holders), ("class", program.classes)] {
         let found = suspect[key].as_str().unwrap_or("nothing");
         if !wanted.contains(&found) {
-            return Some(format!("the {key} is {found}, not {}", wanted.join(" or ")));
+            return Some(format!(
+                "the {key} is {found}, expected {}",
+                wanted.join(" or ")
+            ));
         }
     }
     if suspect["verdict"] != "leak" && suspect["verdict"] != "growth" {
@@ -404,7 +404,7 @@ fn fault(program: &Program, collector: &str, suspect: &Value) -> Option<String> 
         return None;
     }
     let permille = figure("sampled_bytes") * 1000 / figure("growth_bytes").max(1);
-    (!(700..1300).contains(&permille)).then(|| format!("the samples explain {permille}/1000"))
+    (!(700..1300).contains(&permille)).then(|| format!("the samples explain only {permille}/1000"))
 }
 
 #[cfg(test)]

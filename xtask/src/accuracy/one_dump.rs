@@ -93,7 +93,7 @@ impl Leak {
         let (told, said) = self.mat.as_ref()?;
         (told.names_field() != self.is_right()).then(|| {
             format!(
-                "expected `{}`\n  - heapdiff: {}\n  - MAT, by its keywords: {said}",
+                "expected `{}`\n  - heapdiff: {}\n  - MAT (its keywords): {said}",
                 self.expected.holders.join("` or `"),
                 self.said
             )
@@ -208,7 +208,9 @@ pub(super) fn goal(judged: &[Judged]) -> Result<()> {
     let [own, ..] = shares(judged);
     let percent = own.percent().context("nothing was run")?;
     if percent < ONE_DUMP {
-        bail!("holder among three of one dump in {own}, the goal is {ONE_DUMP} %");
+        bail!(
+            "one dump: the holder is among the first three suspects in {own}, the goal is {ONE_DUMP} %"
+        );
     }
     Ok(())
 }
