@@ -178,8 +178,8 @@ const HEAD: &str = "# Published programs that leak
 Made by `cargo xtask real -o docs/measurements/real-software.md`. Each program runs with the agent (interval 4 KiB); dumps
 are taken after each of three equal phases of work. Each row is about the right suspect in the report of three dumps: its rank there, its figures in
 each dump, how much of its growth the samples explain, the program's frame in the stack that allocated most of it, and the
-same holder's rank in the report of the last dump alone.
-`cargo xtask real tomcat --jdk 17` prints a report whole.
+rank of the same holder in the report of the last dump.
+`cargo xtask real tomcat --jdk 17` prints the whole report.
 
 | program | JDK | rank | verdict | holder | class | objects | retained, MiB | samples explain, MiB | allocated in | rank, one dump |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -188,7 +188,7 @@ same holder's rank in the report of the last dump alone.
 const QUIET: &str = "
 ## The same work with a version that does not leak
 
-| program | version | JDK | taken for a leak or for growth |
+| program | version | JDK | verdict leak or growth |
 |---|---|---|---|
 ";
 

@@ -160,7 +160,7 @@ pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
         )?;
         writeln!(
             text,
-            "| MAT: that, or the holder's class or the one that accumulates | {class} |"
+            "| MAT: this path, or the class of the holder or of the content | {class} |"
         )?;
     }
     text.push_str(
@@ -196,7 +196,7 @@ pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
         }
     }
     if !differences.is_empty() {
-        write!(text, "\n## Where they differ\n\n{differences}")?;
+        write!(text, "\n## Where heapdiff and MAT differ\n\n{differences}")?;
     }
     Ok(text)
 }
