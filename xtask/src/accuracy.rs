@@ -146,7 +146,7 @@ pub(crate) fn accuracy(options: &Options) -> Result<()> {
     }
     let (heapdiff, agent) = options.tested.products(options.smoke)?;
     let scratch = run::target_dir().join("accuracy");
-    fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let tools = Tools {
         heapdiff: &heapdiff,
         agent: &agent,
@@ -205,7 +205,11 @@ fn goals(totals: &Totals) -> Result<()> {
         ("verdict", totals.verdict, VERDICT),
         ("class", totals.class, CLASS),
         ("stack first", totals.stack_first, STACK),
-        ("holder among three of one dump", totals.one_dump, ONE_DUMP),
+        (
+            "holder among the first three suspects of one dump",
+            totals.one_dump,
+            ONE_DUMP,
+        ),
     ] {
         if share.percent().is_some_and(|percent| percent < goal) {
             missed.push(format!("{what} in {share}, the goal is {goal} %"));

@@ -142,7 +142,7 @@ struct Outcome {
 /// Runs the benchmark that the options ask for and prints its tables.
 pub(crate) fn bench(options: &Options) -> Result<()> {
     let scratch = run::target_dir().join("bench");
-    fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let text = if options.linear {
         linear(options, &scratch)?
     } else if options.threads {

@@ -95,7 +95,7 @@ impl Bench {
             .map(|byte| byte.count_ones())
             .sum();
         println!(
-            "{name}: {} sites, {met} probes of {} classes",
+            "{name}: {} sites, {met} executed probes in {} classes",
             alone.len(),
             covered.len()
         );
@@ -113,23 +113,23 @@ impl Bench {
         for (what, flags) in with_coverage {
             ensure!(
                 self.counted(flags, true)? == alone,
-                "{name}, {what}: other counts"
+                "{name}, {what}: the counts differ"
             );
             ensure!(
                 self::covered(&file)? == covered,
-                "{name}, {what}: other coverage"
+                "{name}, {what}: the coverage differs"
             );
             println!("{name}, {what}: counts and coverage are the same");
         }
         for event in ["event=itimer", "event=alloc,alloc=1"] {
             let counts = self.counted(&[profile(event)], true)?;
-            ensure!(counts == alone, "{name}, {event}: other counts");
+            ensure!(counts == alone, "{name}, {event}: the counts differ");
             let stacks = std::fs::read_to_string(&out).context("no profile")?;
             let seen = stacks
                 .lines()
                 .filter(|line| line.contains("Counted"))
                 .count();
-            ensure!(seen > 0, "{name}, {event}: nothing was profiled");
+            ensure!(seen > 0, "{name}, {event}: the profile is empty");
             println!("{name}, async-profiler {event}: counts are the same, {seen} stacks");
         }
         Ok(())
@@ -158,7 +158,10 @@ impl Bench {
                 .stderr(Stdio::piped())
                 .spawn()
                 .context("cannot start heapdiff")?;
-            let errors = counting.stderr.take().context("no standard error")?;
+            let errors = counting
+                .stderr
+                .take()
+                .context("the process has no standard error")?;
             let mut told = String::new();
             for line in BufReader::new(errors).lines() {
                 let line = line?;
@@ -230,12 +233,14 @@ fn covered(file: &Path) -> Result<Coverage> {
             other => bail!("{}: unknown block {other}", file.display()),
         }
     }
-    ensure!(!all.is_empty(), "nothing is covered");
+    ensure!(!all.is_empty(), "the file has no covered class");
     Ok(all)
 }
 
 fn take<'b>(rest: &mut &'b [u8], count: usize) -> Result<&'b [u8]> {
-    let (taken, after) = rest.split_at_checked(count).context("it ends early")?;
+    let (taken, after) = rest
+        .split_at_checked(count)
+        .context("the file ends early")?;
     *rest = after;
     Ok(taken)
 }

@@ -165,7 +165,7 @@ fn readable(browser: &mut Browser) -> Result<()> {
         let faint = browser.eval(FAINT)?;
         ensure!(
             faint.as_array().is_some_and(Vec::is_empty),
-            "{scheme}: hard to read: {faint}"
+            "{scheme}: colours with too little contrast: {faint}"
         );
     }
     Ok(())
@@ -219,7 +219,7 @@ impl Browser {
                 }
                 _ => false,
             };
-            ensure!(!is_fault, "the browser says: {event}");
+            ensure!(!is_fault, "the browser reports: {event}");
         }
         Ok(())
     }
@@ -236,10 +236,7 @@ struct Page<'a> {
 impl Page<'_> {
     fn check(&mut self) -> Result<()> {
         let alone = "document.querySelectorAll('script[src], link[rel=stylesheet], img').length";
-        ensure!(
-            self.browser.eval(alone)? == 0,
-            "the page refers to other files"
-        );
+        ensure!(self.browser.eval(alone)? == 0, "the page loads other files");
         self.suspects().context("suspects")?;
         let by_agent = "Boolean(JSON.parse(document.getElementById('report').textContent).snapshots.at(-1).agent)";
         let is_estimated = self.browser.eval(by_agent)? == true;
@@ -294,10 +291,11 @@ impl Page<'_> {
             self.claims(at)?;
         }
         self.browser
-            .search("find-suspect", "nobody has this name")?;
+            .search("find-suspect", "no suspect has this name")?;
         let none = "document.getElementById('no-suspects')";
-        let told =
-            format!("!{none}.hidden && {none}.textContent === 'No suspect has this in a name.'");
+        let told = format!(
+            "!{none}.hidden && {none}.textContent === 'No suspect has a name that contains this.'"
+        );
         self.browser
             .wait(&format!("{rows}.every((r) => r.hidden) && {told}"))?;
         self.browser.key("Escape")?;
@@ -309,7 +307,7 @@ impl Page<'_> {
             .number(&format!("{rows}.filter((r) => !r.hidden).length"))?;
         ensure!(
             shown == all.min(25.0),
-            "{shown} of {all} are shown at first"
+            "{shown} of {all} suspects are shown at first"
         );
         if shown < all {
             self.browser
@@ -330,11 +328,11 @@ impl Page<'_> {
             ),
             ("allocated in these stacks: ", "s.stacks.length > 0"),
             (
-                "no stack was recorded",
+                "(no stack was recorded)",
                 "s.stacks.some((stack) => !stack.frames.length)",
             ),
             (
-                "grows since the trace began, perhaps before",
+                "grows since the start of the trace, perhaps earlier",
                 "Boolean(s.history?.began_ms) && !s.history.began_within",
             ),
         ];
@@ -350,7 +348,7 @@ impl Page<'_> {
             let (wanted, told) = (self.browser.eval(&wanted)?, self.browser.eval(&told)?);
             ensure!(
                 told == wanted,
-                "suspect {at} says `{claim}`: {told}, not {wanted}"
+                "suspect {at} shows `{claim}`: {told}, expected {wanted}"
             );
         }
         // What is drawn is told, too: `1.0 KiB to 2.0 KiB, +1.0 KiB an hour`.
@@ -361,7 +359,7 @@ impl Page<'_> {
         let (wanted, told) = (self.browser.eval(&wanted)?, self.browser.eval(&told)?);
         ensure!(
             told == wanted,
-            "suspect {at} tells its history: {told}, not {wanted}"
+            "suspect {at} shows its history: {told}, expected {wanted}"
         );
         Ok(())
     }
@@ -382,11 +380,12 @@ impl Page<'_> {
             let drawn = "Number(document.getElementById('flame-graph').dataset.drawn)";
             let any = mode != "shrunk" || self.shrank;
             let drawn = self.browser.number(drawn)?;
-            ensure!((drawn > 0.0) == any, "{drawn} frames are drawn as {mode}");
-            let told = self
-                .browser
-                .eval("window.written.includes('nothing of the kind')")?;
-            ensure!(told == !any, "{mode}: nothing is said to be there: {told}");
+            ensure!(
+                (drawn > 0.0) == any,
+                "the page draws {drawn} frames in the mode {mode}"
+            );
+            let told = self.browser.eval("window.written.includes('no data')")?;
+            ensure!(told == !any, "{mode}: the page shows `no data`: {told}");
         }
         Ok(())
     }
@@ -394,7 +393,7 @@ impl Page<'_> {
     fn classes(&mut self) -> Result<()> {
         let rows = "document.querySelectorAll('.room .row')";
         let shown = self.browser.number(&format!("{rows}.length"))?;
-        ensure!((1.0..200.0).contains(&shown), "{shown} rows exist");
+        ensure!((1.0..200.0).contains(&shown), "the table has {shown} rows");
         let first = format!("{rows}[0].textContent");
         let by_growth = self.browser.eval(&first)?;
         let heading = "document.querySelector('.head .class')";
@@ -408,7 +407,7 @@ impl Page<'_> {
         }
         ensure!(
             self.browser.eval(&first)? != by_growth,
-            "sorting changes nothing"
+            "sorting does not change the order"
         );
         self.browser
             .search("find-class", "no class is called this")?;
@@ -434,7 +433,7 @@ impl Page<'_> {
     fn colours(&mut self) -> Result<()> {
         readable(self.browser)?;
         // The button goes from automatic to light, to dark, and back.
-        let told = "document.getElementById('theme').getAttribute('aria-label').includes('as the system has them')";
+        let told = "document.getElementById('theme').getAttribute('aria-label').includes('same as the system')";
         for (expected, is_automatic) in [(true, false), (false, false), (true, true)] {
             self.browser
                 .eval("document.getElementById('theme').click()")?;

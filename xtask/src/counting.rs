@@ -31,7 +31,7 @@ pub(crate) struct Options {
 
 /// What a test begins a line with that is a row of the table, but for what every row begins with.
 const ROW: &str = "counted: ";
-const HEAD: &str = "| JVM | setting | threads | allocations, each counted | their sites and classes |\n|---|---|---|---|---|\n";
+const HEAD: &str = "| JVM | setting | threads | counted allocations | allocation sites and classes |\n|---|---|---|---|---|\n";
 
 /// Runs the tests, and shows their table.
 pub(crate) fn counting(options: &Options) -> Result<()> {
@@ -62,6 +62,9 @@ pub(crate) fn counting(options: &Options) -> Result<()> {
     if let Some(file) = &options.output {
         fs::write(file, &table).with_context(|| file.display().to_string())?;
     }
-    ensure!(run.status.success(), "a count is not the program's own");
+    ensure!(
+        run.status.success(),
+        "a count differs from the program's own count"
+    );
     Ok(())
 }

@@ -97,7 +97,7 @@ pub(crate) fn coverage(options: &Options) -> Result<()> {
     let settings = options.settings()?;
     let (heapdiff, agent) = options.tested.products(options.smoke)?;
     let scratch = run::target_dir().join("coverage");
-    fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let (repeats, size) = match options.smoke {
         true => (1, 4),
         false => (options.repeats, options.size),

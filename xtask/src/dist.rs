@@ -35,8 +35,10 @@ pub(crate) fn dist(options: &Options) -> Result<()> {
         Some(folder) => std::path::absolute(folder)?,
         None => std::path::absolute(run::target_dir())?.join("dist-files"),
     };
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    println!("heapdiff and its agent are built optimised as a whole: some minutes the first time.");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    println!(
+        "Building heapdiff and its agent with full optimisation; the first build takes some minutes."
+    );
     let (program, agent) = build()?;
     for file in [&program, &agent] {
         glibc::check(file, GLIBC)?;
@@ -69,7 +71,7 @@ pub(crate) fn dist(options: &Options) -> Result<()> {
 fn build() -> Result<(PathBuf, PathBuf)> {
     let target = match ARCH {
         "x86_64" | "aarch64" => format!("{ARCH}-unknown-linux-gnu"),
-        other => bail!("packages are made on x86_64 and aarch64, and this is {other}"),
+        other => bail!("packages can be built only on x86_64 and aarch64; this machine is {other}"),
     };
     let folder = run::target_dir().join("zig");
     let python = tools::ensure_python(&folder, &LINKER)?;
@@ -109,7 +111,11 @@ fn build() -> Result<(PathBuf, PathBuf)> {
 fn try_out(program: &Path) -> Result<()> {
     let home = tempfile::tempdir()?;
     let version = output(tryout::alone(program, home.path()).arg("--version"))?;
-    println!("{} says {}", program.display(), version.trim_end());
+    println!(
+        "{} --version prints {}",
+        program.display(),
+        version.trim_end()
+    );
     tryout::compare(program)?;
     tryout::attach(program)
 }

@@ -77,9 +77,9 @@ pub(crate) fn fleet() -> Result<()> {
         .collect::<Result<_, _>>()?;
     ensure!(
         found == expected,
-        "the job found {found:#?}, and there are {expected:#?}"
+        "the job found {found:#?}, but expected {expected:#?}"
     );
-    println!("the job found the {} leaks, and nothing else", found.len());
+    println!("the job found exactly the {} leaks", found.len());
     Ok(())
 }
 

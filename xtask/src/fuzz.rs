@@ -87,7 +87,7 @@ pub(crate) fn fuzz(options: &Options) -> Result<()> {
     if let Some(executions) = options.executions {
         ensure!(
             has_cargo_fuzz(),
-            "a soak needs cargo-fuzz and a nightly toolchain"
+            "a long fuzzing run needs cargo-fuzz and a nightly toolchain"
         );
         let most = Duration::from_secs(options.minutes * 60);
         return soak::soak(&options.targets(), executions, options.seconds, most);

@@ -22,7 +22,9 @@ pub(crate) struct Options {
 
 /// Builds the agent, then the program with the agent in it, and has cargo install that.
 pub(crate) fn install(options: &Options) -> Result<()> {
-    println!("heapdiff and its agent are built optimised as a whole: some minutes the first time.");
+    println!(
+        "Building heapdiff and its agent with full optimisation; the first build takes some minutes."
+    );
     run::run(run::agent_alone(&mut run::cargo(), DIST))?;
     let carried = compressed(&run::target_dir().join(DIST).join(run::AGENT))?;
     let mut install = run::cargo();

@@ -65,7 +65,7 @@ pub(crate) fn libraries(project: &Path, name: &str, version: Option<&str>) -> Re
         .arg(format!("-DoutputDirectory={}", libraries.display()))
         .args(version.map(|version| format!("-Dtested={version}")));
     if Command::new("mvn").arg("--version").output().is_err() {
-        bail!("Maven is missing, which fetches the programs: install the package maven");
+        bail!("Maven is needed to fetch the programs: install the package maven");
     }
     run::run(&mut maven)?;
     Ok(libraries)
@@ -73,7 +73,8 @@ pub(crate) fn libraries(project: &Path, name: &str, version: Option<&str>) -> Re
 
 /// Has Maven copy one archive into a folder, from a repository of its own there: nothing else of this machine's is touched.
 pub(crate) fn archive(artifact: &str, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create {}", folder.display()))?;
     let repository = folder.join("repository");
     run::run(
         Command::new("mvn")

@@ -35,7 +35,7 @@ pub(crate) fn languages() -> Result<()> {
         fs::remove_dir_all(&classes)
             .with_context(|| format!("cannot empty {}", classes.display()))?;
     }
-    fs::create_dir_all(&classes).with_context(|| format!("cannot make {}", classes.display()))?;
+    fs::create_dir_all(&classes).with_context(|| format!("cannot create {}", classes.display()))?;
     let kotlin = compiler(&scratch.join("kotlin"), KOTLIN)?;
     let stdlib = format!("{kotlin}/kotlin-stdlib-{}.jar", KOTLIN[2]);
     run::run(
@@ -74,7 +74,7 @@ pub(crate) fn languages() -> Result<()> {
 
 /// A folder with a program of the Maven repository and all that it needs.
 pub(crate) fn compiler(folder: &Path, [group, artifact, version, _]: [&str; 4]) -> Result<String> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let project = folder.join("pom.xml");
     let text = format!(
         "<project xmlns=\"http://maven.apache.org/POM/4.0.0\"><modelVersion>4.0.0</modelVersion>\n\

@@ -81,7 +81,7 @@ impl fmt::Display for Suspects {
 /// files and removed.
 pub(crate) fn suspects(program: &Path, dump: &Path, scratch: &Path) -> Result<Suspects> {
     let _ = fs::remove_dir_all(scratch);
-    fs::create_dir_all(scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    fs::create_dir_all(scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     // Its indexes are written beside the dump, and would be used again.
     let linked = std::path::absolute(scratch.join("last.hprof"))?;
     fs::hard_link(dump, &linked).with_context(|| format!("cannot link {}", dump.display()))?;

@@ -102,10 +102,10 @@ struct Outcome {
 /// Measures and prints the tables.
 pub(crate) fn overhead(options: &Options) -> Result<()> {
     let scratch = run::target_dir().join("overhead");
-    fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let agent = agent(options)?;
     let profiler = match options.smoke {
-        true => Err("left out of the smoke run".to_owned()),
+        true => Err("not part of the smoke run".to_owned()),
         false => async_profiler::ensure(&scratch).map_err(|error| format!("{error:#}")),
     };
     if let Err(why) = &profiler {

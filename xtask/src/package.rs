@@ -71,11 +71,11 @@ fn check(package: &Package) -> Result<()> {
     }
     ensure!(
         matches!(package.keywords.len(), 1..=5) && package.keywords.iter().all(|k| k.len() <= 20),
-        "{name}: one to five keywords of up to 20 letters"
+        "{name}: needs one to five keywords of at most 20 letters"
     );
     ensure!(
         matches!(package.categories.len(), 1..=5),
-        "{name}: one to five categories"
+        "{name}: needs one to five categories"
     );
     Ok(())
 }

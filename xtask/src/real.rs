@@ -59,7 +59,7 @@ pub(crate) fn real(options: &Options) -> Result<()> {
     let names = all().map(|p| p.name).chain(HEALTHY.iter().map(|p| p.name));
     ensure!(
         !chosen.is_empty() || !calm.is_empty(),
-        "there is no such program; there are {}",
+        "no such program; the programs are {}",
         names.collect::<Vec<_>>().join(", ")
     );
     let jdks = java::jdks(options.jdk.as_slice())?;
@@ -104,10 +104,7 @@ pub(crate) fn real(options: &Options) -> Result<()> {
             if alone.is_none_or(|place| place > 3) {
                 let told_alone = report.alone["suspects"].as_array().into_iter().flatten();
                 let holders: Vec<&str> = told_alone.filter_map(|s| s["holder"].as_str()).collect();
-                missed.push(format!(
-                    "{told}: the last dump alone: {}",
-                    holders.join(", ")
-                ));
+                missed.push(format!("{told}, last dump only: {}", holders.join(", ")));
             }
             let Some(of) = program.versions else {
                 continue;
@@ -156,14 +153,14 @@ pub(crate) fn real(options: &Options) -> Result<()> {
     }
     write!(
         page,
-        "{quiet}{healthy}\n## What leaks, and what the report tells\n\n{lessons}"
+        "{quiet}{healthy}\n## What leaks, and what the report shows\n\n{lessons}"
     )?;
     match &options.output {
         Some(path) => std::fs::write(path, page).with_context(|| path.display().to_string())?,
         None => println!("{page}"),
     }
     println!(
-        "one dump alone names the holder among the first three in {} of {runs}",
+        "one dump: the holder is among the first three suspects in {} of {runs}",
         runs - missed.len()
     );
     if missed.len() * 100 > runs * (100 - ONE_DUMP) && options.name.is_none() {
@@ -181,8 +178,8 @@ const HEAD: &str = "# Published programs that leak
 Made by `cargo xtask real -o docs/measurements/real-software.md`. Each program runs with the agent (interval 4 KiB); dumps
 are taken after each of three equal phases of work. Each row is about the right suspect in the report of three dumps: its rank there, its figures in
 each dump, how much of its growth the samples explain, the program's frame in the stack that allocated most of it, and the
-same holder's rank in the report of the last dump alone.
-`cargo xtask real tomcat --jdk 17` prints a report whole.
+rank of the same holder in the report of the last dump.
+`cargo xtask real tomcat --jdk 17` prints the whole report.
 
 | program | JDK | rank | verdict | holder | class | objects | retained, MiB | samples explain, MiB | allocated in | rank, one dump |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -191,7 +188,7 @@ same holder's rank in the report of the last dump alone.
 const QUIET: &str = "
 ## The same work with a version that does not leak
 
-| program | version | JDK | taken for a leak or for growth |
+| program | version | JDK | verdict leak or growth |
 |---|---|---|---|
 ";
 
@@ -384,7 +381,10 @@ fn fault(program: &Program, collector: &str, suspect: &Value) -> Option<String> 
     for (key, wanted) in [("holder", program.holders), ("class", program.classes)] {
         let found = suspect[key].as_str().unwrap_or("nothing");
         if !wanted.contains(&found) {
-            return Some(format!("the {key} is {found}, not {}", wanted.join(" or ")));
+            return Some(format!(
+                "the {key} is {found}, expected {}",
+                wanted.join(" or ")
+            ));
         }
     }
     if suspect["verdict"] != "leak" && suspect["verdict"] != "growth" {
@@ -404,7 +404,7 @@ fn fault(program: &Program, collector: &str, suspect: &Value) -> Option<String> 
         return None;
     }
     let permille = figure("sampled_bytes") * 1000 / figure("growth_bytes").max(1);
-    (!(700..1300).contains(&permille)).then(|| format!("the samples explain {permille}/1000"))
+    (!(700..1300).contains(&permille)).then(|| format!("the samples explain only {permille}/1000"))
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub(crate) fn scale(options: &Options) -> Result<()> {
         Some(folder) => folder.clone(),
         None => run::target_dir().join("scale"),
     };
-    fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let heapdiff = match &options.heapdiff {
         Some(given) => given.clone(),
         None => run::Products::for_figures(false)?.heapdiff(),
@@ -89,7 +89,7 @@ pub(crate) fn scale(options: &Options) -> Result<()> {
         large.row(command, "whole", &options.max_memory, &mut text);
         let ratio = large.nanoseconds() / small.nanoseconds();
         slower.push(format!(
-            "`{command}` takes {ratio:.2} times as long for each object"
+            "`{command}` takes {ratio:.2} times as long per object"
         ));
         if command == "histo" {
             let base = totals(&asked(command, &base, &[])?.report)?;
@@ -100,7 +100,7 @@ pub(crate) fn scale(options: &Options) -> Result<()> {
         }
     }
     text += &format!(
-        "\nOf the whole, {}. Totals by class are those of the tenth, in proportion.\n",
+        "\nFor the whole dump: {}. Its totals by class are in proportion to the totals of the tenth.\n",
         slower.join(", ")
     );
     println!("{text}");
@@ -195,14 +195,17 @@ fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> 
             let expected = first[i] as f64 + step * (copies - 1) as f64;
             // The last object before a class object has its size told by the model, not the distance.
             if (figures[i] as f64 - expected).abs() > 0.000_1 * expected + 1.0 {
-                wrong.push(format!("{class}: {} {what}, not {expected:.0}", figures[i]));
+                wrong.push(format!(
+                    "{class}: {} {what}, expected {expected:.0}",
+                    figures[i]
+                ));
             }
         }
     }
     match wrong.is_empty() {
         true => Ok(()),
         false => bail!(
-            "the whole has other totals than its tenth:\n{}",
+            "the totals of the whole dump do not fit the totals of its tenth:\n{}",
             wrong.join("\n")
         ),
     }

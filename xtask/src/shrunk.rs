@@ -27,7 +27,7 @@ pub(crate) fn shrunk() -> Result<()> {
         fs::remove_dir_all(&classes)
             .with_context(|| format!("cannot empty {}", classes.display()))?;
     }
-    fs::create_dir_all(&classes).with_context(|| format!("cannot make {}", classes.display()))?;
+    fs::create_dir_all(&classes).with_context(|| format!("cannot create {}", classes.display()))?;
     let proguard = compiler(&scratch.join("proguard"), PROGUARD)?;
     run::run(
         Command::new(jdk.home().join("bin/javac"))

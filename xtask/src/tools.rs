@@ -72,7 +72,7 @@ fn ensure(programs: &[&str], package: &str) -> Result<PathBuf> {
     match programs.iter().find_map(|p| on_path(p)) {
         Some(found) => Ok(found),
         None => bail!(
-            "{package} is installed, and no {} is there",
+            "{package} is installed, but {} is missing",
             programs.join(" or ")
         ),
     }
@@ -89,12 +89,12 @@ pub(crate) fn consent(given: bool) {
 
 /// Installs one of the distribution's packages, if whoever runs this may and wants that.
 pub(crate) fn install(package: &str) -> Result<()> {
-    let by_hand = format!("{package} is missing: sudo apt-get install {package}");
+    let by_hand = format!("{package} is missing; run `sudo apt-get install {package}`");
     if !Path::new("/etc/debian_version").is_file() || !is_root() {
         bail!("{by_hand} (on Debian and Ubuntu)");
     }
     if !CONSENT.load(Ordering::Relaxed) && !agrees(package)? {
-        bail!("{by_hand} (--yes has this done)");
+        bail!("{by_hand} (or run this task with --yes)");
     }
     run(Command::new("apt-get").args(["update", "-q"]))?;
     run(Command::new("apt-get")

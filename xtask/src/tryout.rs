@@ -18,7 +18,10 @@ pub(crate) fn compare(program: &Path) -> Result<()> {
         ["before.hprof.gz", "after.hprof.gz"].map(|name| run::root().join("testdata").join(name));
     let text = output(alone(program, home.path()).args(dumps))?;
     let holder = "com.acme.shop.SessionRegistry.sessions";
-    ensure!(text.contains(holder), "{holder} is not named in: {text}");
+    ensure!(
+        text.contains(holder),
+        "the report does not name {holder}: {text}"
+    );
     println!("  compares dumps");
     Ok(())
 }
@@ -47,7 +50,7 @@ pub(crate) fn attach(program: &Path) -> Result<()> {
     let mut target = launch.agent(library, "interval=1k").start()?;
     target.wait_ready(1)?;
     let samples = live_samples(program, home.path(), &target.pid().to_string())?;
-    ensure!(samples > 0, "no samples in the dump");
+    ensure!(samples > 0, "the dump has no samples");
     println!("  a JVM that starts with the agent has {samples} samples in its dump");
     Ok(())
 }
@@ -67,7 +70,7 @@ fn live_samples(program: &Path, home: &Path, pid: &str) -> Result<u64> {
     )?;
     let sites: Value = serde_json::from_str(&sites)?;
     let samples = sites["snapshot"]["agent"]["live_samples"].as_u64();
-    samples.context("no agent in the dump")
+    samples.context("the dump has no data of the agent")
 }
 
 /// Standard output of a command that goes well.

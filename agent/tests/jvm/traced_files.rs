@@ -478,7 +478,9 @@ fn a_run_that_another_process_drops_is_put_back() {
     };
     other.tick(&(), &(), tick).unwrap();
     other.end(ahead).unwrap();
-    traced.wait("SELECT count(*) FROM note WHERE text LIKE '%considered ended and was deleted%'");
+    traced.wait(
+        "SELECT count(*) FROM note WHERE text LIKE '%considered this run ended and deleted it%'",
+    );
     // What stayed alive is told again, though nothing happens there, and the count is that since the JVM's start.
     let live = "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), live_objects AS n FROM site_tick JOIN site ON site.id = site
                 JOIN class ON class.id = class WHERE name = 'Steady$Kept' GROUP BY site)";

@@ -448,7 +448,7 @@ impl Shown<'_> {
         })
     }
 
-    /// The stacks of a candidate, equal ones merged, those with most alive first.
+    /// The stacks of a candidate, equal ones merged, the stacks with the most live bytes first.
     fn paths(&self, candidate: &Candidate) -> Result<Vec<PathRow>> {
         let mut paths: Vec<PathRow> = Vec::new();
         let mut index: HashMap<Vec<String>, usize> = HashMap::new();

@@ -37,7 +37,8 @@ fn report(home: &Path, more: &[&str]) -> Value {
     serde_json::from_str(&top(home, &json)).expect("JSON")
 }
 
-const COUNTED: &str = "counted from the agent's start to the run's last tick";
+const COUNTED: &str =
+    "allocations that pass the agent's filters, from its start to the last data point";
 
 #[test]
 fn a_trace_has_what_the_agent_counts_of_each_class() {
@@ -82,7 +83,7 @@ fn a_trace_has_what_the_agent_counts_of_each_class() {
 
         let text = top(home, &["-v", "--top", "1000"]);
         let made = format!(
-            "    made     20,000 objects of {} bytes in all, counted\n",
+            "    created  20,000 objects of {} bytes in total, counted\n",
             grouped(kept_bytes)
         );
         assert!(
@@ -93,7 +94,7 @@ fn a_trace_has_what_the_agent_counts_of_each_class() {
         assert!(text.contains(&row), "{what}: {text}");
         // Of a part nothing is counted.
         let part = top(home, &["-v", "--since", "+0s"]);
-        let more = "classes are counted as well, for the whole run and all stacks";
+        let more = "counts by class exist only for the whole run and all stacks";
         assert!(
             part.contains(more) && !part.contains(COUNTED),
             "{what}: {part}"
@@ -205,14 +206,17 @@ fn a_trace_has_rates_of_lines() {
         let figures: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(figures[3], "300,000", "{what}: {row}");
         for says in [
-            "executed allocations, including those that the compiler removes",
-            "sampled/s: objects a second by the samples, where these differ by more than chance",
+            "executed allocations, even if the JIT compiler removes them",
+            "sampled/s: objects per second by samples, if the difference is more than random variation",
             "JDK classes have no counters; count=jdk adds counters to them.",
         ] {
             assert!(text.contains(says), "{what}: {says}: {text}");
         }
         let info = run(home, &["trace", "info", "t.db"]).well().stdout;
-        assert!(info.contains("    counts   exact from "), "{info}");
+        assert!(
+            info.contains("    counts   exact, by line of code, from "),
+            "{info}"
+        );
         let export = [
             "trace",
             "export",

@@ -9,7 +9,7 @@ const CLASS_COLUMNS = [
   ["loader", "loader", (c) => c.loader || "", null],
   ["objects", "objects", (c) => c.objects[c.objects.length - 1] || 0, grouped],
   ["change", "change", (c) => lastLessFirst(c.objects), signed],
-  ["shallow", "own size", (c) => lastLessFirst(c.shallow_bytes), signedSize],
+  ["shallow", "shallow size", (c) => lastLessFirst(c.shallow_bytes), signedSize],
   ["retained", "retained", (c) => lastLessFirst(c.retained_bytes), signedSize],
 ];
 

@@ -23,7 +23,7 @@ class FlameView {
       tabindex: "0",
       role: "application",
       "aria-roledescription": "flame graph",
-      "aria-label": `${label}. Arrow keys walk, Enter zooms, Escape resets.`,
+      "aria-label": `${label}. Arrow keys move, Enter zooms, Escape resets.`,
     });
     this.cut = element("p", { class: "note", hidden: "" });
     this.said = element("p", { class: "said", role: "status", "aria-live": "polite" });
@@ -325,7 +325,7 @@ class FlameView {
     let drawn = 0;
     if (!rows.length) {
       context.fillStyle = colours.chosen;
-      context.fillText("nothing of the kind", 4, ROW / 2);
+      context.fillText("no data", 4, ROW / 2);
     }
     rows.forEach((row, level) => {
       for (const [x, to, node] of row) {

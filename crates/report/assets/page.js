@@ -9,7 +9,7 @@ byId("theme").addEventListener("click", () => {
   if (theme === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   byId("theme").textContent = { auto: "\u25d0", light: "\u2600", dark: "\u263e" }[theme];
-  const said = theme === "auto" ? "as the system has them" : theme;
+  const said = theme === "auto" ? "same as the system" : theme;
   byId("theme").setAttribute("aria-label", `Colours: ${said}`);
   views.forEach((view) => view.draw());
 });

@@ -44,12 +44,12 @@ const stackView = (stack) => {
     `${grouped(stack.estimated_objects)} objects`,
     `${grouped(stack.samples)} samples${stack.sampled ? " and counts" : ""}`,
     // Reports of some versions do not tell whether it is known.
-    stack.survival_known === false ? "alive: not known" : `${Math.floor(stack.survival_permille / 10)} % alive`,
+    stack.survival_known === false ? "alive: unknown" : `${Math.floor(stack.survival_permille / 10)} % alive`,
   ];
   if (stack.threads.length) about.push(`in ${stack.threads.map(printable).join(", ")}`);
   const frames = element("ol", { class: "frames" });
   frames.append(...framesView(stack.frames));
-  if (!stack.frames.length) frames.append(element("li", { class: "runtime" }, "no stack was recorded"));
+  if (!stack.frames.length) frames.append(element("li", { class: "runtime" }, "(no stack was recorded)"));
   return element(
     "div",
     { class: "stack" },
@@ -84,7 +84,7 @@ const historyView = ({ series: { time_ms, live_bytes }, slope, began_ms, began_w
     chart.append(drawn("line", { x1: at, x2: at, y1: 0, y2: height, stroke: "currentColor", "stroke-dasharray": "3 3" }));
   }
   const utc = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
-  const since = began_ms ? [`grows since ${began_within ? utc(began_ms) : "the trace began, perhaps before"}`] : [];
+  const since = began_ms ? [`grows since ${began_within ? utc(began_ms) : "the start of the trace, perhaps earlier"}`] : [];
   return [chart, told, ...since];
 };
 
@@ -117,7 +117,7 @@ const suspectDetails = (suspect) => {
     const through = suspect.allocated_through;
     if (through) {
       const share = `${Math.floor(through.permille / 10)}.${through.permille % 10} %`;
-      const about = `: ${share} of what the stacks allocated, on ${grouped(through.stacks)} stacks`;
+      const about = `: ${share} of the bytes that the stacks allocated, on ${grouped(through.stacks)} stacks`;
       box.append(element("p", {}, "through ", name(through.frame), about));
     }
     box.append(...suspect.stacks.map(stackView));
@@ -163,7 +163,7 @@ const showSuspects = (suspects) => {
     byId("verdicts").append(chip, ` ${grouped(counts.get(verdict))} `);
   }
   if (!suspects.length) {
-    none.textContent = "No growth worth a look.";
+    none.textContent = "No significant growth.";
     none.hidden = false;
     return;
   }
@@ -192,7 +192,7 @@ const showSuspects = (suspects) => {
     all.hidden = found <= limit;
     all.textContent = `Show all ${grouped(found)}`;
     none.hidden = found > 0;
-    none.textContent = "No suspect has this in a name.";
+    none.textContent = "No suspect has a name that contains this.";
   };
   all.addEventListener("click", () => {
     const next = rows.findIndex((row, i) => i > 0 && row.hidden && (!wanted || texts[i].includes(wanted)));

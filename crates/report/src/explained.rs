@@ -4,7 +4,7 @@ use heapdiff_diff::Report;
 use heapdiff_units::Size;
 
 /// What stands where there is no suspect.
-pub(crate) const NOTHING: &str = "no growth worth a look";
+pub(crate) const NOTHING: &str = "no significant growth";
 
 /// How much of the growth the suspects explain; `None` where the heap did not grow, or by too little to look for.
 pub(crate) fn sentence(report: &Report) -> Option<String> {
@@ -17,11 +17,11 @@ pub(crate) fn sentence(report: &Report) -> Option<String> {
     // What would tell is said where a good part is missing.
     Some(match (explained, rest > grown / 4) {
         (0, _) => format!(
-            "no suspect in this report explains the growth of {}: the classes say what grew, and a later dump whether it goes on",
+            "no suspect in this report explains the growth of {}: see the table of classes, and compare with a later dump",
             Size(grown)
         ),
         (_, true) => format!(
-            "the suspects explain {of}: the classes say what else grew, and a later dump whether it goes on"
+            "the suspects explain {of}: see the table of classes for the rest, and compare with a later dump"
         ),
         (_, false) => format!("the suspects explain {of}"),
     })
@@ -49,15 +49,15 @@ mod tests {
         assert_eq!(
             of(10 << 20, 1 << 20),
             is(
-                "the suspects explain 1.0 MiB of the growth of 10.0 MiB: the classes say what else grew, \
-                and a later dump whether it goes on"
+                "the suspects explain 1.0 MiB of the growth of 10.0 MiB: see the table of classes for the rest, \
+                and compare with a later dump"
             )
         );
         assert_eq!(
             of(10 << 20, 0),
             is(
-                "no suspect in this report explains the growth of 10.0 MiB: the classes say what grew, and a later dump \
-                whether it goes on"
+                "no suspect in this report explains the growth of 10.0 MiB: see the table of classes, and compare with \
+                a later dump"
             )
         );
         // A heap that did not grow, or by next to nothing.

@@ -49,16 +49,16 @@ impl<'a> Finding<'a> {
         let (level, about) = match verdict {
             Verdict::Leak => (
                 Level::Error,
-                "What a field holds grew, and evidence shows that it continues",
+                "The content of a field grew, and evidence shows that the growth continues",
             ),
-            Verdict::Growth => (Level::Warning, "What a field holds grew"),
+            Verdict::Growth => (Level::Warning, "The content of a field grew"),
             Verdict::Cache => (
                 Level::Note,
-                "What a field holds grew as caches do until they are full",
+                "The content of a field grew as a cache grows until it is full",
             ),
             Verdict::Warmup => (
                 Level::Note,
-                "What a field holds grew once, as programs do when they start",
+                "The content of a field grew once, as is normal when a program starts",
             ),
         };
         let series = |figures: &[u64], text: &dyn Fn(u64) -> String| {
@@ -97,7 +97,7 @@ impl<'a> Finding<'a> {
             grouped(suspect.objects),
             suspect.class,
         );
-        let about = "A field holds much of the heap, which may be right";
+        let about = "A field retains a large part of the heap, which can be intended";
         Self {
             rule: rule("large", about, suspect.detector.as_deref()),
             level: Level::Note,
@@ -145,7 +145,7 @@ fn rule(verdict: &str, about: &str, detector: Option<&str>) -> Rule {
     match detector {
         Some(detector) => Rule {
             id: format!("{verdict}/{detector}"),
-            about: format!("{about}; it is of a kind that is known: {detector}"),
+            about: format!("{about}; known leak pattern: {detector}"),
         },
         None => Rule {
             id: verdict.to_owned(),
@@ -225,17 +225,17 @@ mod tests {
             let finding = Finding::grown(&suspect);
             (finding.rule.about.clone(), finding.figures)
         };
-        let goes_on = "What a field holds grew, and evidence shows that it continues";
+        let goes_on = "The content of a field grew, and evidence shows that the growth continues";
         let all = [
             (Verdict::Leak, goes_on),
-            (Verdict::Growth, "What a field holds grew"),
+            (Verdict::Growth, "The content of a field grew"),
             (
                 Verdict::Cache,
-                "What a field holds grew as caches do until they are full",
+                "The content of a field grew as a cache grows until it is full",
             ),
             (
                 Verdict::Warmup,
-                "What a field holds grew once, as programs do when they start",
+                "The content of a field grew once, as is normal when a program starts",
             ),
         ];
         for (verdict, about) in all {
@@ -243,7 +243,7 @@ mod tests {
                 assert_eq!(of(other, None).0 == about, other == verdict, "{about}");
             }
         }
-        let known = "it is of a kind that is known: timer";
+        let known = "known leak pattern: timer";
         assert_eq!(
             of(Verdict::Leak, Some("timer")).0,
             format!("{goes_on}; {known}")
@@ -251,7 +251,7 @@ mod tests {
         assert!(!of(Verdict::Leak, None).0.contains(known));
         let heap = heap(1);
         let held = Finding::held(&heap.suspects[0], &heap);
-        let much = "A field holds much of the heap, which may be right";
+        let much = "A field retains a large part of the heap, which can be intended";
         assert_eq!(held.rule.about, much);
         assert_ne!(of(Verdict::Growth, None).0, much);
         let grew = "a.B.c grew by 4.0 KiB: 10 -> 522 objects of com.acme.Entry, retained 100 B";

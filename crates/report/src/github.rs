@@ -99,7 +99,10 @@ impl Annotations {
         let more: usize = self.counts.iter().map(|n| n.saturating_sub(SHOWN)).sum();
         if more > 0 {
             let more = counted(more as u64, "annotation");
-            writeln!(out, "{more} left out: GitHub shows ten of each level")?;
+            writeln!(
+                out,
+                "{more} left out: GitHub shows at most ten of each level"
+            )?;
         }
         Ok(())
     }
@@ -157,7 +160,7 @@ mod tests {
                 format!("notice title=warm-up%3A com.acme.Web.open,{place}"),
             ]
         );
-        assert!(!text.contains("GitHub shows ten of each level"), "{text}");
+        assert!(!text.contains("GitHub shows at most ten"), "{text}");
         for part in [
             "com.acme.Web.open grew by 4.0 KiB: 10 -> 522 objects of com.acme.Entry, retained 100 B -> 4.1 KiB%0A",
             "allocated at com.acme.Web.put(Web.java:42)",
@@ -208,7 +211,7 @@ mod tests {
         assert_eq!(title.matches(',').count(), 2, "{title}");
         assert_eq!(
             lines[SHOWN],
-            "2 annotations left out: GitHub shows ten of each level"
+            "2 annotations left out: GitHub shows at most ten of each level"
         );
     }
 

@@ -158,7 +158,7 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
         ));
     }
     if context.more_suspects {
-        cut.push("More suspects grew less; --top N shows more.".to_owned());
+        cut.push("Suspects that grew less are not shown; --top N shows more.".to_owned());
     }
     let embedded = within_budget(report, &mut cut);
     let stacks = context
@@ -244,15 +244,11 @@ fn layout(report: &Report) -> String {
 
 /// The JVM, what sizes rest on, and the samples of a dump.
 fn layout_of(last: &SnapshotInfo) -> String {
-    let mut text = String::new();
-    if let Some(jvm) = &last.jvm {
-        let _ = write!(text, "JVM {}; ", printable(jvm));
-    }
     let layout = &last.layout;
-    let _ = write!(
-        text,
-        "sizes from {}: references {}, headers {}, alignment {} bytes",
-        layout.source, layout.reference, layout.header, layout.align
+    let mut text = crate::text::layout_line(
+        last.jvm.as_deref(),
+        &layout.source,
+        [layout.reference, layout.header, layout.align],
     );
     if let Some(agent) = &last.agent {
         let _ = write!(
@@ -325,7 +321,7 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
             let plural = if what == "class" { "classes" } else { what };
             let what = counted(count as u64, what).replace("classs", plural);
             cut.push(format!(
-                "{what} of least weight left out, to keep this page small; the JSON report has all."
+                "{what} at the end of the list left out, to keep this page small; the JSON report has all."
             ));
         }
     }
@@ -357,8 +353,8 @@ fn flame_data(
     let (tree, rest) = tree.pruned(most);
     if rest.frames > 0 {
         cut.push(format!(
-            "The {name} has the {} frames of most weight; {} more, with {} {what}, count for the frames \
-             above them only.",
+            "The {name} shows the {} largest frames; {} smaller frames, with {} {what}, count only in the \
+             frames above them.",
             grouped(most as u64),
             grouped(rest.frames),
             heapdiff_units::Size(rest.grown),
@@ -494,7 +490,10 @@ mod tests {
         let (report, all) = large(1000, 100_000);
         let page = rendered(&report, Some(&all));
         assert!(page.len() < 10_000_000, "{}", page.len());
-        for said in ["stacks of least weight left out", "frames of most weight"] {
+        for said in [
+            "stacks at the end of the list left out",
+            "count only in the frames",
+        ] {
             assert!(page.contains(said), "{said}");
         }
         let json: serde_json::Value = serde_json::from_str(embedded(&page, "report")).unwrap();
@@ -539,7 +538,7 @@ mod tests {
                 told(&plain, 1, false),
             ),
             (
-                "More suspects grew less; --top N shows more.",
+                "Suspects that grew less are not shown; --top N shows more.",
                 told(&plain, 0, true),
             ),
             (
@@ -547,14 +546,17 @@ mod tests {
                 told(&sampled, 0, false),
             ),
             (
-                "sizes from a model: references 4, headers 12",
+                "assumed object layout: references 4, headers 12",
                 told(&many, 0, false),
             ),
         ] {
             assert!(page.contains(sentence), "{sentence}: {page}");
             assert!(!base.contains(sentence), "{sentence}: {base}");
         }
-        for sentence in ["of least weight left out", "frames of most weight"] {
+        for sentence in [
+            "at the end of the list left out",
+            "count only in the frames",
+        ] {
             assert!(!base.contains(sentence), "{sentence}: {base}");
         }
     }

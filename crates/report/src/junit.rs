@@ -145,7 +145,7 @@ fn found(suspect: &Suspect, checks: &Checks<'_>) -> TestCase {
     let mut case = match suspect.verdict.is_grave() {
         true => {
             let mut status = TestCaseStatus::skipped();
-            status.set_message(format!("{message}; no gate looks at it"));
+            status.set_message(format!("{message}; no gate checks it"));
             case(suspect, status)
         }
         false => case(suspect, TestCaseStatus::success()),
@@ -278,7 +278,7 @@ mod tests {
         assert!(unexplained.contains("\"no suspect\""), "{unexplained}");
         report.delta.shallow_bytes = 1000;
         let empty = rendered(&report, &none);
-        assert!(empty.contains("no growth worth a look"), "{empty}");
+        assert!(empty.contains("no significant growth"), "{empty}");
     }
 
     #[test]
@@ -306,8 +306,8 @@ mod tests {
         let gated = told(Verdict::Growth, true, false, true);
         let cache = told(Verdict::Cache, false, false, true);
         for (sentence, with, without) in [
-            ("grew by 4.0 KiB; no gate looks at it", &plain, &gated),
-            ("; no gate looks at it", &plain, &cache),
+            ("grew by 4.0 KiB; no gate checks it", &plain, &gated),
+            ("; no gate checks it", &plain, &cache),
             (
                 "the dumps can be compared",
                 &told(Verdict::Growth, false, true, true),

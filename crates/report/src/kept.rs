@@ -4,8 +4,7 @@ use heapdiff_diff::{Died, HeapReport, HeapSuspect, HeapThread};
 use heapdiff_units::{Size, counted};
 
 /// That a report of one dump names no leak.
-pub(crate) const NO_LEAK: &str =
-    "large is not leaking: two dumps show what grows (heapdiff BEFORE AFTER)";
+pub(crate) const NO_LEAK: &str = "a large size does not prove a leak: compare two dumps to see what grows (heapdiff BEFORE AFTER)";
 
 /// A part of the reachable bytes, in per cent with one digit.
 pub(crate) fn part(bytes: u64, report: &HeapReport) -> String {
@@ -23,14 +22,14 @@ pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     let (large, others): (Vec<_>, Vec<_>) = report.suspects.iter().partition(is_large);
     let mut sentence = match (large.len() as u64, left_out) {
         (0, Some(true)) => format!(
-            "nothing of what retains {least} or more is shown: --top, --include or --exclude left it out"
+            "places that retain {least} or more are hidden by --top, --include or --exclude"
         ),
         (0, None) => format!("the report has no place that retains {least} or more"),
         (0, Some(false)) => format!(
-            "no place where much has accumulated: nothing that falls apart into many retains {least} or more"
+            "no accumulation found: no place that holds many objects retains {least} or more"
         ),
         (count, _) => format!(
-            "{} of {reachable} ({}) accumulated in {} of {least} or more",
+            "{} of {reachable} ({}) accumulated in {} of at least {least}",
             Size(report.explained_bytes),
             part(report.explained_bytes, report),
             counted(count, "place"),
@@ -89,12 +88,12 @@ pub(crate) fn died(died: &Died) -> String {
 pub(crate) fn local(thread: &HeapThread) -> String {
     match &thread.local {
         Some(local) => format!(
-            "{} of {}, a local variable of {}",
-            Size(local.retained_bytes),
+            "{}, {}, in {}",
             local.class,
+            Size(local.retained_bytes),
             local.frame
         ),
-        None => "none of it by local variables".to_owned(),
+        None => "no local variable".to_owned(),
     }
 }
 
@@ -108,7 +107,7 @@ mod tests {
     fn how_much_is_kept_is_told() {
         let mut report = heap(1);
         let whole = Some(false);
-        let told = "2.0 MiB of 4.0 MiB (50.0 %) accumulated in 1 place of 81.9 KiB or more";
+        let told = "2.0 MiB of 4.0 MiB (50.0 %) accumulated in 1 place of at least 81.9 KiB";
         assert_eq!(sentence(&report, whole), told);
         // A buffer's own object is small.
         let mut buffers = report.suspects[0].clone();
@@ -122,10 +121,12 @@ mod tests {
         let both = format!("{told}; 3.0 MiB outside of the heap in 1 place");
         assert_eq!(sentence(&report, whole), both);
         report.suspects.clear();
-        let none = "no place where much has accumulated: nothing that falls apart into many retains 81.9 KiB or more";
+        let none =
+            "no accumulation found: no place that holds many objects retains 81.9 KiB or more";
         assert_eq!(sentence(&report, whole), none);
-        assert!(!none.contains("accumulated in") && !told.contains("no place where"));
-        let asked = "nothing of what retains 81.9 KiB or more is shown: --top, --include or --exclude left it out";
+        assert!(!none.contains("accumulated in") && !told.contains("no accumulation"));
+        let asked =
+            "places that retain 81.9 KiB or more are hidden by --top, --include or --exclude";
         assert_eq!(sentence(&report, Some(true)), asked);
         let saved = "the report has no place that retains 81.9 KiB or more";
         assert_eq!(sentence(&report, None), saved);
@@ -160,14 +161,14 @@ mod tests {
             retained_bytes: 4096,
             local: None,
         };
-        let none = "none of it by local variables";
+        let none = "no local variable";
         assert_eq!(local(&thread), none);
         thread.local = Some(ThreadHold {
             frame: "a.B.run(B.java:7)".to_owned(),
             class: "a.List".to_owned(),
             retained_bytes: 2048,
         });
-        let told = "2.0 KiB of a.List, a local variable of a.B.run(B.java:7)";
+        let told = "a.List, 2.0 KiB, in a.B.run(B.java:7)";
         assert_eq!(local(&thread), told);
     }
 }

@@ -45,8 +45,7 @@ pub use style::{Painted, Style};
 pub use times::{span, utc};
 
 /// What a report says where gates were asked for and do not decide.
-pub const UNDECIDED: &str =
-    "gates are not decided on dumps that cannot be compared (--allow-partial decides them)";
+pub const UNDECIDED: &str = "gates are not decided, because the dumps cannot be compared (--allow-partial decides them anyway)";
 
 /// What a suspect is taken for, as people read it.
 #[must_use]
@@ -67,7 +66,7 @@ pub(crate) const HEADLINES: usize = 3;
 pub fn share(through: &heapdiff_diff::Through, stacks: usize) -> String {
     let (whole, tenth) = (through.permille / 10, through.permille % 10);
     format!(
-        "{whole}.{tenth} % of what the stacks allocated, on {} of {stacks} stacks",
+        "{whole}.{tenth} % of the bytes that the stacks allocated, on {} of {stacks} stacks",
         through.stacks
     )
 }

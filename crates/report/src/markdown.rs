@@ -78,7 +78,7 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
         let _ = writeln!(text, "{}{}.\n", first.unwrap_or_default(), letters.as_str());
     }
     if report.suspects.is_empty() && !more.suspects && report.unexplained_bytes() == 0 {
-        text.0 += "No growth worth a look.\n\n";
+        text.0 += "No significant growth.\n\n";
     }
     if !report.suspects.is_empty() {
         text.0 += "| # | verdict | grew by | holder | content |\n|--:|---|--:|---|---|\n";
@@ -95,7 +95,7 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
         rows_of_suspects(report.suspects.iter(), row, &mut text);
     }
     if more.suspects {
-        text.0 += "More grew less (`--top N` shows more).\n\n";
+        text.0 += "Suspects that grew less are not shown (`--top N` shows more).\n\n";
     }
     if more.known > 0 {
         let _ = writeln!(
@@ -143,7 +143,10 @@ fn rows_of_suspects<T>(
     text.0.push('\n');
     if left_out > 0 {
         let more = counted(left_out, "more suspect");
-        let _ = writeln!(text, "{more}, for which a comment has no room.\n");
+        let _ = writeln!(
+            text,
+            "{more} not shown, because the comment would be too long.\n"
+        );
     }
 }
 
@@ -279,7 +282,7 @@ fn classes(classes: &[ClassGrowth], more: usize, text: &mut Comment) {
             cell(&class.class),
         )
     };
-    let title = "Classes, by growth of their own size";
+    let title = "Classes, by growth of shallow size";
     rows_of_classes((title, " that changed"), (classes, more), row, text);
 }
 
@@ -488,7 +491,7 @@ mod tests {
         assert!(text.len() < 65_536, "{}", text.len());
         for part in [
             "more warnings in other formats.",
-            "more suspects, for which a comment has no room.",
+            "more suspects not shown, because the comment would be too long.",
             "are in other formats.",
             " more classes that changed",
             "22 more dumps …",
@@ -501,7 +504,7 @@ mod tests {
         assert!(!text.contains("… and 20 more"), "{text}");
         for part in [
             "more warnings in other formats.",
-            "for which a comment has no room.",
+            "because the comment would be too long.",
             "are in other formats.",
             " more classes that changed",
             " more dumps …",
@@ -539,13 +542,17 @@ mod tests {
         for (sentence, with, without) in [
             ("The reachable heap is as large as it was", &same, &grew),
             ("The reachable heap changed by **", &grew, &same),
-            ("No growth worth a look.", &same, &grew),
-            ("No growth worth a look.", &same, &more),
+            ("No significant growth.", &same, &grew),
+            ("No significant growth.", &same, &more),
             ("| # | verdict | grew by | holder | content |", &grew, &same),
-            ("More grew less (`--top N` shows more).", &cut, &grew),
+            (
+                "Suspects that grew less are not shown (`--top N` shows more).",
+                &cut,
+                &grew,
+            ),
             ("1 suspect left out as known growth.", &cut, &grew),
             ("- kept alive by `static com.acme.Registry`", &grew, &same),
-            ("Classes, by growth of their own size", &grew, &same),
+            ("Classes, by growth of shallow size", &grew, &same),
             ("and 4 more classes that changed", &fewer, &grew),
         ] {
             assert!(with.contains(sentence), "{sentence}: {with}");

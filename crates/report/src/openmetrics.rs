@@ -25,14 +25,14 @@ pub(crate) fn growth(report: &Report, labels: &Labels, out: &mut dyn Write) -> i
         let span = last.taken_ms.saturating_sub(first.taken_ms);
         families.one("span_seconds", help, seconds(span));
     }
-    let help = "1 where what differs between the dumps can be taken for growth, else 0.";
+    let help = "1 if the dumps can be compared, so that differences are growth, else 0.";
     families.one("comparable", help, u8::from(report.comparable));
     let delta = &report.delta;
-    let help = "Reachable objects of the last dump less those of the first.";
+    let help = "Growth of the number of reachable objects from the first dump to the last.";
     families.one("heap_growth_objects", help, delta.objects);
-    let help = "The same of their shallow sizes.";
+    let help = "Growth of the reachable shallow bytes from the first dump to the last.";
     families.one("heap_growth_bytes", help, delta.shallow_bytes);
-    let help = "How much of the growth the suspects are.";
+    let help = "Bytes of the growth that the suspects explain.";
     families.one("heap_growth_explained_bytes", help, report.explained_bytes);
     let suspects = || {
         report.suspects.iter().map(|suspect| {
@@ -59,7 +59,7 @@ pub(crate) fn growth(report: &Report, labels: &Labels, out: &mut dyn Write) -> i
     );
     families.each(
         "suspect_growth_bytes",
-        "By how much the retained size grew from the first dump to the last.",
+        "Growth of the retained size from the first dump to the last.",
         suspects().map(|(own, s)| (own, s.growth.retained_bytes)),
     );
     families.end(out)
@@ -69,7 +69,7 @@ pub(crate) fn growth(report: &Report, labels: &Labels, out: &mut dyn Write) -> i
 pub(crate) fn heap(report: &HeapReport, labels: &Labels, out: &mut dyn Write) -> io::Result<()> {
     let mut families = Families::new(labels);
     families.snapshot(&report.snapshot);
-    let help = "How much of the reachable bytes the suspects are.";
+    let help = "Reachable bytes that the suspects retain.";
     families.one("heap_explained_bytes", help, report.explained_bytes);
     let suspects = || {
         report.suspects.iter().map(|suspect| {
@@ -95,7 +95,7 @@ pub(crate) fn heap(report: &HeapReport, labels: &Labels, out: &mut dyn Write) ->
 }
 
 const OBJECTS: &str = "Objects of the class that have accumulated at the holder.";
-const RETAINED: &str = "What they retain.";
+const RETAINED: &str = "Bytes that these objects retain.";
 
 /// Metric families, one after the other.
 struct Families {
@@ -115,14 +115,15 @@ impl Families {
 
     /// What is known of a dump.
     fn snapshot(&mut self, snapshot: &SnapshotInfo) {
-        let help = "When the last dump was taken, since 1970.";
+        let help = "Time of the last dump, in seconds since 1970.";
         let taken = seconds(snapshot.taken_ms);
         self.one("snapshot_timestamp_seconds", help, taken);
-        let help = "1 if damage or missing GC roots keep some of the last dump out of the figures, else 0.";
+        let help =
+            "1 if damage or missing GC roots make the figures of the last dump incomplete, else 0.";
         self.one("snapshot_damaged", help, u8::from(snapshot.partial));
-        let help = "Objects that GC roots reach.";
+        let help = "Objects reachable from GC roots.";
         self.one("heap_objects", help, snapshot.reachable_objects);
-        let help = "Their shallow sizes together.";
+        let help = "Shallow bytes of all objects reachable from GC roots.";
         self.one("heap_reachable_bytes", help, snapshot.reachable_bytes);
         let help = "Bytes of unreachable objects in the dump.";
         self.one("heap_unreachable_bytes", help, snapshot.unreachable_bytes);
@@ -329,15 +330,15 @@ mod tests {
         parsed(&one);
         for help in [
             "Time from the first dump to the last.",
-            "1 where what differs between the dumps can be taken for growth, else 0.",
-            "Reachable objects of the last dump less those of the first.",
-            "The same of their shallow sizes.",
-            "How much of the growth the suspects are.",
-            "By how much the retained size grew from the first dump to the last.",
+            "1 if the dumps can be compared, so that differences are growth, else 0.",
+            "Growth of the number of reachable objects from the first dump to the last.",
+            "Growth of the reachable shallow bytes from the first dump to the last.",
+            "Bytes of the growth that the suspects explain.",
+            "Growth of the retained size from the first dump to the last.",
         ] {
             assert!(both.contains(help) && !one.contains(help), "{help}");
         }
-        let help = "How much of the reachable bytes the suspects are.";
+        let help = "Reachable bytes that the suspects retain.";
         assert!(one.contains(help) && !both.contains(help));
         assert!(one.contains("heapdiff_heap_explained_bytes 2097152\n"));
         // A comparison of nothing knows no dump.
@@ -345,10 +346,10 @@ mod tests {
         nothing.snapshots.clear();
         let nothing = text(&nothing, &[]);
         for help in [
-            "When the last dump was taken, since 1970.",
-            "1 if damage or missing GC roots keep some of the last dump out of the figures, else 0.",
-            "Objects that GC roots reach.",
-            "Their shallow sizes together.",
+            "Time of the last dump, in seconds since 1970.",
+            "1 if damage or missing GC roots make the figures of the last dump incomplete, else 0.",
+            "Objects reachable from GC roots.",
+            "Shallow bytes of all objects reachable from GC roots.",
             "Bytes of unreachable objects in the dump.",
         ] {
             assert!(one.contains(help) && both.contains(help), "{help}");
@@ -386,7 +387,7 @@ mod tests {
         ];
         for help in [
             "Objects of the class that have accumulated at the holder.",
-            "What they retain.",
+            "Bytes that these objects retain.",
         ] {
             assert!(with.iter().all(|text| text.contains(help)), "{help}");
             assert!(!without.iter().any(|text| text.contains(help)), "{help}");

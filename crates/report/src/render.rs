@@ -431,7 +431,7 @@ mod tests {
         };
         let mut named = diff(None, Gates::default(), false);
         named.diff.suspects[0].allocated_through = Some(through);
-        let share = "97.6 % of what the stacks allocated, on 1 of 1 stacks";
+        let share = "97.6 % of the bytes that the stacks allocated, on 1 of 1 stacks";
         for format in [Format::Text, Format::Md, Format::Junit] {
             let mut again = diff(None, Gates::default(), false);
             again.diff.clone_from(&named.diff);
@@ -442,7 +442,7 @@ mod tests {
             );
             let silent = rendered(format, diff(None, Gates::default(), false));
             assert!(
-                !silent.contains("of what the stacks allocated"),
+                !silent.contains("of the bytes that the stacks allocated"),
                 "{format:?}: {silent}"
             );
         }

@@ -194,7 +194,7 @@ fn text(report: &QueryReport, style: Style, out: &mut dyn Write) -> Result<(), R
     if outcome.more {
         let most = report.max_rows.unwrap_or(outcome.rows);
         end = format!(
-            "the first {} shown; --max-rows N shows more",
+            "only the first {} shown; --max-rows N shows more",
             counted(most, "row")
         );
     }
@@ -449,7 +449,7 @@ mod tests {
             render(Format::Text, &report, Style::plain(), false, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
-        assert!(told(true).ends_with("\n(the first 1 row shown; --max-rows N shows more)\n"));
+        assert!(told(true).ends_with("\n(only the first 1 row shown; --max-rows N shows more)\n"));
         assert!(
             told(false).ends_with("\n(1 row)\n")
                 && !told(false).contains("--max-rows N shows more")

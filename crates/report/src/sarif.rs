@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(ids, ["leak", "leak/timer", "growth"]);
         assert_eq!(
             rules[1]["shortDescription"]["text"],
-            "What a field holds grew, and evidence shows that it continues; it is of a kind that is known: timer"
+            "The content of a field grew, and evidence shows that the growth continues; known leak pattern: timer"
         );
         let results = run["results"].as_array().unwrap();
         let indexes: Vec<_> = results.iter().map(|r| r["ruleIndex"].as_u64()).collect();

@@ -34,8 +34,8 @@ impl Measured {
     pub(crate) const fn basis(self) -> &'static str {
         match self {
             Self::Estimated | Self::Allocated => "Estimated from allocation samples",
-            Self::Exact => "Exact: the dump names each object's stack",
-            Self::Followed => "Of the objects that the JVM tracked, and no others",
+            Self::Exact => "Exact: the dump records the stack of each object",
+            Self::Followed => "Only objects that the JVM tracked",
         }
     }
 
@@ -46,10 +46,12 @@ impl Measured {
             (Self::Allocated, None) => "no allocation was sampled".to_owned(),
             (_, None) => "no sampled object is alive".to_owned(),
             (Self::Allocated, Some(focus)) => {
-                format!("nothing was allocated by a stack with a frame that fits --focus {focus}")
+                format!(
+                    "no allocation was sampled in a stack with a frame that matches --focus {focus}"
+                )
             }
             (_, Some(focus)) => {
-                format!("nothing is alive of the stacks with a frame that fits --focus {focus}")
+                format!("no live object has a stack with a frame that matches --focus {focus}")
             }
         };
         io::Error::new(io::ErrorKind::InvalidInput, why)
@@ -78,7 +80,7 @@ pub fn render(
     });
     options.count_name = "bytes".to_owned();
     let class = match stacks.reversed {
-        true => "callees first: the class, then what allocated it, then its callers.",
+        true => "callees first: the class, then the allocating frame, then its callers.",
         false => "the last frame is the class.",
     };
     options.notes = format!("{}; {class}", measured.basis());
@@ -154,8 +156,8 @@ mod tests {
             "Live bytes by the stack that allocated them",
             "Allocated bytes by stack, alive or not",
             "Estimated from allocation samples; the last frame is the class.",
-            "Exact: the dump names each object&apos;s stack; the last frame is the class.",
-            "Of the objects that the JVM tracked, and no others; the last frame is the class.",
+            "Exact: the dump records the stack of each object; the last frame is the class.",
+            "Only objects that the JVM tracked; the last frame is the class.",
             "a.hprof to b.hprof: red grew, blue shrank",
         ];
         for (measured, count, said) in [
@@ -202,7 +204,7 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         let stacks = Stacks::new(&all, None, Names::Functions);
-        let callees = "callees first: the class, then what allocated it, then its callers.";
+        let callees = "callees first: the class, then the allocating frame, then its callers.";
         let class = "the last frame is the class.";
         let svg = drawn(&stacks);
         assert!(svg.contains(class) && !svg.contains(callees), "{svg}");
@@ -224,12 +226,12 @@ mod tests {
             (
                 Measured::Exact,
                 Some(&focus),
-                "nothing is alive of the stacks with a frame that fits --focus a.b",
+                "no live object has a stack with a frame that matches --focus a.b",
             ),
             (
                 Measured::Allocated,
                 Some(&focus),
-                "nothing was allocated by a stack with a frame that fits --focus a.b",
+                "no allocation was sampled in a stack with a frame that matches --focus a.b",
             ),
         ] {
             assert_eq!(refused(measured, focus), said);

@@ -23,8 +23,8 @@ const MOST_LOG_BYTES: u64 = 64 << 20;
 /// The machine's clock was set if it has moved by so much against the monotonic one since the last tick.
 const CLOCK_SLACK_MS: i64 = 2000;
 
-const PUT_BACK: &str = "this run was considered ended and was deleted from the trace: earlier data is lost, except for live objects";
-const NO_ROOM: &str = "trace_max is too small for some samples in the table sample: sites count them, but they are not listed";
+const PUT_BACK: &str = "the trace considered this run ended and deleted it: earlier data is lost, except for live objects";
+const NO_ROOM: &str = "trace_max is too small for all samples in the table sample: allocation sites count them, but some are not listed";
 const NO_ROWS: &str = "trace_max is too small for all classes in the table class_total: the other classes are counted together";
 const NO_LINES: &str = "trace_max is too small for all lines of code in the table counted_site: the other lines are counted together";
 

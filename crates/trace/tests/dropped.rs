@@ -14,7 +14,7 @@ const START: i64 = 1_700_000_000_000;
 const MINUTE: i64 = 60_000;
 /// Much longer than a JVM may write nothing.
 const LATER: i64 = 3 * 60 * MINUTE;
-const GONE: &str = "considered ended and was deleted from the trace";
+const GONE: &str = "considered this run ended and deleted it";
 
 /// Two live samples.
 struct Two;

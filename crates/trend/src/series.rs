@@ -323,35 +323,36 @@ impl Trend {
         let rises = figures.windows(2).filter(|w| w[1] > w[0]).count();
         let since = since_the_last(figures);
         Some(match self {
-            Self::Level => "it is about what it was".to_owned(),
+            Self::Level => "its size hardly changed".to_owned(),
             Self::Steady => format!("it grew in {rises} of {steps} steps between dumps"),
             Self::Uneven => {
                 format!("it grew in {rises} of {steps} steps between dumps, not evenly")
             }
             Self::Slowing => {
-                format!("it grew in {rises} of {steps} steps between dumps, each time by less")
+                format!(
+                    "it grew in {rises} of {steps} steps between dumps, each time by less than before"
+                )
             }
-            Self::Late => "it was level and grew only before the last dump".to_owned(),
+            Self::Late => "it grew only between the last two dumps".to_owned(),
             Self::Plateau => match since {
-                None => "it grew and is level since: a plateau".to_owned(),
+                None => "it grew and has not changed since: a plateau".to_owned(),
                 Some(percent) => format!(
-                    "it grew ever more slowly, at last by {percent} % of all its growth: a plateau"
+                    "its growth slowed down, to {percent} % of the total growth in the last step: a plateau"
                 ),
             },
             Self::WarmUp => match since {
                 None => {
-                    "it grew before the second dump and is level since, as at a start".to_owned()
+                    "it grew before the second dump and not since, as at program start".to_owned()
                 }
-                Some(_) => {
-                    "it grew before the second dump and little since, as at a start".to_owned()
-                }
+                Some(_) => "it grew before the second dump and little since, as at program start"
+                    .to_owned(),
             },
-            Self::Jump => "it was level, grew once, and is level since".to_owned(),
+            Self::Jump => "it grew once, and was stable before and after".to_owned(),
             Self::Sawtooth => {
-                "it rises and falls, and has been as large before: a sawtooth".to_owned()
+                "it grows and shrinks, and was this large before: a sawtooth".to_owned()
             }
             Self::RisingSawtooth => {
-                "it rises and falls, but is larger than in every dump before".to_owned()
+                "it grows and shrinks, but is larger than in every earlier dump".to_owned()
             }
         })
     }
@@ -493,9 +494,13 @@ mod tests {
     #[test]
     fn the_end_is_said_to_be_level_where_it_is() {
         for (trend, figures, sentence) in [
-            (Trend::Plateau, [0, 600, 900, 900], "is level since"),
-            (Trend::Plateau, [0, 600, 900, 990], "at last by 9 % of all"),
-            (Trend::WarmUp, [0, 990, 995, 1000], "is level since"),
+            (Trend::Plateau, [0, 600, 900, 900], "has not changed since"),
+            (
+                Trend::Plateau,
+                [0, 600, 900, 990],
+                "to 9 % of the total growth",
+            ),
+            (Trend::WarmUp, [0, 990, 995, 1000], "not since"),
             (Trend::WarmUp, [0, 820, 930, 1000], "little since"),
         ] {
             let told = trend.sentence(&figures).unwrap();
@@ -634,20 +639,30 @@ mod tests {
     fn names_and_sentences_say_what_it_does() {
         let figures = [0, 5, 5, 9];
         for (trend, name, is_over, sentence) in [
-            (Trend::Level, "level", true, "it is about what it was"),
+            (Trend::Level, "level", true, "its size hardly changed"),
             (Trend::Steady, "steady", false, "it grew in 2 of 3 steps"),
             (Trend::Uneven, "uneven", false, "not evenly"),
-            (Trend::Slowing, "slowing", false, "each time by less"),
-            (Trend::Late, "late", false, "only before the last dump"),
+            (
+                Trend::Slowing,
+                "slowing",
+                false,
+                "each time by less than before",
+            ),
+            (
+                Trend::Late,
+                "late",
+                false,
+                "only between the last two dumps",
+            ),
             (Trend::Plateau, "plateau", true, "a plateau"),
-            (Trend::WarmUp, "warm-up", true, "as at a start"),
+            (Trend::WarmUp, "warm-up", true, "as at program start"),
             (Trend::Jump, "jump", true, "grew once"),
-            (Trend::Sawtooth, "sawtooth", true, "as large before"),
+            (Trend::Sawtooth, "sawtooth", true, "this large before"),
             (
                 Trend::RisingSawtooth,
                 "rising-sawtooth",
                 false,
-                "larger than in every dump before",
+                "larger than in every earlier dump",
             ),
         ] {
             assert_eq!(trend.name(), name);

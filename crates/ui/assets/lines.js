@@ -130,8 +130,8 @@ const atMoment = () => {
   const said = [`${day(ms)} ${clock(ms)}`];
   for (const c of view.collections) {
     if (c.ms <= before || c.ms > ms) continue;
-    const kind = c.major ? "collection of the whole heap" : "collection";
-    const times = c.count > 1 ? `${grouped(c.count)} collections, the longest` : kind;
+    const kind = c.major ? "full GC" : "GC";
+    const times = c.count > 1 ? `${grouped(c.count)} GCs, the longest` : kind;
     const why = [c.collector, c.cause].filter(Boolean).map(printable).join(", ");
     said.push(`${times} (${why}): pause ${(c.pause_us / 1000).toFixed(1)} ms, ${size(c.before_bytes)} \u2192 ${size(c.after_bytes)}`);
     if (said.length > 3) break;
@@ -147,13 +147,13 @@ const verdictOf = (line) => {
 
 /** What the verdicts come from; of several JVMs each is told by itself. */
 const toldFrom = () => {
-  if (view.told.length !== 1) return view.told.length ? "Each JVM is ranked by itself; the worst verdict counts." : "";
+  if (view.told.length !== 1) return view.told.length ? "Each JVM has its own ranking; each line shows its worst verdict." : "";
   const [told] = view.told;
   const counted = (n, what) => `${grouped(n)} ${what}${n === 1 ? "" : "s"}`;
-  if (told.basis === "major") return `Compared: what is alive after each of ${counted(told.majors, "full GC")}.`;
-  if (told.basis === "collections") return `Compared: the least that is alive between ${counted(told.collections, "GC")}; unreachable old objects may be included.`;
-  if (told.basis === "survivors") return "Compared: what a recording found alive at the end, by time of allocation; a cache may seem to grow.";
-  return "Compared: what looks alive over time. There was no GC yet, so unreachable objects may be included.";
+  if (told.basis === "major") return `Compared: live bytes after each of ${counted(told.majors, "full GC")}.`;
+  if (told.basis === "collections") return `Compared: minimum of live bytes between GCs (${counted(told.collections, "GC")}); unreachable old objects may be included.`;
+  if (told.basis === "survivors") return "Compared: live objects at the end of the recording, by allocation time; a cache can look like growth.";
+  return "Compared: apparently live bytes over time. There was no GC yet, so unreachable objects may be included.";
 };
 
 const rowOf = (line) => {
@@ -184,11 +184,11 @@ const listLines = () => {
   body.replaceChildren(...view.lines.map(rowOf));
   if (focused) [...body.rows].find((row) => row.dataset.key === focused)?.querySelector("button").focus({ preventScroll: true });
   const said = [toldFrom()].filter(Boolean);
-  if (view.all_lines > view.lines.length) said.push(`${grouped(view.all_lines - view.lines.length)} more come after these.`);
-  if (view.lost_samples) said.push(`The agent could not keep ${grouped(view.lost_samples)} samples in this window, about ${size(view.lost_bytes)}: figures are too low by them.`);
-  if (view.odd) said.push(`${grouped(view.odd)} figures of the trace make no sense and were taken for 0.`);
-  if (view.cut) said.push("There is more in this window than is looked at; a shorter one shows all of it.");
-  if (!view.lines.length) said.push(view.x.length ? "Nothing is alive that was sampled." : "Nothing has been recorded yet.");
+  if (view.all_lines > view.lines.length) said.push(`${grouped(view.all_lines - view.lines.length)} more lines are not shown.`);
+  if (view.lost_samples) said.push(`The agent lost ${grouped(view.lost_samples)} samples in this window, about ${size(view.lost_bytes)}: figures are too low by this amount.`);
+  if (view.odd) said.push(`${grouped(view.odd)} figures in the trace are invalid and count as 0.`);
+  if (view.cut) said.push("This window has more data than the page reads; choose a shorter window to see all data.");
+  if (!view.lines.length) said.push(view.x.length ? "No sampled object is alive." : "Nothing has been recorded yet.");
   byId("more").textContent = said.join(" ");
 };
 
@@ -196,7 +196,7 @@ const listLines = () => {
 const answerWith = (line) => {
   byId("answer").hidden = !line;
   if (!line) return;
-  const button = element("button", { type: "button" }, "its stacks");
+  const button = element("button", { type: "button" }, "Show stacks");
   button.addEventListener("click", () => choose(line.key, true));
   const at = line.place ? [" at ", name(line.place)] : [];
   const grew = element("span", { class: "grown" }, signedAmount(line[`grown_${shown.measure}`]));
@@ -279,7 +279,7 @@ const flameTree = (data) => {
 /** Shows the stacks of a line, or of a row of two moments. */
 const showStacks = async (of, window, scroll) => {
   flameOf = { of, window };
-  byId("stacks-of").replaceChildren("What allocated ", name(of.class), ...(of.place ? [" at ", name(of.place)] : []), ": bytes by stack, callers above.");
+  byId("stacks-of").replaceChildren("Stacks that allocated ", name(of.class), ...(of.place ? [" at ", name(of.place)] : []), ": bytes by stack, callers at the top.");
   let data;
   try {
     data = await ask("stacks", {

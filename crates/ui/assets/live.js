@@ -21,7 +21,7 @@ byId("theme").addEventListener("click", () => {
   if (theme === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   byId("theme").textContent = { auto: "\u25d0", light: "\u2600", dark: "\u263e" }[theme];
-  const said = theme === "auto" ? "as the system has them" : theme;
+  const said = theme === "auto" ? "same as the system" : theme;
   byId("theme").setAttribute("aria-label", `Colours: ${said}`);
   recolour();
 });
@@ -33,8 +33,8 @@ const calledRun = (run) => `${run.service ? `${printable(run.service)}: ` : ""}$
 let runs = [];
 const stateOf = (run) => {
   if (run.ended_ms !== null) return `ended ${clock(run.ended_ms)}`;
-  if (run.last_ms === null) return "nothing yet";
-  return `last heard ${clock(run.last_ms)}`;
+  if (run.last_ms === null) return "no data yet";
+  return `last data ${clock(run.last_ms)}`;
 };
 const listRuns = (listed) => {
   runs = listed.runs;
@@ -59,11 +59,11 @@ const listRuns = (listed) => {
       element("td", {}, `${day(run.started_ms)} ${clock(run.started_ms)}`),
       element("td", {}, stateOf(run)),
       element("td", {}, `${size(run.heap_used)} of ${size(run.heap_committed)}`),
-      element("td", {}, run.interval_bytes ? `one each ${size(run.interval_bytes)}` : "everything"),
+      element("td", {}, run.interval_bytes ? `one every ${size(run.interval_bytes)}` : "every allocation"),
     ),
   );
   if (runs.length > 1) {
-    const all = element("td", { colspan: "6" }, `all ${grouped(runs.length)} together${listed.more ? `; ${grouped(listed.more)} older ones are not listed` : ""}`);
+    const all = element("td", { colspan: "6" }, `all ${grouped(runs.length)} together${listed.more ? `; ${grouped(listed.more)} older runs are not listed` : ""}`);
     rows.unshift(element("tr", {}, radio(null, "all together", shown.run === null), all));
   }
   for (const row of rows) row.addEventListener("click", (event) => event.target.tagName === "INPUT" || row.querySelector("input").click());

@@ -11,7 +11,7 @@ const unmark = () => {
   shown.marks = { a: null, b: null };
   byId("between").hidden = true;
   byId("unmark").disabled = true;
-  byId("marked").textContent = "Put the cursor on a moment of the graph and press A; on a later one, and press B.";
+  byId("marked").textContent = "Move the cursor to a moment in the graph and press A; then move it to a later moment and press B.";
   graph.plot?.redraw(false);
 };
 
@@ -34,7 +34,7 @@ const compare = async () => {
   byId("unmark").disabled = a === null && b === null;
   if (a === null || b === null) {
     const there = a === null ? "B" : "A";
-    byId("marked").textContent = `${there} is ${clock(a ?? b)}. Mark the other moment, too.`;
+    byId("marked").textContent = `${there} is ${clock(a ?? b)}. Now mark the other moment.`;
     return;
   }
   const window = { from: Math.min(a, b), to: Math.max(a, b) };
@@ -48,6 +48,6 @@ const compare = async () => {
   const rows = [...answer.rows, answer.total].map((row) => between(row, window));
   byId("between").tBodies[0].replaceChildren(...rows);
   byId("between").hidden = false;
-  const more = answer.all_rows > answer.rows.length ? `; ${grouped(answer.all_rows - answer.rows.length)} more changed less` : "";
-  byId("marked").textContent = `${clock(window.from)} and ${span(window.to - window.from)} later: ${shown.measure} alive, and what came and went in between${more}.`;
+  const more = answer.all_rows > answer.rows.length ? `; ${grouped(answer.all_rows - answer.rows.length)} more rows changed less` : "";
+  byId("marked").textContent = `${clock(window.from)} and ${span(window.to - window.from)} later: live ${shown.measure}, and ${shown.measure} allocated and collected in between${more}.`;
 };

@@ -22,15 +22,15 @@ const rateRow = (row, differs) => {
 
 /** What is to be known of the figures. */
 const ratesAre = (counted, differs) => {
-  const said = ["Counted: executed allocations, including those that the compiler removes; without allocations by JNI and the JVM itself."];
-  if (differs) said.push("Sampled: objects a second by the samples, where these differ by more than chance.");
+  const said = ["Counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM."];
+  if (differs) said.push("Sampled: objects per second by samples, if the difference is more than random variation.");
   said.push(
     counted.jdk
-      ? "In JDK classes some figures are lower bounds: the compiler replaces some methods by code of its own,."
+      ? "In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own code, which has no counters."
       : "JDK classes have no counters; count=jdk adds counters to them.",
   );
-  if (counted.without_bytes > 0) said.push(`Bytes of ${grouped(counted.without_bytes)} lines are not known, and not in the sum.`);
-  if (counted.missed > 0) said.push(`${grouped(counted.missed)} sites, methods or classes have no counters.`);
+  if (counted.without_bytes > 0) said.push(`The bytes of ${grouped(counted.without_bytes)} lines are unknown and not in the sum.`);
+  if (counted.missed > 0) said.push(`${grouped(counted.missed)} allocation sites, methods or classes have no counters.`);
   return said.join(" ");
 };
 

@@ -33,12 +33,15 @@ pub(crate) fn answer(question: &str, query: &str, traces: &Traces) -> Answer {
         "counted" => counted(traces, &with_runs()).map(|c| json(&c)),
         "between" => {
             let (Some(from), Some(to)) = (asked.question.from, asked.question.to) else {
-                return fault(Status::BadRequest, "two moments are needed: from and to");
+                return fault(
+                    Status::BadRequest,
+                    "the parameters from and to are required",
+                );
             };
             between(traces, &with_runs(), (from, to)).map(|b| json(&b))
         }
         "stacks" => stacks(traces, &with_runs(), &asked.of).map(|t| json(&t)),
-        _ => return fault(Status::NotFound, "no such question"),
+        _ => return fault(Status::NotFound, "unknown API path"),
     };
     answered.unwrap_or_else(|unanswered| fault(Status::Unusable, &unanswered.0))
 }
@@ -78,7 +81,7 @@ impl Asked {
         let question = &mut asked.question;
         let (mut class, mut place) = (None, None);
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            let wrong = || format!("{name}={value} is not understood");
+            let wrong = || format!("invalid parameter {name}={value}");
             match &*name {
                 "runs" => {
                     let keys = value.split(',').filter(|k| !k.is_empty()).map(str::parse);
@@ -120,7 +123,7 @@ impl Asked {
             (Some(class), Some(place)) => asked.of = Of::Place(class, place),
             (Some(class), None) => asked.of = Of::Class(class),
             (None, Some(_)) => {
-                return Err("a place is one of a class, which is not named".to_owned());
+                return Err("the parameter place requires the parameter class".to_owned());
             }
             (None, None) => {}
         }

@@ -66,24 +66,24 @@ impl Guard {
         };
         let mut hosts = request.header("host");
         if !matches!((hosts.next(), hosts.next()), (Some(host), None) if ours(host)) {
-            let said = "this server is 127.0.0.1 and answers to no other name";
+            let said = "this server only accepts requests for 127.0.0.1 and localhost";
             return Err((Status::Forbidden, said));
         }
         let from_here = |origin: &str| origin.strip_prefix("http://").is_some_and(ours);
         if !request.header("origin").all(from_here) {
-            return Err((Status::Forbidden, "asked by a page of another origin"));
+            return Err((Status::Forbidden, "request from a page of another origin"));
         }
         // "none" is a person who typed or clicked the URL outside of any page.
         let mut sites = request.header("sec-fetch-site");
         if !sites.all(|site| matches!(site, "same-origin" | "none")) {
-            return Err((Status::Forbidden, "asked by a page of another site"));
+            return Err((Status::Forbidden, "request from a page of another site"));
         }
         if !matches!(request.method.as_str(), "GET" | "HEAD") {
-            return Err((Status::MethodNotAllowed, "only GET and HEAD"));
+            return Err((Status::MethodNotAllowed, "only GET and HEAD are allowed"));
         }
         let (path, _) = request.parts();
         let Some(below) = path.strip_prefix('/') else {
-            return Err((Status::BadRequest, "not a path"));
+            return Err((Status::BadRequest, "the request has no valid path"));
         };
         let (token, rest) = match below.find('/') {
             Some(at) => below.split_at(at),
@@ -93,7 +93,7 @@ impl Guard {
             true => Ok(rest),
             false => Err((
                 Status::Forbidden,
-                "the URL has no token, or one of another run; heapdiff printed it",
+                "the URL has no token, or the token of an earlier start; use the URL that heapdiff printed",
             )),
         }
     }

@@ -225,8 +225,7 @@ fn serve(stream: &mut TcpStream, slot: &Slot, shared: &Shared) {
         Ok(request) => request,
         Err(Refused::Gone) => return,
         Err(Refused::With(status)) => {
-            let _ = Answer::plain(status, "not a request that is understood here")
-                .send(stream, false, waits);
+            let _ = Answer::plain(status, "not a valid HTTP request").send(stream, false, waits);
             return;
         }
     };
@@ -236,7 +235,7 @@ fn serve(stream: &mut TcpStream, slot: &Slot, shared: &Shared) {
         Err((status, said)) => Answer::plain(status, said),
         Ok("/events") if !only_head => match Place::of(&shared.listeners, MOST_LISTENERS) {
             Some(_place) => return events::tell(stream, &shared.events, &shared.ends),
-            None => Answer::plain(Status::Busy, "too many pages listen"),
+            None => Answer::plain(Status::Busy, "too many pages are connected"),
         },
         Ok(path) => answer(path, &request, shared),
     };
@@ -257,5 +256,5 @@ fn answer(path: &str, request: &Request, shared: &Shared) -> Answer {
 }
 
 fn not_found() -> Answer {
-    Answer::plain(Status::NotFound, "nothing is here")
+    Answer::plain(Status::NotFound, "page not found")
 }

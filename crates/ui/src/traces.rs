@@ -29,7 +29,7 @@ impl From<TraceError> for Unanswered {
     fn from(error: TraceError) -> Self {
         Self(match error {
             TraceError::Late { path } => format!(
-                "{}: the answer took longer than {} s; a shorter window takes less",
+                "{}: the query took longer than {} s; choose a shorter time window",
                 path.display(),
                 LONGEST.as_secs()
             ),
@@ -224,15 +224,15 @@ impl Trace {
 fn still_there(path: &Path, open: &mut Open) -> Result<bool, String> {
     let words = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let now = std::fs::metadata(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => words(&"the trace is gone"),
+        std::io::ErrorKind::NotFound => words(&"the trace file was deleted"),
         _ => words(&e),
     })?;
     if open.file.is_some_and(|file| file != Identity::of(&now)) {
-        return Err(words(&"another file has taken the trace's place"));
+        return Err(words(&"the trace file was replaced with another file"));
     }
     // Cached pages and the log can still be read long after the file was removed.
     if now.len() < SMALLEST {
-        return Err(words(&"something else was written to the trace's file"));
+        return Err(words(&"other data was written to the trace file"));
     }
     let version = open.trace.version().map_err(|e| e.to_string())?;
     Ok(std::mem::replace(&mut open.version, version) != version)

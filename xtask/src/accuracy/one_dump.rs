@@ -93,7 +93,7 @@ impl Leak {
         let (told, said) = self.mat.as_ref()?;
         (told.names_field() != self.is_right()).then(|| {
             format!(
-                "expected `{}`\n  - heapdiff: {}\n  - MAT, by its keywords: {said}",
+                "expected `{}`\n  - heapdiff: {}\n  - MAT (its keywords): {said}",
                 self.expected.holders.join("` or `"),
                 self.said
             )
@@ -160,7 +160,7 @@ pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
         )?;
         writeln!(
             text,
-            "| MAT: that, or the holder's class or the one that accumulates | {class} |"
+            "| MAT: this path, or the class of the holder or of the content | {class} |"
         )?;
     }
     text.push_str(
@@ -196,7 +196,7 @@ pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
         }
     }
     if !differences.is_empty() {
-        write!(text, "\n## Where they differ\n\n{differences}")?;
+        write!(text, "\n## Where heapdiff and MAT differ\n\n{differences}")?;
     }
     Ok(text)
 }
@@ -208,7 +208,9 @@ pub(super) fn goal(judged: &[Judged]) -> Result<()> {
     let [own, ..] = shares(judged);
     let percent = own.percent().context("nothing was run")?;
     if percent < ONE_DUMP {
-        bail!("holder among three of one dump in {own}, the goal is {ONE_DUMP} %");
+        bail!(
+            "one dump: the holder is among the first three suspects in {own}, the goal is {ONE_DUMP} %"
+        );
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ pub(super) struct Holder {
 impl OneDump {
     pub(super) fn read(file: &Path) -> Result<Self> {
         let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-        serde_json::from_slice(&text).with_context(|| format!("{} is no report", file.display()))
+        serde_json::from_slice(&text).with_context(|| format!("{} is not a report", file.display()))
     }
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Stack {
 impl Report {
     pub(super) fn read(file: &Path) -> Result<Self> {
         let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-        serde_json::from_slice(&text).with_context(|| format!("{} is no report", file.display()))
+        serde_json::from_slice(&text).with_context(|| format!("{} is not a report", file.display()))
     }
 
     /// The suspects that are said to go on growing.

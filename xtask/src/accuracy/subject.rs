@@ -146,7 +146,8 @@ impl Tools<'_> {
 
     fn folder(&self, name: &str, jdk: &Jdk) -> Result<PathBuf> {
         let folder = self.scratch.join(format!("{name}-{}", jdk.major()));
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         Ok(folder)
     }
 

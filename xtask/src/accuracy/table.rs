@@ -19,13 +19,13 @@ pub(super) fn of(
     let versions: Vec<&str> = jdks.iter().map(Jdk::version).collect();
     let mut text = format!(
         "# Accuracy\n\nMade by `cargo xtask accuracy`, on JDK {}, {with}.\n\n\
-         First, among three: the holder's place among the suspects, in the reports of two dumps and of three\n\
-         alike, or of three where it takes three to tell. Best holder: where several fields would be right, the\n\
-         one that helps most. The verdict has to be leak or growth in both; shown are verdict and name of three.\n\
-         One dump: the same holder's place in the report of the last dump alone.\n\
-         Beside: other suspects of three dumps taken for leaks or growth. Alarms: suspects taken for leaks or\n\
-         growth where nothing leaks, in the fixed twin (two dumps, and three) or in a control (three dumps, and\n\
-         four).\n\n",
+         Holder first, among three: the rank of the holder among the suspects, in the reports of two and of three\n\
+         dumps (only three if a program needs three). Best holder: if several fields are right, the field that\n\
+         helps most. The verdict must be leak or growth in both reports; the table shows verdict and name of\n\
+         three dumps. One dump: the rank of the same holder in the report of the last dump.\n\
+         Beside: other suspects of three dumps with the verdict leak or growth. Alarms: suspects with the\n\
+         verdict leak or growth although nothing leaks, in the fixed twin (two and three dumps) or in a\n\
+         control program (three and four dumps).\n\n",
         versions.join(" and ")
     );
     sums(&mut text, totals)?;
@@ -85,19 +85,19 @@ fn sums(text: &mut String, totals: &Totals) -> Result<()> {
     text.push_str("| | |\n|---|---|\n");
     for (what, share) in [
         ("holder first", totals.holder_first),
-        ("holder among three", totals.holder_third),
+        ("holder among the first three", totals.holder_third),
         ("best holder", totals.best),
         ("class", totals.class),
         ("stack first", totals.stack_first),
         ("verdict", totals.verdict),
         ("name", totals.detector),
         (
-            "holder among three, of the last dump alone",
+            "holder among the first three, last dump only",
             totals.one_dump,
         ),
         ("nothing beside", totals.alone),
         (
-            "runs of fixed twins and controls without alarm",
+            "runs of fixed twins and control programs without false alarm",
             totals.quiet,
         ),
     ] {
@@ -106,7 +106,7 @@ fn sums(text: &mut String, totals: &Totals) -> Result<()> {
     if totals.counted > 0 {
         writeln!(
             text,
-            "| stacks first that are known by what was allocated alone | {} |",
+            "| correct first stacks that are known only from allocated bytes | {} |",
             totals.counted
         )?;
     }
@@ -142,7 +142,7 @@ fn row(text: &mut String, name: &str, jdk: u32, leak: &Found, twin: &Quiet) -> R
 }
 
 fn faults(text: &mut String, judgements: &[Judgement]) -> Result<()> {
-    let mut title = "\n## What is not as expected\n\n";
+    let mut title = "\n## Unexpected results\n\n";
     for judgement in judgements {
         let faults = judgement.faults();
         if faults.is_empty() {

@@ -11,8 +11,8 @@ use super::report;
 const HEAD: &str = "\
 # Ratios
 
-Wall time as a part of the peer's, and bytes of anonymous memory for each object. The first line is what is to be reached. hprof-slurp does
-histograms alone: of one dump, and of two for `diff`.
+Wall time divided by the wall time of the other tool, and bytes of anonymous memory per object. The first line has the goals. hprof-slurp
+only writes histograms: of one dump, and of two dumps for `diff`.
 
 | heap | histo / slurp | top / slurp | top / analyzer | diff / slurp | diff / analyzer | top, bytes/object | diff, bytes/object |
 |---|---|---|---|---|---|---|---|

@@ -131,7 +131,7 @@ pub(crate) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitSta
 
 /// Processor time of all children that have ended and were reaped.
 fn children_cpu() -> Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("cannot read processor times")?;
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("cannot read CPU times")?;
     Ok([usage.user_time(), usage.system_time()]
         .into_iter()
         .map(|time| {

@@ -148,9 +148,9 @@ fn ratios(outcomes: &[Outcome]) -> Result<String> {
             };
             if text.is_empty() {
                 text.push_str(
-                    "\nShares of the peer's figure; below 1 is better than the peer.\n\n",
+                    "\nheapdiff's figure divided by the other tool's figure; below 1 is better.\n\n",
                 );
-                text.push_str("| command | beside | wall | CPU | anonymous | peak |\n");
+                text.push_str("| command | compared with | wall | CPU | anonymous | peak |\n");
                 text.push_str("|---|---|---|---|---|---|\n");
             }
             writeln!(
@@ -219,7 +219,7 @@ pub(super) fn linear(base: f64, runs: u32, sizes: &[Size]) -> Result<String> {
 /// The same commands with more and more threads. Each row's outcomes are two commands for each count.
 pub(super) fn threads(counts: &[usize], runs: u32, rows: &[(Heap, Vec<Outcome>)]) -> String {
     let mut text = format!(
-        "# Threads\n\n{}- median of {runs} runs, page cache warm; the sequential share is that of Amdahl's law\n\n\
+        "# Threads\n\n{}- median of {runs} runs, page cache warm; the sequential share follows from Amdahl's law\n\n\
          | heap | command | threads | wall s | CPU s | speed-up | sequential share |\n|---|---|---|---|---|---|---|\n",
         machine()
     );

@@ -35,7 +35,7 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
         // They leave out class objects, of which there are some thousands.
         ensure!(
             ours.abs_diff(theirs) < 20_000,
-            "{ours} objects, but hprof-slurp counts {theirs}"
+            "heapdiff counts {ours} objects, but hprof-slurp counts {theirs}"
         );
     }
     Ok(())
@@ -46,27 +46,34 @@ fn same(outcome: &Outcome, found: &Value, outcomes: &[Outcome]) -> Result<()> {
     let name = outcome.job.name.split_once(" (").map(|(name, _)| name);
     let twin = outcomes.iter().find(|o| Some(&*o.job.name) == name);
     if let Some(expected) = twin.and_then(report) {
-        ensure!(*found == expected, "{}: another report", outcome.job.name);
+        ensure!(
+            *found == expected,
+            "{}: the report differs from the report of the same job",
+            outcome.job.name
+        );
     }
     Ok(())
 }
 
 fn schema(report: &Value, expected: &str) -> Result<()> {
     let found = report.get("schema").and_then(Value::as_str);
-    ensure!(found == Some(expected), "schema {found:?}, not {expected}");
+    ensure!(
+        found == Some(expected),
+        "the schema is {found:?}, expected {expected}"
+    );
     Ok(())
 }
 
 fn rows<'a>(report: &'a Value, list: &str) -> Result<&'a [Value]> {
     let rows = report.get(list).and_then(Value::as_array);
-    let rows = rows.with_context(|| format!("no list {list}"))?;
-    ensure!(!rows.is_empty(), "{list} is empty");
+    let rows = rows.with_context(|| format!("the report has no list {list}"))?;
+    ensure!(!rows.is_empty(), "the list {list} is empty");
     Ok(rows)
 }
 
 fn number(value: &Value, key: &str) -> Result<i64> {
     let number = value.get(key).and_then(Value::as_i64);
-    number.with_context(|| format!("no number {key}"))
+    number.with_context(|| format!("the report has no number {key}"))
 }
 
 fn histogram(report: &Value) -> Result<u64> {
@@ -76,12 +83,15 @@ fn histogram(report: &Value) -> Result<u64> {
         sum += number(class, "objects")?;
         ensure!(
             number(class, "shallow_bytes")? >= 8 * number(class, "objects")?,
-            "a class of objects smaller than a header: {class}"
+            "the objects of a class are smaller than an object header: {class}"
         );
     }
     let snapshot = report.get("snapshot").context("no snapshot")?;
     let objects = number(snapshot, "objects")?;
-    ensure!(sum <= objects, "{sum} objects by class, {objects} in all");
+    ensure!(
+        sum <= objects,
+        "the classes have {sum} objects, but the total is {objects}"
+    );
     ensure!(objects > 500_000, "only {objects} objects");
     Ok(objects.unsigned_abs())
 }
@@ -93,7 +103,7 @@ fn retained(report: &Value) -> Result<()> {
         let retained = number(object, "retained_bytes")?;
         ensure!(
             retained <= last && retained >= number(object, "shallow_bytes")?,
-            "out of order, or less retained than its own size: {object}"
+            "an object is not sorted, or its retained size is less than its shallow size: {object}"
         );
         last = retained;
     }
@@ -120,7 +130,10 @@ fn sizes(report: &Value) -> Result<()> {
         ["objects", "shallow_bytes", "deep_bytes"].map(|figure| number(set, figure));
     let (objects, shallow, deep) = (objects?, shallow?, deep?);
     ensure!(objects > 10_000, "only {objects} objects");
-    ensure!(deep > shallow, "{deep} bytes deep, {shallow} shallow");
+    ensure!(
+        deep > shallow,
+        "the deep size {deep} is not greater than the shallow size {shallow}"
+    );
     Ok(())
 }
 
@@ -132,6 +145,9 @@ fn waste(report: &Value) -> Result<()> {
         sum += figures[0].as_i64().context("no figure")?;
     }
     let all = rows(report, "bytes_to_win")?[0].as_i64();
-    ensure!(all == Some(sum) && sum > 0, "{all:?} bytes, by kind {sum}");
+    ensure!(
+        all == Some(sum) && sum > 0,
+        "the total is {all:?} bytes, but the sum of the kinds is {sum}"
+    );
     Ok(())
 }

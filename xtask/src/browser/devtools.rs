@@ -120,7 +120,7 @@ impl Browser {
         let start = Instant::now();
         while self.eval(expression)? != true {
             if start.elapsed() > PATIENCE / 3 {
-                bail!("it does not become true: {expression}");
+                bail!("this did not become true in time: {expression}");
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -201,7 +201,7 @@ impl Browser {
             "End" => 35,
             "+" => 187,
             letter if letter.len() == 1 => letter.to_ascii_uppercase().as_bytes()[0].into(),
-            _ => bail!("the key {key} has no code here"),
+            _ => bail!("this task has no code for the key {key}"),
         };
         for kind in ["keyDown", "keyUp"] {
             let mut params =
@@ -259,7 +259,7 @@ fn address(profile: &Path, child: &mut Reaped) -> Result<(u16, String)> {
             bail!("the browser ended: {status}");
         }
         if start.elapsed() > PATIENCE {
-            bail!("the browser does not listen");
+            bail!("the browser does not accept connections");
         }
         std::thread::sleep(Duration::from_millis(20));
     }

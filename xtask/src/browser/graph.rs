@@ -45,7 +45,7 @@ impl Graph<'_> {
         let there = format!("document.elementFromPoint({x}, {y}) === {canvas}");
         ensure!(
             self.browser.eval(&there)? == true,
-            "row {row} of {} cannot be brought into sight",
+            "row {row} of {} cannot be scrolled into view",
             self.id
         );
         Ok((x, y))
@@ -103,7 +103,7 @@ impl Graph<'_> {
         let painted = self.painted()?;
         let in_row: Vec<_> = painted.iter().filter(|frame| frame.0 == row).collect();
         let is_alone = matches!(in_row[..], [&(_, x, w)] if is_whole(x, w));
-        ensure!(is_alone, "in the zoomed frame's row are {in_row:?}");
+        ensure!(is_alone, "the row of the zoomed frame has {in_row:?}");
         Ok(())
     }
 
@@ -123,10 +123,10 @@ impl Graph<'_> {
         let told = format!("{tip}.textContent.includes(' after (estimated)')");
         ensure!(
             self.browser.eval(&told)? == self.is_estimated,
-            "the tooltip does not say whether bytes are estimated"
+            "the tooltip does not show if bytes are estimated"
         );
         let fits = format!("{tip}.getBoundingClientRect().right <= innerWidth + 1");
-        ensure!(self.browser.eval(&fits)? == true, "the tooltip is cut");
+        ensure!(self.browser.eval(&fits)? == true, "the tooltip is cut off");
         self.zoom().context("zoom")?;
         self.browser.eval(&format!(
             "document.querySelector('#{graph} canvas').focus()"
@@ -147,10 +147,13 @@ impl Graph<'_> {
         let chosen = self.browser.eval(&data("chosen"))?;
         ensure!(
             chosen.as_str().is_some_and(|c| !c.is_empty()),
-            "the keyboard chooses nothing"
+            "the keyboard does not choose a frame"
         );
         let said = format!("document.querySelector('#{graph} .said').textContent.length > 0");
-        ensure!(self.browser.eval(&said)? == true, "nothing is said of it");
+        ensure!(
+            self.browser.eval(&said)? == true,
+            "the page does not describe the chosen frame"
+        );
         self.browser.key("Enter")?;
         self.browser
             .wait(&format!("{} === {chosen}", data("zoom")))?;
@@ -168,7 +171,7 @@ impl Graph<'_> {
         let chosen = self.browser.eval(&data("chosen"))?;
         ensure!(
             self.browser.eval(&left)? == true && self.browser.eval(&data("chosen"))? == chosen,
-            "Alt with an arrow is taken from the browser"
+            "the page handles Alt with an arrow key, which belongs to the browser"
         );
         self.browser.search(field, self.find)?;
         let took = self
@@ -189,7 +192,7 @@ impl Graph<'_> {
         );
         ensure!(
             self.browser.eval(&marked)? == true,
-            "nothing is highlighted"
+            "the search highlights no frame"
         );
         self.browser
             .eval(&format!("document.getElementById('{field}').focus()"))?;

@@ -68,7 +68,7 @@ impl Ui {
         ui.url.truncate(ui.url.trim_end().len());
         ensure!(
             ui.url.starts_with("http://127.0.0.1:"),
-            "it prints {:?}",
+            "the command printed {:?}",
             ui.url
         );
         Ok(ui)
@@ -103,7 +103,7 @@ fn written(built: &Products, trace: &Path) -> Result<()> {
             return Ok(());
         }
         let why = String::from_utf8_lossy(&info.stderr);
-        ensure!(Instant::now() < until, "no trace: {why}");
+        ensure!(Instant::now() < until, "the agent writes no trace: {why}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -169,9 +169,9 @@ fn leak(
         "the first line's verdict is {verdict}"
     );
     let collections = number(browser, &format!("Number({GRAPH}.dataset.collections)"))?;
-    ensure!(collections > 0.0, "no collection is marked");
+    ensure!(collections > 0.0, "the graph marks no GC");
     println!(
-        "the leak is the first line from request {first} on, {:?} after the page was open; {collections} collections",
+        "the leak is the first line since request {first}, {:?} after the page was open; {collections} GCs",
         begun.elapsed()
     );
     browser.wait("document.getElementById('state').textContent === 'live'")?;
@@ -206,7 +206,7 @@ fn get(port: u16) -> Result<()> {
     stream.read_to_string(&mut answer)?;
     ensure!(
         answer.starts_with("HTTP/1.1 200"),
-        "the service answers {answer}"
+        "the service answered {answer}"
     );
     Ok(())
 }
@@ -243,7 +243,7 @@ fn stacks(browser: &mut Browser) -> Result<()> {
     ensure!(
         of.as_str()
             .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
-        "it is of {of}"
+        "the stacks are the stacks of {of}"
     );
     // The page moves to the next stacks when they come: later moves would be undone by it.
     let shown = "document.querySelector('#flame > .flame').dataset.seen";
@@ -292,7 +292,7 @@ fn rows(browser: &mut Browser) -> Result<()> {
     ensure!(focused == true, "the row's button lost the focus");
     ensure!(
         (after - before).abs() < 60.0,
-        "the page moved from {before} to {after} by itself"
+        "the page scrolled from {before} to {after} without input"
     );
     Ok(())
 }
@@ -314,7 +314,7 @@ fn window(browser: &mut Browser) -> Result<()> {
     let zoomed = number(browser, &span)?;
     ensure!(
         browser.eval("document.getElementById('window').value")? == "fixed",
-        "the window is not said to be zoomed"
+        "the page does not show that the window is zoomed"
     );
     focus(browser, GRAPH)?;
     browser.key("+")?;
@@ -351,7 +351,7 @@ fn rates(browser: &mut Browser) -> Result<()> {
     ensure!(
         are.as_str()
             .is_some_and(|are| says.iter().all(|s| are.contains(s))),
-        "the figures are said to be {are}"
+        "the note about the figures is {are}"
     );
     let narrow = json!({"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": false});
     browser.call("Emulation.setDeviceMetricsOverride", narrow)?;
@@ -362,7 +362,7 @@ fn rates(browser: &mut Browser) -> Result<()> {
         "[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 400).map((e) => e.tagName + '#' + e.id).slice(0, 12).join(' ')",
     )?;
     browser.call("Emulation.clearDeviceMetricsOverride", json!({}))?;
-    fits.with_context(|| format!("wider than a screen of 400 pixels: {beyond}"))?;
+    fits.with_context(|| format!("the page is wider than a screen of 400 pixels: {beyond}"))?;
     Ok(())
 }
 

@@ -59,7 +59,7 @@ pub(super) fn everywhere(browser: &mut Browser, axe: &Axe, answer: &str) -> Resu
         let above = format!("{answer}.getBoundingClientRect().bottom <= {PHONE_HEIGHT}");
         browser
             .wait(&above)
-            .with_context(|| format!("{width} pixels: the answer is not in sight at first"))?;
+            .with_context(|| format!("{width} pixels: the answer is not visible at first"))?;
         for scheme in ["dark", "light"] {
             browser.prefer(scheme)?;
             axe.check(browser)
@@ -78,7 +78,7 @@ fn fits(browser: &mut Browser, width: u32) -> Result<()> {
         "[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > {width}) \
          .map((e) => `${{e.tagName}}#${{e.id}}.${{e.className}}`).slice(0, 12).join(' ')"
     ))?;
-    fits.with_context(|| format!("it is wider: {beyond}"))?;
+    fits.with_context(|| format!("the page is wider than the screen: {beyond}"))?;
     Ok(())
 }
 
@@ -108,7 +108,7 @@ pub(super) fn paper(browser: &mut Browser) -> Result<()> {
     )?;
     ensure!(
         told == (listed > PRINTED),
-        "of {listed} classes it is said that some are not printed: {told}"
+        "{listed} classes: the page notes that some are not printed: {told}"
     );
     browser.eval("dispatchEvent(new Event('afterprint'))")?;
     browser.call("Emulation.setEmulatedMedia", media(""))?;

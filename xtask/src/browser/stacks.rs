@@ -110,7 +110,7 @@ fn printed(built: &Products, args: &[&str], format: &str) -> Result<String> {
     let done = command.output()?;
     ensure!(
         done.status.success(),
-        "{command:?} ends with {}",
+        "{command:?} ended with {}",
         done.status
     );
     Ok(String::from_utf8(done.stdout)?)
@@ -182,11 +182,11 @@ fn check(browser: &mut Browser, case: &Case<'_>, lines: &Lines) -> Result<()> {
         "document.querySelectorAll('script[src], link[rel=stylesheet], img').length";
     const SAID: &str = "document.querySelector('#flame-graph .said').textContent";
     const ORDER: &str = "document.getElementById('order').value";
-    ensure!(browser.eval(OTHERS)? == 0, "the page refers to other files");
+    ensure!(browser.eval(OTHERS)? == 0, "the page loads other files");
     let order = |callees_first| if callees_first { "callees" } else { "callers" };
     ensure!(
         browser.eval(ORDER)? == order(case.reverse),
-        "it is opened in the other order"
+        "the page opens in the other order"
     );
     let total = Size(lines.sum());
     for callees_first in [case.reverse, !case.reverse] {
@@ -215,7 +215,7 @@ fn check(browser: &mut Browser, case: &Case<'_>, lines: &Lines) -> Result<()> {
         let told = browser.eval(SAID)?;
         ensure!(
             told == format!("all stacks: {total}, 100.0 % of all"),
-            "of {total} it says {told}"
+            "the total is {total}, but the page shows {told}"
         );
         // What a search finds is the same from either end.
         let found = lines.with(case.find);
@@ -248,7 +248,7 @@ fn widths(graph: &mut Graph<'_>, shares: &[f64]) -> Result<()> {
     let wide = shares.iter().filter(|&&share| share > GAP).count();
     ensure!(
         drawn.len() >= wide && drawn.iter().zip(shares).all(|(a, b)| (a - b).abs() < GAP),
-        "widths are {drawn:?}, bytes {shares:?}"
+        "the widths are {drawn:?}, but the bytes are {shares:?}"
     );
     Ok(())
 }
@@ -322,7 +322,7 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
                  const y = top + 200 * 20; return y > 0 && y < innerHeight; })()";
             browser
                 .wait(seen)
-                .context("what is zoomed into is out of sight")?;
+                .context("the zoomed frame is not visible")?;
         }
         browser.key("Escape")?;
         browser.wait(&whole)?;

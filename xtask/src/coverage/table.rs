@@ -109,7 +109,7 @@ pub(super) fn of(found: &[Measured], repeats: u32) -> String {
 fn with_and_without(found: &[Measured], text: &mut String) {
     let _ = writeln!(
         text,
-        "## With counts and without, the same dumps\n\n\
+        "## The same dumps with and without counts\n\n\
          | question | JDK, collector, interval | covered % without | with | bias % without | with | half width % without | with | times narrower |\n\
          |---|---|---:|---:|---:|---:|---:|---:|---:|"
     );
@@ -171,12 +171,12 @@ fn place(one: &Measured) -> String {
 
 const fn title(asked: Asked) -> &'static str {
     match asked {
-        Asked::Sites => "One dump, the agent there from the start",
-        Asked::Diff => "Growth between two dumps, the agent there from the start",
-        Asked::AttachedDiff => "Growth between two dumps, the agent attached before the first",
-        Asked::AttachedSites => "One dump, the agent attached before",
-        Asked::Allocated => "What was allocated, the agent there from the start",
-        Asked::AttachedAllocated => "What was allocated, the agent attached before",
+        Asked::Sites => "One dump, agent loaded at start",
+        Asked::Diff => "Growth between two dumps, agent loaded at start",
+        Asked::AttachedDiff => "Growth between two dumps, agent attached before the first dump",
+        Asked::AttachedSites => "One dump, agent attached before",
+        Asked::Allocated => "Allocated bytes, agent loaded at start",
+        Asked::AttachedAllocated => "Allocated bytes, agent attached before",
     }
 }
 

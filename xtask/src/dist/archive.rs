@@ -18,8 +18,8 @@ const DESCRIPTION: &str = "names what leaks in a JVM program\n \
     content grows, the path that keeps it alive and, with its agent, the stacks that allocated it.";
 
 const COPYRIGHT: &str = "\
-heapdiff is licensed under the Apache License 2.0 or the MIT License, as you like: LICENSE-APACHE and
-LICENSE-MIT, in this folder. THIRD-PARTY.txt has the licences of what it is made with.
+heapdiff is licensed under the Apache License 2.0 or the MIT License, at your choice: LICENSE-APACHE and
+LICENSE-MIT, in this folder. THIRD-PARTY.txt has the licences of the libraries that it contains.
 ";
 
 /// The files as they are installed below `/usr`.
@@ -74,7 +74,7 @@ impl Tree {
         let architecture = match ARCH {
             "x86_64" => "amd64",
             "aarch64" => "arm64",
-            other => bail!("no name is known for {other}"),
+            other => bail!("no package name for the architecture {other}"),
         };
         let scratch = tempfile::tempdir()?;
         let data = scratch.path().join("data.tar.gz");
@@ -170,7 +170,9 @@ fn committed() -> Result<u64> {
             "--format=%ct",
         ]))?,
     };
-    text.trim().parse().context("the time of the last commit")
+    text.trim()
+        .parse()
+        .context("cannot read the time of the last commit")
 }
 
 /// An `ar` archive: each file after a line of 60 bytes, at an even place.
@@ -197,7 +199,7 @@ fn ar(members: &[(&str, Vec<u8>)], time: u64) -> Vec<u8> {
 pub(super) fn unpack_tarball(file: &Path, to: &Path) -> Result<PathBuf> {
     fs::create_dir_all(to)?;
     run(Command::new("tar").arg("-xzf").arg(file).arg("-C").arg(to))?;
-    let entry = fs::read_dir(to)?.next().context("an empty archive")??;
+    let entry = fs::read_dir(to)?.next().context("the archive is empty")??;
     Ok(entry.path())
 }
 

@@ -22,19 +22,19 @@ pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
     let symbols = read("--dyn-syms")?;
     let Some(((major, minor), symbol)) = highest(&symbols) else {
         bail!(
-            "{}: no symbol of glibc is needed, which cannot be",
+            "{}: found no glibc symbol, but each build needs some",
             file.display()
         );
     };
     println!(
-        "{}: needs GLIBC_{major}.{minor} at most ({symbol})",
+        "{}: needs glibc {major}.{minor} or later (for {symbol})",
         file.display()
     );
     let versions = read("--version-info")?;
     let later = later(&symbols, &versions, oldest);
     ensure!(
         later.is_empty(),
-        "{} does not start with glibc {}.{}, for it needs {}",
+        "{} does not start with glibc {}.{}, because it needs {}",
         file.display(),
         oldest.0,
         oldest.1,
@@ -160,7 +160,7 @@ mod tests {
         let this = std::env::current_exe().expect("a path");
         let error = check(&this, (2, 1)).expect_err("it is later").to_string();
         assert!(
-            error.contains("does not start with glibc 2.1, for it needs "),
+            error.contains("does not start with glibc 2.1, because it needs "),
             "{error}"
         );
         assert!(

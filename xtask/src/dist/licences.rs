@@ -46,7 +46,7 @@ pub(super) fn text() -> Result<String> {
             texts.entry(text).or_default().push(name.clone());
         }
     }
-    ensure!(!texts.is_empty(), "no licences were found");
+    ensure!(!texts.is_empty(), "found no licences");
     // What the live view draws with.
     let uplot = texts_in(&run::root().join("crates/ui/assets/uplot"))?;
     ensure!(!uplot.is_empty(), "uPlot's licence was not found");

@@ -16,7 +16,7 @@ use super::service::{Service, Tools, loading};
 pub(super) const HEAD: &str = "\
 ## Latency of a service's requests while a dump is taken
 
-Four connections, 100 requests a second each, timed from when they were due; those of the time from a second before the dump until a second after it.
+Four connections, 100 requests per second each; a latency is measured from the planned time of the request; those of the time from a second before the dump until a second after it.
 
 | JVM | dump | seconds | requests | p50 ms | p99 ms | max ms |
 |---|---|---|---|---|---|---|
@@ -84,7 +84,7 @@ pub(super) fn latency(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> R
             measured.series.push((name, samples));
         }
     }
-    ensure!(service.target.finish()?, "the JVM ended badly");
+    ensure!(service.target.finish()?, "the JVM ended with an error");
     Ok(measured)
 }
 
@@ -107,7 +107,7 @@ fn around(port: u16, work: impl FnOnce() -> Result<()>) -> Result<(Vec<Sample>, 
     stop.store(true, Relaxed);
     let mut samples = Vec::new();
     for client in clients {
-        let own = client.join().ok().context("a client panicked")??;
+        let own = client.join().ok().context("a client thread panicked")??;
         samples.extend(own);
     }
     done?;
@@ -124,7 +124,10 @@ fn client(port: u16, (first, begun): (Instant, Instant), stop: &AtomicBool) -> R
         sleep(due.saturating_duration_since(Instant::now()));
         socket.write_all(format!("{}\n", samples.len()).as_bytes())?;
         line.clear();
-        ensure!(answers.read_line(&mut line)? > 0, "the service hung up");
+        ensure!(
+            answers.read_line(&mut line)? > 0,
+            "the service closed the connection"
+        );
         let ms = due.elapsed().as_secs_f64() * 1000.0;
         let at = match due.checked_duration_since(begun) {
             Some(after) => after.as_secs_f64(),

@@ -116,7 +116,10 @@ pub(super) fn many(
             for part in left.filter(|entry| entry.file_name() != "dump.hprof") {
                 // A client that is killed for good can remove nothing. It has no name that anybody reads.
                 if who != 0 {
-                    wrong.push(format!("{number}: {} stays", part.path().display()));
+                    wrong.push(format!(
+                        "{number}: the file {} was not removed",
+                        part.path().display()
+                    ));
                 }
                 fs::remove_file(part.path())?;
             }
@@ -133,7 +136,7 @@ pub(super) fn many(
         ensure!(service.target.is_running(), "{name}: the JVM ended");
         let orphans = children(pid);
         if !orphans.is_empty() {
-            wrong.push(format!("{number}: processes {orphans:?} stay"));
+            wrong.push(format!("{number}: the processes {orphans:?} still run"));
         }
         if number == warm {
             before = Some(Has::now(pid)?);
@@ -142,10 +145,10 @@ pub(super) fn many(
     let (before, after) = (before.context("no dump")?, Has::now(pid)?);
     let (well, errors) = service.target.finish_with_errors()?;
     if !well {
-        wrong.push("the JVM ended badly".to_owned());
+        wrong.push("the JVM ended with an error".to_owned());
     }
     let others = errors.lines().filter(|l| !l.starts_with("heapdiff agent:"));
-    wrong.extend(others.map(|line| format!("the JVM says: {line}")));
+    wrong.extend(others.map(|line| format!("the JVM printed: {line}")));
     if after.files > before.files || after.threads > before.threads {
         wrong.push(format!("{before:?} before, {after:?} after"));
     }
@@ -173,7 +176,9 @@ fn check(
 ) {
     match tools.entries(file) {
         Ok(found) if found == entries => {}
-        Ok(found) => wrong.push(format!("{number}: {found} entries, not {entries}")),
+        Ok(found) => wrong.push(format!(
+            "{number}: found {found} entries, expected {entries}"
+        )),
         Err(e) => wrong.push(format!("{number}: {e}")),
     }
 }
@@ -215,7 +220,7 @@ fn kill(
 fn gone(pid: u32) -> Result<()> {
     let until = Instant::now() + ENDING;
     while !children(pid).is_empty() {
-        ensure!(Instant::now() < until, "a child does not end");
+        ensure!(Instant::now() < until, "a child process does not end");
         sleep(Duration::from_millis(5));
     }
     Ok(())

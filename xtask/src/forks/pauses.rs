@@ -9,9 +9,9 @@ use testdata::jvm::Jdk;
 use super::service::{Service, Tools, loading};
 
 pub(super) const HEAD: &str = "\
-## How long the program stands still
+## Pauses of the program
 
-By the JVM's log of safepoints, the whole time of each; G1.
+From the JVM's safepoint log: the total time of each pause; G1.
 
 | JVM | live MB | forked dumps, ms | ms a GB | `GC.heap_dump`, ms | times as long | whole forked dump, s | whole ordinary dump, s |
 |---|---|---|---|---|---|---|---|
@@ -49,7 +49,7 @@ pub(super) fn pauses(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Re
     }
     let ordinary = tools.ordinary(&service.target, &file)?.as_secs_f64();
     fs::remove_file(&file)?;
-    ensure!(service.target.finish()?, "the JVM ended badly");
+    ensure!(service.target.finish()?, "the JVM ended with an error");
     let (forks, dumps) = (
         stops(&log, "HeapWalkOperation")?,
         stops(&log, "HeapDumper")?,

@@ -21,7 +21,7 @@ pub(super) fn readers(jdks: &[Jdk], tools: &Tools, folder: Option<&Path>) -> Res
     let mut text = "\
 ## Other programs
 
-How many of the service's entries each finds in a forked dump and in the JVM's own: all.
+Number of the service's entries that each program finds in a forked dump and in a dump by the JVM: all of them.
 
 | JVM | program | forked | `GC.heap_dump` |
 |---|---|---|---|
@@ -40,7 +40,7 @@ How many of the service's entries each finds in a forked dump and in the JVM's o
             let count = service.entries;
             writeln!(text, "| {} | {name} | {count} | {count} |", jdk.version())?;
         }
-        ensure!(service.target.finish()?, "the JVM ended badly");
+        ensure!(service.target.finish()?, "the JVM ended with an error");
     }
     Ok(text)
 }
@@ -61,7 +61,7 @@ fn has_entries((name, program): (&str, &Path), file: &Path, count: u64) -> Resul
     let file = file.display();
     ensure!(
         said.lines().any(is_row),
-        "{name} finds no {count} entries in {file}: {said}"
+        "{name} does not find {count} entries in {file}: {said}"
     );
     Ok(())
 }

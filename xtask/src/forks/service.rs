@@ -40,7 +40,7 @@ impl Service {
         let mut target = launch.start()?;
         let line = target.wait_line("READY")?;
         let mut words = line.split_whitespace().skip(1);
-        let mut number = || words.next().context("READY without a number");
+        let mut number = || words.next().context("the line READY has no number");
         let (entries, port) = (number()?.parse()?, number()?.parse()?);
         Ok(Self {
             target,
@@ -79,7 +79,10 @@ impl Tools {
         let begun = Instant::now();
         let done = self.fork(pid, file)?.wait_with_output()?;
         let said = String::from_utf8_lossy(&done.stderr);
-        ensure!(done.status.success(), "no forked dump: {said}");
+        ensure!(
+            done.status.success(),
+            "heapdiff wrote no forked dump: {said}"
+        );
         Ok(begun.elapsed())
     }
 

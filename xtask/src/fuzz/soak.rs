@@ -55,7 +55,7 @@ pub(super) fn soak(targets: &[&str], executions: u64, seconds: u64, most: Durati
     );
     let inputs: u64 = reached(&totals);
     if inputs < executions {
-        bail!("{inputs} inputs of {executions} in the time given");
+        bail!("{inputs} of {executions} inputs ran in the time limit");
     }
     Ok(())
 }

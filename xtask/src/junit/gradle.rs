@@ -74,7 +74,7 @@ pub(super) fn example(
 fn version() -> Result<(u32, u32)> {
     let output = Command::new("gradle").arg("--version").output()?;
     let said = String::from_utf8_lossy(&output.stdout);
-    numbers(&said).with_context(|| format!("no version in what gradle says: {said}"))
+    numbers(&said).with_context(|| format!("gradle printed no version: {said}"))
 }
 
 fn numbers(said: &str) -> Option<(u32, u32)> {

@@ -133,11 +133,11 @@ fn is_common(class: &str) -> bool {
 pub(super) fn read(zip: &Path) -> Result<Vec<Suspect>> {
     let file = File::open(zip).with_context(|| format!("cannot read {}", zip.display()))?;
     let mut archive =
-        ZipArchive::new(file).with_context(|| format!("{} is no zip", zip.display()))?;
+        ZipArchive::new(file).with_context(|| format!("{} is not a zip file", zip.display()))?;
     let mut page = |name: &str| -> Result<String> {
         let entry = archive
             .by_name(name)
-            .with_context(|| format!("no {name} in MAT's report"))?;
+            .with_context(|| format!("MAT's report has no {name}"))?;
         let mut bytes = Vec::new();
         entry.take(LONGEST).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -342,7 +342,7 @@ java.util.HashMap$Node[64] @ 0xf0
         let file = folder.path().join("r.zip");
         std::fs::write(&file, "no zip").expect("a file");
         let error = read(&file).expect_err("no zip").to_string();
-        assert!(error.ends_with("r.zip is no zip"), "{error}");
+        assert!(error.ends_with("r.zip is not a zip file"), "{error}");
         let mut none = |_: &str| anyhow::Ok(String::new());
         assert!(super::suspect("Problem Suspect 1</h3>", &mut none).is_err());
     }

@@ -14,7 +14,7 @@ pub(crate) fn ensure(scratch: &Path) -> Result<PathBuf> {
     let platform = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") => "linux-x64",
         ("linux", "aarch64") => "linux-arm64",
-        (os, arch) => bail!("it has no library for {os} on {arch}"),
+        (os, arch) => bail!("async-profiler has no library for {os} on {arch}"),
     };
     let folder = scratch.join(format!("async-profiler-{VERSION}"));
     let inside = format!("{platform}/libasyncProfiler.so");

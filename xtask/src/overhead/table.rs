@@ -18,7 +18,7 @@ pub(super) fn of(
     outcomes: &[Outcome],
 ) -> Result<String> {
     let base = outcomes.iter().find(|outcome| outcome.tool.is_base());
-    let base = base.context("nothing to compare with")?;
+    let base = base.context("no run to compare with")?;
     let middle = |outcome: &Outcome, of: fn(&Figures) -> f64| {
         median(outcome.rounds.iter().map(of)).context("no rounds")
     };
@@ -40,7 +40,7 @@ pub(super) fn of(
         base.rounds.first().map_or(0, |figures| figures.slices),
     );
     text.push_str(
-        "| tool | CPU us/operation | overhead | least to most | us/sample | peak MB | more | young collections | other collections | stalls |\n\
+        "| tool | CPU us/operation | overhead | least to most | us/sample | peak MB | more MB | young GCs | other GCs | stalls |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for outcome in outcomes {

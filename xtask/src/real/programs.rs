@@ -30,16 +30,13 @@ pub(super) struct Versions {
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "tomcat",
-        about: "Apache Tomcat 10.1 embedded. Its sessions never expire, and its clients send no cookie: each \
-                request begins a session with a basket in it.",
+        about: "Apache Tomcat 10.1 embedded. Its sessions never expire, and its clients send no cookie: each request creates a session that holds a basket.",
         source: "Shop.java",
         versions: None,
         holders: &["org.apache.catalina.session.ManagerBase.sessions"],
         classes: &["org.apache.catalina.session.StandardSession"],
         allocator: "Shop$BasketServlet.doGet",
-        verdict: "The session manager of one web application holds one more session for each request, the stack \
-                  shows the servlet that asks for them: give the sessions a timeout, and do not begin \
-                  one for a client that does not come back.",
+        verdict: "The session manager of one web application holds one more session for each request. The stack shows the servlet that creates the sessions: give the sessions a timeout, and create none for clients that do not return.",
     },
     Program {
         name: "artemis",
@@ -50,8 +47,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         holders: &["org.apache.activemq.artemis.core.server.impl.QueueImpl.messageReferences"],
         classes: &["org.apache.activemq.artemis.core.server.impl.MessageReferenceImpl"],
         allocator: "org.apache.activemq.artemis",
-        verdict: "A queue's backlog, held by the queue itself and counted in messages: look for the queue \
-                  without a consumer, and give its address a maximum size or let messages expire.",
+        verdict: "The report names the queue and the number of waiting messages: find the queue without a consumer, and give its address a maximum size or let messages expire.",
     },
     Program {
         name: "h2",
@@ -61,13 +57,11 @@ pub(super) const PROGRAMS: &[Program] = &[
         holders: &["org.h2.mvstore.RootReference.root"],
         classes: &["org.h2.mvstore.Page$PageReference"],
         allocator: "Journal.work",
-        verdict: "One map of the database's store grows, page by page, and the stack ends in the application's \
-                  own insert statement: delete old rows, or do not keep the database in memory.",
+        verdict: "One map of the database's store grows page by page, and the stack shows the insert statement of the application: delete old rows, or do not keep the database in memory.",
     },
     Program {
         name: "micrometer",
-        about: "Micrometer 1.14, a registry of metrics. Requests are counted by their whole path, in which a \
-                user's number stands: a tag without a bound.",
+        about: "Micrometer 1.14, a registry of metrics. Requests are counted by their whole path, which contains a user id: the number of tag values has no limit.",
         source: "Gateway.java",
         versions: None,
         holders: &[
@@ -76,8 +70,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
         classes: &["io.micrometer.core.instrument.Meter$Id"],
         allocator: "Gateway.work",
-        verdict: "The registry's two maps have a meter for each path, and the stack shows where the paths are made: count by \
-                  the path's pattern.",
+        verdict: "The two maps of the registry have a meter for each path, and the stack shows where the paths are created: count by path pattern instead.",
     },
     Program {
         name: "h2-tables",
@@ -94,11 +87,11 @@ pub(super) const PROGRAMS: &[Program] = &[
             "org.h2.mvstore.MVMap",
         ],
         allocator: "Staging.work",
-        verdict: "The store's map of maps grows by two for each table that was made, and no table is left: a fault of the version.",
+        verdict: "The store's map of maps grows by two entries for each created table, although all tables are dropped: a bug in this version.",
     },
     Program {
         name: "reactor",
-        about: "Reactor. Subscribers of a sink are disposed of, and stay with it.",
+        about: "Reactor. A sink keeps its subscribers after they are disposed.",
         source: "Shutdowns.java",
         versions: Some(Versions {
             leaking: "3.4.16",
@@ -115,11 +108,11 @@ pub(super) const PROGRAMS: &[Program] = &[
             "reactor.core.publisher.LambdaMonoSubscriber",
         ],
         allocator: "Shutdowns.work",
-        verdict: "The sink's array of subscribers has one more for each request, although the program disposes of them.",
+        verdict: "The sink's array of subscribers grows by one with each request, although the program disposes the subscribers.",
     },
     Program {
         name: "rxjava",
-        about: "RxJava 2. What repeats when a subject says so is disposed of, and stays subscribed.",
+        about: "RxJava 2. A sequence that repeats on a signal of a subject stays subscribed after it is disposed.",
         source: "Polling.java",
         versions: Some(Versions {
             leaking: "2.0.0",
@@ -132,7 +125,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
         classes: &["io.reactivex.subjects.PublishSubject$PublishDisposable"],
         allocator: "Polling.work",
-        verdict: "The subject's array of observers has one more for each poll, although the program disposes of them.",
+        verdict: "The subject's array of observers grows by one with each poll, although the program disposes the observers.",
     },
     Program {
         name: "log4j",
@@ -152,11 +145,11 @@ pub(super) const PROGRAMS: &[Program] = &[
             "java.util.HashMap$Node",
         ],
         allocator: "Tenants.work",
-        verdict: "The registry of loggers has an entry for each name that ever was: use fewer names, or a later version.",
+        verdict: "The registry of loggers has an entry for each name ever used: use fewer names, or a later version.",
     },
     Program {
         name: "fastjson",
-        about: "Fastjson. A generic type that is made anew for each answer is cached by its identity.",
+        about: "Fastjson. The cache compares generic types by identity, and the program creates a new type object for each answer.",
         source: "Answers.java",
         versions: Some(Versions {
             leaking: "1.2.36",
@@ -172,11 +165,11 @@ pub(super) const PROGRAMS: &[Program] = &[
             "com.alibaba.fastjson.util.IdentityHashMap$Entry",
         ],
         allocator: "Answers.work",
-        verdict: "The parser's cache of deserializers has one more for each answer: make the type once.",
+        verdict: "The parser's cache of deserializers grows by one with each answer: create the type object once.",
     },
     Program {
         name: "caffeine",
-        about: "Caffeine with weak values. The values are collected, their entries stay.",
+        about: "Caffeine with weak values. The GC frees the values, but their entries stay.",
         source: "Pictures.java",
         versions: Some(Versions {
             leaking: "2.3.1",
@@ -194,11 +187,11 @@ pub(super) const PROGRAMS: &[Program] = &[
             "com.github.benmanes.caffeine.cache.References$WeakValueReference",
         ],
         allocator: "Pictures.work",
-        verdict: "The cache has an entry for each key that ever was, without values.",
+        verdict: "The cache has an entry without a value for each key ever used.",
     },
     Program {
         name: "micrometer-composite",
-        about: "Micrometer's composite registry. A meter that is removed stays in the registries below, where it has other tags.",
+        about: "Micrometer's composite registry. A removed meter stays in the child registries, because it has other tags there.",
         source: "Sessions.java",
         versions: Some(Versions {
             leaking: "1.6.0",
@@ -211,11 +204,11 @@ pub(super) const PROGRAMS: &[Program] = &[
             "io.micrometer.core.instrument.cumulative.CumulativeCounter",
         ],
         allocator: "Sessions.work",
-        verdict: "The map of meters that grows is that of the registry below; the program removes each meter from the composite.",
+        verdict: "The map of meters of the child registry grows; the program removes each meter from the composite registry.",
     },
     Program {
         name: "spring-retry",
-        about: "Spring Retry. The interceptor keeps each object that was ever called through it.",
+        about: "Spring Retry. The interceptor keeps each object that it ever intercepted.",
         source: "Imports.java",
         versions: Some(Versions {
             leaking: "1.2.4.RELEASE",
@@ -234,7 +227,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         name: "vertx",
-        about: "Vert.x. The checker of blocked threads has a weak map whose values are its keys.",
+        about: "Vert.x. The checker of blocked threads has a weak map whose values refer to its keys.",
         source: "Deployments.java",
         versions: Some(Versions {
             leaking: "4.3.7",
@@ -247,11 +240,11 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
         classes: &["io.vertx.core.impl.VertxThread"],
         allocator: "Deployments.work",
-        verdict: "A weak map keeps each thread that ever was, since its values refer to its keys.",
+        verdict: "A weak map keeps each thread ever started, because its values refer to its keys.",
     },
     Program {
         name: "guice",
-        about: "Guice. The names of bindings of child injectors are kept by the parent, since it may not have the same.",
+        about: "Guice. The parent injector keeps the keys of all bindings of child injectors, because it must not bind the same keys.",
         source: "Requests.java",
         versions: Some(Versions {
             leaking: "3.0",
@@ -265,11 +258,11 @@ pub(super) const PROGRAMS: &[Program] = &[
             "java.util.LinkedHashSet",
         ],
         allocator: "Requests.request",
-        verdict: "The parent's set of keys has one for each child that ever was.",
+        verdict: "The parent's set of keys has an entry for each child injector ever created.",
     },
     Program {
         name: "hazelcast",
-        about: "Hazelcast. The figures of a map are kept when the map is destroyed.",
+        about: "Hazelcast. The statistics of a map stay when the map is destroyed.",
         source: "Batches.java",
         versions: Some(Versions {
             leaking: "3.5.4",
@@ -279,13 +272,13 @@ pub(super) const PROGRAMS: &[Program] = &[
         holders: &["com.hazelcast.map.impl.LocalMapStatsProvider.statsMap"],
         classes: &["com.hazelcast.monitor.impl.LocalMapStatsImpl"],
         allocator: "Batches.work",
-        verdict: "The provider of figures has an entry for each map that ever was. (Of 3.6.2 a report named \
+        verdict: "The statistics provider has an entry for each map ever created. (For 3.6.2 a report named \
                   `MapServiceContextImpl.mapContainers` and the stack that filled it: a map that is destroyed while the end of a \
-                  put still runs comes back. So the program waits for the put's end.)",
+                  put still runs comes back. So the program waits for the end of the put.)",
     },
     Program {
         name: "rx-replay",
-        about: "RxJava 1. A bounded subject keeps what its subscribers have seen.",
+        about: "RxJava 1. A subject with a bounded replay keeps all values that its subscribers received.",
         source: "Prices.java",
         versions: Some(Versions {
             leaking: "1.0.0-rc.10",
@@ -295,6 +288,6 @@ pub(super) const PROGRAMS: &[Program] = &[
         holders: &["rx.subjects.SubjectSubscriptionManager$SubjectObserver.index"],
         classes: &["rx.subjects.ReplaySubject$NodeList$Node", "long[]"],
         allocator: "Prices.work",
-        verdict: "A subscriber's index holds the first node it saw, and so all later ones; the subject itself replays one.",
+        verdict: "A subscriber's index refers to the first node that it received, and so to all later nodes; the subject itself replays only one.",
     },
 ];

@@ -5,7 +5,7 @@ use super::programs::{Program, Versions};
 pub(super) const RECENT: &[Program] = &[
     Program {
         name: "hateoas",
-        about: "Spring HATEOAS. Each link has its own address. A static map keeps a template for each address.",
+        about: "Spring HATEOAS. Each link has a different address, and a static map keeps a template for each address.",
         source: "Orders.java",
         versions: Some(Versions {
             leaking: "1.0.1.RELEASE",
@@ -15,12 +15,12 @@ pub(super) const RECENT: &[Program] = &[
         holders: &["org.springframework.hateoas.UriTemplate.CACHE"],
         classes: &["org.springframework.hateoas.UriTemplate"],
         allocator: "Orders.work",
-        verdict: "The cache of templates has one for each address that ever was. (Of 1.0.2 a report says `cache`: the map holds \
+        verdict: "The cache of templates has an entry for each address ever used. (For 1.0.2 a report says `cache`: the map holds \
                   its entries by soft references.)",
     },
     Program {
         name: "hateoas-proxies",
-        about: "Spring HATEOAS. A stand-in for a controller is made with an argument that is never the same, and is cached by it.",
+        about: "Spring HATEOAS. The cache of controller proxies has the arguments as keys, and one argument differs in each request.",
         source: "Invoices.java",
         versions: Some(Versions {
             leaking: "1.3.6",
@@ -30,7 +30,7 @@ pub(super) const RECENT: &[Program] = &[
         holders: &["org.springframework.hateoas.server.core.DummyInvocationUtils.CACHE"],
         classes: &["Invoices$Controller$$EnhancerBySpringCGLIB"],
         allocator: "Invoices.work",
-        verdict: "A thread's map of stand-ins has one for each invoice: pass the number to the method, not to the stand-in.",
+        verdict: "A thread's map of proxies has an entry for each invoice: pass the invoice number to the method, not to the proxy.",
     },
     Program {
         name: "sentry-spans",
@@ -48,11 +48,11 @@ pub(super) const RECENT: &[Program] = &[
             "io.sentry.Span",
         ],
         allocator: "Payments.work",
-        verdict: "The hub's map has an entry for each exception that ever ended a transaction, although its keys are weak.",
+        verdict: "The hub's map has an entry for each exception that ended a transaction, although its keys are weak.",
     },
     Program {
         name: "sentry-performance",
-        about: "Sentry. A collector schedules a task for each transaction, and the task keeps the transaction after its end.",
+        about: "Sentry. A collector schedules a task for each transaction, and the task keeps the transaction after the transaction ended.",
         source: "Searches.java",
         versions: Some(Versions {
             leaking: "6.12.0",
@@ -72,7 +72,7 @@ pub(super) const RECENT: &[Program] = &[
     },
     Program {
         name: "jdbi",
-        about: "Jdbi. The parser and the template engine keep each text of a query, and each query has a number in its text.",
+        about: "Jdbi. The parser and the template engine cache the text of each query, and each query text contains a different number.",
         source: "Customers.java",
         versions: Some(Versions {
             leaking: "3.12.0",
@@ -88,12 +88,11 @@ pub(super) const RECENT: &[Program] = &[
             "org.jdbi.v3.core.statement.DefinedAttributeTemplateEngine$$Lambda",
         ],
         allocator: "Customers.work",
-        verdict: "Two caches have an entry for each text: bind the number instead. (3.12.2 bounds the first cache only, and of it \
-                  a report still names the second.)",
+        verdict: "Two caches have an entry for each query text: pass the number as a parameter instead. (3.12.2 bounds only the first cache, so a report for it still names the second cache.)",
     },
     Program {
         name: "mutiny",
-        about: "Mutiny. What is memoized until it changes keeps the subscriber that first saw each value.",
+        about: "Mutiny. A memoized value that is invalidated keeps the first subscriber of each value.",
         source: "Discovery.java",
         versions: Some(Versions {
             leaking: "3.0.0",
@@ -103,11 +102,11 @@ pub(super) const RECENT: &[Program] = &[
         holders: &["io.smallrye.mutiny.operators.uni.UniMemoizeOp.awaiters"],
         classes: &["io.smallrye.mutiny.helpers.UniCallbackSubscriber"],
         allocator: "Discovery.work",
-        verdict: "The queue of those who wait has one more for each change, and all of them have been served.",
+        verdict: "The queue of waiting subscribers grows by one with each change, although all subscribers were served.",
     },
     Program {
         name: "mutiny-replay",
-        about: "Mutiny. A stream that replays its last value keeps a subscription for each that was served.",
+        about: "Mutiny. A stream that replays its last value keeps the subscriptions of all served subscribers.",
         source: "Settings.java",
         versions: Some(Versions {
             leaking: "2.5.3",
@@ -117,11 +116,11 @@ pub(super) const RECENT: &[Program] = &[
         holders: &["io.smallrye.mutiny.operators.multi.replay.ReplayOperator.subscriptions"],
         classes: &["io.smallrye.mutiny.operators.multi.replay.ReplayOperator$ReplaySubscription"],
         allocator: "Settings.work",
-        verdict: "The list of subscriptions has one more for each message.",
+        verdict: "The list of subscriptions grows by one with each message.",
     },
     Program {
         name: "reactor-replay",
-        about: "Reactor. A sink that replays for no time at all keeps each value in a linked list.",
+        about: "Reactor. A sink with a replay time of zero keeps each value in a linked list.",
         source: "Ticks.java",
         versions: Some(Versions {
             leaking: "3.4.16",
@@ -134,11 +133,11 @@ pub(super) const RECENT: &[Program] = &[
             "long[]",
         ],
         allocator: "Ticks.work",
-        verdict: "The buffer's list begins with the first value that ever was, although none may be replayed.",
+        verdict: "The buffer's list begins with the very first value, although no value may be replayed.",
     },
     Program {
         name: "jooq-mapper",
-        about: "jOOQ. A mapper is cached by the fields of its record, and one field is a call with a number in it.",
+        about: "jOOQ. The cache of mappers has the fields of a record as keys, and one field is an expression with a different number each time.",
         source: "Fines.java",
         versions: Some(Versions {
             leaking: "3.19.8",
@@ -148,12 +147,12 @@ pub(super) const RECENT: &[Program] = &[
         holders: &["org.jooq.impl.AbstractScope.data"],
         classes: &["org.jooq.impl.DefaultRecordMapper"],
         allocator: "Fines.work",
-        verdict: "The configuration's cache has a mapper for each number. (3.19.9 keeps 8,192 of them, and a report calls that \
+        verdict: "The configuration's cache has a mapper for each number. (3.19.9 keeps at most 8,192 mappers, and a report calls that \
                   `warmup`.)",
     },
     Program {
         name: "lucene",
-        about: "Lucene. Each flush begins a new queue of deletions, and each queue refers to the one before it.",
+        about: "Lucene. Each flush creates a new queue of deletions, and each queue refers to the previous queue.",
         source: "Inventory.java",
         versions: Some(Versions {
             leaking: "8.6.1",
@@ -169,7 +168,7 @@ pub(super) const RECENT: &[Program] = &[
             "org.apache.lucene.index.DocumentsWriterDeleteQueue",
         ],
         allocator: "Inventory.work",
-        verdict: "A chain of queues begins at the index writer and has one more for each flush: a fault of the version.",
+        verdict: "A chain of queues begins at the index writer and grows by one with each flush: a bug in this version.",
     },
     Program {
         name: "hutool",
@@ -186,11 +185,11 @@ pub(super) const RECENT: &[Program] = &[
         ],
         classes: &["cn.hutool.cache.impl.CacheObj", "Avatars$User"],
         allocator: "Avatars.work",
-        verdict: "The cache has an entry for each user that ever was, although its keys are weak.",
+        verdict: "The cache has an entry for each user ever seen, although its keys are weak.",
     },
     Program {
         name: "rx-disposed",
-        about: "RxJava 2. An observer that left a bounded replay refers to the value it saw last, and so to all later ones.",
+        about: "RxJava 2. An observer that left a bounded replay refers to the last value that it received, and so to all later values.",
         source: "Weather.java",
         versions: Some(Versions {
             leaking: "2.2.5",
@@ -209,7 +208,7 @@ pub(super) const RECENT: &[Program] = &[
     },
     Program {
         name: "dubbo-lfu",
-        about: "Dubbo. A cache of what is read most often has a queue for each number of reads, and keeps the empty ones.",
+        about: "Dubbo. An LFU cache has a queue for each number of reads, and keeps empty queues.",
         source: "Rates.java",
         versions: Some(Versions {
             leaking: "2.7.15",
@@ -219,11 +218,11 @@ pub(super) const RECENT: &[Program] = &[
         holders: &["org.apache.dubbo.common.utils.LFUCache.freqTable"],
         classes: &["org.apache.dubbo.common.utils.LFUCache$CacheDeque"],
         allocator: "Rates.work",
-        verdict: "The cache has one entry, but its table of queues has one more for each read.",
+        verdict: "The cache has one entry, but its table of queues grows by one with each read.",
     },
     Program {
         name: "kubernetes",
-        about: "The Kubernetes client for Java. A pod is added and deleted; the index keeps an empty set for its namespace.",
+        about: "The Kubernetes client for Java. A pod is added and deleted, but the index keeps an empty set for the namespace of the pod.",
         source: "Namespaces.java",
         versions: Some(Versions {
             leaking: "21.0.2",
@@ -237,7 +236,7 @@ pub(super) const RECENT: &[Program] = &[
             "java.util.HashMap",
         ],
         allocator: "Namespaces.work",
-        verdict: "The cache has no pods, but its index has a set for each namespace that ever was.",
+        verdict: "The cache has no pods, but its index has a set for each namespace ever used.",
     },
     Program {
         name: "rewrite",
@@ -251,11 +250,11 @@ pub(super) const RECENT: &[Program] = &[
         holders: &["org.openrewrite.java.tree.Space.flyweights"],
         classes: &["org.openrewrite.java.tree.Space", "java.lang.String"],
         allocator: "Sources.work",
-        verdict: "The map has a space for each indent that was ever read, although its keys are weak.",
+        verdict: "The map has an entry for each indentation ever read, although its keys are weak.",
     },
     Program {
         name: "aviator",
-        about: "Aviator. A compiled expression keeps the parts of each text that it makes when it is run.",
+        about: "Aviator. A compiled expression keeps the parts of each string that it builds at run time.",
         source: "Greetings.java",
         versions: Some(Versions {
             leaking: "5.1.0",
@@ -268,11 +267,11 @@ pub(super) const RECENT: &[Program] = &[
         ],
         classes: &["java.lang.String", "java.util.concurrent.FutureTask"],
         allocator: "Greetings.work",
-        verdict: "The expression's map has an entry for each text that ever was: switch string interpolation off, or use a later version.",
+        verdict: "The expression's map has an entry for each string ever built: switch off string interpolation, or use a later version.",
     },
     Program {
         name: "kubernetes-vertx",
-        about: "The Vert.x client of fabric8's Kubernetes client. A client is derived for each request with settings of its own.",
+        about: "The Vert.x client of fabric8's Kubernetes client. Each request derives a client with different settings.",
         source: "Watchers.java",
         versions: Some(Versions {
             leaking: "6.7.1",
@@ -282,12 +281,12 @@ pub(super) const RECENT: &[Program] = &[
         holders: &["io.fabric8.kubernetes.client.vertx.VertxHttpClient.derivedClients"],
         classes: &["io.fabric8.kubernetes.client.vertx.VertxHttpClient"],
         allocator: "Watchers.work",
-        verdict: "The list of derived clients has one more for each request. (Each derived client also starts a timer of Vert.x, which \
+        verdict: "The list of derived clients grows by one with each request. (Each derived client also starts a timer of Vert.x, which \
                   later suspects name.)",
     },
     Program {
         name: "flatlaf",
-        about: "FlatLaf. A cache of images compares sizes by identity, and each painting asks by a size that is made anew.",
+        about: "FlatLaf. A cache of images compares sizes by identity, and each paint call uses a new size object.",
         source: "Icons.java",
         versions: Some(Versions {
             leaking: "3.2",
@@ -299,6 +298,6 @@ pub(super) const RECENT: &[Program] = &[
         ],
         classes: &["java.awt.image.BufferedImage", "int[]"],
         allocator: "Icons.work",
-        verdict: "The icon's cache has an image for each painting, and all of them have one size.",
+        verdict: "The icon's cache has an image for each paint call, and all images have the same size.",
     },
 ];

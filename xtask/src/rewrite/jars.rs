@@ -70,7 +70,7 @@ const JARS: [Jar; 41] = [
 ];
 
 const HEAD: &str = "\
-| jar | made by | classes | rewritten | sites | methods left alone | attributes dropped | JDK | linked | a class is missing | refused as it was too | refused or accepted only now | methods compared | not read | other |
+| jar | made by | classes | rewritten | sites | methods not rewritten | attributes dropped | JDK | linked | a class is missing | rejected before and after | rejected or accepted only after | methods compared | not read | other |
 |---|---|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|
 ";
 
@@ -132,7 +132,7 @@ fn found<'f>(files: &'f [PathBuf], name: &str) -> Result<&'f Path> {
     };
     let file = files.iter().find(fits);
     file.map(PathBuf::as_path)
-        .with_context(|| format!("Maven has not fetched {name}"))
+        .with_context(|| format!("Maven did not fetch {name}"))
 }
 
 fn title(file: &Path) -> String {

@@ -29,7 +29,7 @@ pub(super) fn write(dump: &Path, copies: u64, file: &Path) -> Result<()> {
     let records = Records::read(&source)?;
     ensure!(
         records.header().id_size == 8 && records.warnings().is_empty(),
-        "a whole dump of a 64-bit JVM is needed"
+        "this task needs a complete dump of a 64-bit JVM"
     );
     let out = File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
     let header = Header {

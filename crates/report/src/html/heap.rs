@@ -247,14 +247,14 @@ mod tests {
         );
         assert!(!page.contains('\u{202e}'));
         assert!(page.contains("What holds most of the heap: a.hprof"));
-        assert!(page.contains("large is not leaking"));
+        assert!(page.contains("a large size does not prove a leak"));
     }
 
     #[test]
     fn what_is_left_out_is_told() {
         let (all, some) = (page(false, 0), page(true, 7));
         for part in [
-            "More hold less; --top N shows more.",
+            "Places that retain less are not shown; --top N shows more.",
             "7 more classes in other formats",
         ] {
             assert!(some.contains(part) && !all.contains(part), "{part}");

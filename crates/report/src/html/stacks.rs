@@ -52,8 +52,8 @@ struct Page<'a> {
 }
 
 /// The page's flame graphs by name, and what they show.
-const CALLERS: (&str, &str) = ("flame graph", "of it");
-const CALLEES: (&str, &str) = ("flame graph with callees first", "of it");
+const CALLERS: (&str, &str) = ("flame graph", "in total");
+const CALLEES: (&str, &str) = ("flame graph with callees first", "in total");
 
 /// Writes the page.
 ///
@@ -170,7 +170,7 @@ mod tests {
             cut.concat()
         };
         let name = "flame graph with callees first";
-        assert!(cut_to(1).starts_with(&format!("The {name} has the 1 frames")));
+        assert!(cut_to(1).starts_with(&format!("The {name} shows the 1 largest frames")));
         assert!(!cut_to(FRAMES).contains(name));
     }
 }

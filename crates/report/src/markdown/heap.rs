@@ -69,7 +69,7 @@ fn suspects(report: &HeapReport, more: bool, text: &mut Comment) {
     };
     rows_of_suspects(report.suspects.iter(), row, text);
     if more {
-        text.0 += "More hold less (`--top N` shows more).\n\n";
+        text.0 += "Places that retain less are not shown (`--top N` shows more).\n\n";
     }
     all_details(report.suspects.iter(), details, text);
 }
@@ -91,7 +91,11 @@ fn details(suspect: &HeapSuspect) -> String {
     allocated_at(suspect.allocated_through.as_ref(), &suspect.stacks, text);
     let silent = suspect.coverage.unsampled_bytes;
     if !suspect.stacks.is_empty() && is_noted(silent, suspect.retained_bytes) {
-        let _ = writeln!(text, "{} of it is not covered by samples.\n", Size(silent));
+        let _ = writeln!(
+            text,
+            "{} of this is not covered by samples.\n",
+            Size(silent)
+        );
     }
     let more = suspect.stacks.len().saturating_sub(STACKS) as u64;
     if more > 0 {
@@ -105,7 +109,7 @@ fn details(suspect: &HeapSuspect) -> String {
 /// Threads, waste and classes.
 fn rest(report: &HeapReport, more_classes: usize, text: &mut Comment) {
     if !report.threads.is_empty() {
-        text.0 += "| retained | thread | of it |\n|--:|---|---|\n";
+        text.0 += "| retained | thread | largest local variable |\n|--:|---|---|\n";
         for thread in report.threads.iter().take(ROWS) {
             let _ = writeln!(
                 text,
@@ -118,7 +122,7 @@ fn rest(report: &HeapReport, more_classes: usize, text: &mut Comment) {
         text.0.push('\n');
     }
     if !report.waste.is_empty() {
-        text.0 += "| savings | objects | kind | most of it in |\n|--:|--:|---|---|\n";
+        text.0 += "| savings | objects | kind | mostly held by |\n|--:|--:|---|---|\n";
         for row in report.waste.iter().take(ROWS) {
             let _ = writeln!(
                 text,
@@ -140,7 +144,7 @@ fn rest(report: &HeapReport, more_classes: usize, text: &mut Comment) {
             cell(&class.class),
         )
     };
-    let title = "Classes, by their own size";
+    let title = "Classes, by shallow size";
     rows_of_classes((title, ""), (&report.classes, more_classes), row, text);
 }
 
@@ -166,13 +170,13 @@ mod tests {
         let text = told(&report, (false, 0));
         for parts in [
             "## What holds most of the heap\n",
-            "large is not leaking",
-            "1.0 MiB of it is not covered by samples.",
+            "a large size does not prove a leak",
+            "1.0 MiB of this is not covered by samples.",
         ] {
             assert!(text.contains(parts), "{text}");
         }
         assert!(
-            text.contains("&lt;/script&gt;") && !text.contains("More hold less"),
+            text.contains("&lt;/script&gt;") && !text.contains("Places that retain less"),
             "{text}"
         );
         assert!(!text.contains("are in other formats"), "{text}");
@@ -180,7 +184,7 @@ mod tests {
         report.suspects[1].coverage.unsampled_bytes = 0;
         let text = told(&report, (true, 2));
         assert!(
-            text.contains("More hold less (`--top N` shows more)."),
+            text.contains("Places that retain less are not shown (`--top N` shows more)."),
             "{text}"
         );
         assert!(text.contains("and 2 more classes"), "{text}");

@@ -258,7 +258,7 @@ pub struct CandidateRow {
     pub frames: Vec<String>,
     /// Different stacks of these sites.
     pub stacks: u64,
-    /// Where there are several: those with most alive.
+    /// Where there are several: the stacks with the most live bytes.
     pub paths: Vec<PathRow>,
     /// Estimated bytes that are alive.
     pub live_bytes: u64,

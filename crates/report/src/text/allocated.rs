@@ -29,10 +29,10 @@ pub(crate) fn render(
         None => (counted(totals.objects, "object"), classes(totals.rows)),
     };
     let of_focus = report.focus.as_ref().map_or_else(String::new, |focus| {
-        format!(", of stacks that match {}", table::printable(focus))
+        format!(", only stacks that match {}", table::printable(focus))
     });
     let line = format!(
-        "{} allocated within {} in {what} from {of}{of_focus}",
+        "{} allocated in {}: {what} from {of}{of_focus}",
         amount(totals.bytes, totals.ci95),
         span(report.span_ms),
     );
@@ -43,7 +43,7 @@ pub(crate) fn render(
     super::sites::other_stacks(totals.other_stacks_bytes, totals.bytes, style, out)?;
     if totals.undersampled_bytes > 0 {
         let line = format!(
-            "up to half more large objects ({}) may have been allocated: JVMs before 25 sample too few of them",
+            "up to 50 % more large objects ({}) may have been allocated: JVMs before 25 sample too few of them",
             Size(totals.undersampled_bytes)
         );
         writeln!(out, "{}", style.yellow(style.fitted(&line, WIDTH)))?;
@@ -177,10 +177,9 @@ mod tests {
 
     #[test]
     fn what_was_allocated_is_told_by_stack_and_by_class() {
-        let counted =
-            "allocated: counted from the agent's start on, past its filters if it has any";
+        let counted = "allocated: all allocations since the agent's start that pass its filters";
         let text = told(&report("stack", 3, 0));
-        let all = "4.0 KiB allocated within 1m1s in 30 samples from 3 stacks\n";
+        let all = "4.0 KiB allocated in 1m1s: 30 samples from 3 stacks\n";
         let row = "  1  (class not remembered)  2.0 KiB (1.0 KiB..4.0 KiB)  9 objects, 3 samples, 16 % alive\n";
         let rest = "and 2 more stacks (--top N shows more)";
         for part in [all, row, rest] {
@@ -188,7 +187,7 @@ mod tests {
         }
         assert!(!text.contains(counted), "{text}");
         let text = told(&report("class", 3, 0));
-        let all = "4.0 KiB allocated within 1m1s in 1,234 objects from 3 classes\n";
+        let all = "4.0 KiB allocated in 1m1s: 1,234 objects from 3 classes\n";
         let row = "  1,234  56,789  byte[]\n";
         let rest = "and 2 more classes (--top N shows more)";
         for part in [counted, all, row, rest] {
@@ -216,7 +215,7 @@ mod tests {
             disagreement_count: 0,
         });
         let text = told(&both);
-        let counted = "\ncounted 0 objects, 0 B at 0 sites within 1s, up to 0s before the dump\n";
+        let counted = "\ncounted 0 objects, 0 B at 0 allocation sites in 1s; counting ended 0s before the dump\n";
         assert!(
             text.starts_with(&*estimates) && text.contains(counted),
             "{text}"
@@ -225,9 +224,9 @@ mod tests {
 
     #[test]
     fn several_classes_of_a_stack_and_too_few_samples_are_told() {
-        let few = "up to half more large objects (8.0 KiB) may have been allocated";
+        let few = "up to 50 % more large objects (8.0 KiB) may have been allocated";
         assert!(!told(&report("stack", 1, 0)).contains("where objects are large"));
-        assert!(!told(&report("stack", 1, 0)).contains(", of stacks that match"));
+        assert!(!told(&report("stack", 1, 0)).contains(", only stacks that match"));
         let mut both = report("stack", 1, 8192);
         both.stacks[0].classes = vec!["byte[]".to_owned(), "char[]".to_owned()];
         both.focus = Some("Web".to_owned());
@@ -249,7 +248,7 @@ mod tests {
             "{unknown}"
         );
         assert!(
-            text.contains(" from 1 stack, of stacks that match Web\n"),
+            text.contains(" from 1 stack, only stacks that match Web\n"),
             "{text}"
         );
     }

@@ -16,16 +16,16 @@ use crate::style::Style;
 pub(super) const NAME: usize = 48;
 /// What counts as an allocation.
 const WHAT: [&str; 5] = [
-    "Each executed allocation is counted, also one that the compiler then removes, and one that fails;",
-    "so is what clone, reflection, array copies, lambdas and string concatenation allocate, at their line.",
-    "Not counted: what JNI, handles of constructors (Foo::new) and the JVM itself make, and what a method",
-    "allocates that was running when the count began, until it is called anew. An object's bytes are those",
-    "that the JVM tells for one of its class; an array's follow from its length.",
+    "Each executed allocation is counted, even if the JIT compiler removes it or the allocation fails.",
+    "clone, reflection, array copies, lambdas and string concatenation count at the line that uses them.",
+    "Not counted: allocations by JNI, by constructor handles (Foo::new) and by the JVM, and by a method",
+    "that was running when the count began, until its next call. The size of an object is the size that",
+    "the JVM reports for its class; the size of an array is computed from its length.",
 ];
 /// What figures in the JDK's classes are.
 const AT_LEAST: [&str; 2] = [
-    "In JDK classes some figures are lower bounds: the compiler replaces some methods by code of its own,",
-    "such as string concatenation by a StringBuilder, which no counter counts.",
+    "In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own",
+    "code (for example string concatenation with a StringBuilder), which has no counters.",
 ];
 const NO_JDK: &str = "JDK classes have no counters; --jdk adds counters to them.";
 
@@ -33,14 +33,14 @@ const NO_JDK: &str = "JDK classes have no counters; --jdk adds counters to them.
 const SAMPLED: &str = " in sampled stacks";
 
 /// The same of counts in a dump.
-pub(super) const EXECUTED: &str = "executed allocations, including those that the compiler removes, without those by JNI and the JVM";
+pub(super) const EXECUTED: &str = "counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM";
 /// What it means that samples and counts contradict each other.
 const LESS: [&str; 2] = [
-    "Of the lines below samples say less than was counted: what the compiler removes is never sampled,",
-    "and what the JDK allocates for a line (clone, copyOf) is sampled in the JDK.",
+    "At these lines samples show less than was counted: allocations that the JIT compiler removes are",
+    "never sampled, and what the JDK allocates for a line (clone, copyOf) is sampled in the JDK.",
 ];
 const MORE: [&str; 1] = [
-    "Of the lines below samples say more than was counted: not all that is allocated there is counted.",
+    "At these lines samples show more than was counted: not all allocations at these lines are counted.",
 ];
 pub(super) const WITHOUT_JDK: &str =
     "JDK classes have no counters; count=jdk adds counters to them.";
@@ -57,7 +57,7 @@ pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) ->
     writeln!(
         out,
         "{} of {}{} allocated {}, {}",
-        counted(totals.sites, "site"),
+        counted(totals.sites, "allocation site"),
         classes(report.classes),
         if report.only_sampled { SAMPLED } else { "" },
         counted(totals.objects, "object"),
@@ -131,10 +131,10 @@ pub(super) fn in_dump(report: &CountedInDump, style: Style, out: &mut dyn Write)
     let totals = &report.totals;
     writeln!(
         out,
-        "counted {}, {} at {} within {}, up to {} before the dump",
+        "counted {}, {} at {} in {}; counting ended {} before the dump",
         counted(totals.objects, "object"),
         Size(totals.bytes),
-        counted(totals.sites, "site"),
+        counted(totals.sites, "allocation site"),
         Span(Duration::from_millis(report.millis)),
         Span(Duration::from_millis(report.before_dump_ms)),
     )?;
@@ -160,7 +160,7 @@ fn disagreements(report: &CountedInDump, style: Style, out: &mut dyn Write) -> i
         for d in found {
             let place = format!("{}.{} line {}", d.class, d.method, d.line);
             let figures = format!(
-                "counted {}, by samples {}",
+                "counted {}, sampled {}",
                 Size(d.counted_bytes),
                 stacks::interval(d.estimated_bytes, d.ci99)
             );
@@ -180,7 +180,7 @@ fn disagreements(report: &CountedInDump, style: Style, out: &mut dyn Write) -> i
 pub(super) fn unknown(totals: &CountTotals, out: &mut dyn Write) -> io::Result<()> {
     if totals.sites_without_bytes > 0 {
         let without = counted(totals.sites_without_bytes, "site");
-        writeln!(out, "bytes of {without} are not known, and not in the sum")?;
+        writeln!(out, "the bytes of {without} are unknown and not in the sum")?;
     }
     Ok(())
 }
@@ -200,11 +200,11 @@ pub(super) fn not_counted(
 ) -> io::Result<()> {
     if missed.sites > 0 {
         let sites = counted(missed.sites, "site");
-        writeln!(out, "not counted, for want of counters: {sites}")?;
+        writeln!(out, "not counted, because no counter was left: {sites}")?;
     }
     if missed.methods > 0 {
-        let methods = grouped(missed.methods);
-        writeln!(out, "not counted: {methods} methods that stay as they are")?;
+        let methods = counted(missed.methods, "method");
+        writeln!(out, "not counted: {methods} that cannot be instrumented")?;
     }
     for name in &missed.method_names {
         let line = format!("  {name}");
@@ -212,7 +212,7 @@ pub(super) fn not_counted(
     }
     if missed.classes > 0 {
         let mut line = format!(
-            "not counted: {} that cannot be changed",
+            "not counted: {} that cannot be instrumented",
             classes(missed.classes)
         );
         // A name is followed by the reason, which JSON has.
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn sites_are_listed_and_the_rest_is_told() {
         let one = report(1, |_| ());
-        let head = "process 7 (Main): 30s\n1 site of 1 class allocated 1,234 objects, 54.7 KiB\n\n";
+        let head = "process 7 (Main): 30s\n1 allocation site of 1 class allocated 1,234 objects, 54.7 KiB\n\n";
         assert!(one.starts_with(head), "{one}");
         assert!(
             one.contains("  1,234  56,000  byte[]  com.acme.Foo.bar:17\n"),
@@ -275,18 +275,20 @@ mod tests {
         assert!(!one.contains("more site"), "{one}");
         let sampled = report(1, |r| r.only_sampled = true);
         assert!(
-            sampled.contains("\n1 site of 1 class in sampled stacks allocated 1,234 objects"),
+            sampled.contains(
+                "\n1 allocation site of 1 class in sampled stacks allocated 1,234 objects"
+            ),
             "{sampled}"
         );
         assert!(!one.contains("in sampled stacks"), "{one}");
         let what = "\n\
-Each executed allocation is counted, also one that the compiler then removes, and one that fails;
-so is what clone, reflection, array copies, lambdas and string concatenation allocate, at their line.
-Not counted: what JNI, handles of constructors (Foo::new) and the JVM itself make, and what a method
-allocates that was running when the count began, until it is called anew. An object's bytes are those
-that the JVM tells for one of its class; an array's follow from its length.
-In JDK classes some figures are lower bounds: the compiler replaces some methods by code of its own,
-such as string concatenation by a StringBuilder, which no counter counts.
+Each executed allocation is counted, even if the JIT compiler removes it or the allocation fails.
+clone, reflection, array copies, lambdas and string concatenation count at the line that uses them.
+Not counted: allocations by JNI, by constructor handles (Foo::new) and by the JVM, and by a method
+that was running when the count began, until its next call. The size of an object is the size that
+the JVM reports for its class; the size of an array is computed from its length.
+In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own
+code (for example string concatenation with a StringBuilder), which has no counters.
 ";
         assert!(one.ends_with(what), "{one}");
         let more = report(3, |_| ());
@@ -296,7 +298,7 @@ such as string concatenation by a StringBuilder, which no counter counts.
         );
         let none = report(0, |r| r.sites.clear());
         assert!(
-            !none.contains("allocated in") && none.contains("0 sites"),
+            !none.contains("allocated in") && none.contains("0 allocation sites"),
             "{none}"
         );
     }
@@ -304,8 +306,8 @@ such as string concatenation by a StringBuilder, which no counter counts.
     #[test]
     fn what_is_not_counted_is_told() {
         let all = report(1, |_| ());
-        assert!(!all.contains("for want of counters") && !all.contains("stay as they are"));
-        assert!(!all.contains("cannot be changed"), "{all}");
+        assert!(!all.contains("no counter was left") && !all.contains("cannot be instrumented"));
+        assert!(!all.contains("cannot be instrumented"), "{all}");
         assert!(!all.contains("have no counters") && !all.contains("are not known"));
         let some = report(1, |r| {
             r.jdk = false;
@@ -320,10 +322,10 @@ such as string concatenation by a StringBuilder, which no counter counts.
             };
         });
         for says in [
-            "not counted, for want of counters: 5 sites\n",
-            "not counted: 1 methods that stay as they are\n  com.acme.Long.method: too long\n",
-            "not counted: 2 classes that cannot be changed, such as com.acme.Odd\n",
-            "bytes of 1 site are not known, and not in the sum\n",
+            "not counted, because no counter was left: 5 sites\n",
+            "not counted: 1 method that cannot be instrumented\n  com.acme.Long.method: too long\n",
+            "not counted: 2 classes that cannot be instrumented, such as com.acme.Odd\n",
+            "the bytes of 1 site are unknown and not in the sum\n",
             "JDK classes have no counters; --jdk adds counters to them.",
             "  1,234      ?  byte[]",
         ] {
@@ -366,10 +368,10 @@ such as string concatenation by a StringBuilder, which no counter counts.
     fn what_a_dump_has_of_counts_is_told() {
         let all = dumped(|_| ());
         let says =
-            "counted 1,234 objects, 54.7 KiB at 1 site within 12s, up to 420ms before the dump
-executed allocations, including those that the compiler removes, without those by JNI and the JVM
-In JDK classes some figures are lower bounds: the compiler replaces some methods by code of its own,
-such as string concatenation by a StringBuilder, which no counter counts.
+            "counted 1,234 objects, 54.7 KiB at 1 allocation site in 12s; counting ended 420ms before the dump
+counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM
+In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own
+code (for example string concatenation with a StringBuilder), which has no counters.
 
 objects   bytes  class   allocated in
   1,234  56,000  byte[]  com.acme.Foo.bar
@@ -387,10 +389,10 @@ objects   bytes  class   allocated in
         });
         for says in [
             "JDK classes have no counters; count=jdk adds counters to them.",
-            "bytes of 1 site are not known",
-            "not counted, for want of counters: 5 sites",
-            "not counted: 1 methods that stay as they are",
-            "not counted: 2 classes that cannot be changed\n",
+            "the bytes of 1 site are unknown",
+            "not counted, because no counter was left: 5 sites",
+            "not counted: 1 method that cannot be instrumented",
+            "not counted: 2 classes that cannot be instrumented\n",
             "and 1 more site (--top N shows more)",
         ] {
             assert!(some.contains(says), "{says}: {some}");
@@ -409,15 +411,15 @@ objects   bytes  class   allocated in
             estimated_bytes,
             ci99: [estimated_bytes - 1024, estimated_bytes + 1024],
         };
-        let fewer = "Of the lines below samples say less than was counted: what the compiler removes is never sampled,
-and what the JDK allocates for a line (clone, copyOf) is sampled in the JDK.";
-        let others = "Of the lines below samples say more than was counted: not all that is allocated there is counted.";
+        let fewer = "At these lines samples show less than was counted: allocations that the JIT compiler removes are
+never sampled, and what the JDK allocates for a line (clone, copyOf) is sampled in the JDK.";
+        let others = "At these lines samples show more than was counted: not all allocations at these lines are counted.";
         let none = dumped(|_| ());
-        assert!(!none.contains("samples say"), "{none}");
+        assert!(!none.contains("samples show"), "{none}");
         let less = dumped(|r| r.disagreements = vec![line(7, 1 << 20, 4096)]);
         assert!(
             less.contains(&format!(
-                "{fewer}\n  com.acme.Foo.bar line 7  counted 1.0 MiB, by samples 4.0 KiB ± 1.0 KiB\n"
+                "{fewer}\n  com.acme.Foo.bar line 7  counted 1.0 MiB, sampled 4.0 KiB ± 1.0 KiB\n"
             )),
             "{less}"
         );

@@ -66,7 +66,7 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
             self::suspect(suspect, (common, *verbose), style, out)?;
         }
         if !more_suspects.is_empty() {
-            let rest = "and more that grew less (--top N shows more)";
+            let rest = "and suspects that grew less (--top N shows more)";
             writeln!(out, "\n{}", style.dim(rest))?;
         }
     }
@@ -655,7 +655,7 @@ mod tests {
         };
         let parts = [
             "1 suspect left out as known growth (--ignore)",
-            "and more that grew less (--top N shows more)",
+            "and suspects that grew less (--top N shows more)",
             "and 7 more classes that changed (--top N shows more)",
             "the reachable heap changed by +5 objects",
         ];

@@ -54,7 +54,7 @@ pub(crate) fn render(report: &HeapReport, style: Style, out: &mut dyn Write) -> 
         self::suspect(suspect, report, style, out)?;
     }
     if report.more_suspects && !heap.suspects.is_empty() {
-        let rest = "and more that hold less (--top N shows more)";
+        let rest = "and places that retain less (--top N shows more)";
         writeln!(out, "\n{}", style.dim(rest))?;
     }
     threads(&heap.threads, report.verbose, style, out)?;
@@ -123,11 +123,15 @@ fn threads(
     if threads.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{}\n", style.bold("Threads that retain much"))?;
+    writeln!(
+        out,
+        "\n{}\n",
+        style.bold("Threads with the largest retained size")
+    )?;
     let mut table = Table::new(&[
         ("retained", Align::Right),
         ("thread", Align::Left),
-        ("of it", Align::Left),
+        ("largest local variable", Align::Left),
     ]);
     let limit = if verbose { usize::MAX } else { ROWS };
     for thread in threads.iter().take(limit) {
@@ -151,7 +155,7 @@ fn waste(waste: &[HeapWaste], style: Style, out: &mut dyn Write) -> io::Result<(
         ("savings", Align::Right),
         ("objects", Align::Right),
         ("kind", Align::Left),
-        ("most of it in", Align::Left),
+        ("mostly held by", Align::Left),
     ]);
     for row in waste.iter().take(ROWS) {
         table.row(vec![
@@ -173,7 +177,7 @@ fn classes(
     if classes.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{}\n", style.bold("Classes, by their own size"))?;
+    writeln!(out, "\n{}\n", style.bold("Classes, by shallow size"))?;
     let mut table = Table::new(&[
         ("objects", Align::Right),
         ("shallow bytes", Align::Right),
@@ -189,14 +193,8 @@ fn classes(
         ]);
     }
     table.print(style, out)?;
-    if more > 0 {
-        let rest = format!(
-            "and {} more classes (--top N shows more)",
-            grouped(more as u64)
-        );
-        writeln!(out, "{}", style.dim(rest))?;
-    }
-    Ok(())
+    let all = (classes.len() + more) as u64;
+    super::sites::more_classes(all, classes.len(), style, out)
 }
 
 #[cfg(test)]
@@ -228,7 +226,7 @@ mod tests {
 
     #[test]
     fn large_is_not_called_leaking() {
-        let no_leak = "large is not leaking: two dumps show what grows (heapdiff BEFORE AFTER)";
+        let no_leak = "a large size does not prove a leak: compare two dumps to see what grows (heapdiff BEFORE AFTER)";
         assert!(told(&report(1)).contains(no_leak));
         assert!(!told(&report(0)).contains("large is not leaking"));
     }
@@ -236,9 +234,9 @@ mod tests {
     #[test]
     fn parts_are_there_where_the_dump_has_them() {
         let parts = [
-            "Threads that retain much",
+            "Threads with the largest retained size",
             "Wasted memory",
-            "Classes, by their own size",
+            "Classes, by shallow size",
             "an allocation failed in thread",
             "… and 4 more (-v shows all)",
         ];
@@ -263,7 +261,7 @@ mod tests {
         report.more_classes = 7;
         let text = told(&report);
         for part in [
-            "and more that hold less (--top N shows more)",
+            "and places that retain less (--top N shows more)",
             "and 7 more classes (--top N shows more)",
         ] {
             assert!(text.contains(part) && !all.contains(part), "{text}");

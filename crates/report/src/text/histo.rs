@@ -17,7 +17,7 @@ pub(crate) fn render(report: &HistoReport, style: Style, out: &mut dyn Write) ->
     let retained = report.snapshot.reachable_bytes.is_some();
     let mut columns = vec![("objects", Align::Right), ("shallow bytes", Align::Right)];
     if retained {
-        columns.push(("reachable", Align::Right));
+        columns.push(("reachable bytes", Align::Right));
         columns.push(("retained bytes", Align::Right));
     }
     columns.push(("class", Align::Left));

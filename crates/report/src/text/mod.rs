@@ -23,6 +23,7 @@ mod waste;
 
 use std::io::{self, Write};
 
+pub(crate) use self::snapshot::layout_line;
 pub(crate) use self::stacks::is_noted;
 use crate::model::Report;
 use crate::style::Style;

@@ -32,13 +32,13 @@ pub(crate) fn render(report: &PathsReport, style: Style, out: &mut dyn Write) ->
         } else {
             "have"
         };
-        writeln!(out, "{few} {verb} none: {}", snapshot::unheld(snapshot))?;
+        writeln!(out, "{few} {verb} no path: {}", snapshot::unheld(snapshot))?;
     }
     writeln!(out)?;
     if report.tree.is_empty() && report.hidden.lines == 0 {
         return Ok(());
     }
-    let heading = format!("{:>NUMBER$}  path", "leads to");
+    let heading = format!("{:>NUMBER$}  path", "objects");
     writeln!(out, "{}", style.dim(heading))?;
     let mut above: Vec<Above> = Vec::new();
     for (i, line) in report.tree.iter().enumerate() {
@@ -93,7 +93,7 @@ fn line(line: &PathLine, level: usize, style: Style, out: &mut dyn Write) -> io:
         None => text += &format!(" x {}", grouped(line.objects)),
     }
     if line.folded {
-        text += " (a chain)";
+        text += " (a chain of these objects)";
     }
     let text = printable(&text);
     let indent = level.min(20) * 2;
@@ -166,10 +166,10 @@ mod tests {
                 },
             }))
         };
-        let why = "none: unreachable, or reachable only through weaker references (--refs)\n";
+        let why = "no path: unreachable, or reachable only through references weaker than --refs\n";
         assert!(of(1, 0).contains(&format!("1 object has {why}")));
         assert!(of(2, 0).contains(&format!("2 objects have {why}")));
-        assert!(!of(0, 2).contains("garbage, or held"));
+        assert!(!of(0, 2).contains("reachable only through"));
         assert!(of(0, 2).contains("  and 2 more lines (--top N shows more)\n"));
         assert!(!of(2, 0).contains("--top N shows more"));
     }

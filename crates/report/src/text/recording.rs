@@ -31,7 +31,7 @@ pub(crate) fn render(
     let jvm = match (&info.jvm, info.pid) {
         (Some(jvm), Some(pid)) => format!("{}, process {pid}", table::printable(jvm)),
         (Some(jvm), None) => table::printable(jvm).into_owned(),
-        (None, _) => "the recording does not say of which JVM it is".to_owned(),
+        (None, _) => "the recording does not identify its JVM".to_owned(),
     };
     let events: Vec<String> = info
         .events
@@ -39,9 +39,9 @@ pub(crate) fn render(
         .map(|e| format!("{} {}", grouped(e.count), e.name.trim_start_matches("jdk.")))
         .collect();
     let events = format!(
-        "{}; {}",
+        "events: {}; {}",
         events.join(", "),
-        counted(info.collections, "collection")
+        counted(info.collections, "GC")
     );
     for line in [&*jvm, &events, &meaning(report)] {
         writeln!(out, "{}", style.dim(style.fitted(line, WIDTH)))?;
@@ -52,7 +52,7 @@ pub(crate) fn render(
         _ => "alive",
     };
     let of = report.focus.as_ref().map_or_else(String::new, |focus| {
-        format!(", of what matches {}", table::printable(focus))
+        format!(", only stacks that match {}", table::printable(focus))
     });
     let line = format!(
         "{} {what} in {} from {}{of}",
@@ -133,19 +133,19 @@ fn meaning(report: &RecordingReport) -> String {
     let interval = report.recording.interval_bytes.filter(|_| !is_weighed);
     match (report.measure, interval) {
         ("sampled", _) => {
-            "objects that the JVM tracked and found alive at the end: bytes are of these objects only"
+            "objects that the JVM tracked and that were alive at the end; bytes count only these objects"
                 .to_owned()
         }
         ("live", Some(bytes)) => format!(
-            "alive when it ended; one sample every {} allocated, except those beyond 1,024",
+            "alive at the end of the recording; one sample every {} allocated, but at most 1,024 samples",
             Size(bytes)
         ),
-        ("live", None) => "alive when it ended".to_owned(),
+        ("live", None) => "alive at the end of the recording".to_owned(),
         (_, Some(bytes)) => format!(
-            "allocated while it was recorded, alive or not; one sample every {} allocated",
+            "allocated during the recording, alive or not; one sample every {} allocated",
             Size(bytes)
         ),
-        _ => "allocated while it was recorded, alive or not".to_owned(),
+        _ => "allocated during the recording, alive or not".to_owned(),
     }
 }
 
@@ -168,7 +168,7 @@ fn figures(stack: &RecordedStack, report: &RecordingReport) -> String {
         "allocated" => figures,
         // What leaks was allocated all along, what was loaded at the start was not.
         _ => format!(
-            "{figures}, allocated {} to {}",
+            "{figures}, allocated from {} to {}",
             since(stack.first_ms),
             since(stack.last_ms)
         ),
@@ -244,20 +244,20 @@ mod tests {
         let meanings = [
             (
                 ("sampled", None),
-                "objects that the JVM tracked and found alive at the end: bytes are of these objects only\n",
+                "objects that the JVM tracked and that were alive at the end; bytes count only these objects\n",
             ),
             (
                 ("live", Some(1024)),
-                "alive when it ended; one sample every 1.0 KiB allocated, except those beyond 1,024\n",
+                "alive at the end of the recording; one sample every 1.0 KiB allocated, but at most 1,024 samples\n",
             ),
-            (("live", None), "alive when it ended\n"),
+            (("live", None), "alive at the end of the recording\n"),
             (
                 ("allocated", Some(1024)),
-                "allocated while it was recorded, alive or not; one sample every 1.0 KiB allocated\n",
+                "allocated during the recording, alive or not; one sample every 1.0 KiB allocated\n",
             ),
             (
                 ("allocated", None),
-                "allocated while it was recorded, alive or not\n",
+                "allocated during the recording, alive or not\n",
             ),
         ];
         for ((measure, interval), words) in meanings {
@@ -273,22 +273,21 @@ mod tests {
 
     #[test]
     fn what_a_recording_is_of_and_what_is_left_out_is_told() {
-        let unknown = "the recording does not say of which JVM it is\n";
+        let unknown = "the recording does not identify its JVM\n";
         let mut named = report("sampled", None, 2);
         assert!(told(report("sampled", None, 1)).contains(unknown));
         named.recording.jvm = Some("OpenJDK 25".to_owned());
         named.focus = Some("put".to_owned());
         let text = told(named);
-        assert!(text.contains("\nOpenJDK 25\n") && !text.contains("does not say"));
-        assert!(text.contains(" alive in 3 samples from 2 stacks, of what matches put\n"));
+        assert!(text.contains("\nOpenJDK 25\n") && !text.contains("does not identify"));
+        assert!(text.contains(" alive in 3 samples from 2 stacks, only stacks that match put\n"));
         assert!(
             text.ends_with("and 1 more stack (--top N shows more)\n"),
             "{text}"
         );
         let text = told(report("sampled", None, 1));
         assert!(
-            text.contains(" alive in 3 samples from 1 stack\n")
-                && !text.contains("of what matches")
+            text.contains(" alive in 3 samples from 1 stack\n") && !text.contains("only stacks")
         );
         assert!(!text.contains("more stack"), "{text}");
     }

@@ -24,23 +24,29 @@ pub(crate) fn render(
     let totals = &report.totals;
     let samples = match report.which {
         "live" => counted(totals.samples, "live sample"),
-        "recent" => format!("{} collected last", counted(totals.samples, "sample")),
+        "recent" => format!(
+            "{} of the objects that were freed last",
+            counted(totals.samples, "sample")
+        ),
         _ => format!(
-            "{} chosen of all collected",
+            "{} of randomly chosen freed objects",
             counted(totals.samples, "sample")
         ),
     };
     let order = match (report.by, report.which) {
-        ("age", "live") => "the oldest first",
-        ("age", _) => "those that lived longest first",
-        _ => "the largest first",
+        ("age", "live") => "oldest first",
+        ("age", _) => "longest-lived first",
+        _ => "largest first",
     };
     let mut only = String::new();
     if let Some(focus) = &report.focus {
         only.push_str(&format!(" that match {}", table::printable(focus)));
     }
     if let Some(thread) = &report.thread {
-        only.push_str(&format!(" of threads {}", table::printable(thread)));
+        only.push_str(&format!(
+            ", only threads that match {}",
+            table::printable(thread)
+        ));
     }
     let bytes = Size(totals.bytes);
     let text = format!("{samples}{only}: {bytes}");
@@ -85,7 +91,7 @@ fn sample(
     if let (Some(ms), Some(uptime)) = (sample.collected_ms, sample.collected_uptime_ms) {
         line("", &at("collected", ms, uptime), style, out)?;
     }
-    let thread = sample.thread.as_deref().unwrap_or("(not known)");
+    let thread = sample.thread.as_deref().unwrap_or("(unknown)");
     line("thread", thread, style, out)?;
     let frames = style.frames(verbose, FRAMES);
     stack(&sample.frames, ("from", frames), style, out)
@@ -137,15 +143,11 @@ mod tests {
 
     #[test]
     fn which_samples_they_are_and_in_what_order_is_told() {
-        let orders = [
-            "the oldest first",
-            "those that lived longest first",
-            "the largest first",
-        ];
+        let orders = ["oldest first", "longest-lived first", "largest first"];
         let kinds = [
             "2 live samples: ",
-            "2 samples collected last: ",
-            "2 samples chosen of all collected: ",
+            "2 samples of the objects that were freed last: ",
+            "2 samples of randomly chosen freed objects: ",
         ];
         for (which, by, kind, order) in [
             ("live", "age", 0, 0),

@@ -19,7 +19,7 @@ pub(crate) fn render(report: &ShowReport, style: Style, out: &mut dyn Write) -> 
     if selected.objects > 1 {
         writeln!(
             out,
-            "{} names {}, {}; those that retain most:",
+            "{}: {}, {}; the objects that retain most:",
             printable(&report.selector),
             counted(selected.objects, "object"),
             Size(selected.shallow_bytes)
@@ -85,7 +85,7 @@ fn object(object: &ShownObject, unheld: &str, style: Style, out: &mut dyn Write)
     for field in &object.fields {
         if class != Some(&field.class) {
             class = Some(&field.class);
-            let inherited = format!("    from {}", field.class);
+            let inherited = format!("    inherited from {}", field.class);
             writeln!(
                 out,
                 "{}",
@@ -109,10 +109,10 @@ fn filler(object: &ShownObject) -> Option<&'static str> {
     let is_unreferenced = object.retained_bytes.is_none() && object.referrer_count == 0;
     match &*object.class {
         "jdk.internal.vm.FillerObject" | "jdk.internal.vm.FillerElement[]" => {
-            Some("JVM filler: it fills a gap between objects")
+            Some("JVM filler: this object fills a gap between other objects")
         }
         "int[]" if is_unreferenced => {
-            Some("JVM filler, or an array that is no longer used: nothing refers to it")
+            Some("JVM filler, or an array that is no longer used: no object refers to it")
         }
         _ => None,
     }
@@ -210,7 +210,7 @@ fn contents(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Resu
         _ => count("element") + &room,
     };
     if !contents.whole {
-        summary += "; damaged, or being changed when the dump was taken";
+        summary += "; the object is damaged, or the program was changing it";
     }
     line(contents.kind, &summary, style, out)?;
     if let Some(text) = &contents.text {
@@ -342,7 +342,7 @@ fn value(value: &ShownValue) -> String {
         (Some(literal), _) => literal.clone(),
         (None, Some(object)) => mention(object),
         (None, None) if value.kind == "Object" => "null".to_owned(),
-        (None, None) => "(not in the record)".to_owned(),
+        (None, None) => "(missing in the dump)".to_owned(),
     }
 }
 
@@ -435,10 +435,10 @@ mod tests {
     #[test]
     fn those_that_are_left_out_are_told() {
         let (one, three) = (told(object(), 1), told(object(), 3));
-        let names = "com.acme.Entry names 3 objects, 72 B; those that retain most:\n";
+        let names = "com.acme.Entry: 3 objects, 72 B; the objects that retain most:\n";
         assert!(three.contains(names), "{three}");
         assert!(three.ends_with("\nand 2 more objects (--top N shows more)\n"));
-        assert!(!one.contains("those that retain most") && !one.contains("--top N shows more"));
+        assert!(!one.contains("objects that retain most") && !one.contains("--top N shows more"));
     }
 
     #[test]
@@ -454,7 +454,7 @@ mod tests {
         let parts = [
             "24 bytes, retains only itself\n",
             "24 bytes, retains 1,024 bytes in 7 objects\n",
-            "24 bytes, unreachable, or reachable only through weaker references (--refs)\n",
+            "24 bytes, unreachable, or reachable only through references weaker than --refs\n",
         ];
         for (at, retained) in [Some((24, 1)), Some((1024, 7)), None]
             .into_iter()
@@ -523,12 +523,12 @@ mod tests {
             };
             told(object, 1)
         };
-        let damaged = "; damaged, or being changed when the dump was taken\n";
+        let damaged = "; the object is damaged, or the program was changing it\n";
         assert!(
             of("list", None, false).contains(&format!("of unknown size, room for 16{damaged}"))
         );
         let whole = of("list", Some(0), true);
-        assert!(!whole.contains("of unknown size") && !whole.contains("being changed"));
+        assert!(!whole.contains("of unknown size") && !whole.contains("was changing it"));
         let buffer = of("buffer", Some(6), true);
         assert!(
             buffer.contains("position 2, limit 8, capacity 16\n"),
@@ -539,8 +539,12 @@ mod tests {
             kind: "int",
             ..NULL
         };
-        assert_eq!(value(&cut), "(not in the record)");
-        assert_eq!(value(&NULL), "null", "and so it is not (not in the record)");
+        assert_eq!(value(&cut), "(missing in the dump)");
+        assert_eq!(
+            value(&NULL),
+            "null",
+            "and so it is not (missing in the dump)"
+        );
     }
 
     #[test]
@@ -554,7 +558,8 @@ mod tests {
                 ..object()
             };
             let text = told(object, 1);
-            let certain = text.contains("JVM filler: it fills a gap between objects");
+            let certain =
+                text.contains("JVM filler: this object fills a gap between other objects");
             (certain, text.contains("JVM filler, or an array"))
         };
         assert_eq!(of("jdk.internal.vm.FillerObject", None, 0), (true, false));

@@ -12,7 +12,7 @@ use crate::style::Style;
 
 const INDENT: usize = 5;
 /// What the agent's counts of classes are of.
-pub(super) const COUNTED: &str = "allocated: counted from the agent's start on, past its filters if it has any, but for the last second";
+pub(super) const COUNTED: &str = "allocated: all allocations since the agent's start that pass its filters, except the last second";
 
 pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let reachable = report.snapshot.reachable_bytes.unwrap_or(0);
@@ -22,15 +22,15 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     origin(report.agent.as_ref(), totals.unseen_bytes, style, out)?;
     writeln!(out)?;
     let of = match &report.focus {
-        Some(focus) => format!("what matches {}", table::printable(focus)),
-        None => format!("{} reachable", Size(reachable)),
+        Some(focus) => format!("only stacks that match {}", table::printable(focus)),
+        None => format!("of {} reachable", Size(reachable)),
     };
     let from = match report.by {
         "class" => classes(report.sampled_classes),
         _ => counted(totals.stacks, "stack"),
     };
     let line = format!(
-        "{} in {} from {from}, of {of}",
+        "{} in {} from {from}, {of}",
         stacks::interval(totals.estimated_bytes, totals.ci95),
         counted(totals.samples, "live sample"),
     );
@@ -197,7 +197,7 @@ pub(super) fn more_classes(
 fn undersampled(bytes: u64) -> Option<String> {
     (bytes > 0).then(|| {
         format!(
-            "up to half more large objects ({}) may be alive: a JVM before 25 samples too few of them;\n\
+            "up to 50 % more large objects ({}) may be alive: JVMs before 25 sample too few of them;\n\
              load the agent at start, or compare with a second dump",
             Size(bytes)
         )
@@ -212,7 +212,7 @@ pub(super) fn origin(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Some(agent) = agent else {
-        let exact = "the dump names the stack trace of each object: sizes are exact";
+        let exact = "the dump records the stack trace of each object: sizes are exact";
         return writeln!(out, "{}", style.dim(exact));
     };
     let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
@@ -232,32 +232,34 @@ pub(super) fn origin(
     let thinned = match (agent.first_interval_bytes, agent.first_rate) {
         first if first == (agent.interval_bytes, agent.rate) => String::new(),
         (_, ms) if agent.strategy == "time" && few => {
-            format!(" is tracked, one every {ms} ms counted")
+            format!(" is tracked, one every {ms} ms is counted")
         }
         (_, ms) if agent.strategy == "time" => format!(", at first every {ms} ms"),
         (0, 0 | 1) if few => format!(" is tracked, {}", every(filtered, uncounted, "counted")),
         (bytes @ 1.., _) if few => {
-            format!(" is tracked, one every {} counted", Size(bytes))
+            format!(" is tracked, one every {} is counted", Size(bytes))
         }
-        (_, rate) if few => format!(" is tracked, one every {} counted", grouped(rate)),
+        (_, rate) if few => format!(" is tracked, one every {} is counted", grouped(rate)),
         (0, 0 | 1) => ", at first every allocation".to_owned(),
-        (0, rate) => format!(", at first every {}", grouped(rate)),
+        (0, rate) => format!(", at first one every {}", grouped(rate)),
         (bytes, _) => format!(", at first every {}", Size(bytes)),
     };
     let cost = &agent.cost;
     let heap = format!(
-        "the agent takes {} of the heap: {} bytes a sample ({}), {} bytes a stack ({})",
+        "the agent uses {} of the heap: {} of {} bytes, {} of {} bytes",
         Size(cost.bytes),
+        counted(cost.samples, "sample"),
         cost.bytes_per_sample,
-        grouped(cost.samples),
+        counted(cost.sites, "stack"),
         cost.bytes_per_site,
-        grouped(cost.sites),
     );
     let age = agent.collected.median_age_ms;
-    let age = age.map_or_else(String::new, |ms| format!(", half of them within {ms} ms"));
+    let age = age.map_or_else(String::new, |ms| {
+        format!(", half within {ms} ms of allocation")
+    });
     let collected = format!(
-        "{} collected{age}",
-        counted(agent.collected.samples, "sample")
+        "{} freed{age}",
+        counted(agent.collected.samples, "sampled object")
     );
     let one = format!("{rate}{thinned}; {collected}");
     let said = match one.len() <= WIDTH {
@@ -285,9 +287,11 @@ pub(super) fn origin(
 pub(super) fn every(filtered: bool, lost: bool, done: &str) -> String {
     match (filtered, lost) {
         (false, false) => format!("every allocation is {done}"),
-        (true, false) => format!("every allocation past the filters is {done}"),
-        (false, true) => format!("every allocation but those lost is {done}"),
-        (true, true) => format!("every allocation past the filters but those lost is {done}"),
+        (true, false) => format!("every allocation that passes the filters is {done}"),
+        (false, true) => format!("every allocation except lost ones is {done}"),
+        (true, true) => {
+            format!("every allocation that passes the filters, except lost ones, is {done}")
+        }
     }
 }
 
@@ -386,7 +390,7 @@ pub(super) mod tests {
         };
         let (known, unknown) = (with(true), with(false));
         assert!(
-            unknown.contains(note) && unknown.contains(", alive: not known\n"),
+            unknown.contains(note) && unknown.contains(", alive: unknown\n"),
             "{unknown}"
         );
         assert!(
@@ -413,8 +417,7 @@ pub(super) mod tests {
             };
             said(&report)
         };
-        let counted =
-            "allocated: counted from the agent's start on, past its filters if it has any";
+        let counted = "allocated: all allocations since the agent's start that pass its filters";
         let text = told(None);
         for part in [
             "2.0 KiB (1.0 KiB..4.0 KiB) in 4 live samples from 1 class, of ",
@@ -484,7 +487,7 @@ pub(super) mod tests {
         origin(None, 0, Style::plain(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.ends_with(": sizes are exact\n"), "{text}");
-        assert!(!text.contains("the agent takes"), "{text}");
+        assert!(!text.contains("the agent uses"), "{text}");
         assert!(!told(("bytes", 0, 0), (0, 0), 0).contains("sizes are exact"));
     }
 
@@ -512,7 +515,7 @@ pub(super) mod tests {
             (
                 ("count", 0, 9),
                 (0, 3),
-                "one sample every 9 objects, at first every 3; ",
+                "one sample every 9 objects, at first one every 3; ",
             ),
             (
                 ("bytes", 4096, 0),
@@ -530,12 +533,12 @@ pub(super) mod tests {
             (
                 ("bytes", 4096, 0),
                 (1024, 0),
-                "every 4.0 KiB allocated is tracked, one every 1.0 KiB counted; ",
+                "every 4.0 KiB allocated is tracked, one every 1.0 KiB is counted; ",
             ),
             (
                 ("count", 0, 9),
                 (0, 3),
-                "every 9 objects is tracked, one every 3 counted; ",
+                "every 9 objects is tracked, one every 3 is counted; ",
             ),
             (
                 ("bytes", 4096, 0),
@@ -545,7 +548,7 @@ pub(super) mod tests {
             (
                 ("time", 0, 80),
                 (4096, 10),
-                "every 80 ms is tracked, one every 10 ms counted; ",
+                "every 80 ms is tracked, one every 10 ms is counted; ",
             ),
             (
                 ("bytes", 4096, 0),
@@ -568,21 +571,21 @@ pub(super) mod tests {
         assert!(told(("bytes", 0, 0), (0, 0), 0).contains("every allocation is sampled; "));
         let text = told(("bytes", 0, 0), (0, 0), 3);
         assert!(
-            text.contains("every allocation but those lost is sampled; "),
+            text.contains("every allocation except lost ones is sampled\n5 sampled objects "),
             "{text}"
         );
         // Where few are followed, what had no room to be is counted.
         let text = told_by(("bytes", 4096, 0), (0, 0), 3, true);
         assert!(
-            text.starts_with("one sample every 4.0 KiB allocated is tracked, every allocation is counted\n5 samples ")
+            text.starts_with("one sample every 4.0 KiB allocated is tracked, every allocation is counted\n5 sampled objects ")
                 && text.contains("lost: 3 dropped full"),
             "{text}"
         );
         let said = [
             "every allocation is counted",
-            "every allocation past the filters is counted",
-            "every allocation but those lost is counted",
-            "every allocation past the filters but those lost is counted",
+            "every allocation that passes the filters is counted",
+            "every allocation except lost ones is counted",
+            "every allocation that passes the filters, except lost ones, is counted",
         ];
         let cases = [(false, false), (true, false), (false, true), (true, true)];
         assert_eq!(
@@ -598,10 +601,10 @@ pub(super) mod tests {
             told(("bytes", 0, 0), (0, 0), 3),
         );
         let heap =
-            "the agent takes 2.0 KiB of the heap: 64 bytes a sample (7), 100 bytes a stack (3)";
+            "the agent uses 2.0 KiB of the heap: 7 samples of 64 bytes, 3 stacks of 100 bytes";
         assert!(calm.contains(heap) && lossy.contains(heap));
-        assert!(calm.contains("5 samples collected\n"));
-        assert!(lossy.contains("5 samples collected, half of them within 30 ms\n"));
+        assert!(calm.contains("5 sampled objects freed\n"));
+        assert!(lossy.contains("5 sampled objects freed, half within 30 ms of allocation\n"));
         let lost = "lost: 3 dropped full, up to 3.0 KiB have no sample";
         assert!(lossy.contains(lost) && !calm.contains("lost") && !calm.contains("have no sample"));
     }
@@ -610,7 +613,7 @@ pub(super) mod tests {
     fn too_few_samples_of_large_objects_are_told_where_there_are_such_objects() {
         assert_eq!(undersampled(0), None);
         let told = undersampled(3 << 20).unwrap();
-        assert!(told.starts_with("up to half more large objects (3.0 MiB) may be alive: "));
+        assert!(told.starts_with("up to 50 % more large objects (3.0 MiB) may be alive: "));
         assert!(told.lines().all(|line| line.len() <= WIDTH), "{told}");
     }
 }

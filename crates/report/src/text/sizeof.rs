@@ -19,8 +19,8 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
     let named = counted(set.objects, "object");
     let selectors = report.selectors.join(", ");
     let selectors = printable(&selectors);
-    let selectors = style.fitted(&selectors, WIDTH - named.len() - 8);
-    writeln!(out, "{selectors} names {named}")?;
+    let selectors = style.fitted(&selectors, WIDTH - named.len() - 2);
+    writeln!(out, "{selectors}: {named}")?;
     writeln!(out)?;
     sizes(set, snapshot::unheld(snapshot), style, out)?;
     if set.objects > 1 {
@@ -40,14 +40,14 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
         writeln!(out)?;
         writeln!(
             out,
-            "left out as shared: enum constants ({}), cached boxes ({}) and string constants ({});",
+            "not counted, because they are shared: {} enum constants, {} cached boxes, {} string constants",
             grouped(flyweights.enum_constants),
             grouped(flyweights.cached_boxes),
             grouped(flyweights.interned_strings)
         )?;
         writeln!(
             out,
-            "a dump does not say which other strings are interned: those are counted"
+            "other interned strings are counted, because a dump does not mark them"
         )?;
     }
     if let Some(finals) = &report.finals {
@@ -56,7 +56,7 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
             0 => writeln!(out, "final fields are skipped")?,
             _ => writeln!(
                 out,
-                "final fields are skipped, except those of {}",
+                "final fields are skipped, except the final fields of {}",
                 named_few(finals.unknown_classes, &finals.unknown, style)
             )?,
         }
@@ -109,20 +109,20 @@ fn sizes(set: &SizeofSet, unheld: &str, style: Style, out: &mut dyn Write) -> io
     };
     row("shallow", set.shallow_bytes, set.objects, itself);
     let reached = match one {
-        true => "with all that it reaches",
-        false => "with all that any of them reaches, each object once",
+        true => "this object and all objects reachable from it",
+        false => "these objects and all objects reachable from them, each counted once",
     };
     row("deep", set.deep_bytes, set.deep_objects, reached);
     if let (Some(bytes), Some(objects)) = (set.retained_bytes, set.retained_objects) {
         let freed = match one {
-            true => "what would be free if it were",
-            false => "what would be free if all of them were",
+            true => "memory that would be freed if this object were removed",
+            false => "memory that would be freed if all these objects were removed",
         };
         row("retained", bytes, objects, freed);
     }
     table.print(style, out)?;
     if set.retained_bytes.is_none() {
-        writeln!(out, "retained: nothing; {unheld}")?;
+        writeln!(out, "retained: nothing ({unheld})")?;
     }
     Ok(())
 }
@@ -133,8 +133,8 @@ fn class_table(set: &SizeofSet, out: &mut dyn Write) -> io::Result<()> {
         Some(bytes) if set.objects > 1 && set.retained_bytes.is_some_and(|r| r != bytes) => {
             writeln!(
                 out,
-                "Class tables of reports show {} retained bytes, a lower bound that is quick to compute: the\n\
-                 sum over the instances that no other instance retains. `histo --retained` shows the set's size.",
+                "Class tables of reports show {} retained bytes, a lower bound that is quick to compute:\n\
+                 the sum over the instances that no other instance retains.",
                 grouped(bytes)
             )
         }
@@ -142,35 +142,26 @@ fn class_table(set: &SizeofSet, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Why the set's sizes are not the sums.
+/// Writes why the sizes of the objects do not add up to the sizes of the set.
 fn sums(set: &SizeofSet, out: &mut dyn Write) -> io::Result<()> {
     match set.sum_deep_bytes {
-        Some(sum) if sum == set.deep_bytes => {
-            writeln!(
-                out,
-                "Deep sizes of the members add up to the set's: no two of them reach the same object."
-            )?;
-        }
-        Some(sum) => {
-            writeln!(
-                out,
-                "Deep sizes of the members add up to {} bytes, {} more than the set's: what several",
-                grouped(sum),
-                grouped(sum.saturating_sub(set.deep_bytes))
-            )?;
-            writeln!(
-                out,
-                "of them reach is in each member's size, and once in the set's."
-            )?;
-        }
-        None => {
-            writeln!(
-                out,
-                "Deep sizes of the members were measured for the {} that retain most: they reach too",
-                counted(set.measured, "object")
-            )?;
-            writeln!(out, "much in common to add all up.")?;
-        }
+        Some(sum) if sum == set.deep_bytes => writeln!(
+            out,
+            "The deep sizes of these objects add up to the total above: no two objects reach the same object."
+        )?,
+        Some(sum) => writeln!(
+            out,
+            "The deep sizes of these objects add up to {} bytes, {} more than the total above:\n\
+             an object that several of them reach is counted once in the total, but in each of their sizes.",
+            grouped(sum),
+            grouped(sum.saturating_sub(set.deep_bytes))
+        )?,
+        None => writeln!(
+            out,
+            "Deep sizes were measured only for the {} that retain most:\n\
+             these objects share so many objects that measuring all of them would take too long.",
+            counted(set.measured, "object")
+        )?,
     }
     let Some(retained) = set.retained_bytes else {
         return Ok(());
@@ -178,29 +169,20 @@ fn sums(set: &SizeofSet, out: &mut dyn Write) -> io::Result<()> {
     let sum = set.sum_retained_bytes;
     let (grouped_sum, apart) = (grouped(sum), grouped(sum.abs_diff(retained)));
     match sum.cmp(&retained) {
-        std::cmp::Ordering::Equal => {
-            writeln!(out, "Retained sizes of the members add up to the set's.")
-        }
-        std::cmp::Ordering::Less => {
-            writeln!(
-                out,
-                "Retained sizes of the members add up to {grouped_sum} bytes, {apart} fewer than the set's: some",
-            )?;
-            writeln!(
-                out,
-                "objects are kept by several members together, and by none alone."
-            )
-        }
-        std::cmp::Ordering::Greater => {
-            writeln!(
-                out,
-                "Retained sizes of the members add up to {grouped_sum} bytes, {apart} more than the set's: some",
-            )?;
-            writeln!(
-                out,
-                "members are kept by others, and are in the sizes of those, too."
-            )
-        }
+        std::cmp::Ordering::Equal => writeln!(
+            out,
+            "The retained sizes of these objects add up to the total above."
+        ),
+        std::cmp::Ordering::Less => writeln!(
+            out,
+            "The retained sizes of these objects add up to {grouped_sum} bytes, {apart} less than the total above:\n\
+             several of these objects together hold some objects that no single one of them holds alone."
+        ),
+        std::cmp::Ordering::Greater => writeln!(
+            out,
+            "The retained sizes of these objects add up to {grouped_sum} bytes, {apart} more than the total above:\n\
+             an object that another of these objects retains is counted in both sizes."
+        ),
     }
 }
 
@@ -239,7 +221,7 @@ fn objects(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Resu
 fn tree(lines: &[SizeofLine], all: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new(&[
         ("deep bytes", Align::Right),
-        ("of deep", Align::Right),
+        ("share", Align::Right),
         ("objects", Align::Right),
         ("field", Align::Left),
     ]);
@@ -255,7 +237,7 @@ fn tree(lines: &[SizeofLine], all: u64, style: Style, out: &mut dyn Write) -> io
                     percent(above.hidden_bytes, all),
                     String::new(),
                     format!(
-                        "{indent}{} (--top N)",
+                        "{indent}{} (--top N shows more)",
                         counted(above.hidden_lines, "more field")
                     ),
                 ]);
@@ -297,7 +279,7 @@ fn classes(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Resu
     }
     let mut table = Table::new(&[
         ("bytes", Align::Right),
-        ("of deep", Align::Right),
+        ("share", Align::Right),
         ("objects", Align::Right),
         ("class", Align::Left),
     ]);
@@ -385,13 +367,13 @@ mod tests {
     fn what_sizes_mean_is_told_of_one_and_of_several() {
         let single = [
             " the object itself\n",
-            " with all that it reaches\n",
-            " what would be free if it were\n",
+            " this object and all objects reachable from it\n",
+            " memory that would be freed if this object were removed\n",
         ];
         let plural = [
             " the objects themselves\n",
-            " with all that any of them reaches, each object once\n",
-            " what would be free if all of them were\n",
+            " these objects and all objects reachable from them, each counted once\n",
+            " memory that would be freed if all these objects were removed\n",
         ];
         let (one, two) = (told(report(1)), told(report(2)));
         assert!(
@@ -405,7 +387,7 @@ mod tests {
         let mut garbage = report(1);
         garbage.set.retained_bytes = None;
         let garbage = told(garbage);
-        let nothing = "retained: nothing; unreachable, or reachable only through weaker references (--refs)\n";
+        let nothing = "retained: nothing (unreachable, or reachable only through references weaker than --refs)\n";
         assert!(garbage.contains(nothing) && !one.contains("retained: nothing"));
     }
 
@@ -413,7 +395,7 @@ mod tests {
     fn sums_are_told_as_they_are() {
         let mut in_table = report(2);
         in_table.set.class_table_bytes = Some(150);
-        let line = "Class tables of reports show 150 retained bytes, a lower bound that is quick to compute: the\n";
+        let line = "Class tables of reports show 150 retained bytes, a lower bound that is quick to compute:\n";
         assert!(told(in_table).contains(line));
         assert!(!told(report(2)).contains("Class tables of reports"));
         let of = |deep: Option<u64>, retained: u64| {
@@ -423,11 +405,11 @@ mod tests {
             told(report)
         };
         let deep = [
-            "Deep sizes of the members add up to the set's: no two of them reach the same object.\n",
-            "Deep sizes of the members add up to 400 bytes, 100 more than the set's: what several\n\
-             of them reach is in each member's size, and once in the set's.\n",
-            "Deep sizes of the members were measured for the 2 objects that retain most: they reach too\n\
-             much in common to add all up.\n",
+            "The deep sizes of these objects add up to the total above: no two objects reach the same object.\n",
+            "The deep sizes of these objects add up to 400 bytes, 100 more than the total above:\n\
+             an object that several of them reach is counted once in the total, but in each of their sizes.\n",
+            "Deep sizes were measured only for the 2 objects that retain most:\n\
+             these objects share so many objects that measuring all of them would take too long.\n",
         ];
         for (at, sum) in [Some(300), Some(400), None].into_iter().enumerate() {
             let text = of(sum, 200);
@@ -438,11 +420,11 @@ mod tests {
             );
         }
         let retained = [
-            "Retained sizes of the members add up to the set's.\n",
-            "Retained sizes of the members add up to 150 bytes, 50 fewer than the set's: some\n\
-             objects are kept by several members together, and by none alone.\n",
-            "Retained sizes of the members add up to 250 bytes, 50 more than the set's: some\n\
-             members are kept by others, and are in the sizes of those, too.\n",
+            "The retained sizes of these objects add up to the total above.\n",
+            "The retained sizes of these objects add up to 150 bytes, 50 less than the total above:\n\
+             several of these objects together hold some objects that no single one of them holds alone.\n",
+            "The retained sizes of these objects add up to 250 bytes, 50 more than the total above:\n\
+             an object that another of these objects retains is counted in both sizes.\n",
         ];
         for (at, sum) in [200, 150, 250].into_iter().enumerate() {
             let text = of(Some(300), sum);
@@ -464,10 +446,10 @@ mod tests {
             interned_strings: 5,
         });
         let shared = told(shared);
-        let left = "left out as shared: enum constants (3), cached boxes (4) and string constants (5);\n\
-                    a dump does not say which other strings are interned: those are counted\n";
+        let left = "not counted, because they are shared: 3 enum constants, 4 cached boxes, 5 string constants\n\
+                    other interned strings are counted, because a dump does not mark them\n";
         assert!(shared.contains(left), "{shared}");
-        assert!(!plain.contains("left out as shared") && !plain.contains("strings are interned"));
+        assert!(!plain.contains("not counted") && !plain.contains("interned strings"));
         let of = |unknown: &[&str]| {
             let mut report = report(1);
             report.finals = Some(SizeofFinals {
@@ -477,8 +459,8 @@ mod tests {
             told(report)
         };
         assert!(of(&[]).contains("\nfinal fields are skipped\n"));
-        let but = "\nfinal fields are skipped, except those of 2 classes (a.B, …)\n";
-        assert!(of(&["a.B", "a.C"]).contains(but) && !of(&[]).contains("but those of"));
+        let but = "\nfinal fields are skipped, except the final fields of 2 classes (a.B, …)\n";
+        assert!(of(&["a.B", "a.C"]).contains(but) && !of(&[]).contains("except"));
         assert!(!plain.contains("final fields are skipped"));
     }
 

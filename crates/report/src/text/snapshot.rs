@@ -45,8 +45,8 @@ pub(crate) fn heading(
 /// What objects are to which no reference that counts leads from a GC root.
 pub(super) const fn unheld(snapshot: &SnapshotInfo) -> &'static str {
     match snapshot.holds_weakly {
-        true => "unreachable: no GC root leads to it",
-        false => "unreachable, or reachable only through weaker references (--refs)",
+        true => "unreachable: no path from a GC root",
+        false => "unreachable, or reachable only through references weaker than --refs",
     }
 }
 
@@ -58,8 +58,8 @@ pub(crate) fn layout_line(
 ) -> String {
     let jvm = jvm.map(|version| format!("JVM {}; ", printable(version)));
     let basis = match source {
-        "addresses" => "sizes from addresses",
-        _ => "sizes from a model",
+        "addresses" => "measured object layout",
+        _ => "assumed object layout",
     };
     format!(
         "{}{basis}: references {reference}, headers {header}, alignment {align} bytes",
@@ -84,19 +84,19 @@ mod tests {
     fn what_sizes_rest_on_is_told() {
         let (measured, modelled) = (line("addresses"), line("model"));
         let layout = ": references 4, headers 12, alignment 8 bytes";
-        assert!(measured.contains(&format!("sizes from addresses{layout}")));
-        assert!(modelled.contains(&format!("sizes from a model{layout}")));
-        assert!(!measured.contains("sizes from a model"));
-        assert!(!modelled.contains("sizes from addresses"));
+        assert!(measured.contains(&format!("measured object layout{layout}")));
+        assert!(modelled.contains(&format!("assumed object layout{layout}")));
+        assert!(!measured.contains("assumed object layout"));
+        assert!(!modelled.contains("measured object layout"));
     }
 
     #[test]
     fn what_is_held_weakly_is_no_garbage_for_certain() {
         let mut info = tests::snapshot();
-        assert!(unheld(&info).ends_with("or reachable only through weaker references (--refs)"));
-        assert!(!unheld(&info).contains("no GC root leads there"));
+        assert!(unheld(&info).ends_with("or reachable only through references weaker than --refs"));
+        assert!(!unheld(&info).contains("no path from a GC root"));
         info.holds_weakly = true;
-        assert_eq!(unheld(&info), "unreachable: no GC root leads to it");
+        assert_eq!(unheld(&info), "unreachable: no path from a GC root");
         assert!(!unheld(&info).contains("only through weaker"));
     }
 }

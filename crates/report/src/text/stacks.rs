@@ -22,7 +22,7 @@ pub(crate) fn stack(
 ) -> io::Result<()> {
     let alive = match stack.survival_known {
         true => alive(stack.survival_permille),
-        false => "alive: not known".to_owned(),
+        false => "alive: unknown".to_owned(),
     };
     let figures = format!(
         "{}  {}, {}, {alive}",
@@ -250,9 +250,9 @@ mod tests {
             known.contains("9 objects, 2 samples, all alive\n"),
             "{known}"
         );
-        assert!(!known.contains("alive: not known"), "{known}");
+        assert!(!known.contains("alive: unknown"), "{known}");
         assert!(
-            unknown.contains("9 objects, 2 samples, alive: not known\n"),
+            unknown.contains("9 objects, 2 samples, alive: unknown\n"),
             "{unknown}"
         );
         assert!(!unknown.contains("all alive"), "{unknown}");

@@ -76,7 +76,7 @@ fn thread(thread: &ThreadRow, style: Style, out: &mut dyn Write) -> io::Result<(
     }
     more_frames(hidden, style, out)?;
     if !worth(&thread.other_locals, least).is_empty() {
-        writeln!(out, "    outside these frames")?;
+        writeln!(out, "    references from outside these frames")?;
         locals(&thread.other_locals, least, style, out)?;
     }
     Ok(())
@@ -166,7 +166,9 @@ mod tests {
 
     #[test]
     fn what_is_held_outside_of_frames_is_told_where_it_is_much() {
-        assert!(told(1, 0, 4096).contains("    outside these frames\n       - 4.0 KiB"));
-        assert!(!told(1, 0, 512).contains("outside these frames"));
+        assert!(
+            told(1, 0, 4096).contains("    references from outside these frames\n       - 4.0 KiB")
+        );
+        assert!(!told(1, 0, 512).contains("from outside these frames"));
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn render(report: &TopReport, style: Style, out: &mut dyn Write) -> i
     if let Some(under) = &report.under {
         writeln!(
             out,
-            "directly under {} ({} retaining {}):",
+            "directly dominated by {} ({}, retained size {}):",
             printable(&under.selector),
             counted(under.objects, "object"),
             Size(under.retained_bytes)
@@ -29,7 +29,7 @@ pub(crate) fn render(report: &TopReport, style: Style, out: &mut dyn Write) -> i
     }
     let mut table = Table::new(&[
         ("retained bytes", Align::Right),
-        ("of all", Align::Right),
+        ("share", Align::Right),
         ("objects", Align::Right),
         ("shallow", Align::Right),
         ("id", Align::Left),
@@ -69,7 +69,7 @@ mod tests {
             objects: 2,
             retained_bytes: 4096,
         };
-        let line = "directly under com.acme.Cache (2 objects retaining 4.0 KiB):\n";
-        assert!(of(Some(under)).contains(line) && !of(None).contains("directly under"));
+        let line = "directly dominated by com.acme.Cache (2 objects, retained size 4.0 KiB):\n";
+        assert!(of(Some(under)).contains(line) && !of(None).contains("directly dominated"));
     }
 }

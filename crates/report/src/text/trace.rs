@@ -58,36 +58,36 @@ fn grown(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Resu
     let all = report.collections.all;
     let text = match report.basis {
         "major" => format!(
-            "compared: what is alive after each of {} full GCs",
+            "compared: live bytes after each of {} full GCs",
             report.collections.major
         ),
         "collections" => format!(
-            "compared: the least that is alive between {} ({} full)",
+            "compared: minimum of live bytes between GCs ({}, {} of them full)",
             counted(all, "GC"),
             grouped(report.collections.major)
         ),
         "survivors" if totals.live_samples == 0 => {
-            "the recording tells what was allocated, and nothing of what is alive".to_owned()
+            "the recording has data about allocations, but not about live objects".to_owned()
         }
         "survivors" => {
-            "what a recording found alive at last, by when it was allocated: a cache may seem to grow".to_owned()
+            "live objects at the end of the recording, by allocation time: a cache can look like growth".to_owned()
         }
-        _ if !is_known => "compared: the least that looks alive in parts of the time".to_owned(),
-        _ => "there was no GC: objects that look alive may be unreachable".to_owned(),
+        _ if !is_known => "compared: minimum of apparently live bytes in each period".to_owned(),
+        _ => "there was no GC: objects that count as alive may be unreachable".to_owned(),
     };
     writeln!(out, "{}", style.dim(text))?;
     let at = match (report.alive_at, report.alive_at_uptime_ms) {
         ("major", Some(ms)) if let Some(of) = report.alive_of_uptime_ms => Some(format!(
-            "alive: of objects from the first {} of the run, after the full GC at {}; later objects: not known",
+            "alive: objects from the first {} of the run that survived the full GC at {}; later objects: unknown",
             span(of),
             span(ms)
         )),
         ("major", Some(ms)) => Some(format!(
-            "alive: after the full GC {} into the run; for later objects it is not known",
+            "alive: after the full GC {} into the run; objects allocated later may be unreachable",
             span(ms)
         )),
         ("unknown", _) => Some(
-            "how much is alive is not known before a full GC: young GCs of ZGC keep all samples"
+            "live bytes are unknown before a full GC, because young GCs of ZGC keep all samples"
                 .to_owned(),
         ),
         _ => None,
@@ -102,7 +102,7 @@ fn grown(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Resu
     if totals.lost_samples > 0 {
         let lost = counted(totals.lost_samples, "sample");
         let text = format!(
-            "{lost} of {} lost: figures are too low by them",
+            "{lost} ({}) lost: figures are too low by this amount",
             Size(totals.lost_bytes)
         );
         writeln!(out, "{}", style.yellow(text))?;
@@ -123,23 +123,23 @@ fn grown(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Resu
         "site" => "allocation site",
         _ => "class",
     };
-    let of = |number: u64| match (report.by, number) {
-        ("class", 2..) => format!("{} classes", grouped(number)),
-        _ => counted(number, of),
+    let of = |number: u64, which: &str| match (report.by, number) {
+        ("class", 0 | 2..) => format!("{} {which}classes", grouped(number)),
+        _ => counted(number, &format!("{which}{of}")),
     };
     let rest = totals.growing.saturating_sub(count);
     let steady = totals.candidates - totals.growing;
     let text = match (count, rest) {
         (0, 0) if report.basis == "survivors" => {
-            format!("nothing is seen to grow: {}", of(totals.candidates))
+            format!("no growth visible in {}", of(totals.candidates, ""))
         }
-        (0, 0) => format!("nothing grows: {}", of(totals.candidates)),
-        _ if report.verbose => format!("{} in all", of(totals.candidates)),
-        (_, 0) => format!("{} besides do not grow (-v shows them)", of(steady)),
+        (0, 0) => format!("no growth in {}", of(totals.candidates, "")),
+        _ if report.verbose => format!("{} in total", of(totals.candidates, "")),
+        (_, 0) => format!("{} did not grow (shown with -v)", of(steady, "other ")),
         _ => format!(
-            "{} more grow (--top N shows more), {} do not",
+            "{} more grew (--top N shows more), {} did not",
             grouped(rest),
-            of(steady)
+            of(steady, "")
         ),
     };
     writeln!(out, "{}", style.dim(text))?;
@@ -177,18 +177,18 @@ fn candidate(
     );
     line("alive", &alive, style, out)?;
     let mut grew = format!(
-        "{}, {} objects: {}",
+        "{}, {} objects, trend: {}",
         signed_size(candidate.growth.bytes),
         signed(candidate.growth.objects),
         candidate.trend,
     );
     if let Some(permille) = candidate.survival_permille {
         let (whole, tenth) = (permille / 10, permille % 10);
-        grew += &format!("; {whole}.{tenth} % of what it allocated is left");
+        grew += &format!("; {whole}.{tenth} % of its allocations are still alive");
     }
     line("grew", &grew, style, out)?;
     if report.by == "class" {
-        line("made", &counted::made(candidate), style, out)?;
+        line("created", &counted::made(candidate), style, out)?;
     }
     if let Some(by_work) = &candidate.per_work {
         let slope = with_interval(
@@ -197,18 +197,23 @@ fn candidate(
             " for each GiB allocated",
         );
         line(
-            "by work",
-            &format!("{slope}: {}", by_work.trend),
+            "per GiB",
+            &format!("{slope}, trend: {}", by_work.trend),
             style,
             out,
         )?;
         if by_work.only_clock_is_over && grows(candidate) {
-            let text = "level at last by the clock, but not by what was allocated";
+            let text = "no longer grows over time, but still grows with the allocated bytes";
             line("", text, style, out)?;
         }
     }
     if candidate.grew_across_major == Some(false) && grows(candidate) {
-        line("", "not from the first full GC to the last", style, out)?;
+        line(
+            "",
+            "no growth between the first and the last full GC",
+            style,
+            out,
+        )?;
     }
     if let (Some(ms), Some(uptime), Some(within)) = (
         candidate.began_ms,
@@ -230,7 +235,7 @@ fn candidate(
 pub(super) fn since(ms: u64, uptime: u64, within: bool) -> String {
     match within {
         true => format!("{} UTC, {} into the run", utc(ms), span(uptime)),
-        false => "the first tick on, perhaps since before".to_owned(),
+        false => "the first data point, perhaps earlier".to_owned(),
     }
 }
 
@@ -249,7 +254,7 @@ fn frames(
         Some(frame) => line("at", frame, style, out)?,
         None => line(
             "from",
-            &format!("{stacks}; those with most alive:"),
+            &format!("{stacks}; the stacks with the most live bytes:"),
             style,
             out,
         )?,
@@ -257,7 +262,7 @@ fn frames(
     if candidate.frame.is_some() {
         line(
             "",
-            &format!("on {stacks}; those with most alive:"),
+            &format!("on {stacks}; the stacks with the most live bytes:"),
             style,
             out,
         )?;
@@ -312,7 +317,7 @@ fn with_interval(bytes: i64, ci95: Option<[i64; 2]>, per: &str) -> String {
     let interval = match ci95 {
         Some([low, high]) if low == high => String::new(),
         Some([low, high]) => format!(" ({} to {})", size(low), size(high)),
-        None => " (too few collections for an interval)".to_owned(),
+        None => " (too few GCs for a confidence interval)".to_owned(),
     };
     format!("{}{per}{interval}", size(bytes))
 }
@@ -511,7 +516,7 @@ pub(super) mod tests {
         let text = said(&top_of(vec![growing(5)]));
         for part in [
             "    at       com.acme.Cache.put(Cache.java:31)\n",
-            "on 5 stacks; those with most alive:\n",
+            "on 5 stacks; the stacks with the most live bytes:\n",
             "    20.0%    com.acme.Web.get0(Web.java:7)\n",
             "    20.0%    com.acme.Web.get2(Web.java:7)\n",
         ] {
@@ -527,13 +532,13 @@ pub(super) mod tests {
             one.contains("    from     com.acme.Cache.put(Cache.java:31)\n"),
             "{one}"
         );
-        assert!(!one.contains("those with most alive") && !one.contains(" at  "));
+        assert!(!one.contains("the stacks with the most live bytes") && !one.contains(" at  "));
         // A class may be allocated at several frames.
         let mut class = growing(5);
         class.frame = None;
         let text = said(&top_of(vec![class]));
         assert!(
-            text.contains("from     5 stacks; those with most alive:"),
+            text.contains("from     5 stacks; the stacks with the most live bytes:"),
             "{text}"
         );
         assert!(!text.contains("on 5 stacks"));
@@ -542,19 +547,19 @@ pub(super) mod tests {
     #[test]
     fn what_is_compared_is_told() {
         assert_said(
-            "compared: the least that is alive between 60 GCs (12 full)",
+            "compared: minimum of live bytes between GCs (60 GCs, 12 of them full)",
             |r| r.basis = "collections",
         );
         assert_said(
-            "there was no GC: objects that look alive may be unreachable",
+            "there was no GC: objects that count as alive may be unreachable",
             |r| r.basis = "ticks",
         );
         assert_said(
-            "what a recording found alive at last, by when it was allocated: a cache may seem to grow",
+            "live objects at the end of the recording, by allocation time: a cache can look like growth",
             |r| r.basis = "survivors",
         );
         assert_said(
-            "alive: after the full GC 10s into the run; for later objects it is not known",
+            "alive: after the full GC 10s into the run; objects allocated later may be unreachable",
             |r| (r.alive_at, r.alive_at_uptime_ms) = ("major", Some(10_000)),
         );
         let tried = |r: &mut TraceTopReport| {
@@ -562,7 +567,7 @@ pub(super) mod tests {
                 ("major", Some(10_000), Some(9000));
         };
         assert_said(
-            "alive: of objects from the first 9s of the run, after the full GC at 10s; later objects: not known",
+            "alive: objects from the first 9s of the run that survived the full GC at 10s; later objects: unknown",
             tried,
         );
         // Only as much as may be alive is known where it is not told how far that collection has looked.
@@ -574,20 +579,20 @@ pub(super) mod tests {
         assert!(said(&report).contains("at most "));
         assert_said("at most ", |r| r.alive_at = "unknown");
         assert_said(
-            "compared: the least that looks alive in parts of the time",
+            "compared: minimum of apparently live bytes in each period",
             |r| (r.basis, r.alive_at) = ("ticks", "unknown"),
         );
-        assert_said("how much is alive is not known before a full GC", |r| {
+        assert_said("live bytes are unknown before a full GC", |r| {
             r.alive_at = "unknown"
         });
         assert_said(
-            "the recording tells what was allocated, and nothing of what is alive",
+            "the recording has data about allocations, but not about live objects",
             |r| {
                 r.basis = "survivors";
                 r.totals.live_samples = 0;
             },
         );
-        let major = "compared: what is alive after each of 12 full GCs";
+        let major = "compared: live bytes after each of 12 full GCs";
         let mut report = top_of(Vec::new());
         assert!(said(&report).contains(major));
         report.basis = "ticks";
@@ -600,25 +605,25 @@ pub(super) mod tests {
             r.focus = Some("Cache".to_owned())
         });
         assert_said(
-            "3 samples of 2.0 KiB lost: figures are too low by them",
+            "3 samples (2.0 KiB) lost: figures are too low by this amount",
             |r| {
                 (r.totals.lost_samples, r.totals.lost_bytes) = (3, 2048);
             },
         );
         assert_said(
-            "2 more grow (--top N shows more), 6 allocating frames do not",
+            "2 more grew (--top N shows more), 6 allocating frames did not",
             |r| r.totals.growing = 3,
         );
-        assert_said("nothing grows: 9 allocating frames", |r| {
+        assert_said("no growth in 9 allocating frames", |r| {
             r.candidates.clear();
             r.totals.growing = 0;
         });
-        assert_said("nothing is seen to grow: 9 allocating frames", |r| {
+        assert_said("no growth visible in 9 allocating frames", |r| {
             r.candidates.clear();
             r.totals.growing = 0;
             r.basis = "survivors";
         });
-        let rest = "8 allocating frames besides do not grow (-v shows them)";
+        let rest = "8 other allocating frames did not grow (shown with -v)";
         let mut report = top_of(vec![growing(1)]);
         assert!(said(&report).contains(rest));
         report.verbose = true;
@@ -630,10 +635,10 @@ pub(super) mod tests {
         let assert_of = |sentence: &str, change: &dyn Fn(&mut CandidateRow)| {
             assert_said(sentence, |r| change(&mut r.candidates[0]));
         };
-        assert_of("; 79.5 % of what it allocated is left", &|c| {
+        assert_of("; 79.5 % of its allocations are still alive", &|c| {
             c.survival_permille = Some(795)
         });
-        assert_of("not from the first full GC to the last", &|c| {
+        assert_of("no growth between the first and the last full GC", &|c| {
             c.grew_across_major = Some(false)
         });
         let by_work = |c: &mut CandidateRow, only_clock_is_over| {
@@ -645,15 +650,15 @@ pub(super) mod tests {
             });
         };
         assert_of(
-            "+3.0 MiB for each GiB allocated (+2.0 MiB to +4.0 MiB): steady",
+            "+3.0 MiB for each GiB allocated (+2.0 MiB to +4.0 MiB), trend: steady",
             &|c| by_work(c, false),
         );
-        let clock = "level at last by the clock, but not by what was allocated";
+        let clock = "no longer grows over time, but still grows with the allocated bytes";
         assert_of(clock, &|c| by_work(c, true));
         let mut report = top_of(vec![growing(1)]);
         by_work(&mut report.candidates[0], false);
         assert!(!said(&report).contains(clock));
-        assert_of("(too few collections for an interval)", &|c| {
+        assert_of("(too few GCs for a confidence interval)", &|c| {
             c.slope.ci95 = None
         });
         assert_of("(no Java frame)", &|c| c.frames.clear());
@@ -676,7 +681,7 @@ pub(super) mod tests {
                 (Some(20_000), Some(20_000), Some(within));
         };
         assert_of("20s into the run", &|c| began(c, true));
-        assert_of("the first tick on, perhaps since before", &|c| {
+        assert_of("the first data point, perhaps earlier", &|c| {
             began(c, false)
         });
     }

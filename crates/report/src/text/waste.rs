@@ -24,7 +24,7 @@ pub(crate) fn render(report: &WasteReport, style: Style, out: &mut dyn Write) ->
     let last = report.snapshots.len().saturating_sub(1);
     let all = &report.waste.bytes_to_win;
     let grown = if last > 0 {
-        change(all) + " since the first dump, "
+        change(all) + " bytes since the first dump, "
     } else {
         String::new()
     };
@@ -48,7 +48,7 @@ pub(crate) fn render(report: &WasteReport, style: Style, out: &mut dyn Write) ->
         .iter()
         .any(|row| row.objects.iter().any(|&objects| objects > 0))
     {
-        let rest = "kinds below 1% of this have no lists (--format json has them)";
+        let rest = "kinds below 1% of the total have no list here (--format json has all lists)";
         writeln!(out, "\n{}", style.dim(rest))?;
     }
     Ok(())
@@ -110,10 +110,10 @@ fn kinds(report: &WasteReport, all: u64, style: Style, out: &mut dyn Write) -> i
     let mut table = Table::new(&headings(
         several,
         &[
-            ("of all", Align::Right),
+            ("of heap", Align::Right),
             ("objects", Align::Right),
-            ("their bytes", Align::Right),
-            ("what", Align::Left),
+            ("shallow bytes", Align::Right),
+            ("kind", Align::Left),
         ],
     ));
     for row in &report.waste.kinds {
@@ -133,22 +133,22 @@ fn kind(row: &WasteRow, several: bool, style: Style, out: &mut dyn Write) -> io:
     writeln!(out)?;
     let groups = last(&row.groups);
     let of = match row.kind {
-        "duplicate_strings" => counted(groups, "text"),
-        "duplicate_arrays" => counted(groups, "content"),
-        "duplicate_boxes" => counted(groups, "value"),
-        _ if groups == 1 => "1 class".to_owned(),
-        _ => format!("{} classes", grouped(groups)),
+        "duplicate_strings" | "duplicate_arrays" | "duplicate_boxes" => {
+            format!("with {}", counted(groups, "distinct value"))
+        }
+        _ if groups == 1 => "of 1 class".to_owned(),
+        _ => format!("of {} classes", grouped(groups)),
     };
     let mut name = title(row.kind).to_owned();
     name[..1].make_ascii_uppercase();
     let count = counted(last(&row.objects), "object");
-    writeln!(out, "{}: {count} of {of}", style.bold(name))?;
+    writeln!(out, "{}: {count} {of}", style.bold(name))?;
     if !row.examples.is_empty() {
         writeln!(out)?;
         let mut table = Table::new(&[
             ("savings", Align::Right),
             ("objects", Align::Right),
-            ("their bytes", Align::Right),
+            ("shallow bytes", Align::Right),
             ("example", Align::Left),
         ]);
         for example in &row.examples {
@@ -258,13 +258,13 @@ mod tests {
             "{one}"
         );
         assert!(
-            one.contains("  savings  of all") && !one.contains("change"),
+            one.contains("  savings  of heap") && !one.contains("change"),
             "{one}"
         );
         assert!(!one.contains("since the first dump"), "{one}");
         let rows = vec![row("zero_arrays", vec![1000, 1 << 20], 0)];
         let two = told(rows, vec![1000, 1 << 20]);
-        let grown = "1.0 MiB could be saved: +1,047,576 since the first dump, 25.0% of the reachable heap\n";
+        let grown = "1.0 MiB could be saved: +1,047,576 bytes since the first dump, 25.0% of the reachable heap\n";
         assert!(two.contains(grown), "{two}");
         let none = told(Vec::new(), vec![0]);
         assert!(!none.contains("1.0 MiB could be saved") && none.contains("0 B could be saved"));
@@ -295,7 +295,7 @@ mod tests {
                 row("boxed_values", vec![little], 2),
             ]
         };
-        let said = "kinds below 1% of this have no lists (--format json has them)\n";
+        let said = "kinds below 1% of the total have no list here (--format json has all lists)\n";
         let few = told(kinds(10), vec![100_010]);
         assert!(
             few.ends_with(said) && !few.contains("--top N shows more"),
@@ -307,6 +307,6 @@ mod tests {
             2,
             "{more}"
         );
-        assert!(!more.contains("have no lists"), "{more}");
+        assert!(!more.contains("have no list"), "{more}");
     }
 }

@@ -175,12 +175,12 @@ fn notes(recording: &Recording, files: usize) -> Vec<String> {
     let old = recording.of(Event::Old).count() as u64;
     if old > 0 {
         let looks = recording.looks().len() as u64;
-        let looks = counted(looks, "look");
+        let looks = counted(looks, "moment");
         notes.push(format!(
-            "live objects are those that the JVM tracked (jdk.OldObjectSample), seen in {looks}"
+            "live objects: tracked by the JVM (jdk.OldObjectSample), recorded at {looks}"
         ));
         if old >= MANY_OLD {
-            notes.push("the JVM's list of tracked objects may have been full: objects allocated late are under-represented".to_owned());
+            notes.push("the JVM's list of tracked objects may have been full: it may miss objects that were allocated late".to_owned());
         }
         if recording.lacks_sizes {
             notes.push(
@@ -190,7 +190,7 @@ fn notes(recording: &Recording, files: usize) -> Vec<String> {
         }
     } else if recording.of(Event::Live).next().is_some() {
         notes.push(
-            "live objects are those that async-profiler found alive at the end, of 1,024 samples"
+            "live objects: those of at most 1,024 samples that async-profiler found alive at the end"
                 .to_owned(),
         );
         if recording.of(Event::Live).count() as u64 >= MOST_LIVE {
@@ -202,14 +202,14 @@ fn notes(recording: &Recording, files: usize) -> Vec<String> {
     if recording.repeated > 0 {
         let chunks = counted(recording.repeated, "chunk");
         notes.push(format!(
-            "{chunks} are in two recordings and are counted once"
+            "{chunks} occur in two recordings and are counted once"
         ));
     }
     if recording.is_partial() {
         let all = recording.damage.len() as u64 + recording.more_damage;
-        let places = counted(all, "place");
+        let places = counted(all, "damaged place");
         let of = counted(files as u64, "recording");
-        notes.push(format!("{places} of {of} cannot be read and were left out"));
+        notes.push(format!("{places} in {of} cannot be read and were skipped"));
     }
     notes
 }

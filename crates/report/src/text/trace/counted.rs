@@ -13,7 +13,7 @@ use crate::text::table::{Align, Table};
 pub(super) fn made(candidate: &CandidateRow) -> String {
     match candidate.counted {
         Some(count) => format!(
-            "{} of {} bytes in all, counted",
+            "{} of {} bytes in total, counted",
             counted(count.objects, "object"),
             grouped(count.bytes)
         ),
@@ -27,17 +27,17 @@ pub(super) fn made(candidate: &CandidateRow) -> String {
 /// The classes of which most was counted.
 pub(super) fn table(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     if report.counts_more {
-        let text = "classes are counted as well, for the whole run and all stacks (without --focus, --since, ...)";
+        let text = "counts by class exist only for the whole run and all stacks (without --focus, --since, ...)";
         return writeln!(out, "\n{}", style.dim(text));
     }
     let Some(all) = &report.counted else {
         return Ok(());
     };
-    let text = "allocated: counted from the agent's start to the run's last tick, past its filters if it has any";
+    let text = "allocated: all allocations that pass the agent's filters, from its start to the last data point";
     writeln!(out, "\n{}", style.dim(text))?;
     if all.unknown_objects > 0 {
         let text = format!(
-            "of {} the class is not known: counts of classes may be too low by them",
+            "the class of {} is unknown: counts of classes may be too low by this number",
             counted(all.unknown_objects, "object")
         );
         writeln!(out, "{}", style.yellow(text))?;
@@ -74,11 +74,12 @@ mod tests {
 
     #[test]
     fn what_was_counted_and_what_is_estimated_is_told() {
-        let since = "counted from the agent's start to the run's last tick, past its filters";
-        let estimated = "    made     3.0 MiB, estimated from samples\n";
-        let counted = "    made     1,234 objects of 56,789 bytes in all, counted\n";
+        let since =
+            "allocations that pass the agent's filters, from its start to the last data point";
+        let estimated = "    created  3.0 MiB, estimated from samples\n";
+        let counted = "    created  1,234 objects of 56,789 bytes in total, counted\n";
         let unknown =
-            "of 3 objects the class is not known: counts of classes may be too low by them\n";
+            "the class of 3 objects is unknown: counts of classes may be too low by this number\n";
         let without = by_class(|_| ());
         assert!(without.contains(estimated), "{without}");
         for part in ["counted", since, unknown] {
@@ -111,12 +112,12 @@ mod tests {
         assert!(by_class(|report| count(report, 3)).contains(unknown));
         // Frames and stacks are of more classes, or of less than one.
         let frames = said(&top_of(vec![growing(1)]));
-        assert!(!frames.contains("    made "), "{frames}");
+        assert!(!frames.contains("    created "), "{frames}");
     }
 
     #[test]
     fn counts_of_a_whole_run_are_not_shown_for_a_part() {
-        let more = "classes are counted as well, for the whole run and all stacks";
+        let more = "counts by class exist only for the whole run and all stacks";
         let text = by_class(|report| report.counts_more = true);
         assert!(
             text.contains(more) && text.contains("estimated from samples"),

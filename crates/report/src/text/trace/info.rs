@@ -26,7 +26,7 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
         run(&row.run, style, out)?;
         let end = match row.run.ended_ms {
             Some(ms) => format!("ended {}", utc(ms)),
-            None => "running, or killed".to_owned(),
+            None => "still running, or killed".to_owned(),
         };
         let began = utc(row.run.started_ms);
         line(
@@ -54,12 +54,12 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
             out,
         )?;
         if row.thinned {
-            let text = "samples are fewer since their number reached max_samples";
-            line("thinned", text, style, out)?;
+            let text = "reduced, because the number of samples reached max_samples";
+            line("rate", text, style, out)?;
         }
         if row.lost_samples > 0 {
             let text = format!(
-                "{} of {}",
+                "{} ({})",
                 counted(row.lost_samples, "sample"),
                 Size(row.lost_bytes)
             );
@@ -74,11 +74,11 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
         )?;
         if let Some(counting) = &row.counting {
             let jdk = match counting.jdk {
-                true => " (and the JDK's)",
+                true => " and the JDK classes",
                 false => "",
             };
             let text = format!(
-                "exact from {} to {} of the run, by line of code, in {} classes{jdk}",
+                "exact, by line of code, from {} to {} of the run, in {} classes{jdk}",
                 span(counting.from_uptime_ms),
                 span(counting.to_uptime_ms),
                 grouped(counting.classes)
@@ -161,8 +161,8 @@ mod tests {
             missed: CountedMissed::default(),
         };
         let exact =
-            "    counts   exact from 120ms to 1m of the run, by line of code, in 1,234 classes";
-        let jdk = " (and the JDK's)";
+            "    counts   exact, by line of code, from 120ms to 1m of the run, in 1,234 classes";
+        let jdk = " and the JDK classes";
         let text = with(Some(of(false)));
         assert!(
             text.contains(&format!("{exact}\n")) && !text.contains(jdk),
@@ -206,15 +206,15 @@ mod tests {
         };
         let of = |run, lost_samples, path, thinned| with("", run, lost_samples, path, thinned);
         let parts = [
-            "running, or killed",
+            "still running, or killed",
             "every allocation is counted",
             "one sample every 1.0 KiB allocated",
             "samples of a flight recording",
             "(path not known)",
-            "2 samples of 1.0 KiB",
+            "2 samples (1.0 KiB)",
             "at first every allocation",
             "at first one sample every 1.0 KiB allocated",
-            "samples are fewer since their number reached max_samples",
+            "reduced, because the number of samples reached max_samples",
         ];
         let told = |text: &str| parts.map(|part| text.contains(part));
         let ended = |strategy, interval| RunInfo {
@@ -242,14 +242,14 @@ mod tests {
             [no, no, no, no, yes, yes, no, no, no],
             "{text}"
         );
-        assert!(text.contains(", every allocation but those lost is counted\n"));
+        assert!(text.contains(", every allocation except lost ones is counted\n"));
         for (options, filtered) in [
             ("interval=0,include=^com\\.pet", true),
             ("exclude=byte,interval=0", true),
             ("interval=0,service=a\\,include=b", false),
         ] {
             let text = with(options, ended("bytes", 0), 0, None, false);
-            let past = "every allocation past the filters is counted";
+            let past = "every allocation that passes the filters is counted";
             assert_eq!(text.contains(past), filtered, "{text}");
             assert_eq!(told(&text)[1], !filtered, "{text}");
         }

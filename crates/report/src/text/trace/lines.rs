@@ -13,7 +13,7 @@ use crate::times::span;
 
 /// What stands beside counts.
 const SAMPLED: &str =
-    "sampled/s: objects a second by the samples, where these differ by more than chance";
+    "sampled/s: objects per second by samples, if the difference is more than random variation";
 
 /// The lines that allocated most.
 pub(super) fn table(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -22,7 +22,7 @@ pub(super) fn table(report: &TraceTopReport, style: Style, out: &mut dyn Write) 
     };
     let totals = &lines.totals;
     let told = format!(
-        "counted {} a second, {} a second at {}, from {} to {} of the run",
+        "counted {} per second, {} per second at {}, from {} to {} of the run",
         counted(lines.objects_per_second, "object"),
         Size(lines.bytes_per_second),
         counted(totals.sites, "line"),
@@ -113,7 +113,7 @@ mod tests {
     use crate::text::WIDTH;
     use crate::text::trace::tests::{growing, said, top_of};
 
-    const JDK: &str = "In JDK classes some figures are lower bounds";
+    const JDK: &str = "In JDK classes some counts are lower bounds";
 
     fn sampled(objects: u64, beyond_chance: bool) -> SampledLineRow {
         SampledLineRow {
@@ -173,10 +173,10 @@ mod tests {
         );
         let all = with(|_| ());
         let says = "\n\
-counted 200 objects a second, 7.8 KiB a second at 2 lines, from 1m to 1m59s of the run
-executed allocations, including those that the compiler removes, without those by JNI and the JVM
-In JDK classes some figures are lower bounds: the compiler replaces some methods by code of its own,
-such as string concatenation by a StringBuilder, which no counter counts.
+counted 200 objects per second, 7.8 KiB per second at 2 lines, from 1m to 1m59s of the run
+counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM
+In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own
+code (for example string concatenation with a StringBuilder), which has no counters.
 
 objects/s  bytes/s  objects  class   allocated in
       200    8,000   12,000  byte[]  com.acme.Foo.bar:17
@@ -204,10 +204,10 @@ objects/s  bytes/s  objects  class   allocated in
         });
         for says in [
             "only lines of code that match Foo\n",
-            "bytes of 1 site are not known, and not in the sum",
-            "not counted, for want of counters: 5 sites",
-            "not counted: 1 methods that stay as they are",
-            "not counted: 2 classes that cannot be changed",
+            "the bytes of 1 site are unknown and not in the sum",
+            "not counted, because no counter was left: 5 sites",
+            "not counted: 1 method that cannot be instrumented",
+            "not counted: 2 classes that cannot be instrumented",
             "JDK classes have no counters; count=jdk adds counters to them.",
             "       <1        ?        3  byte[]  com.acme.Foo.bar:18",
             "and 1 more line (--top N shows more)",
@@ -220,8 +220,7 @@ objects/s  bytes/s  objects  class   allocated in
 
     #[test]
     fn samples_stand_beside_where_they_differ() {
-        let differs =
-            "sampled/s: objects a second by the samples, where these differ by more than chance\n";
+        let differs = "sampled/s: objects per second by samples, if the difference is more than random variation\n";
         let same = with(|_| ());
         assert!(!same.contains("sampled/s"), "{same}");
         let unknown = with(|report| {
