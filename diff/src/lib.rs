@@ -98,6 +98,7 @@ mod redaction;
 mod report;
 #[doc(hidden)]
 pub mod samples;
+mod sentence;
 mod summary;
 mod suspect;
 mod through;

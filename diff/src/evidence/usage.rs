@@ -12,6 +12,7 @@ use crate::agent_objects::agent_class;
 use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::report::Used;
+use crate::sentence::Evidence;
 
 /// Places of the agent's table that are read, and numbers of each.
 const MOST_PLACES: u32 = 1 << 16;
@@ -270,35 +271,15 @@ impl Usage {
     }
 
     /// What was counted, in a sentence.
-    pub(crate) fn sentence(&self) -> String {
-        let Counted {
-            put, removed, read, ..
-        } = self.counted;
-        let span = Span(Duration::from_millis(self.watched_ms()));
-        let whose = match (self.watched, self.collections) {
-            (1, 0 | 1) => String::new(),
-            (watched, all) => format!(
-                " of {} of {} collections",
-                grouped(watched),
-                grouped(all.max(watched))
-            ),
-        };
-        let put = match put {
-            0 => "no element was put".to_owned(),
-            1 => "1 element was put".to_owned(),
-            _ => format!("{} elements were put", grouped(put)),
-        };
-        let removed = match removed {
-            0 => "none was removed".to_owned(),
-            1 => "1 was removed".to_owned(),
-            _ => format!("{} were removed", grouped(removed)),
-        };
-        let read = match read {
-            0 => "nothing was read".to_owned(),
-            1 => "it was read once".to_owned(),
-            _ => format!("it was read {} times", grouped(read)),
-        };
-        format!("in the {span} up to the last dump{whose}: {put} there, {removed}, {read}")
+    pub(crate) fn sentence(&self) -> Evidence {
+        Evidence::Usage {
+            span: Span(Duration::from_millis(self.watched_ms())),
+            watched: self.watched,
+            collections: self.collections.max(self.watched),
+            put: self.counted.put,
+            removed: self.counted.removed,
+            read: self.counted.read,
+        }
     }
 
     /// What speaks against a leak, without proving that it is none.
@@ -458,11 +439,11 @@ pub(crate) mod tests {
     #[test]
     fn the_sentence_has_what_was_counted() {
         assert_eq!(
-            usage(5000, 0, 0).sentence(),
+            usage(5000, 0, 0).sentence().to_string(),
             "in the 1m up to the last dump: 5,000 elements were put there, none was removed, nothing was read"
         );
         assert_eq!(
-            usage(0, 1, 1).sentence(),
+            usage(0, 1, 1).sentence().to_string(),
             "in the 1m up to the last dump: no element was put there, 1 was removed, it was read once"
         );
         let several = Usage {
@@ -471,7 +452,7 @@ pub(crate) mod tests {
             ..usage(1, 2000, 3000)
         };
         assert_eq!(
-            several.sentence(),
+            several.sentence().to_string(),
             "in the 1m up to the last dump of 3 of 7 collections: 1 element was put there, 2,000 were removed, \
              it was read 3,000 times"
         );

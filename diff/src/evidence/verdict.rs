@@ -19,6 +19,7 @@ use crate::evidence::detect::Finding;
 use crate::evidence::survival::Survival;
 use crate::evidence::usage::Usage;
 use crate::report::Verdict;
+use crate::sentence;
 use heapdiff_trend::{Course, LEAST_POINTS, Trend};
 use heapdiff_units::{Span, counted};
 
@@ -42,7 +43,7 @@ pub(crate) struct Evidence<'a> {
     /// What keeps it from growing for ever.
     pub(crate) bound: Option<Bound>,
     /// The sentence that says that it grows once, while the program starts.
-    pub(crate) start: Option<String>,
+    pub(crate) start: Option<sentence::Evidence>,
     pub(crate) survival: Option<Survival>,
     /// How the collections are used in which it grows.
     pub(crate) usage: Option<Usage>,
@@ -210,12 +211,14 @@ impl Evidence<'_> {
         }
         let mut reasons: Vec<String> = Vec::new();
         let certain = self.is_certain();
-        reasons.extend(self.finding.into_iter().flat_map(|f| f.sentences));
+        let found = self.finding.into_iter().flat_map(|f| f.sentences);
+        reasons.extend(found.map(|sentence| sentence.to_string()));
         reasons.extend(self.course.trend.sentence(self.figures));
-        reasons.extend(self.bound.filter(|_| !certain).map(|b| b.sentence));
-        reasons.extend(self.start);
-        reasons.extend(self.survival.and_then(|s| s.sentence()));
-        reasons.extend(self.usage.map(|u| u.sentence()));
+        let bound = self.bound.filter(|_| !certain).map(|b| b.sentence);
+        let survival = self.survival.and_then(|s| s.sentence());
+        let usage = self.usage.map(|u| u.sentence());
+        let rest = [bound, self.start, survival, usage].into_iter().flatten();
+        reasons.extend(rest.map(|sentence| sentence.to_string()));
         reasons.extend(doubts);
         reasons
     }
@@ -319,17 +322,22 @@ mod tests {
         }
     }
 
+    const THREAD_LOCAL: &str = "values of a ThreadLocal: threads that live on, as those of a pool do, keep them until \
+                                ThreadLocal.remove()";
+    const WEAK_MAP: &str =
+        "a WeakHashMap drops an entry when nothing else holds its key: look at what holds the keys";
+
     fn finding(is_certain: bool) -> Option<Finding> {
         Some(Finding {
             detector: "queue",
-            sentences: vec!["a queue".to_owned()],
+            sentences: vec![sentence::Evidence::ThreadLocal],
             is_certain,
         })
     }
 
     fn bound(strength: Strength) -> Option<Bound> {
         Some(Bound {
-            sentence: "it has room".to_owned(),
+            sentence: sentence::Evidence::WeakHashMap,
             strength,
         })
     }
@@ -684,7 +692,7 @@ mod tests {
             ..evidence(&[100, 200, 300])
         };
         assert_eq!(uncertain.verdict(), Some(Verdict::Cache));
-        assert_eq!(uncertain.reasons()[0], "a queue");
+        assert_eq!(uncertain.reasons()[0], THREAD_LOCAL);
     }
 
     #[test]
@@ -710,13 +718,13 @@ mod tests {
 
     #[test]
     fn what_grows_at_a_start_is_warm_up_unless_something_bounds_it() {
-        let start = || Some("classes were loaded".to_owned());
+        let start = || Some(sentence::Evidence::ClassesLoaded { classes: 7 });
         let warm = Evidence {
             start: start(),
             ..evidence(&[100, 200, 300])
         };
         assert_eq!(warm.verdict(), Some(Verdict::Warmup));
-        assert_eq!(warm.reasons()[1], "classes were loaded");
+        assert!(warm.reasons()[1].starts_with("7 classes were loaded"));
         let bound = Evidence {
             start: start(),
             bound: bound(Strength::Enforced),
@@ -733,11 +741,8 @@ mod tests {
             ..evidence(figures)
         };
         // With a certain cause a bound is not mentioned.
-        assert_eq!(with(true, &[100, 200]).reasons(), ["a queue"]);
-        assert_eq!(
-            with(false, &[100, 200]).reasons(),
-            ["a queue", "it has room"]
-        );
+        assert_eq!(with(true, &[100, 200]).reasons(), [THREAD_LOCAL]);
+        assert_eq!(with(false, &[100, 200]).reasons(), [THREAD_LOCAL, WEAK_MAP]);
         // The hint at a third dump is for two dumps on which nothing else decided.
         let uneven = evidence(&[100, 200, 200, 300]).reasons();
         assert!(uneven.iter().all(|r| !r.starts_with("two dumps")));

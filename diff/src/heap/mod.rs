@@ -188,9 +188,9 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
 fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());
-    let first: Vec<String> = finding.map(|f| f.sentences).unwrap_or_default();
-    suspect.reasons.splice(0..0, first);
-    suspect
-        .reasons
-        .extend(bounds::of(context).map(|b| b.sentence));
+    let found = finding.into_iter().flat_map(|f| f.sentences);
+    let found = found.map(|sentence| sentence.to_string());
+    suspect.reasons.splice(0..0, found);
+    let bound = bounds::of(context).map(|b| b.sentence.to_string());
+    suspect.reasons.extend(bound);
 }

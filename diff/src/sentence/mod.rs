@@ -1,0 +1,9 @@
+//! The sentences of reports, one enum per subject. `Display` writes the sentence, without a full stop.
+
+mod evidence;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub(crate) use self::evidence::Evidence;
+pub(crate) use self::values::{Change, Names};
