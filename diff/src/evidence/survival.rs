@@ -262,14 +262,17 @@ mod tests {
     fn the_sentence_says_what_stays_alive_where_all_do() {
         let told = ALL_STAY.sentence().unwrap().to_string();
         assert!(told.ends_with(
-            "100 are still there; of all that these stacks allocated since, 1000 in 1,000 are alive"
+            "are still held, and 100.0 % of all samples of the allocating stacks are alive"
         ));
         let some = Survival {
             kept: 60,
             ..ALL_STAY
         };
         let told = some.sentence().unwrap().to_string();
-        assert!(told.ends_with("60 are still there"), "{told}");
+        assert!(
+            told.ends_with("60 of 100 samples of the first dump are still held there"),
+            "{told}"
+        );
         let few = Survival { held: 49, ..some };
         assert_eq!(few.sentence(), None);
     }

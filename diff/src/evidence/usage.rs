@@ -440,11 +440,11 @@ pub(crate) mod tests {
     fn the_sentence_has_what_was_counted() {
         assert_eq!(
             usage(5000, 0, 0).sentence().to_string(),
-            "in the 1m up to the last dump: 5,000 elements were put there, none was removed, nothing was read"
+            "in the 1m before the last dump, the agent counted 5,000 puts, 0 removals and 0 reads"
         );
         assert_eq!(
             usage(0, 1, 1).sentence().to_string(),
-            "in the 1m up to the last dump: no element was put there, 1 was removed, it was read once"
+            "in the 1m before the last dump, the agent counted 0 puts, 1 removal and 1 read"
         );
         let several = Usage {
             watched: 3,
@@ -453,8 +453,7 @@ pub(crate) mod tests {
         };
         assert_eq!(
             several.sentence().to_string(),
-            "in the 1m up to the last dump of 3 of 7 collections: 1 element was put there, 2,000 were removed, \
-             it was read 3,000 times"
+            "in the 1m before the last dump, the agent counted 1 put, 2,000 removals and 3,000 reads (3 of 7 collections)"
         );
     }
 

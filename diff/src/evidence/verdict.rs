@@ -322,10 +322,8 @@ mod tests {
         }
     }
 
-    const THREAD_LOCAL: &str = "values of a ThreadLocal: threads that live on, as those of a pool do, keep them until \
-                                ThreadLocal.remove()";
-    const WEAK_MAP: &str =
-        "a WeakHashMap drops an entry when nothing else holds its key: look at what holds the keys";
+    const THREAD_LOCAL: &str = "ThreadLocal values on long-lived (pooled) threads: they stay until ThreadLocal.remove() is called";
+    const WEAK_MAP: &str = "a WeakHashMap removes an entry when nothing else holds its key: look for the holders of the keys";
 
     fn finding(is_certain: bool) -> Option<Finding> {
         Some(Finding {
@@ -365,7 +363,7 @@ mod tests {
         assert_eq!(two.verdict(), Some(Verdict::Growth));
         assert!(two.reasons().iter().any(|r| r.starts_with("two dumps")));
         // How collections were used is not known.
-        assert!(!says(evidence(&[100, 200]), "up to the last dump"));
+        assert!(!says(evidence(&[100, 200]), "before the last dump"));
         let three = evidence(&[100, 200, 300]);
         assert_eq!(three.verdict(), Some(Verdict::Leak));
         assert!(three.reasons().iter().all(|r| !r.starts_with("two dumps")));
@@ -430,7 +428,7 @@ mod tests {
             ..evidence(&[100, 200])
         };
         assert_eq!(with(5000, 0, 0).verdict(), Some(Verdict::Leak));
-        assert!(says(with(5000, 0, 0), "none was removed, nothing was read"));
+        assert!(says(with(5000, 0, 0), "5,000 puts, 0 removals and 0 reads"));
         assert!(!says(with(5000, 0, 0), UNSURE) && !says(with(5000, 0, 0), ASKED));
         // A cache that is not full yet is read, and has no other shape.
         assert_eq!(with(5000, 0, 9000).verdict(), Some(Verdict::Growth));

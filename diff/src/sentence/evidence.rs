@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use heapdiff_units::{Size, Span, grouped};
+use heapdiff_units::{Size, Span, counted, grouped};
 
 use super::{Change, Names};
 
@@ -210,81 +210,92 @@ impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::GrewInPlace { before, now } if before == now => {
-                f.write_str("it grew in place: the number of objects did not change")
+                f.write_str("the objects became larger, and their number did not change")
             }
+            Self::GrewInPlace { before: 0, .. } => f.write_str("the first dump has no such objects"),
             Self::GrewInPlace { before, now } => write!(
                 f,
-                "it grew in place: {} objects, {} before",
-                grouped(*now),
-                grouped(*before)
+                "the objects became larger, and their number changed from {} to {}",
+                grouped(*before),
+                grouped(*now)
             ),
-            Self::MoreObjects => f.write_str("more objects are held there"),
+            Self::MoreObjects => f.write_str("more objects are reachable than before"),
             Self::MoreHeld { before: 0, .. } => {
-                f.write_str("more objects are held there, and what holds them is new as well")
+                f.write_str("the number of objects grew, and their holders are new")
             }
             Self::MoreHeld { before, now } if is_level(*before, *now) => {
-                f.write_str("more objects are held there, while the number of holders did not change")
+                f.write_str("the number of objects grew, and the number of holders did not change")
             }
             Self::MoreHeld { before, now } => write!(
                 f,
-                "more objects are held there, by {} holders, {} before",
-                grouped(*now),
-                grouped(*before)
+                "the number of objects grew, and the number of holders changed from {} to {}",
+                grouped(*before),
+                grouped(*now)
             ),
             Self::MostlyOne { holders, class } => write!(
                 f,
-                "one of {} objects of class {class} holds most of it",
+                "one of {} objects of class {class} holds most of the bytes",
                 grouped(*holders)
             ),
             Self::Spread {
                 holders,
                 class,
                 mean,
-                before,
-            } => {
-                write!(f, "spread over {} holders of one kind ({class}): ", grouped(*holders))?;
-                match before {
-                    Some(before) => write!(
-                        f,
-                        "{} bytes in each on average, {} before",
-                        grouped(*mean),
-                        grouped(*before)
-                    ),
-                    None => write!(f, "{} in each on average", Size(*mean)),
-                }
-            }
-            Self::SeveralPaths => {
-                f.write_str("no single object holds them; several paths lead to each")
-            }
-            Self::Shared { fields, grew } => {
-                write!(f, "reachable through {fields}: clearing one of them frees nothing")?;
-                match grew.0.is_empty() {
-                    true => Ok(()),
-                    false => write!(f, "; of these {grew} grew"),
-                }
-            }
+                before: Some(before),
+            } => write!(
+                f,
+                "spread over {} objects of class {class}, which retain {} bytes each on average ({} in the first dump)",
+                grouped(*holders),
+                grouped(*mean),
+                grouped(*before)
+            ),
+            Self::Spread {
+                holders,
+                class,
+                mean,
+                before: None,
+            } => write!(
+                f,
+                "{} holders of class {class} retain {} each on average",
+                grouped(*holders),
+                Size(*mean)
+            ),
+            Self::SeveralPaths => f.write_str(
+                "several paths lead to each object, so clearing one field frees nothing",
+            ),
+            Self::Shared { fields, grew } if grew.0.is_empty() => write!(
+                f,
+                "the objects are reachable through {fields}: clearing only one of them frees nothing"
+            ),
+            Self::Shared { fields, grew } => write!(
+                f,
+                "the objects are reachable through {fields}, but only {grew} grew: clear all of them to free the objects"
+            ),
             Self::AlsoReachable { holder, other } => write!(
                 f,
-                "clearing {holder} alone does not free them: they are also reachable through {other}"
+                "clearing {holder} alone does not free the objects: they are also reachable through {other}"
             ),
-            Self::CollectionGrew { field, growth } => {
-                write!(f, "the collection in {field} grew with them, by {growth}")
-            }
+            Self::CollectionGrew { field, growth } => write!(
+                f,
+                "the collection in {field} holds the same objects and grew by {growth}"
+            ),
             Self::CollectionHolds { field, size } => write!(
                 f,
-                "the collection in {field} holds them as well, and is {size} itself"
+                "the collection in {field} holds the same objects, and its own size is {size}"
             ),
             Self::FiguresOfClass { dump } => write!(
                 f,
-                "in dump {dump} no one place holds these objects: its figures are what the totals of their class leave over"
+                "dump {dump} has no single holder of these objects, so its figures are the totals of their class minus \
+                 other places"
             ),
             Self::FiguresInterpolated { dump } => write!(
                 f,
-                "in dump {dump} other paths held these objects: its figures are interpolated from the dumps around it"
+                "other paths held these objects in dump {dump}, so its figures are interpolated from the dumps around it"
             ),
-            Self::OneLargeObject { class, size } => {
-                write!(f, "one object is most of it: {class}, {size} itself")
-            }
+            Self::OneLargeObject { class, size } => write!(
+                f,
+                "one object of class {class} takes most of the bytes: its own size is {size}"
+            ),
             Self::OneObject { class } => {
                 write!(f, "one object of class {class} dominates many small objects")
             }
@@ -294,7 +305,7 @@ impl fmt::Display for Evidence {
                 mean,
             } => write!(
                 f,
-                "{} objects of class {class}, {mean} each on average, and no part below is large",
+                "{} objects of class {class} retain {mean} each on average, in small parts",
                 grouped(*objects)
             ),
             Self::Objects {
@@ -304,7 +315,7 @@ impl fmt::Display for Evidence {
                 largest,
             } => write!(
                 f,
-                "it consists of {} objects of class {class}, {mean} each on average; the largest retains {largest}",
+                "it consists of {} objects of class {class}, which retain {mean} each on average and {largest} at most",
                 grouped(*objects)
             ),
             Self::Chain {
@@ -322,7 +333,7 @@ impl fmt::Display for Evidence {
                 mean,
             } => write!(
                 f,
-                "it consists of {} objects of class {class}, of which one holds all others: {mean} each on average",
+                "one of {} objects of class {class} holds all others, {mean} each on average",
                 grouped(*objects)
             ),
             Self::HeldInEach {
@@ -331,7 +342,7 @@ impl fmt::Display for Evidence {
                 class,
             } => write!(
                 f,
-                "most of it is held by {field} in each of them: {} objects of class {class} in all",
+                "the field {field} of each object holds most of the bytes: {} objects of class {class} in total",
                 grouped(*objects)
             ),
             Self::Metaspace => f.write_str(
@@ -346,13 +357,16 @@ impl fmt::Display for Evidence {
                 size,
                 before,
                 buffers,
-            } => {
-                write!(f, "direct byte buffers: {size} outside of the heap")?;
-                if let Some(before) = before {
-                    write!(f, ", up from {before}")?;
-                }
-                write!(f, ", in {buffers}")
-            }
+            } => match before {
+                Some(before) => write!(
+                    f,
+                    "direct byte buffers own {size} outside of the heap, up from {before} ({buffers})"
+                ),
+                None => write!(
+                    f,
+                    "direct byte buffers take {size} outside of the heap ({buffers})"
+                ),
+            },
             Self::ArraySlices {
                 small,
                 checked,
@@ -361,8 +375,7 @@ impl fmt::Display for Evidence {
                 pinned,
             } => write!(
                 f,
-                "slices that pin a large buffer: {} of {} objects of class {class} looked at use {used} of the {pinned} \
-                 that their arrays have",
+                "slices keep large arrays alive: {} of {} checked objects of class {class} use {used} of {pinned}",
                 grouped(*small),
                 grouped(*checked)
             ),
@@ -374,8 +387,7 @@ impl fmt::Display for Evidence {
                 pinned,
             } => write!(
                 f,
-                "slices that pin a large list: {} of {} objects of class {class} looked at show {} of the {} elements \
-                 that their lists have",
+                "slices keep large lists alive: {} of {} checked objects of class {class} use {} of {} elements",
                 grouped(*small),
                 grouped(*checked),
                 grouped(*used),
@@ -387,21 +399,24 @@ impl fmt::Display for Evidence {
                 class,
             } => write!(
                 f,
-                "hash keys without equals: of {} keys of class {class} looked at, {} have the same fields as another",
-                grouped(*checked),
-                grouped(*alike)
+                "hash keys without equals: {} of {} checked keys of class {class} have the same fields as another key",
+                grouped(*alike),
+                grouped(*checked)
             ),
             Self::ClassLoaders { class, loaders } => match loaders.first {
                 None => write!(
                     f,
-                    "class loaders of former deployments may be kept: {class} is defined by {loaders}"
+                    "loaders of former deployments may stay: {class} is defined by {loaders}"
                 ),
-                Some(_) => write!(f, "class loader leak: {class} is defined by {loaders}"),
+                Some(_) => write!(
+                    f,
+                    "class loader leak: {class} is defined by {loaders}"
+                ),
             },
             Self::MoreClassLoaders(loaders) => {
                 write!(f, "more class loaders than before: {loaders}")
             }
-            Self::LoadersPinned { field } => write!(f, "the loaders are pinned by {field}"),
+            Self::LoadersPinned { field } => write!(f, "the class loaders are held by {field}"),
             Self::DeleteOnExit(paths) => write!(
                 f,
                 "File.deleteOnExit: the JVM keeps the path of each such file until it exits, even when the file is gone \
@@ -412,22 +427,27 @@ impl fmt::Display for Evidence {
                     None => "objects with a finalizer",
                     Some(_) => "objects wait for their finalizer",
                 })?;
-                write!(f, ": java.lang.ref.Finalizer holds each until it has run ({objects})")
+                write!(
+                    f,
+                    ": java.lang.ref.Finalizer holds each object until its finalizer has run ({objects})"
+                )
             }
             Self::CleaningActions(actions) => {
                 f.write_str(match actions.first {
-                    None => "cleaning actions that have not run",
+                    None => "cleaning actions have not run",
                     Some(_) => "cleaning actions pile up",
                 })?;
                 write!(
                     f,
-                    ": each stays until its object is unreachable and the cleaner's thread has run it ({actions})"
+                    ": each stays until its object is unreachable and the cleaner thread has run it ({actions})"
                 )
             }
-            Self::StuckThread { thread, frame } => write!(f, "the thread {thread} is in {frame}"),
+            Self::StuckThread { thread, frame } => {
+                write!(f, "the thread {thread} runs application code: {frame}")
+            }
             Self::TimerTasks(tasks) => match tasks.first {
-                None => write!(f, "tasks wait in a timer's queue ({tasks})"),
-                Some(_) => write!(f, "tasks pile up in a timer's queue ({tasks})"),
+                None => write!(f, "tasks wait in the queue of a timer ({tasks})"),
+                Some(_) => write!(f, "tasks pile up in the queue of a timer ({tasks})"),
             },
             Self::CancelledTasks {
                 cancelled,
@@ -435,17 +455,16 @@ impl fmt::Display for Evidence {
                 is_timer,
             } => write!(
                 f,
-                "{} of {} tasks looked at are cancelled but stay until their time comes; {}",
+                "{} of {} checked tasks are cancelled but stay until their time comes: {}",
                 grouped(*cancelled),
                 grouped(*checked),
                 match is_timer {
-                    true => "Timer.purge() removes them",
+                    true => "Timer.purge() removes cancelled tasks",
                     false => "setRemoveOnCancelPolicy(true) removes them at once",
                 }
             ),
             Self::ThreadLocal => f.write_str(
-                "values of a ThreadLocal: threads that live on, as those of a pool do, keep them until \
-                 ThreadLocal.remove()",
+                "ThreadLocal values on long-lived (pooled) threads: they stay until ThreadLocal.remove() is called",
             ),
             Self::KeptByThreads {
                 names,
@@ -454,13 +473,12 @@ impl fmt::Display for Evidence {
             } => {
                 let shown = names.join(", ");
                 let count = grouped(*threads as u64);
-                match (at_least, *threads == names.len()) {
-                    (false, true) => write!(f, "kept by {shown}"),
-                    (false, false) => write!(f, "kept by {count} threads, among them {shown}"),
-                    (true, true) => write!(f, "kept by {shown}, and perhaps by more threads"),
-                    (true, false) => {
-                        write!(f, "kept by at least {count} threads, among them {shown}")
+                match at_least {
+                    true => write!(f, "at least {count} threads hold them, among them {shown}"),
+                    false if *threads == names.len() => {
+                        write!(f, "the threads that hold them: {shown}")
                     }
+                    false => write!(f, "{count} threads in total hold them, among them {shown}"),
                 }
             }
             Self::VirtualThreads {
@@ -468,118 +486,139 @@ impl fmt::Display for Evidence {
                 with_locals: true,
             } => write!(
                 f,
-                "virtual threads that wait: a parked one keeps its stack in the heap, with all that its locals refer to \
-                 ({threads})"
+                "parked virtual threads keep their stacks in the heap, with all objects that their local variables refer \
+                 to ({threads})"
             ),
             Self::VirtualThreads { threads, .. } => write!(
                 f,
-                "virtual threads that wait: this dump does not show what the locals of a parked one refer to ({threads})"
+                "virtual threads are parked, but this dump does not show the objects that their local variables refer to \
+                 ({threads})"
             ),
             Self::Listeners { field, listeners } => match listeners.first {
-                None => write!(f, "listeners that wait to be called: {field} holds {listeners}"),
+                None => write!(f, "listeners wait to be called: {field} holds {listeners}"),
                 Some(_) => write!(
                     f,
-                    "listeners that are added and not removed: {field} holds {listeners}"
+                    "listeners are added and not removed: {field} holds {listeners}"
                 ),
             },
-            Self::PoolTasks(tasks) => {
-                f.write_str("tasks wait for a thread of the pool")?;
-                if tasks.first.is_some() {
-                    f.write_str(": more are submitted than are run")?;
-                }
-                write!(f, " ({tasks})")
-            }
+            Self::PoolTasks(tasks) => match tasks.first {
+                None => write!(f, "tasks wait for a thread of the pool ({tasks})"),
+                Some(_) => write!(
+                    f,
+                    "more tasks are submitted to the thread pool than it runs ({tasks})"
+                ),
+            },
             Self::Queue(elements) => match elements.first {
                 None => write!(f, "elements of a queue wait to be taken out ({elements})"),
                 Some(_) => write!(
                     f,
-                    "a queue: more elements enter than are taken out ({elements})"
+                    "more elements enter the queue than are taken out ({elements})"
                 ),
             },
             Self::WeakMapValues { referring, checked } => write!(
                 f,
-                "a WeakHashMap whose values refer to their keys, so no entry ever goes ({} of {} entries looked at)",
+                "the values of a WeakHashMap refer to their keys, so no entry is ever removed ({} of {} checked entries)",
                 grouped(*referring),
                 grouped(*checked)
             ),
             Self::SoftReferences { class } => write!(
                 f,
-                "held by soft references only ({class}): the JVM clears them before memory runs out"
+                "only soft references ({class}) hold the content: the JVM clears them before memory runs out"
             ),
             Self::MostlySoftReferences { class } => write!(
                 f,
-                "most of it is held by soft references only ({class}): the JVM clears them before memory runs out"
+                "soft references ({class}) hold most of the content: the JVM clears them before memory runs out"
             ),
             Self::StaysWhenCleared { class, stays } => write!(
                 f,
-                "the JVM clears the soft references ({class}) before memory runs out, but they have no queue: {stays} of \
-                 the growth stays then"
+                "{stays} of the growth stays when the JVM clears the soft references ({class}), because these have no \
+                 queue"
             ),
             Self::WeakHashMap => f.write_str(
-                "a WeakHashMap drops an entry when nothing else holds its key: look at what holds the keys",
+                "a WeakHashMap removes an entry when nothing else holds its key: look for the holders of the keys",
             ),
             Self::WeakReferences { class } => write!(
                 f,
-                "what it holds are weak references ({class}), which keep nothing alive"
+                "the content is weak references ({class}), which keep nothing alive"
             ),
             Self::EmptySlots { empty, slots } => write!(
                 f,
-                "{} of {} slots are empty: the array was made that large, or needed the size once",
+                "{} of {} slots are empty: the array was created with this size, or needed it earlier",
                 grouped(*empty),
                 grouped(*slots)
             ),
             Self::EldestEntry { class } => write!(
                 f,
-                "{class} extends LinkedHashMap, as maps do that remove their eldest entry when they are full"
+                "{class} extends LinkedHashMap: it may be a cache that removes its eldest entry when it is full"
             ),
             Self::LibraryBound {
                 class,
                 field,
                 bound,
-                is_weighed,
-            } => {
-                write!(f, "{class} has a bound: {field} is {}", grouped(*bound))?;
-                match is_weighed {
-                    true => f.write_str(", a sum of weights"),
-                    false => Ok(()),
-                }
-            }
+                is_weighed: true,
+            } => write!(
+                f,
+                "{class} limits the sum of weights: {field} is {}",
+                grouped(*bound)
+            ),
+            Self::LibraryBound {
+                class,
+                field,
+                bound,
+                ..
+            } => write!(
+                f,
+                "{class} limits the number of elements: {field} is {}",
+                grouped(*bound)
+            ),
             Self::StatedBound {
                 field,
                 bound,
                 held,
                 is_full,
                 is_one,
-            } => write!(
-                f,
-                "{}: {field} is {}, and {} are held{}",
-                if *is_full { "it is full" } else { "it may have a bound" },
-                grouped(*bound),
-                grouped(*held),
-                if *is_one { "" } else { " in each on average" }
-            ),
+            } => {
+                f.write_str(match is_full {
+                    true => "the limit is reached",
+                    false => "there may be a limit",
+                })?;
+                let (bound, held) = (grouped(*bound), grouped(*held));
+                match is_one {
+                    true => write!(f, ": {field} is {bound}, and {held} objects are held"),
+                    false => write!(
+                        f,
+                        ": {field} is {bound}, and each holder has {held} objects on average"
+                    ),
+                }
+            }
             Self::ClassesLoaded { classes } => write!(
                 f,
-                "{} classes were loaded between the dumps, and the runtime's own tables grow with them",
+                "{} classes were loaded between the dumps, and tables of the JDK grow with them",
                 grouped(*classes)
             ),
             Self::Samples {
                 held,
                 kept,
-                permille,
-            } => {
-                write!(
-                    f,
-                    "of {held} samples held there in the first dump {kept} are still there"
-                )?;
-                match permille {
-                    Some(permille) => write!(
-                        f,
-                        "; of all that these stacks allocated since, {permille} in 1,000 are alive"
-                    ),
-                    None => Ok(()),
-                }
-            }
+                permille: None,
+            } => write!(
+                f,
+                "{} of {} samples of the first dump are still held there",
+                grouped(*kept),
+                grouped(*held)
+            ),
+            Self::Samples {
+                held,
+                kept,
+                permille: Some(permille),
+            } => write!(
+                f,
+                "{} of {} samples of the first dump are still held, and {}.{} % of all samples of the allocating stacks \
+                 are alive",
+                grouped(*kept),
+                grouped(*held),
+                permille / 10,
+                permille % 10
+            ),
             Self::Usage {
                 span,
                 watched,
@@ -588,25 +627,21 @@ impl fmt::Display for Evidence {
                 removed,
                 read,
             } => {
-                write!(f, "in the {span} up to the last dump")?;
-                if (*watched, *collections) != (1, 1) {
-                    let (watched, all) = (grouped(*watched), grouped(*collections));
-                    write!(f, " of {watched} of {all} collections")?;
-                }
-                match put {
-                    0 => f.write_str(": no element was put there"),
-                    1 => f.write_str(": 1 element was put there"),
-                    _ => write!(f, ": {} elements were put there", grouped(*put)),
-                }?;
-                match removed {
-                    0 => f.write_str(", none was removed"),
-                    1 => f.write_str(", 1 was removed"),
-                    _ => write!(f, ", {} were removed", grouped(*removed)),
-                }?;
-                match read {
-                    0 => f.write_str(", nothing was read"),
-                    1 => f.write_str(", it was read once"),
-                    _ => write!(f, ", it was read {} times", grouped(*read)),
+                write!(
+                    f,
+                    "in the {span} before the last dump, the agent counted {}, {} and {}",
+                    counted(*put, "put"),
+                    counted(*removed, "removal"),
+                    counted(*read, "read")
+                )?;
+                match (watched, collections) {
+                    (1, 1) => Ok(()),
+                    (watched, all) => write!(
+                        f,
+                        " ({} of {} collections)",
+                        grouped(*watched),
+                        grouped(*all)
+                    ),
                 }
             }
         }

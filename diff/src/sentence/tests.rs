@@ -1,9 +1,15 @@
-//! Each sentence has an example.
+//! Each sentence occurs in a golden case, and is absent from another.
+//!
+//! Golden cases are blocks of commands and their output, and the quotes in integration tests, which print reports of
+//! dumps.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use heapdiff_units::{Size, Span};
+use regex::Regex;
 
 use super::{Change, Evidence, Names};
 
@@ -14,6 +20,9 @@ const N: u64 = 7777;
 
 /// The code with the enums.
 const CODE: [&str; 1] = [include_str!("evidence.rs")];
+
+/// Number of words of a quote.
+const QUOTED: usize = 4;
 
 fn name() -> String {
     NAME.to_owned()
@@ -44,6 +53,7 @@ fn evidence() -> Vec<Evidence> {
     let [change, number] = changes();
     let mut all = vec![
         Evidence::GrewInPlace { before: 1, now: 1 },
+        Evidence::GrewInPlace { before: 0, now: 1 },
         Evidence::GrewInPlace { before: 1, now: N },
         Evidence::MoreObjects,
         Evidence::MoreHeld { before: 0, now: N },
@@ -140,6 +150,11 @@ fn evidence() -> Vec<Evidence> {
             frame: name(),
         },
         Evidence::ThreadLocal,
+        Evidence::KeptByThreads {
+            names: names(&[NAME]),
+            threads: 1,
+            at_least: false,
+        },
         Evidence::WeakMapValues {
             referring: N,
             checked: N,
@@ -154,8 +169,14 @@ fn evidence() -> Vec<Evidence> {
         Evidence::WeakReferences { class: class() },
         Evidence::EmptySlots { empty: N, slots: N },
         Evidence::EldestEntry { class: class() },
+        Evidence::StatedBound {
+            field: field(),
+            bound: N,
+            held: N,
+            is_full: false,
+            is_one: false,
+        },
         Evidence::ClassesLoaded { classes: N },
-        usage(0, 0, 0),
         usage(N, N, N),
     ];
     for before in [Some(N), None] {
@@ -212,22 +233,10 @@ fn evidence() -> Vec<Evidence> {
                 is_full: flag,
                 is_one: true,
             },
-            Evidence::StatedBound {
-                field: field(),
-                bound: N,
-                held: N,
-                is_full: false,
-                is_one: flag,
-            },
             Evidence::Samples {
                 held: N,
                 kept: N,
                 permille: flag.then_some(N),
-            },
-            Evidence::KeptByThreads {
-                names: names(&[NAME]),
-                threads: 1,
-                at_least: flag,
             },
             Evidence::KeptByThreads {
                 names: names(&[NAME]),
@@ -268,4 +277,102 @@ fn each_variant_has_an_example() {
     let all: BTreeSet<&str> = CODE.iter().flat_map(|code| variants(code)).collect();
     assert!(all.len() > 40, "{all:?}");
     assert_eq!(with, all);
+}
+
+/// The runs of fixed words of a sentence, between its names and figures.
+fn runs(text: &str) -> Vec<Vec<&str>> {
+    let mut runs = vec![Vec::new()];
+    for word in text.split(' ') {
+        let is_value = word.contains(NAME) || word.contains(|c: char| c.is_ascii_digit());
+        let is_unit = word
+            .trim_matches(|c: char| !c.is_alphabetic())
+            .ends_with('B');
+        match is_value || is_unit {
+            true => runs.push(Vec::new()),
+            false => runs.last_mut().unwrap().push(word),
+        }
+    }
+    runs
+}
+
+/// Patterns that identify a sentence: all of its fixed words, or some in a row that no other sentence has.
+fn patterns(text: &str, all: &[String]) -> Vec<Regex> {
+    let runs = runs(text);
+    let parts = runs.iter().filter(|run| !run.is_empty());
+    let parts: Vec<String> = parts.map(|run| regex::escape(&run.join(" "))).collect();
+    let mut patterns = vec![parts.join(" [^\"]{1,400}? ")];
+    let windows = runs.iter().flat_map(|run| run.windows(QUOTED));
+    patterns.extend(windows.map(|words| regex::escape(&words.join(" "))));
+    let patterns = patterns.iter().map(|p| Regex::new(p).unwrap());
+    patterns
+        .filter(|p| all.iter().filter(|text| p.is_match(text)).count() == 1)
+        .collect()
+}
+
+/// All files below a folder with one of these extensions.
+fn files(folder: &Path, extensions: &[&str], found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("");
+        if path.is_dir() {
+            files(&path, extensions, found);
+        } else if extensions.contains(&extension) {
+            found.push(fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+/// Golden cases: outputs of commands, and the quotes of one test each. Line breaks are spaces.
+fn cases() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let (mut pages, mut tests) = (Vec::new(), Vec::new());
+    files(&root.join("cli/tests/cmd"), &["trycmd"], &mut pages);
+    files(&root.join("docs"), &["md"], &mut pages);
+    pages.push(fs::read_to_string(root.join("README.md")).unwrap());
+    for folder in ["diff/tests", "cli/tests", "testdata/tests"] {
+        files(&root.join(folder), &["rs"], &mut tests);
+    }
+    let blocks = pages
+        .iter()
+        .flat_map(|page| page.split("```console\n").skip(1));
+    let blocks = blocks.filter_map(|block| Some(block.split_once("\n```")?.0));
+    let outputs = blocks.flat_map(|block| block.split("\n$ "));
+    let quotes = tests.iter().flat_map(|code| code.split("\n#[test]\n"));
+    let quotes = quotes.map(|test| test.replace("\\\n", ""));
+    let all = outputs.map(str::to_owned).chain(quotes);
+    all.map(|case| case.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect()
+}
+
+#[test]
+fn each_sentence_is_in_one_golden_case_and_not_in_another() {
+    let cases = cases();
+    let texts: Vec<String> = examples().into_iter().map(|(_, text)| text).collect();
+    let mut wrong = Vec::new();
+    for text in &texts {
+        let patterns = patterns(text, &texts);
+        let is_quoted = |case: &&String| patterns.iter().any(|quote| quote.is_match(case));
+        let with = cases.iter().filter(is_quoted).count();
+        if with == 0 || with == cases.len() {
+            wrong.push(format!("{with} of {} cases: {text}", cases.len()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_sentence_is_identified_by_its_fixed_words() {
+    let texts = [
+        "it grew in place: 7,777 objects",
+        "it grew in place: § before the last dump",
+    ];
+    let texts = texts.map(str::to_owned);
+    let is_found = |text: &str, case: &str| {
+        let patterns = patterns(text, &texts);
+        patterns.iter().any(|p| p.is_match(case))
+    };
+    assert!(is_found(&texts[0], "x it grew in place: 4 objects"));
+    assert!(!is_found(&texts[0], "it grew in place: 4"));
+    assert!(is_found(&texts[1], "before the last dump"));
+    assert!(!is_found(&texts[1], "it grew in place: 4 objects"));
 }

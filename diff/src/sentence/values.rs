@@ -29,19 +29,35 @@ impl fmt::Display for Change {
     }
 }
 
-/// Names in a list: `A and B and C`.
+/// Names in a list: `A, B and C`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Names(pub(crate) Vec<String>);
 
 impl fmt::Display for Names {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join(" and "))
+        match &self.0[..] {
+            [] => Ok(()),
+            [one] => f.write_str(one),
+            [names @ .., last] => write!(f, "{} and {last}", names.join(", ")),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_a_list() {
+        let list = |names: &[&str]| {
+            let names = names.iter().map(|&name| name.to_owned());
+            Names(names.collect()).to_string()
+        };
+        assert_eq!(list(&[]), "");
+        assert_eq!(list(&["A"]), "A");
+        assert_eq!(list(&["A", "B"]), "A and B");
+        assert_eq!(list(&["A", "B", "C"]), "A, B and C");
+    }
 
     #[test]
     fn a_change_compares_with_the_first_dump() {

@@ -170,13 +170,13 @@ mod tests {
         let of = |objects: u64, shallow: u64, largest: u64, in_place: bool| {
             told((objects, shallow), largest, None, in_place)
         };
-        let one = "one object is most of it: a.B, 8.0 KiB itself";
+        let one = "one object of class a.B takes most of the bytes: its own size is 8.0 KiB";
         assert_eq!(of(1, 8192, 10_240, true), one);
         let apart = "one object of class a.B dominates many small objects";
         assert_eq!(of(1, 16, 10_240, true), apart);
-        let few = "10 objects of class a.B, 1.0 KiB each on average, and no part below is large";
+        let few = "10 objects of class a.B retain 1.0 KiB each on average, in small parts";
         assert_eq!(of(10, 160, 9000, true), few);
-        let many = "it consists of 10 objects of class a.B, 1.0 KiB each on average; the largest retains 2.0 KiB";
+        let many = "it consists of 10 objects of class a.B, which retain 1.0 KiB each on average and 2.0 KiB at most";
         assert_eq!(of(10, 160, 2048, false), many);
     }
 
@@ -185,10 +185,10 @@ mod tests {
         let of = |nested| told((10, 160), 10_240, nested, false);
         let chain = "it consists of a chain of 10 objects of class a.B, 1.0 KiB each on average";
         assert_eq!(of(Some(Nested::Chain)), chain);
-        let tree = "it consists of 10 objects of class a.B, of which one holds all others: 1.0 KiB each on average";
+        let tree = "one of 10 objects of class a.B holds all others, 1.0 KiB each on average";
         assert_eq!(of(Some(Nested::Tree)), tree);
         // One that is large holds no others for that.
-        let large = "it consists of 10 objects of class a.B, 1.0 KiB each on average; the largest retains 10.0 KiB";
+        let large = "it consists of 10 objects of class a.B, which retain 1.0 KiB each on average and 10.0 KiB at most";
         assert_eq!(of(None), large);
     }
 
@@ -197,10 +197,10 @@ mod tests {
         let one = suspect("B.all", "java.util.HashMap$Node", &[], (5000, 160_000));
         let told = with_them(&one).to_string();
         let grew = super::super::grew_with_them(&one).to_string();
-        assert!(!grew.contains("holds them as well, and is"), "{grew}");
+        assert!(!grew.contains("and its own size is"), "{grew}");
         assert_eq!(
             told,
-            "the collection in B.all holds them as well, and is 156.3 KiB itself"
+            "the collection in B.all holds the same objects, and its own size is 156.3 KiB"
         );
     }
 }
