@@ -71,7 +71,7 @@ fn a_leak_and_its_twin_differ_in_two_dumps_by_their_use() {
             "{which}: {remembered:#?}"
         );
         assert!(
-            says(remembered, "it is read more often than elements come"),
+            says(remembered, "the agent counted more reads than puts"),
             "{which}"
         );
         let passing = self::of(&report, "passing");
@@ -81,7 +81,7 @@ fn a_leak_and_its_twin_differ_in_two_dumps_by_their_use() {
             "{churn:?}"
         );
         assert!(
-            says(passing, "nearly as many elements were removed as came"),
+            says(passing, "almost as many elements were removed as put"),
             "{which}"
         );
         assert_eq!(passing.verdict, Verdict::Growth, "{which}: {passing:#?}");

@@ -164,7 +164,7 @@ fn two_dumps_of_a_filling_table_show_growth_only() {
     let s = &report.suspects[0];
     assert_eq!((s.verdict, s.trend.as_deref()), (Verdict::Growth, None));
     assert!(
-        says(s, "two dumps do not tell a leak from a cache"),
+        says(s, "two dumps cannot distinguish a leak from a cache"),
         "{:?}",
         s.reasons
     );
@@ -527,7 +527,13 @@ fn a_map_that_may_remove_its_eldest_is_no_cache_for_that() {
             (verdict, "com.acme.Entry"),
             "{s:#?}"
         );
-        assert_eq!(says(s, "extends LinkedHashMap"), own);
+        assert_eq!(
+            says(
+                s,
+                "extends LinkedHashMap: it may be a cache that removes its eldest entry"
+            ),
+            own
+        );
     }
     // Full and level it is one.
     let report = report([1000, 2000, 3000, 3000].map(|n| heap(n, true)).to_vec());

@@ -160,7 +160,7 @@ const showSuspects = (suspects) => {
     byId("verdicts").append(chip, ` ${grouped(counts.get(verdict))} `);
   }
   if (!suspects.length) {
-    none.textContent = "No growth worth a look.";
+    none.textContent = "No significant growth found.";
     none.hidden = false;
     return;
   }

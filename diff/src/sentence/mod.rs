@@ -4,6 +4,8 @@ mod evidence;
 #[cfg(test)]
 mod tests;
 mod values;
+mod verdict;
 
 pub(crate) use self::evidence::Evidence;
 pub(crate) use self::values::{Change, Names};
+pub use self::verdict::{TWO_DUMPS, Verdict};

@@ -4,6 +4,7 @@
 //! dumps.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use heapdiff_units::{Size, Span};
 use regex::Regex;
 
-use super::{Change, Evidence, Names};
+use super::{Change, Evidence, Names, Verdict};
 
 /// A name in an example. No golden case has it.
 const NAME: &str = "§";
@@ -19,7 +20,7 @@ const NAME: &str = "§";
 const N: u64 = 7777;
 
 /// The code with the enums.
-const CODE: [&str; 1] = [include_str!("evidence.rs")];
+const CODE: [&str; 2] = [include_str!("evidence.rs"), include_str!("verdict.rs")];
 
 /// Number of words of a quote.
 const QUOTED: usize = 4;
@@ -248,11 +249,63 @@ fn evidence() -> Vec<Evidence> {
     all
 }
 
+fn verdict() -> Vec<Verdict> {
+    let least = Size(N);
+    let (explained, grown) = (least, least);
+    let (rises, steps) = (2, 3);
+    let span = Some(Span(Duration::from_secs(60)));
+    vec![
+        Verdict::Steady { rises, steps },
+        Verdict::Uneven { rises, steps },
+        Verdict::Slowing { rises, steps },
+        Verdict::Late,
+        Verdict::Plateau,
+        Verdict::NearlyPlateau { percent: 9 },
+        Verdict::WarmUp,
+        Verdict::NearlyWarmUp,
+        Verdict::Jump,
+        Verdict::Sawtooth,
+        Verdict::RisingSawtooth,
+        Verdict::TwoDumps,
+        Verdict::ShortLevel { span },
+        Verdict::ShortLevel { span: None },
+        Verdict::IdleLevel,
+        Verdict::SlightSteps { permille: N },
+        Verdict::FewObjects { objects: N },
+        Verdict::MayHaveMoved,
+        Verdict::Replaced,
+        Verdict::WithinTurnover,
+        Verdict::CountedRemovals,
+        Verdict::CountedReads,
+        Verdict::Explained { explained, grown },
+        Verdict::PartlyExplained { explained, grown },
+        Verdict::Unexplained { grown },
+        Verdict::NoGrowth,
+        Verdict::NoLeak,
+        Verdict::LeftOut { least },
+        Verdict::NoneInReport { least },
+        Verdict::NoAccumulation { least },
+        Verdict::Accumulated {
+            retained: least,
+            reachable: least,
+            share: name(),
+            places: N,
+            least,
+        },
+        Verdict::AccumulatedOffHeap {
+            size: least,
+            places: N,
+        },
+    ]
+}
+
 /// An example of each wording of each variant, with its `Debug` text.
 fn examples() -> Vec<(String, String)> {
-    let all = evidence();
-    let all = all.iter().map(|e| (format!("{e:?}"), e.to_string()));
-    all.collect()
+    fn texts<T: fmt::Debug + fmt::Display>(all: &[T]) -> Vec<(String, String)> {
+        let texts = all.iter().map(|e| (format!("{e:?}"), e.to_string()));
+        texts.collect()
+    }
+    [texts(&evidence()), texts(&verdict())].concat()
 }
 
 /// The names of the variants in code.
