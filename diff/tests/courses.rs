@@ -139,3 +139,13 @@ fn each_doubt_has_a_sentence() {
         "only 24 objects came, with less than 1 % of the heap, which can be random variation: take 5 dumps",
     );
 }
+
+#[test]
+fn dumps_in_the_wrong_order_have_a_warning() {
+    let warnings = |times: [u64; 2]| {
+        let dumps = times.map(|at| registry(at, &[("leak", 1000 + at as usize)]));
+        common::report(dumps).warnings
+    };
+    assert_eq!(warnings([60, 0]), ["(memory) was taken before (memory)"]);
+    assert_eq!(warnings([0, 60]), [""; 0]);
+}

@@ -563,3 +563,42 @@ fn a_report_without_large_suspects_says_so() {
         "{partly}"
     );
 }
+
+#[test]
+fn dumps_that_cannot_be_compared_have_a_warning() {
+    let folder = folder();
+    let of_jvm = |name: &str, version: &str| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        heap.boot();
+        heap.set_system_properties(&[("java.vm.version", version)]);
+        fs::write(folder.path().join(name), heap.build()).expect("a dump");
+    };
+    of_jvm("old.hprof", "17.0.15+6");
+    of_jvm("new.hprof", "21.0.8+9");
+    fs::copy(
+        folder.path().join(DUMP),
+        folder.path().join("copy.hprof.gz"),
+    )
+    .expect("a copy");
+    let before = "testdata/sampled-before.hprof.gz";
+    for (dumps, sentence) in [
+        ([DUMP, "copy.hprof.gz"], "are the same dump"),
+        (
+            [DUMP, SAMPLED],
+            "are of two programs (of 2 class names in one, 0 are in the other): what differs between them did not grow",
+        ),
+        (
+            ["old.hprof", "new.hprof"],
+            "are of two JVMs (versions 17.0.15+6 and 21.0.8+9): what differs between two runs need not have grown",
+        ),
+    ] {
+        let warned = |dumps: &[&str]| {
+            let done = run(folder.path(), dumps);
+            let text = String::from_utf8(done.stdout).expect("text");
+            let words: Vec<&str> = text.split_whitespace().collect();
+            words.join(" ").contains(sentence)
+        };
+        assert!(warned(&dumps), "{sentence}");
+        assert!(!warned(&[before, SAMPLED]), "{sentence}");
+    }
+}

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use heapdiff_sites::statics;
 use heapdiff_sites::usage::{BEFORE, CROWDED, CROWDED_LONGS, Kind, LAST, STRIPE, fields};
-use heapdiff_units::{Span, grouped};
+use heapdiff_units::Span;
 use hprof::{Content, ObjectIndex, Snapshot, Value};
 
 use crate::agent_objects::agent_class;
 use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::report::Used;
-use crate::sentence::{Evidence, Verdict};
+use crate::sentence::{Evidence, Verdict, Warning};
 
 /// Places of the agent's table that are read, and numbers of each.
 const MOST_PLACES: u32 = 1 << 16;
@@ -107,14 +107,8 @@ impl Usages {
 
     /// That collections are not watched, where some were not.
     pub(crate) fn warning(&self) -> Option<String> {
-        let collections = match self.without_room {
-            0 => return None,
-            1 => "1 large collection".to_owned(),
-            n => format!("{} large collections", grouped(n)),
-        };
-        Some(format!(
-            "the agent had no room to watch at least {collections} more: nothing is said of their use"
-        ))
+        let collections = self.without_room;
+        (collections > 0).then(|| Warning::Unwatched { collections }.to_string())
     }
 }
 

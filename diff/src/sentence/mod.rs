@@ -5,7 +5,9 @@ mod evidence;
 mod tests;
 mod values;
 mod verdict;
+mod warning;
 
 pub(crate) use self::evidence::Evidence;
 pub(crate) use self::values::{Change, Names};
 pub use self::verdict::{TWO_DUMPS, Verdict};
+pub(crate) use self::warning::Warning;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use heapdiff_units::{Size, Span};
 use regex::Regex;
 
-use super::{Change, Evidence, Names, Verdict};
+use super::{Change, Evidence, Names, Verdict, Warning};
 
 /// A name in an example. No golden case has it.
 const NAME: &str = "§";
@@ -20,7 +20,11 @@ const NAME: &str = "§";
 const N: u64 = 7777;
 
 /// The code with the enums.
-const CODE: [&str; 2] = [include_str!("evidence.rs"), include_str!("verdict.rs")];
+const CODE: [&str; 3] = [
+    include_str!("evidence.rs"),
+    include_str!("verdict.rs"),
+    include_str!("warning.rs"),
+];
 
 /// Number of words of a quote.
 const QUOTED: usize = 4;
@@ -299,13 +303,44 @@ fn verdict() -> Vec<Verdict> {
     ]
 }
 
+fn warning() -> Vec<Warning> {
+    let path = name;
+    let (first, second) = (name(), name());
+    vec![
+        Warning::Damaged { path: path() },
+        Warning::NoParkedFrames { path: path() },
+        Warning::NoRoots { path: path() },
+        Warning::NamedTwice { path: path() },
+        Warning::SameDump {
+            first: path(),
+            second: path(),
+        },
+        Warning::Order {
+            first: path(),
+            second: path(),
+        },
+        Warning::TwoPrograms {
+            first: path(),
+            second: path(),
+            common: 7,
+            of: 7777,
+        },
+        Warning::TwoJvms {
+            first,
+            second,
+            why: name(),
+        },
+        Warning::Unwatched { collections: N },
+    ]
+}
+
 /// An example of each wording of each variant, with its `Debug` text.
 fn examples() -> Vec<(String, String)> {
     fn texts<T: fmt::Debug + fmt::Display>(all: &[T]) -> Vec<(String, String)> {
         let texts = all.iter().map(|e| (format!("{e:?}"), e.to_string()));
         texts.collect()
     }
-    [texts(&evidence()), texts(&verdict())].concat()
+    [texts(&evidence()), texts(&verdict()), texts(&warning())].concat()
 }
 
 /// The names of the variants in code.
