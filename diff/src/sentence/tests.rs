@@ -12,7 +12,7 @@ use std::time::Duration;
 use heapdiff_units::{Size, Span};
 use regex::Regex;
 
-use super::{Change, Evidence, Names, Verdict, Warning};
+use super::{Change, Evidence, Names, Verdict, Warning, Waste};
 
 /// A name in an example. No golden case has it.
 const NAME: &str = "§";
@@ -20,10 +20,11 @@ const NAME: &str = "§";
 const N: u64 = 7777;
 
 /// The code with the enums.
-const CODE: [&str; 3] = [
+const CODE: [&str; 4] = [
     include_str!("evidence.rs"),
     include_str!("verdict.rs"),
     include_str!("warning.rs"),
+    include_str!("waste.rs"),
 ];
 
 /// Number of words of a quote.
@@ -334,13 +335,32 @@ fn warning() -> Vec<Warning> {
     ]
 }
 
+fn waste() -> Vec<Waste> {
+    let (size, share) = (name(), name());
+    vec![
+        Waste::Savings { size, share },
+        Waste::SavingsSince {
+            size: name(),
+            change: name(),
+            share: name(),
+        },
+        Waste::SmallKinds,
+    ]
+}
+
 /// An example of each wording of each variant, with its `Debug` text.
 fn examples() -> Vec<(String, String)> {
     fn texts<T: fmt::Debug + fmt::Display>(all: &[T]) -> Vec<(String, String)> {
         let texts = all.iter().map(|e| (format!("{e:?}"), e.to_string()));
         texts.collect()
     }
-    [texts(&evidence()), texts(&verdict()), texts(&warning())].concat()
+    [
+        texts(&evidence()),
+        texts(&verdict()),
+        texts(&warning()),
+        texts(&waste()),
+    ]
+    .concat()
 }
 
 /// The names of the variants in code.
@@ -413,8 +433,8 @@ fn files(folder: &Path, extensions: &[&str], found: &mut Vec<String>) {
 /// Golden cases: outputs of commands, and the quotes of one test each. Line breaks are spaces.
 fn cases() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let (mut pages, mut tests) = (Vec::new(), Vec::new());
-    files(&root.join("cli/tests/cmd"), &["trycmd"], &mut pages);
+    let (mut commands, mut pages, mut tests) = (Vec::new(), Vec::new(), Vec::new());
+    files(&root.join("cli/tests/cmd"), &["trycmd"], &mut commands);
     files(&root.join("docs"), &["md"], &mut pages);
     pages.push(fs::read_to_string(root.join("README.md")).unwrap());
     for folder in ["diff/tests", "cli/tests", "testdata/tests"] {
@@ -424,7 +444,8 @@ fn cases() -> Vec<String> {
         .iter()
         .flat_map(|page| page.split("```console\n").skip(1));
     let blocks = blocks.filter_map(|block| Some(block.split_once("\n```")?.0));
-    let outputs = blocks.flat_map(|block| block.split("\n$ "));
+    let commands = commands.iter().map(String::as_str);
+    let outputs = blocks.chain(commands).flat_map(|block| block.split("\n$ "));
     let quotes = tests.iter().flat_map(|code| code.split("\n#[test]\n"));
     let quotes = quotes.map(|test| test.replace("\\\n", ""));
     let all = outputs.map(str::to_owned).chain(quotes);
