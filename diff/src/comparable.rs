@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use heapdiff_units::counted;
 use hprof::MissingRoots;
 
 use crate::origin::Apart;
 use crate::report::SnapshotInfo;
+use crate::sentence::Warning;
 use crate::summary::Summary;
 
 /// A reason not to take what differs between dumps for growth.
@@ -61,44 +61,53 @@ fn is_same(a: &Summary, b: &Summary) -> bool {
     figures(a) == figures(b) && a.classes == b.classes
 }
 
-impl fmt::Display for Doubt<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Doubt<'_> {
+    fn warning(&self) -> Warning {
+        let both = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         match self {
             Self::Incomplete(info) => {
-                let path = &info.path;
+                let path = info.path.clone();
+                let parked = MissingRoots::ParkedThreads.root_kind();
                 match info.assumed_roots.as_ref().map(|roots| &*roots.kind) {
-                    None => write!(
-                        f,
-                        "{path} is damaged or cut off: what could not be read is in no figure"
-                    ),
-                    Some(kind) if kind == MissingRoots::ParkedThreads.root_kind().name() => write!(
-                        f,
-                        "{path} has no frames of parked virtual threads (JDK 19 to 21): what their local variables hold \
-                         may count as unreachable, and unreachable objects may count as reachable"
-                    ),
-                    Some(_) => write!(
-                        f,
-                        "{path} has no Java frames, no JNI globals and no system classes (jhsdb): what they hold may \
-                         count as unreachable, and unreachable objects may count as reachable"
-                    ),
+                    None => Warning::Damaged { path },
+                    Some(kind) if kind == parked.name() => Warning::NoParkedFrames { path },
+                    Some(_) => Warning::NoRoots { path },
                 }
             }
-            Self::Same(a, b) if a == b => {
-                write!(f, "{a} is named twice: a dump does not differ from itself")
+            Self::Same(a, b) if a == b => Warning::NamedTwice {
+                path: (*a).to_owned(),
+            },
+            Self::Same(a, b) => {
+                let (first, second) = both(a, b);
+                Warning::SameDump { first, second }
             }
-            Self::Same(a, b) => write!(f, "{a} and {b} are the same dump"),
-            Self::Order(a, b) => write!(f, "{b} was taken before {a}"),
-            Self::Apart(a, b, Apart::Programs { common, of }) => write!(
-                f,
-                "{a} and {b} are of two programs (of {} in one, {common} are in the other): what differs between them \
-                 did not grow",
-                counted(*of as u64, "class name")
-            ),
-            Self::Apart(a, b, Apart::Jvms(why)) => write!(
-                f,
-                "{a} and {b} are of two JVMs ({why}): what differs between two runs need not have grown"
-            ),
+            Self::Order(a, b) => {
+                let (first, second) = both(a, b);
+                Warning::Order { first, second }
+            }
+            Self::Apart(a, b, apart) => {
+                let (first, second) = both(a, b);
+                match apart {
+                    Apart::Programs { common, of } => Warning::TwoPrograms {
+                        first,
+                        second,
+                        common: *common,
+                        of: *of,
+                    },
+                    Apart::Jvms(why) => Warning::TwoJvms {
+                        first,
+                        second,
+                        why: why.clone(),
+                    },
+                }
+            }
         }
+    }
+}
+
+impl fmt::Display for Doubt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.warning().fmt(f)
     }
 }
 

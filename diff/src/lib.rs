@@ -98,6 +98,8 @@ mod redaction;
 mod report;
 #[doc(hidden)]
 pub mod samples;
+#[doc(hidden)]
+pub mod sentence;
 mod summary;
 mod suspect;
 mod through;
@@ -126,7 +128,6 @@ pub use summary::Summary;
 // What only heapdiff's own crates use.
 #[doc(hidden)]
 pub use self::{
-    evidence::verdict::TWO_DUMPS,
     frame_parts::FrameParts,
     ignore::pattern,
     next_step::quoted,

@@ -124,16 +124,19 @@ fn caffeine(maximum: Option<i64>, nested: bool, count: usize) -> Vec<u8> {
 fn caffeine_is_bounded_where_it_has_a_maximum() {
     let s = suspect(|n| caffeine(Some(10_000), false, n));
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
-    assert!(says(&s, "SSMS has a bound: maximum is 10,000"));
+    assert!(says(
+        &s,
+        "SSMS limits the number of elements: maximum is 10,000"
+    ));
     assert!(!says(&s, "extends LinkedHashMap"), "{s:#?}");
     // One that entries only expire from has none.
     let s = suspect(|n| caffeine(None, false, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
-    assert!(!says(&s, "bound"), "{s:#?}");
+    assert!(!says(&s, "limits the"), "{s:#?}");
     // Nor has a list in a cache that is bounded.
     let s = suspect(|n| caffeine(Some(10_000), true, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
-    assert!(!says(&s, "bound"), "{s:#?}");
+    assert!(!says(&s, "limits the"), "{s:#?}");
 }
 
 /// Guava's cache, with a constant that is called a maximum.
@@ -182,7 +185,10 @@ fn a_constant_of_a_library_is_no_bound() {
     // Entries may weigh more than 1.
     let s = suspect(|n| guava(1_000_000, "com.acme.Bytes", n));
     assert!(
-        says(&s, "maxWeight is 1,000,000, a sum of weights"),
+        says(
+            &s,
+            "com.google.common.cache.LocalCache limits the sum of weights: maxWeight is 1,000,000"
+        ),
         "{s:#?}"
     );
     let s = suspect(|n| guava(-1, one, n));
@@ -256,7 +262,7 @@ fn weak(count: usize) -> Vec<u8> {
 fn a_weak_map_whose_keys_are_held_is_no_cache() {
     let s = suspect(weak);
     assert_eq!(s.verdict, Verdict::Growth, "{s:#?}");
-    assert!(says(&s, "look at what holds the keys"), "{s:#?}");
+    assert!(says(&s, "look for the holders of the keys"), "{s:#?}");
 }
 
 /// Entries with values behind a subclass of soft references, or behind plain objects.
@@ -309,10 +315,10 @@ fn soft_entries(queue: &str, count: usize) -> Vec<u8> {
 fn soft_values_without_a_queue_leave_their_entries() {
     let s = suspect(|n| soft_entries("java.lang.ref.ReferenceQueue$Null", n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
-    assert!(says(&s, "but they have no queue"), "{s:#?}");
+    assert!(says(&s, "because these have no queue"), "{s:#?}");
     let s = suspect(|n| soft_entries("java.lang.ref.ReferenceQueue", n));
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
-    assert!(!says(&s, "no queue"), "{s:#?}");
+    assert!(!says(&s, "have no queue"), "{s:#?}");
 }
 
 #[test]
@@ -321,12 +327,12 @@ fn soft_values_make_a_cache() {
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
     assert!(says(
         &s,
-        "most of it is held by soft references only (com.acme.cache.SoftValue)"
+        "soft references (com.acme.cache.SoftValue) hold most of the content: the JVM clears them"
     ));
     let s = suspect(|n| soft_values(false, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
     assert!(!says(&s, "soft references"), "{s:#?}");
-    assert!(!says(&s, "look at what holds the keys"), "{s:#?}");
+    assert!(!says(&s, "look for the holders of the keys"), "{s:#?}");
 }
 
 /// A class with two lists and a constant that limits one of them.
@@ -361,7 +367,7 @@ fn a_limit_belongs_to_the_collection_that_it_names() {
         let report = common::report(dumps);
         let s = report.suspects.into_iter().next().unwrap();
         assert_eq!(s.holder, "com.acme.Registry.users");
-        says(&s, "may have a bound")
+        says(&s, "there may be a limit")
     };
     assert!(hint("MAX_USERS"));
     assert!(!hint("MAX_SESSIONS"));
@@ -391,6 +397,7 @@ fn segments(limit: i32, count: usize) -> Vec<u8> {
 #[test]
 fn a_limit_of_a_whole_cache_is_compared_with_all_segments() {
     let s = suspect(|n| segments(4000, n));
-    let sentence = "it may have a bound: com.acme.Cache.maxSize is 4,000, and 3,000 are held";
+    let sentence =
+        "there may be a limit: com.acme.Cache.maxSize is 4,000, and 3,000 objects are held";
     assert!(s.reasons.iter().any(|r| r == sentence), "{s:#?}");
 }

@@ -91,7 +91,7 @@ fn a_holder_that_frees_nothing_is_reported_with_the_other_holder() {
     let s = &report.suspects[0];
     assert_held(s, "com.acme.Store.messages", "com.acme.Message");
     assert_eq!(s.also_held_by, ["com.acme.View.all"]);
-    let sentence = "clearing com.acme.Store.messages alone does not free them: they are also reachable through \
+    let sentence = "clearing com.acme.Store.messages alone does not free the objects: they are also reachable through \
                     com.acme.View.all";
     assert!(s.reasons.iter().any(|r| r == sentence), "{:?}", s.reasons);
 }
@@ -228,8 +228,7 @@ fn a_path_can_begin_at_a_local_variable() {
     let report = report([heap(500), heap(2500)]);
     let s = &report.suspects[0];
     assert_held(s, "com.acme.Mailer.sender", "com.acme.Task");
-    let of_virtual =
-        |r: &String| r.contains("virtual threads that wait") || r.contains("threads or stacks");
+    let of_virtual = |r: &String| r.contains("virtual threads") || r.contains("threads or stacks");
     assert!(!s.reasons.iter().any(of_virtual), "{:?}", s.reasons);
 }
 
@@ -266,7 +265,7 @@ fn threads_that_wait_are_held_by_what_the_application_wrote() {
     assert_held(s, "com.acme.Backend.permits", "java.lang.VirtualThread");
     assert_eq!(
         s.reasons[0],
-        "virtual threads that wait: a parked one keeps its stack in the heap, with all that its locals refer to (1,200 \
+        "parked virtual threads keep their stacks in the heap, with all objects that their local variables refer to (1,200 \
          threads or stacks, up from 200)"
     );
     // JDK 19 to 21 do not write what they refer to.
@@ -275,8 +274,9 @@ fn threads_that_wait_are_held_by_what_the_application_wrote() {
         heap.set_system_properties(&[("java.vm.version", version)]);
         heap
     };
-    let keeps = "keeps its stack in the heap, with all that its locals refer to";
-    let shows_not = "virtual threads that wait: this dump does not show what the locals of a parked one refer to";
+    let keeps =
+        "keep their stacks in the heap, with all objects that their local variables refer to";
+    let shows_not = "virtual threads are parked, but this dump does not show the objects that their local variables refer to";
     for (version, sentence, other) in [("21.0.8+9", shows_not, keeps), ("25+36", keeps, shows_not)]
     {
         let found = report([of(version, 200), of(version, 1200)]);
@@ -288,6 +288,8 @@ fn threads_that_wait_are_held_by_what_the_application_wrote() {
     // A field that leads to two of twelve hundred says nothing of the others.
     let found = report([waiting(200, false), waiting(1200, false)]);
     let s = &found.suspects[0];
+    let more = "more objects are reachable than before";
+    assert!(s.reasons.iter().any(|r| r == more), "{s:#?}");
     assert_held(
         s,
         "java.util.concurrent.Node.waiter",

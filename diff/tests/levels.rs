@@ -61,6 +61,9 @@ fn sessions_that_grew_in_number_more_than_in_size_are_one_suspect() {
         holders,
         ["com.acme.Session.attributes", "com.acme.Session.notes"]
     );
+    let more = "the number of objects grew, and the number of holders changed from 50 to 60";
+    let mut reasons = larger.suspects.iter().flat_map(|s| &s.reasons);
+    assert!(reasons.any(|r| r == more), "{larger:#?}");
 }
 
 /// A registry's list of entries of a kilobyte. Where a thread is inside the list, its local variable holds it too;
@@ -146,7 +149,7 @@ fn figures_from_the_totals_of_a_class_are_told_as_such() {
         );
         s.reasons.join("; ")
     };
-    let told = "in dump 1 no one place holds these objects";
+    let told = "dump 1 has no single holder of these objects";
     let few = reasons(5);
     assert!(few.contains(told), "{few}");
     for not_few in [0, 1000] {
@@ -184,12 +187,12 @@ fn interpolated_figures_are_told_as_such() {
             .find(|s| s.holder == "com.acme.Index.titles");
         let found = found.unwrap_or_else(|| panic!("{:#?}", report.suspects));
         assert_eq!(found.objects, [1000, 2000, 3000], "{found:#?}");
-        let nowhere = |r: &String| r.contains("no one place holds these objects");
+        let nowhere = |r: &String| r.contains("has no single holder of these objects");
         assert!(!found.reasons.iter().any(nowhere), "{found:#?}");
         found
             .reasons
             .iter()
-            .any(|r| r.contains("in dump 2 other paths held these objects: its figures are interpolated from the dumps around it"))
+            .any(|r| r.contains("other paths held these objects in dump 2, so its figures are interpolated from the dumps around it"))
     };
     assert!(told(true) && !told(false));
 }
@@ -226,6 +229,9 @@ fn the_route_that_most_come_by_is_named() {
     );
     assert!(!s.path.iter().any(|p| p.contains("AWorker")), "{s:#?}");
     assert_eq!(s.holder, "com.acme.Registry.table", "{s:#?}");
+    let both = "the objects are reachable through com.acme.Registry.table and com.acme.Channel.socket: clearing only \
+                one of them frees nothing";
+    assert!(s.reasons.iter().any(|r| r == both), "{s:#?}");
     assert!(
         !s.also_held_by.iter().any(|h| h.contains("AWorker")),
         "{s:#?}"

@@ -7,7 +7,9 @@ mod common;
 use std::ops::RangeInclusive;
 
 use heapdiff_diff::samples::{AgentObjects, Samples};
-use heapdiff_diff::{Allocated, AllocatedLine, Comparison, Filter, Report, Summary, by_site};
+use heapdiff_diff::{
+    Allocated, AllocatedLine, Comparison, Filter, Report, Summary, Verdict, by_site,
+};
 use heapdiff_sites::{Interval, MARK_CLASS, Sampling, statics};
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::sampled::{AgentHeap, Sampled};
@@ -114,6 +116,79 @@ fn identity_tells_what_came_from_what_went() {
     );
     assert_eq!((stack.ci95, stack.estimated_objects), ([30 * 1016; 2], 30));
     assert_eq!(stack.survival_permille, 1000);
+}
+
+#[test]
+fn samples_of_which_none_goes_make_a_leak() {
+    // An entry is added every ten milliseconds, and the first `freed` entries are replaced.
+    let dump = |count: usize, freed: usize| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let entries = program(&mut heap, count);
+        let mut agent = AgentHeap::new(&[ADD, LOAD]);
+        for (at, &entry) in entries.iter().enumerate() {
+            let uid = if at < freed { at + 10_000 } else { at + 1 };
+            let mut sample = Sampled::new(entry, i64::try_from(uid).unwrap(), SIZE, 1);
+            sample.time_ms = i32::try_from(at * 10).unwrap();
+            agent.sample(sample);
+        }
+        agent.add_to(&mut heap);
+        heap.build()
+    };
+    let told = |freed| {
+        let report = self::report(vec![dump(100, 0), dump(400, freed)]);
+        let suspect = &report.suspects[0];
+        (suspect.verdict, suspect.reasons.join("; "))
+    };
+    let (verdict, reasons) = told(0);
+    let sentence = "100 of 100 samples of the first dump are still held, and 100.0 % of all samples of the allocating \
+                    stacks are alive";
+    assert!(
+        verdict == Verdict::Leak && reasons.contains(sentence),
+        "{reasons}"
+    );
+    // The growth is small beside what was replaced.
+    let report = report(vec![dump(100, 0), dump(120, 60)]);
+    let reasons = report.suspects[0].reasons.join("; ");
+    let sentence =
+        "the growth is less than half of the replaced bytes, which can be random variation";
+    assert!(reasons.contains(sentence), "{reasons}");
+    let (verdict, reasons) = told(30);
+    let sentence = "70 of 100 samples of the first dump are still held there";
+    assert!(
+        verdict == Verdict::Growth && reasons.contains(sentence),
+        "{reasons}"
+    );
+}
+
+/// The size is level for an hour in which the program allocates next to nothing, or much.
+#[test]
+fn a_level_time_without_work_is_not_enough() {
+    let dump = |seconds: u64, entries: usize, allocated: i64| {
+        let mut heap = HeapBuilder::new(writer::Options {
+            timestamp_ms: 1_700_000_000_000 + seconds * 1000,
+            ..writer::Options::default()
+        });
+        let entries = program(&mut heap, entries);
+        let mut agent = AgentHeap::new(&[ADD, LOAD]);
+        for (&entry, uid) in entries.iter().zip(1..) {
+            agent.sample(Sampled::new(entry, uid, SIZE, 1));
+        }
+        agent.totals[1] = (allocated, allocated * SIZE);
+        agent.allocated = vec![0, allocated * SIZE, 0];
+        agent.add_to(&mut heap);
+        heap.build()
+    };
+    let reasons = |late: i64| {
+        let dumps = vec![
+            dump(0, 100, 100),
+            dump(60, 900, 10_000),
+            dump(3600, 900, 10_000 + late),
+        ];
+        report(dumps).suspects[0].reasons.join("; ")
+    };
+    let sentence = "the program allocated almost nothing while the size was level: take a dump after more work";
+    assert!(reasons(10).contains(sentence), "{}", reasons(10));
+    assert!(!reasons(600_000).contains(sentence));
 }
 
 #[test]

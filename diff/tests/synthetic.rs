@@ -254,9 +254,14 @@ fn a_buffer_that_grows_in_place_is_named() {
         );
         let bytes = heap.add_primitive_array(Elements::Byte(vec![32; len]));
         let shared = heap.add_instance(log, &[bytes.into()]);
-        heap.set_static(log, "shared", shared);
+        if len > 0 {
+            heap.set_static(log, "shared", shared);
+        }
         heap.build()
     };
+    let new = report(vec![text(0), text(900_000)]);
+    let reasons = &new.suspects[0].reasons;
+    assert_eq!(reasons[0], "the first dump has no such objects");
     let report = report(vec![text(10_000), text(900_000)]);
     let s = &report.suspects[0];
     assert_eq!(
@@ -268,7 +273,35 @@ fn a_buffer_that_grows_in_place_is_named() {
         "{:?}",
         s.path
     );
-    assert!(s.reasons[0].contains("in place"));
+    assert!(s.reasons[0].starts_with("the objects became larger, and their number did not change"));
+}
+
+/// Logs with a buffer each; `count` of them.
+#[test]
+fn buffers_that_grow_in_place_are_counted() {
+    let logs = |count: usize, len: usize| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let boot = heap.boot();
+        let fields = [("text", FieldType::Object)];
+        let log = heap.add_class("com.acme.Log", Some(boot.object), &fields, &[]);
+        let statics = [("all", Value::NULL)];
+        let logs = heap.add_class("com.acme.Logs", Some(boot.object), &[], &statics);
+        let one = |heap: &mut HeapBuilder| {
+            let bytes = heap.add_primitive_array(Elements::Byte(vec![32; len]));
+            heap.add_instance(log, &[bytes.into()])
+        };
+        let all: Vec<Obj> = (0..count).map(|_| one(&mut heap)).collect();
+        let all = heap.add_object_array(boot.object, all);
+        heap.set_static(logs, "all", all);
+        heap.build()
+    };
+    let reason = |count, len| {
+        let report = report(vec![logs(40, 1000), logs(count, len)]);
+        report.suspects[0].reasons[0].clone()
+    };
+    let larger = "the objects became larger, and their number changed from 40 to 41";
+    assert_eq!(reason(41, 30_000), larger);
+    assert_ne!(reason(400, 1000), larger);
 }
 
 #[test]

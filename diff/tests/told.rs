@@ -7,7 +7,7 @@ mod common;
 use common::app::App;
 use heapdiff_diff::{Report, Suspect};
 use hprof::Source;
-use testdata::writer::{FieldType, Frame, Obj, Root, Value};
+use testdata::writer::{FieldType, Frame, Obj, Ref, Root, Value};
 
 const OBJECT: FieldType = FieldType::Object;
 
@@ -97,18 +97,18 @@ fn objects_that_wait_for_their_finalizer() {
     assert_told(
         finalizers("java.lang.ref.Finalizer", "main"),
         finalizers("java.lang.Other", "main"),
-        "objects wait for their finalizer: java.lang.ref.Finalizer holds each until it has run (900 objects, up from 300)",
+        "objects wait for their finalizer: java.lang.ref.Finalizer holds each object until its finalizer has run (900 objects, up from 300)",
     );
     assert_told_alone(
         finalizers("java.lang.ref.Finalizer", "main"),
         finalizers("java.lang.Other", "main"),
-        "objects with a finalizer: java.lang.ref.Finalizer holds each until it has run (900 objects)",
+        "objects with a finalizer: java.lang.ref.Finalizer holds each object until its finalizer has run (900 objects)",
     );
     // Where its thread is held up is told of that thread alone.
     assert_told(
         finalizers("java.lang.ref.Finalizer", "Finalizer"),
         finalizers("java.lang.ref.Finalizer", "main"),
-        "the thread Finalizer is in com.acme.Device.await(Device.java:31)",
+        "the thread Finalizer runs application code: com.acme.Device.await(Device.java:31)",
     );
 }
 
@@ -124,13 +124,13 @@ fn cleaning_actions_that_pile_up() {
     assert_told(
         heap("jdk.internal.ref.Cleaner"),
         heap("jdk.internal.Other"),
-        "cleaning actions pile up: each stays until its object is unreachable and the cleaner's thread has run it (900 \
+        "cleaning actions pile up: each stays until its object is unreachable and the cleaner thread has run it (900 \
          actions, up from 300)",
     );
     assert_told_alone(
         heap("jdk.internal.ref.Cleaner"),
         heap("jdk.internal.Other"),
-        "cleaning actions that have not run: each stays until its object is unreachable",
+        "cleaning actions have not run: each stays until its object is unreachable",
     );
 }
 
@@ -239,15 +239,15 @@ fn tasks_of_a_scheduler() {
     assert_told(
         tasks(DELAYED, 0),
         tasks("com.acme.Plan", 0),
-        "tasks pile up in a timer's queue (900 tasks, up from 300)",
+        "tasks pile up in the queue of a timer (900 tasks, up from 300)",
     );
     assert_told_alone(
         tasks(DELAYED, 0),
         tasks("com.acme.Plan", 0),
-        "tasks wait in a timer's queue (900 tasks)",
+        "tasks wait in the queue of a timer (900 tasks)",
     );
     for sentence in [
-        "512 of 512 tasks looked at are cancelled but stay until their time comes",
+        "512 of 512 checked tasks are cancelled but stay until their time comes",
         "setRemoveOnCancelPolicy(true) removes them at once",
     ] {
         assert_told(tasks(DELAYED, CANCELLED), tasks(DELAYED, 0), sentence);
@@ -275,7 +275,7 @@ fn tasks_that_wait_for_a_thread_of_the_pool() {
     assert_told(
         heap("workQueue"),
         heap("workers"),
-        "tasks wait for a thread of the pool: more are submitted than are run",
+        "more tasks are submitted to the thread pool than it runs",
     );
     assert_told_alone(
         heap("workQueue"),
@@ -307,7 +307,7 @@ fn values_of_a_thread_local() {
     assert_told(
         heap("java.lang.ThreadLocal$ThreadLocalMap"),
         heap("java.lang.Locals"),
-        "values of a ThreadLocal: threads that live on, as those of a pool do, keep them until ThreadLocal.remove()",
+        "ThreadLocal values on long-lived (pooled) threads: they stay until ThreadLocal.remove() is called",
     );
 }
 
@@ -350,14 +350,22 @@ fn threads_are_named_where_they_hold_the_values() {
         let s = &report.suspects[0];
         assert_eq!(s.detector.as_deref(), Some("thread-local"), "{s:#?}");
         let mut reasons = s.reasons.iter();
-        let kept = reasons.find(|r| r.starts_with("kept by"));
+        let kept = reasons.find(|r| r.contains("hold them"));
         kept.cloned().unwrap_or_default()
     };
-    assert_eq!(kept(40, 2, 300), "kept by req-0, req-1");
-    assert_eq!(kept(3, 3, 300), "kept by req-0, req-1, req-2");
+    assert_eq!(kept(40, 2, 300), "the threads that hold them: req-0, req-1");
+    assert_eq!(
+        kept(3, 3, 300),
+        "the threads that hold them: req-0, req-1, req-2"
+    );
     assert_eq!(
         kept(40, 20, 300),
-        "kept by 20 threads, among them req-0, req-1, req-2"
+        "20 threads in total hold them, among them req-0, req-1, req-2"
+    );
+    // A part of the threads is searched.
+    assert_eq!(
+        kept(5000, 5000, 1),
+        "at least 4,096 threads hold them, among them req-0, req-1, req-2"
     );
 }
 
@@ -370,13 +378,13 @@ fn what_a_field_of_listeners_holds_can_be_called_back() {
             app
         }
     };
-    let sentence = "listeners that are added and not removed: com.acme.Feed.observers holds 900 of class com.acme.View";
+    let sentence = "listeners are added and not removed: com.acme.Feed.observers holds 900 of class com.acme.View";
     assert_told(
         heap("observers", "com.acme.View"),
         heap("observations", "com.acme.View"),
         sentence,
     );
-    let sentence = "listeners that are added and not removed";
+    let sentence = "listeners are added and not removed";
     for other in [
         heap("observers", "java.time.Instant"),
         heap("callbackStats", "com.acme.View"),
@@ -412,7 +420,11 @@ fn small_views_of_large_lists() {
             app
         }
     };
-    assert_told(heap(3), heap(90), "slices that pin a large list: ");
+    assert_told(
+        heap(3),
+        heap(90),
+        "slices keep large lists alive: 256 of 256 checked objects of class java.util.ArrayList$SubList use 768 of 25,600 elements",
+    );
 }
 
 #[test]
@@ -431,7 +443,39 @@ fn the_runtimes_tables_grow_with_the_classes() {
     assert_told(
         heap(true),
         heap(false),
-        "600 classes were loaded between the dumps, and the runtime's own tables grow with them",
+        "600 classes were loaded between the dumps, and tables of the JDK grow with them",
+    );
+}
+
+#[test]
+fn classes_that_a_list_holds() {
+    let heap = |generates: bool| {
+        move |count: usize| {
+            let mut app = App::new();
+            let scripts = app.class("com.acme.Scripts", &[], &["compiled"]);
+            let text = app.class("com.acme.Text", &["body"], &[]);
+            let rows = app.rows(text, count, 200);
+            let array = match generates {
+                true => {
+                    let one = |at: usize| {
+                        let name = format!("com.acme.Script$$Lambda/0x{:016x}", at * 64);
+                        let class = app.class(&name, &[], &["text"]);
+                        app.heap.set_static(class, "text", rows[at]);
+                        Ref::from(class)
+                    };
+                    let classes: Vec<Ref> = (0..count).map(one).collect();
+                    app.heap.add_object_array(app.boot.object, classes)
+                }
+                false => app.array(rows),
+            };
+            app.heap.set_static(scripts, "compiled", array);
+            app
+        }
+    };
+    assert_told(
+        heap(true),
+        heap(false),
+        "each class also takes metaspace, which is outside of the heap and not in these figures",
     );
 }
 
@@ -465,7 +509,7 @@ fn weak_references_that_a_list_holds() {
     assert_told(
         heap(true),
         heap(false),
-        "what it holds are weak references (com.acme.Watch), which keep nothing alive",
+        "the content is weak references (com.acme.Watch), which keep nothing alive",
     );
 }
 
@@ -488,6 +532,6 @@ fn objects_of_all_kinds_that_several_paths_lead_to() {
     assert_told(
         heap("java.lang.Text"),
         heap("com.acme.Text"),
-        "no single object holds them; several paths lead to each",
+        "several paths lead to each object, so clearing one field frees nothing",
     );
 }

@@ -23,6 +23,8 @@ pub struct Sampled {
     pub kind: i32,
     /// The string that is the thread's name.
     pub thread: i32,
+    /// Milliseconds from the agent's start to the allocation.
+    pub time_ms: i32,
 }
 
 impl Sampled {
@@ -36,6 +38,7 @@ impl Sampled {
             site,
             kind: 1,
             thread: THREAD,
+            time_ms: 10,
         }
     }
 }
@@ -288,7 +291,7 @@ fn add(heap: &mut HeapBuilder, class: ClassId, sample: &Sampled) -> Obj {
         (fields::SITE, sample.site),
         (fields::TYPE, sample.kind),
         (fields::THREAD, sample.thread),
-        (fields::TIME, 10),
+        (fields::TIME, sample.time_ms),
         (fields::MARK, sample.mark),
     ];
     for (name, value) in ints {

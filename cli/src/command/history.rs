@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use heapdiff_diff::{History, Report, Stack, Suspect, TWO_DUMPS, Verdict};
+use heapdiff_diff::sentence::TWO_DUMPS;
+use heapdiff_diff::{History, Report, Stack, Suspect, Verdict};
 use heapdiff_trace::read::Run;
 use heapdiff_trace::{
     self as trace, Basis, Points, Steps, Timeline, Trace, Trending, Window, trending,
@@ -171,7 +172,8 @@ pub(super) fn key(class: &str, frames: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heapdiff_diff::{Suspect, TWO_DUMPS, Verdict};
+    use heapdiff_diff::sentence::TWO_DUMPS;
+    use heapdiff_diff::{Suspect, Verdict};
     use heapdiff_report::synthetic;
     use heapdiff_trace::{self as trace, HourlySlope, Trend, Trending};
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Output, Stdio};
+use testdata::writer::{self, Elements, HeapBuilder, Root, Value};
 
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
@@ -520,4 +521,84 @@ fn the_agent_does_not_show() {
     let row = row.expect("byte[]");
     assert_eq!(row["objects"], arrays["selected"]["objects"]);
     assert_eq!(row["shallow_bytes"], arrays["selected"]["shallow_bytes"]);
+}
+
+/// A heap with arrays in static fields of forty classes, the first one of which is larger.
+fn arrays(first: usize, each: usize) -> Vec<u8> {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    for at in 0..40 {
+        let statics = [("table", Value::NULL)];
+        let name = format!("com.acme.Table{at}");
+        let class = heap.add_class(&name, Some(boot.object), &[], &statics);
+        heap.add_root(Root::StickyClass, class);
+        let length = if at == 0 { first } else { each };
+        let array = heap.add_primitive_array(Elements::Byte(vec![1; length]));
+        heap.set_static(class, "table", array);
+    }
+    heap.build()
+}
+
+#[test]
+fn a_report_without_large_suspects_says_so() {
+    let folder = folder();
+    let file = |name: &str, dump: Vec<u8>| {
+        fs::write(folder.path().join(name), dump).expect("a dump");
+    };
+    file("before.hprof", arrays(100, 100));
+    file("after.hprof", arrays(40_000, 4000));
+    let text = |args: &[&str]| {
+        let done = run(folder.path(), args);
+        let text = String::from_utf8(done.stdout).expect("text");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let none = text(&["before.hprof"]);
+    assert!(
+        none.contains("no accumulation found: no place retains 16.0 KiB or more"),
+        "{none}"
+    );
+    let partly = text(&["before.hprof", "after.hprof"]);
+    assert!(
+        partly.contains("the suspects account for only 39.1 KiB of the growth of 187.3 KiB: the table of classes shows the rest"),
+        "{partly}"
+    );
+}
+
+#[test]
+fn dumps_that_cannot_be_compared_have_a_warning() {
+    let folder = folder();
+    let of_jvm = |name: &str, version: &str| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        heap.boot();
+        heap.set_system_properties(&[("java.vm.version", version)]);
+        fs::write(folder.path().join(name), heap.build()).expect("a dump");
+    };
+    of_jvm("old.hprof", "17.0.15+6");
+    of_jvm("new.hprof", "21.0.8+9");
+    fs::copy(
+        folder.path().join(DUMP),
+        folder.path().join("copy.hprof.gz"),
+    )
+    .expect("a copy");
+    let before = "testdata/sampled-before.hprof.gz";
+    for (dumps, sentence) in [
+        ([DUMP, "copy.hprof.gz"], "are the same dump"),
+        (
+            [DUMP, SAMPLED],
+            "are of two programs (of 2 class names in one, 0 are in the other): what differs between them did not grow",
+        ),
+        (
+            ["old.hprof", "new.hprof"],
+            "are of two JVMs (versions 17.0.15+6 and 21.0.8+9): what differs between two runs need not have grown",
+        ),
+    ] {
+        let warned = |dumps: &[&str]| {
+            let done = run(folder.path(), dumps);
+            let text = String::from_utf8(done.stdout).expect("text");
+            let words: Vec<&str> = text.split_whitespace().collect();
+            words.join(" ").contains(sentence)
+        };
+        assert!(warned(&dumps), "{sentence}");
+        assert!(!warned(&[before, SAMPLED]), "{sentence}");
+    }
 }

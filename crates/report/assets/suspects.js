@@ -163,7 +163,7 @@ const showSuspects = (suspects) => {
     byId("verdicts").append(chip, ` ${grouped(counts.get(verdict))} `);
   }
   if (!suspects.length) {
-    none.textContent = "No significant growth.";
+    none.textContent = "No significant growth found.";
     none.hidden = false;
     return;
   }

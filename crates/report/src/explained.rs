@@ -1,30 +1,30 @@
 //! How much of the growth the suspects are, in a sentence that every format has.
 
 use heapdiff_diff::Report;
+use heapdiff_diff::sentence::Verdict;
 use heapdiff_units::Size;
 
-/// What stands where there is no suspect.
-pub(crate) const NOTHING: &str = "no significant growth";
-
-/// How much of the growth the suspects explain; `None` where the heap did not grow, or by too little to look for.
+/// Returns the sentence about the part of the growth that the suspects explain. `None` if the heap did not grow by much.
 pub(crate) fn sentence(report: &Report) -> Option<String> {
     let (grown, explained) = (report.grown_bytes(), report.explained_bytes);
     let rest = report.unexplained_bytes();
     if grown == 0 || (explained == 0 && rest == 0) {
         return None;
     }
-    let of = format!("{} of the growth of {}", Size(explained), Size(grown));
-    // What would tell is said where a good part is missing.
-    Some(match (explained, rest > grown / 4) {
-        (0, _) => format!(
-            "no suspect in this report explains the growth of {}: see the table of classes, and compare with a later dump",
-            Size(grown)
-        ),
-        (_, true) => format!(
-            "the suspects explain {of}: see the table of classes for the rest, and compare with a later dump"
-        ),
-        (_, false) => format!("the suspects explain {of}"),
-    })
+    let is_partial = rest > grown / 4;
+    let (grown, of_suspects) = (Size(grown), Size(explained));
+    let sentence = match (explained, is_partial) {
+        (0, _) => Verdict::Unexplained { grown },
+        (_, true) => Verdict::PartlyExplained {
+            explained: of_suspects,
+            grown,
+        },
+        (_, false) => Verdict::Explained {
+            explained: of_suspects,
+            grown,
+        },
+    };
+    Some(sentence.to_string())
 }
 
 #[cfg(test)]
@@ -49,16 +49,12 @@ mod tests {
         assert_eq!(
             of(10 << 20, 1 << 20),
             is(
-                "the suspects explain 1.0 MiB of the growth of 10.0 MiB: see the table of classes for the rest, \
-                and compare with a later dump"
+                "the suspects account for only 1.0 MiB of the growth of 10.0 MiB: the table of classes shows the rest"
             )
         );
         assert_eq!(
             of(10 << 20, 0),
-            is(
-                "no suspect in this report explains the growth of 10.0 MiB: see the table of classes, and compare with \
-                a later dump"
-            )
+            is("no suspect explains the growth of 10.0 MiB: the table of classes shows what grew")
         );
         // A heap that did not grow, or by next to nothing.
         for (grown, explained) in [(0, 0), (-(1 << 20), 0), (1000, 0)] {

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use heapdiff_diff::sentence;
 use heapdiff_diff::{Report, Suspect};
 use heapdiff_units::{Size, counted, grouped, signed_size};
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
@@ -88,8 +89,8 @@ pub fn render(report: &Report, checks: &Checks<'_>, out: &mut dyn Write) -> io::
     if suite.test_cases.is_empty() {
         // Servers treat a file without test cases as a broken run.
         let name = match report.unexplained_bytes() {
-            0 => crate::explained::NOTHING,
-            _ => "no suspect",
+            0 => sentence::Verdict::NoGrowth.to_string(),
+            _ => "no suspect".to_owned(),
         };
         let mut case = TestCase::new(name, TestCaseStatus::success());
         case.set_classname("heapdiff");
@@ -278,7 +279,7 @@ mod tests {
         assert!(unexplained.contains("\"no suspect\""), "{unexplained}");
         report.delta.shallow_bytes = 1000;
         let empty = rendered(&report, &none);
-        assert!(empty.contains("no significant growth"), "{empty}");
+        assert!(empty.contains("no significant growth found"), "{empty}");
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! What one dump's report says of all of the heap, in the same words in each format.
 
+use heapdiff_diff::sentence::Verdict;
 use heapdiff_diff::{Died, HeapReport, HeapSuspect, HeapThread};
-use heapdiff_units::{Size, counted};
-
-/// That a report of one dump names no leak.
-pub(crate) const NO_LEAK: &str = "a large size does not prove a leak: compare two dumps to see what grows (heapdiff BEFORE AFTER)";
+use heapdiff_units::Size;
 
 /// A part of the reachable bytes, in per cent with one digit.
 pub(crate) fn part(bytes: u64, report: &HeapReport) -> String {
@@ -20,30 +18,26 @@ pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     let least = Size(report.least_bytes);
     let is_large = |s: &&HeapSuspect| s.retained_bytes >= report.least_bytes;
     let (large, others): (Vec<_>, Vec<_>) = report.suspects.iter().partition(is_large);
-    let mut sentence = match (large.len() as u64, left_out) {
-        (0, Some(true)) => format!(
-            "places that retain {least} or more are hidden by --top, --include or --exclude"
-        ),
-        (0, None) => format!("the report has no place that retains {least} or more"),
-        (0, Some(false)) => format!(
-            "no accumulation found: no place that holds many objects retains {least} or more"
-        ),
-        (count, _) => format!(
-            "{} of {reachable} ({}) accumulated in {} of at least {least}",
-            Size(report.explained_bytes),
-            part(report.explained_bytes, report),
-            counted(count, "place"),
-        ),
+    let inside = match (large.len() as u64, left_out) {
+        (0, Some(true)) => Verdict::LeftOut { least },
+        (0, None) => Verdict::NoneInReport { least },
+        (0, Some(false)) => Verdict::NoAccumulation { least },
+        (places, _) => Verdict::Accumulated {
+            retained: Size(report.explained_bytes),
+            reachable,
+            share: part(report.explained_bytes, report),
+            places,
+            least,
+        },
     };
-    if !others.is_empty() {
-        let bytes = others.iter().map(|s| s.off_heap_bytes).sum();
-        let places = counted(others.len() as u64, "place");
-        sentence.push_str(&format!(
-            "; {} outside of the heap in {places}",
-            Size(bytes)
-        ));
+    if others.is_empty() {
+        return inside.to_string();
     }
-    sentence
+    let outside = Verdict::AccumulatedOffHeap {
+        size: Size(others.iter().map(|s| s.off_heap_bytes).sum()),
+        places: others.len() as u64,
+    };
+    format!("{inside}. {outside}")
 }
 
 /// What a suspect retains, its part of the heap, and what it owns outside.
@@ -118,15 +112,15 @@ mod tests {
         );
         assert_eq!(figures(&report.suspects[0], &report), "2.0 MiB, 50.0 %");
         report.suspects.push(buffers);
-        let both = format!("{told}; 3.0 MiB outside of the heap in 1 place");
+        let both =
+            format!("{told}. 3.0 MiB of memory outside of the heap is owned by objects in 1 place");
         assert_eq!(sentence(&report, whole), both);
         report.suspects.clear();
-        let none =
-            "no accumulation found: no place that holds many objects retains 81.9 KiB or more";
+        let none = "no accumulation found: no place retains 81.9 KiB or more";
         assert_eq!(sentence(&report, whole), none);
-        assert!(!none.contains("accumulated in") && !told.contains("no accumulation"));
+        assert!(!none.contains("accumulated in") && !told.contains("no place"));
         let asked =
-            "places that retain 81.9 KiB or more are hidden by --top, --include or --exclude";
+            "all places that retain 81.9 KiB or more are left out by --top, --include or --exclude";
         assert_eq!(sentence(&report, Some(true)), asked);
         let saved = "the report has no place that retains 81.9 KiB or more";
         assert_eq!(sentence(&report, None), saved);

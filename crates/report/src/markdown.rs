@@ -9,6 +9,7 @@ mod room;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use heapdiff_diff::sentence::Verdict;
 use heapdiff_diff::{
     ClassGrowth, Frames, Headline, Report, Shown, SnapshotInfo, Stack, Suspect, Through,
 };
@@ -73,12 +74,10 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
         let _ = writeln!(text, "> **Warning:** {}\n", prose(crate::UNDECIDED));
     }
     if let Some(explained) = crate::explained::sentence(report) {
-        let mut letters = explained.chars();
-        let first = letters.next().map(|c| c.to_ascii_uppercase());
-        let _ = writeln!(text, "{}{}.\n", first.unwrap_or_default(), letters.as_str());
+        capitalized(&explained, &mut text.0);
     }
     if report.suspects.is_empty() && !more.suspects && report.unexplained_bytes() == 0 {
-        text.0 += "No significant growth.\n\n";
+        capitalized(&Verdict::NoGrowth.to_string(), &mut text.0);
     }
     if !report.suspects.is_empty() {
         text.0 += "| # | verdict | grew by | holder | content |\n|--:|---|--:|---|---|\n";
@@ -307,6 +306,13 @@ fn rows_of_classes<T>(
         let _ = write!(text, "\nand {} more {classes}{of}\n", grouped(more));
     }
     text.0 += "\n</details>\n";
+}
+
+/// Writes a sentence with a capital letter and a full stop, as a paragraph.
+fn capitalized(sentence: &str, text: &mut String) {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|c| c.to_ascii_uppercase());
+    let _ = writeln!(text, "{}{}.\n", first.unwrap_or_default(), letters.as_str());
 }
 
 /// A sentence as it is, if it is not too long.
@@ -542,8 +548,8 @@ mod tests {
         for (sentence, with, without) in [
             ("The reachable heap is as large as it was", &same, &grew),
             ("The reachable heap changed by **", &grew, &same),
-            ("No significant growth.", &same, &grew),
-            ("No significant growth.", &same, &more),
+            ("No significant growth found.", &same, &grew),
+            ("No significant growth found.", &same, &more),
             ("| # | verdict | grew by | holder | content |", &grew, &same),
             (
                 "Suspects that grew less are not shown (`--top N` shows more).",

@@ -74,7 +74,9 @@ pub fn suspect(rank: u32, holder: &str, verdict: Verdict, grown: u32) -> Suspect
     Suspect {
         rank,
         verdict,
-        reasons: vec!["more objects are held there, while what holds them stayed level".to_owned()],
+        reasons: vec![
+            "the number of objects grew, and the number of holders did not change".to_owned(),
+        ],
         root: "static com.acme.Registry".to_owned(),
         path: vec![
             holder.to_owned(),

@@ -10,5 +10,5 @@ mod series;
 mod slope;
 
 pub use onset::onset;
-pub use series::{Course, Trend};
+pub use series::{Course, Trend, last_step_percent};
 pub use slope::{LEAST_POINTS, Slope, Z95};

@@ -5,12 +5,13 @@
 //! a library's own field states of that instance; any other number that is called a bound counts once it
 //! is reached and kept, and is a hint before.
 
-use heapdiff_units::{Size, grouped};
+use heapdiff_units::Size;
 use hprof::{ClassIndex, Content, Kind, ObjectIndex, Reference, Value};
 
 use crate::evidence::context::SuspectContext;
 use crate::growth;
 use crate::names;
+use crate::sentence::Evidence;
 use crate::trie::StepId;
 
 /// A bound more than this many times above the number of held objects is ignored.
@@ -35,20 +36,20 @@ pub(crate) enum Strength {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bound {
     /// What a reader can check.
-    pub(crate) sentence: String,
+    pub(crate) sentence: Evidence,
     /// How far that is proven.
     pub(crate) strength: Strength,
 }
 
 impl Bound {
-    fn enforced(sentence: String) -> Self {
+    fn enforced(sentence: Evidence) -> Self {
         Self {
             sentence,
             strength: Strength::Enforced,
         }
     }
 
-    fn hint(sentence: String) -> Self {
+    fn hint(sentence: Evidence) -> Self {
         Self {
             sentence,
             strength: Strength::Hint,
@@ -81,14 +82,13 @@ const STAYING_PART: u64 = 8;
 const REFERENT: &str = "java.lang.ref.Reference.referent";
 
 /// What is named is the referent of soft references.
-fn soft(context: &SuspectContext<'_>) -> Option<String> {
+fn soft(context: &SuspectContext<'_>) -> Option<Evidence> {
     let step = context.steps.windows(2).find(|w| {
         reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT
     })?;
-    Some(format!(
-        "held by soft references only ({}): the JVM clears them before memory runs out",
-        context.class(step[0])
-    ))
+    Some(Evidence::SoftReferences {
+        class: context.class(step[0]).to_owned(),
+    })
 }
 
 /// True if only soft references lead to a step's objects.
@@ -120,24 +120,21 @@ fn softly_held(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
 }
 
 /// Most of what grows is the referents of soft references in it, as in a cache with soft values.
-fn soft_values(context: &SuspectContext<'_>, held: &[(StepId, StepId)]) -> Option<String> {
+fn soft_values(context: &SuspectContext<'_>, held: &[(StepId, StepId)]) -> Option<Evidence> {
     let trie = context.trie();
     let content = context.candidate.content.iter();
     let all: u64 = content.map(|&s| trie[s].retained_bytes).sum();
     let softly = held.iter().map(|&(_, s)| trie[s].retained_bytes);
     let softly: u64 = softly.sum();
     let &(of, _) = held.first()?;
-    (softly.saturating_mul(2) >= all).then(|| {
-        format!(
-            "most of it is held by soft references only ({}): the JVM clears them before memory runs out",
-            context.class(of)
-        )
+    (softly.saturating_mul(2) >= all).then(|| Evidence::MostlySoftReferences {
+        class: context.class(of).to_owned(),
     })
 }
 
 /// Returns the sentence for content that stays and grows if the JVM clears all of its soft references: nobody is notified,
 /// because the references have no queue.
-pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<String> {
+pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidence> {
     const NO_QUEUE: &str = "java.lang.ref.ReferenceQueue$Null";
     let held = softly_held(context);
     let &(of, _) = held.first()?;
@@ -164,25 +161,18 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<String>
     let stays = u64::try_from(all.saturating_sub(softly)).ok()?;
     // Entries of a cache with large values are small beside them.
     let is_large = stays >= all.unsigned_abs() / STAYING_PART && stays >= growth::least(reachable);
-    is_large.then(|| {
-        format!(
-            "the JVM clears the soft references ({}) before memory runs out, but they have no queue: {} of the \
-             growth stays then",
-            context.class(of),
-            Size(stays)
-        )
+    is_large.then(|| Evidence::StaysWhenCleared {
+        class: context.class(of).to_owned(),
+        stays: Size(stays),
     })
 }
 
 /// It is the content of a weak map, or weak references whose referents other paths keep alive. That says
 /// where to look, and not that it ends.
-fn weak(context: &SuspectContext<'_>) -> Option<String> {
+fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     let table = context.held_via(|v| v == "java.util.WeakHashMap.table");
     if table.is_some_and(|table| is_own(context, table)) {
-        return Some(
-            "a WeakHashMap drops an entry when nothing else holds its key: look at what holds the keys"
-                .to_owned(),
-        );
+        return Some(Evidence::WeakHashMap);
     }
     // Subclasses that hold something besides (entries of thread locals) are not named, so they do not match.
     let step = context.candidate.named;
@@ -193,11 +183,8 @@ fn weak(context: &SuspectContext<'_>) -> Option<String> {
     let referents = context.field(&some, "referent");
     let alive = referents.iter().flatten().count();
     // Where most are cleared, the tables and entries that stay are what grows.
-    (alive * 2 > some.len()).then(|| {
-        format!(
-            "what it holds are weak references ({}), which keep nothing alive",
-            context.class(step)
-        )
+    (alive * 2 > some.len()).then(|| Evidence::WeakReferences {
+        class: context.class(step).to_owned(),
     })
 }
 
@@ -239,7 +226,7 @@ fn shares_package(one: &str, other: &str) -> bool {
 }
 
 /// It is a mostly empty array of references, which has the size that it was made with, whether or not it ever needed it.
-fn slack(context: &SuspectContext<'_>) -> Option<String> {
+fn slack(context: &SuspectContext<'_>) -> Option<Evidence> {
     /// Elements of each array that are read.
     const ELEMENTS: u32 = 1 << 20;
     let candidate = context.candidate;
@@ -257,32 +244,26 @@ fn slack(context: &SuspectContext<'_>) -> Option<String> {
             used += array.elements(0..ELEMENTS).filter(set).count() as u64;
         }
     }
-    (used * 4 < slots).then(|| {
-        format!(
-            "{} of {} slots are empty: the array was made that large, or needed the size once",
-            grouped(slots - used),
-            grouped(slots)
-        )
+    (used * 4 < slots).then(|| Evidence::EmptySlots {
+        empty: slots - used,
+        slots,
     })
 }
 
 /// It is in an application's subclass of `LinkedHashMap`, as maps are that remove their eldest entry. Whether
 /// it ever removes one is not in the dump.
-fn eldest(context: &SuspectContext<'_>) -> Option<String> {
+fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
     let above = context.trie().path(context.candidate.at);
     let step = above.into_iter().rev().find(|&s| {
         !names::is_runtime_name(context.class(s)) && context.is_kind(s, "java.util.LinkedHashMap")
     })?;
-    is_own(context, step).then(|| {
-        format!(
-            "{} extends LinkedHashMap, as maps do that remove their eldest entry when they are full",
-            context.class(step)
-        )
+    is_own(context, step).then(|| Evidence::EldestEntry {
+        class: context.class(step).to_owned(),
     })
 }
 
 /// It is in a cache, queue or pool of a well-known library whose objects say how many they keep at most.
-fn library(context: &SuspectContext<'_>) -> Option<String> {
+fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
     // The class, and the field that holds the bound of an instance. Classes of Caffeine's caches without a maximum
     // lack the field; others have a number there that is none: negative, 0, or the largest.
     const BOUNDED: [(&str, &str); 7] = [
@@ -331,13 +312,12 @@ fn library(context: &SuspectContext<'_>) -> Option<String> {
         // Weights may be anything, so a bound may be far above the number that is held, but not below it.
         let holders = context.trie()[step].objects.max(1);
         let held = context.ends(context.candidate.content[0]).1 / holders;
-        (is_own(context, step) && held <= bound.saturating_add(bound / 2)).then(|| {
-            let name = context.class(step);
-            let bound = grouped(bound);
-            match is_weighed(context, step) {
-                true => format!("{name} has a bound: {field} is {bound}, a sum of weights"),
-                false => format!("{name} has a bound: {field} is {bound}"),
-            }
+        let is_bounded = is_own(context, step) && held <= bound.saturating_add(bound / 2);
+        is_bounded.then(|| Evidence::LibraryBound {
+            class: context.class(step).to_owned(),
+            field: field.to_owned(),
+            bound,
+            is_weighed: is_weighed(context, step),
         })
     })
 }
@@ -417,22 +397,25 @@ impl Held {
     }
 
     /// The bound that a field with this name and value states. None for a high-water mark.
-    fn bound(&self, (name, bound): (String, u64)) -> Option<Bound> {
+    fn bound(&self, (field, bound): (String, u64)) -> Option<Bound> {
         let Self { now, late, is_one } = *self;
         let room = bound.checked_sub(now)?;
         if room.saturating_mul(8) < late {
             return None;
         }
         let is_full = room <= bound / 50 && late <= bound / 50;
-        let (verb, strength) = match is_full {
-            true => ("it is full", Strength::Reached),
-            false => ("it may have a bound", Strength::Hint),
-        };
-        let each = if is_one { "" } else { " in each on average" };
-        let (bound, now) = (grouped(bound), grouped(now));
         Some(Bound {
-            sentence: format!("{verb}: {name} is {bound}, and {now} are held{each}"),
-            strength,
+            sentence: Evidence::StatedBound {
+                field,
+                bound,
+                held: now,
+                is_full,
+                is_one,
+            },
+            strength: match is_full {
+                true => Strength::Reached,
+                false => Strength::Hint,
+            },
         })
     }
 }

@@ -1,10 +1,9 @@
 //! A candidate with all that evidence is drawn from: the summaries of all dumps, and the last dump, open.
 
-use heapdiff_units::grouped;
 use hprof::{ClassIndex, Node, ObjectIndex, Record, Snapshot, Value};
 
-use crate::evidence::phrases;
 use crate::growth::{Aligned, Candidate};
+use crate::sentence::Change;
 use crate::summary::Summary;
 use crate::summary::stats::OffHeap;
 use crate::trie::{StepId, Trie};
@@ -54,11 +53,12 @@ impl<'a> SuspectContext<'a> {
         self.summaries.len() == 1
     }
 
-    /// How a number of things changed; of one dump alone how many there are.
-    pub(crate) fn changed(&self, first: u64, last: u64, what: &str) -> String {
-        match self.is_alone() {
-            true => format!("{} {what}", grouped(last)),
-            false => phrases::changed(first, last, what),
+    /// The change of a number of things. If there is one dump only, `first` is ignored.
+    pub(crate) fn changed(&self, first: u64, last: u64, things: impl Into<String>) -> Change {
+        Change {
+            first: (!self.is_alone()).then_some(first),
+            last,
+            things: things.into(),
         }
     }
 

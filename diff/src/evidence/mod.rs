@@ -4,7 +4,6 @@
 pub(crate) mod bounds;
 pub(crate) mod context;
 pub(crate) mod detect;
-pub(crate) mod phrases;
 pub(crate) mod survival;
 pub(crate) mod usage;
 pub(crate) mod verdict;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::report::Stack;
 use crate::samples::Sample;
 use crate::samples::attribution::{Attribution, thinned};
+use crate::sentence::Evidence;
 use crate::trie::{StepId, Trie};
 
 /// The fewest samples on which a statement about survival is made.
@@ -79,20 +80,11 @@ impl Survival {
     }
 
     /// The sentence for a report; `None` where there are too few samples.
-    pub(crate) fn sentence(&self) -> Option<String> {
-        if self.held < ENOUGH {
-            return None;
-        }
-        Some(match self.is_total() {
-            true => format!(
-                "of {} samples held there in the first dump {} are still there; of all that these stacks \
-                 allocated since, {} in 1,000 are alive",
-                self.held, self.kept, self.permille
-            ),
-            false => format!(
-                "of {} samples held there in the first dump {} are still there",
-                self.held, self.kept
-            ),
+    pub(crate) fn sentence(&self) -> Option<Evidence> {
+        (self.held >= ENOUGH).then(|| Evidence::Samples {
+            held: self.held,
+            kept: self.kept,
+            permille: self.is_total().then_some(self.permille),
         })
     }
 }
@@ -268,19 +260,20 @@ mod tests {
 
     #[test]
     fn the_sentence_says_what_stays_alive_where_all_do() {
-        let told = ALL_STAY.sentence().unwrap();
+        let told = ALL_STAY.sentence().unwrap().to_string();
         assert!(told.ends_with(
-            "100 are still there; of all that these stacks allocated since, 1000 in 1,000 are alive"
+            "are still held, and 100.0 % of all samples of the allocating stacks are alive"
         ));
         let some = Survival {
             kept: 60,
             ..ALL_STAY
         };
-        let told = some.sentence().unwrap();
-        assert!(told.ends_with("60 are still there"), "{told}");
-        // Of few nothing is said.
+        let told = some.sentence().unwrap().to_string();
+        assert!(
+            told.ends_with("60 of 100 samples of the first dump are still held there"),
+            "{told}"
+        );
         let few = Survival { held: 49, ..some };
-        let told = few.sentence().unwrap_or_default();
-        assert!(!told.contains("are still there"), "{told}");
+        assert_eq!(few.sentence(), None);
     }
 }

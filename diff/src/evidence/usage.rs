@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use heapdiff_sites::statics;
 use heapdiff_sites::usage::{BEFORE, CROWDED, CROWDED_LONGS, Kind, LAST, STRIPE, fields};
-use heapdiff_units::{Span, grouped};
+use heapdiff_units::Span;
 use hprof::{Content, ObjectIndex, Snapshot, Value};
 
 use crate::agent_objects::agent_class;
 use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::report::Used;
+use crate::sentence::{Evidence, Verdict, Warning};
 
 /// Places of the agent's table that are read, and numbers of each.
 const MOST_PLACES: u32 = 1 << 16;
@@ -106,14 +107,8 @@ impl Usages {
 
     /// That collections are not watched, where some were not.
     pub(crate) fn warning(&self) -> Option<String> {
-        let collections = match self.without_room {
-            0 => return None,
-            1 => "1 large collection".to_owned(),
-            n => format!("{} large collections", grouped(n)),
-        };
-        Some(format!(
-            "the agent had no room to watch at least {collections} more: nothing is said of their use"
-        ))
+        let collections = self.without_room;
+        (collections > 0).then(|| Warning::Unwatched { collections }.to_string())
     }
 }
 
@@ -270,39 +265,19 @@ impl Usage {
     }
 
     /// What was counted, in a sentence.
-    pub(crate) fn sentence(&self) -> String {
-        let Counted {
-            put, removed, read, ..
-        } = self.counted;
-        let span = Span(Duration::from_millis(self.watched_ms()));
-        let whose = match (self.watched, self.collections) {
-            (1, 0 | 1) => String::new(),
-            (watched, all) => format!(
-                " of {} of {} collections",
-                grouped(watched),
-                grouped(all.max(watched))
-            ),
-        };
-        let put = match put {
-            0 => "no element was put".to_owned(),
-            1 => "1 element was put".to_owned(),
-            _ => format!("{} elements were put", grouped(put)),
-        };
-        let removed = match removed {
-            0 => "none was removed".to_owned(),
-            1 => "1 was removed".to_owned(),
-            _ => format!("{} were removed", grouped(removed)),
-        };
-        let read = match read {
-            0 => "nothing was read".to_owned(),
-            1 => "it was read once".to_owned(),
-            _ => format!("it was read {} times", grouped(read)),
-        };
-        format!("in the {span} up to the last dump{whose}: {put} there, {removed}, {read}")
+    pub(crate) fn sentence(&self) -> Evidence {
+        Evidence::Usage {
+            span: Span(Duration::from_millis(self.watched_ms())),
+            watched: self.watched,
+            collections: self.collections.max(self.watched),
+            put: self.counted.put,
+            removed: self.counted.removed,
+            read: self.counted.read,
+        }
     }
 
-    /// What speaks against a leak, without proving that it is none.
-    pub(crate) fn doubt(&self) -> Option<String> {
+    /// Returns the evidence against a leak that does not rule it out.
+    pub(crate) fn doubt(&self) -> Option<Verdict> {
         let Counted {
             put, removed, read, ..
         } = self.counted;
@@ -310,14 +285,9 @@ impl Usage {
             return None;
         }
         if removed.saturating_mul(4) >= put.saturating_mul(3) {
-            return Some(
-                "nearly as many elements were removed as came, as in a cache or a queue".to_owned(),
-            );
+            return Some(Verdict::CountedRemovals);
         }
-        (read >= put).then(|| {
-            "it is read more often than elements come, as a cache is that is not full yet; a leak may be, too"
-                .to_owned()
-        })
+        (read >= put).then_some(Verdict::CountedReads)
     }
 
     /// As reports have it.
@@ -458,12 +428,12 @@ pub(crate) mod tests {
     #[test]
     fn the_sentence_has_what_was_counted() {
         assert_eq!(
-            usage(5000, 0, 0).sentence(),
-            "in the 1m up to the last dump: 5,000 elements were put there, none was removed, nothing was read"
+            usage(5000, 0, 0).sentence().to_string(),
+            "in the 1m before the last dump, the agent counted 5,000 puts, 0 removals and 0 reads"
         );
         assert_eq!(
-            usage(0, 1, 1).sentence(),
-            "in the 1m up to the last dump: no element was put there, 1 was removed, it was read once"
+            usage(0, 1, 1).sentence().to_string(),
+            "in the 1m before the last dump, the agent counted 0 puts, 1 removal and 1 read"
         );
         let several = Usage {
             watched: 3,
@@ -471,20 +441,19 @@ pub(crate) mod tests {
             ..usage(1, 2000, 3000)
         };
         assert_eq!(
-            several.sentence(),
-            "in the 1m up to the last dump of 3 of 7 collections: 1 element was put there, 2,000 were removed, \
-             it was read 3,000 times"
+            several.sentence().to_string(),
+            "in the 1m before the last dump, the agent counted 1 put, 2,000 removals and 3,000 reads (3 of 7 collections)"
         );
     }
 
     #[test]
     fn what_speaks_against_a_leak_is_said_where_it_shows() {
-        let says = |usage: Usage, part: &str| usage.doubt().is_some_and(|d| d.contains(part));
-        const GO: &str = "nearly as many elements were removed as came";
-        const READ: &str = "it is read more often than elements come";
-        assert!(says(usage(5000, 3750, 0), GO) && !says(usage(5000, 3749, 0), GO));
-        assert!(says(usage(5000, 0, 5000), READ) && !says(usage(5000, 0, 4999), READ));
-        assert!(!says(usage(5000, 3750, 9000), READ));
-        assert!(usage(999, 999, 999).doubt().is_none());
+        let doubt = |put, removed, read| usage(put, removed, read).doubt();
+        assert_eq!(doubt(5000, 3750, 0), Some(Verdict::CountedRemovals));
+        assert_eq!(doubt(5000, 3749, 0), None);
+        assert_eq!(doubt(5000, 0, 5000), Some(Verdict::CountedReads));
+        assert_eq!(doubt(5000, 0, 4999), None);
+        assert_eq!(doubt(5000, 3750, 9000), Some(Verdict::CountedRemovals));
+        assert_eq!(doubt(999, 999, 999), None);
     }
 }

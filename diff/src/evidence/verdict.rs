@@ -19,12 +19,9 @@ use crate::evidence::detect::Finding;
 use crate::evidence::survival::Survival;
 use crate::evidence::usage::Usage;
 use crate::report::Verdict;
+use crate::sentence;
 use heapdiff_trend::{Course, LEAST_POINTS, Trend};
-use heapdiff_units::{Span, counted};
-
-/// The reason that tells readers of two dumps to take a third.
-pub const TWO_DUMPS: &str =
-    "two dumps do not tell a leak from a cache that is still filling: take a third dump";
+use heapdiff_units::Span;
 
 /// Growth of less than this part of what was held may be chance where fewer than [`LEAST_POINTS`] dumps show it.
 const SLIGHT_PART: u64 = 20;
@@ -42,7 +39,7 @@ pub(crate) struct Evidence<'a> {
     /// What keeps it from growing for ever.
     pub(crate) bound: Option<Bound>,
     /// The sentence that says that it grows once, while the program starts.
-    pub(crate) start: Option<String>,
+    pub(crate) start: Option<sentence::Evidence>,
     pub(crate) survival: Option<Survival>,
     /// How the collections are used in which it grows.
     pub(crate) usage: Option<Usage>,
@@ -204,85 +201,49 @@ impl Evidence<'_> {
     /// The sentences that say why, the cause first.
     pub(crate) fn reasons(self) -> Vec<String> {
         let verdict = self.verdict();
-        let mut doubts: Vec<String> = Vec::new();
-        if verdict == Some(Verdict::Growth) {
-            doubts.extend(self.doubts());
-        }
+        let doubts = match verdict {
+            Some(Verdict::Growth) => self.doubts(),
+            _ => Vec::new(),
+        };
         let mut reasons: Vec<String> = Vec::new();
         let certain = self.is_certain();
-        reasons.extend(self.finding.into_iter().flat_map(|f| f.sentences));
-        reasons.extend(self.course.trend.sentence(self.figures));
-        reasons.extend(self.bound.filter(|_| !certain).map(|b| b.sentence));
-        reasons.extend(self.start);
-        reasons.extend(self.survival.and_then(|s| s.sentence()));
-        reasons.extend(self.usage.map(|u| u.sentence()));
-        reasons.extend(doubts);
+        let found = self.finding.into_iter().flat_map(|f| f.sentences);
+        reasons.extend(found.map(|sentence| sentence.to_string()));
+        let course = sentence::Verdict::of_course(self.course.trend, self.figures);
+        reasons.extend(course.map(|sentence| sentence.to_string()));
+        let bound = self.bound.filter(|_| !certain).map(|b| b.sentence);
+        let survival = self.survival.and_then(|s| s.sentence());
+        let usage = self.usage.map(|u| u.sentence());
+        let rest = [bound, self.start, survival, usage].into_iter().flatten();
+        reasons.extend(rest.map(|sentence| sentence.to_string()));
+        reasons.extend(doubts.iter().map(ToString::to_string));
         reasons
     }
 
-    /// Why growth is not called a leak, and what would tell.
-    fn doubts(&self) -> Vec<String> {
-        let mut doubts = Vec::new();
-        doubts.extend(self.usage.and_then(|u| u.doubt()));
+    /// Returns the reasons why growth is not called a leak.
+    fn doubts(&self) -> Vec<sentence::Verdict> {
+        let course = &self.course;
+        let is_steady = course.trend.is_steady();
         // A known leak pattern is not what a cache looks like.
-        if self.figures.len() == 2 && self.finding.is_none() {
-            doubts.push(TWO_DUMPS.to_owned());
-        }
-        match self.course.short_end {
-            Some(0) => doubts.push(
-                "it has been level for too few dumps to tell whether it goes on; a later one can"
-                    .to_owned(),
-            ),
-            Some(ms) => doubts.push(format!(
-                "it has been level for {} only, too short to tell whether it goes on; a later dump can",
-                Span(Duration::from_millis(ms))
-            )),
-            None => {}
-        }
-        if self.course.idle_end {
-            doubts.push(
-                "next to nothing was allocated since it has been level, so it may go on with the work; a dump after more of it can tell"
-                    .to_owned(),
-            );
-        }
-        if self.course.trend.is_steady()
-            && let Some(permille) = self.slight()
-        {
-            doubts.push(format!(
-                "each step is at most {}.{} % of what is held, which so few dumps may show by chance; {} that all \
-                 rise, or the agent's samples, can tell",
-                permille / 10,
-                permille % 10,
-                LEAST_POINTS
-            ));
-        }
-        if let Some(came) = self.few.filter(|_| !self.rises_in_many_dumps()) {
-            doubts.push(format!(
-                "{} retain less than 1 % of the heap, which may be random variation: {} dumps that all rise would \
-                 show a leak",
-                counted(came, "more object"),
-                LEAST_POINTS
-            ));
-        }
-        if self.moved != Moved::Nowhere {
-            doubts.push(
-                "in one of the steps the class as a whole did not grow: the objects may only have moved here"
-                    .to_owned(),
-            );
-        }
-        if self.course.trend.is_steady() && self.figures.len() > 2 && self.is_replaced() {
-            doubts.push(
-                "none of the objects of the first dump is still there: objects come and go, and their number may fall again"
-                    .to_owned(),
-            );
-        }
-        if self.is_within_turnover() {
-            doubts.push(
-                "it grew by less than half of what was replaced meanwhile, which may be chance"
-                    .to_owned(),
-            );
-        }
-        doubts
+        let has_two = self.figures.len() == 2 && self.finding.is_none();
+        let span = |ms| (ms > 0).then(|| Span(Duration::from_millis(ms)));
+        let short = course.short_end;
+        let slight = self.slight().filter(|_| is_steady);
+        let few = self.few.filter(|_| !self.rises_in_many_dumps());
+        let is_replaced = is_steady && self.figures.len() > 2 && self.is_replaced();
+        let doubts = [
+            self.usage.and_then(|u| u.doubt()),
+            has_two.then_some(sentence::Verdict::TwoDumps),
+            short.map(|ms| sentence::Verdict::ShortLevel { span: span(ms) }),
+            course.idle_end.then_some(sentence::Verdict::IdleLevel),
+            slight.map(|permille| sentence::Verdict::SlightSteps { permille }),
+            few.map(|objects| sentence::Verdict::FewObjects { objects }),
+            (self.moved != Moved::Nowhere).then_some(sentence::Verdict::MayHaveMoved),
+            is_replaced.then_some(sentence::Verdict::Replaced),
+            self.is_within_turnover()
+                .then_some(sentence::Verdict::WithinTurnover),
+        ];
+        doubts.into_iter().flatten().collect()
     }
 }
 
@@ -319,17 +280,20 @@ mod tests {
         }
     }
 
+    const THREAD_LOCAL: &str = "ThreadLocal values on long-lived (pooled) threads: they stay until ThreadLocal.remove() is called";
+    const WEAK_MAP: &str = "a WeakHashMap removes an entry when nothing else holds its key: look for the holders of the keys";
+
     fn finding(is_certain: bool) -> Option<Finding> {
         Some(Finding {
             detector: "queue",
-            sentences: vec!["a queue".to_owned()],
+            sentences: vec![sentence::Evidence::ThreadLocal],
             is_certain,
         })
     }
 
     fn bound(strength: Strength) -> Option<Bound> {
         Some(Bound {
-            sentence: "it has room".to_owned(),
+            sentence: sentence::Evidence::WeakHashMap,
             strength,
         })
     }
@@ -357,7 +321,7 @@ mod tests {
         assert_eq!(two.verdict(), Some(Verdict::Growth));
         assert!(two.reasons().iter().any(|r| r.starts_with("two dumps")));
         // How collections were used is not known.
-        assert!(!says(evidence(&[100, 200]), "up to the last dump"));
+        assert!(!says(evidence(&[100, 200]), "before the last dump"));
         let three = evidence(&[100, 200, 300]);
         assert_eq!(three.verdict(), Some(Verdict::Leak));
         assert!(three.reasons().iter().all(|r| !r.starts_with("two dumps")));
@@ -368,7 +332,7 @@ mod tests {
 
     #[test]
     fn few_objects_and_objects_that_moved_are_growth() {
-        const FEW: &str = "retain less than 1 % of the heap";
+        const FEW: &str = "with less than 1 % of the heap";
         let few = |figures| Evidence {
             few: Some(3),
             ..evidence(figures)
@@ -378,7 +342,7 @@ mod tests {
         let many = &[100, 200, 300, 400, 500];
         assert_eq!(few(many).verdict(), Some(Verdict::Leak));
         assert!(!says(few(many), FEW));
-        const MOVED: &str = "may only have moved here";
+        const MOVED: &str = "may have moved here";
         let moved = |moved| Evidence {
             moved,
             ..evidence(&[100, 200, 300])
@@ -392,7 +356,7 @@ mod tests {
 
     #[test]
     fn objects_that_were_all_replaced_are_no_leak() {
-        const REPLACED: &str = "none of the objects of the first dump is still there";
+        const REPLACED: &str = "no object of the first dump is still alive";
         let with = |kept| Evidence {
             survival: survival(kept, [50; 4]),
             ..evidence(&[100, 200, 300])
@@ -408,21 +372,24 @@ mod tests {
         let times = [0, 1000, 2000, 2050, 2100];
         let short = || timed(&times, &[100, 200, 300, 300, 300]);
         assert_eq!(short().verdict(), Some(Verdict::Growth));
-        assert!(says(short(), "too short to tell whether it goes on"));
+        assert!(says(
+            short(),
+            "too short to show whether the growth continues"
+        ));
         let goes_on = timed(&times[..3], &[100, 200, 300]);
         assert_eq!(goes_on.verdict(), Some(Verdict::Leak));
     }
 
     #[test]
     fn a_collection_that_only_fills_makes_two_dumps_enough() {
-        const UNSURE: &str = "two dumps do not tell a leak from a cache";
-        const ASKED: &str = "it is read more often than elements come";
+        const UNSURE: &str = "two dumps cannot distinguish a leak from a cache";
+        const ASKED: &str = "the agent counted more reads than puts";
         let with = |put, removed, read| Evidence {
             usage: Some(usage(put, removed, read)),
             ..evidence(&[100, 200])
         };
         assert_eq!(with(5000, 0, 0).verdict(), Some(Verdict::Leak));
-        assert!(says(with(5000, 0, 0), "none was removed, nothing was read"));
+        assert!(says(with(5000, 0, 0), "5,000 puts, 0 removals and 0 reads"));
         assert!(!says(with(5000, 0, 0), UNSURE) && !says(with(5000, 0, 0), ASKED));
         // A cache that is not full yet is read, and has no other shape.
         assert_eq!(with(5000, 0, 9000).verdict(), Some(Verdict::Growth));
@@ -467,20 +434,20 @@ mod tests {
     fn a_step_that_is_too_short_acquits_nothing() {
         let short = || timed(&[0, 75_000, 77_000], &[100, 10_000, 10_000]);
         assert_eq!(short().verdict(), Some(Verdict::Growth));
-        assert!(says(short(), "level for 2s only"));
+        assert!(says(short(), "2s without growth"));
         let sampled = || Evidence {
             survival: survival(100, [80, 80, 80, 80]),
             ..short()
         };
         assert_eq!(sampled().verdict(), Some(Verdict::Leak));
-        assert!(!says(sampled(), "too short to tell"));
+        assert!(!says(sampled(), "too short to show"));
         // A leak that goes on in the short step, too.
         let on = timed(&[0, 75_000, 77_000], &[100, 10_000, 10_270]);
         assert_eq!(on.verdict(), Some(Verdict::Leak));
         // As long a step without growth does acquit.
         let long = || timed(&[0, 75_000, 150_000], &[100, 10_000, 10_000]);
         assert_eq!(long().verdict(), Some(Verdict::Warmup));
-        assert!(!says(long(), "too short to tell"));
+        assert!(!says(long(), "too short to show"));
         // Without times steps are counted.
         let few = || evidence(&[100, 200, 300, 400, 500, 500]);
         assert_eq!(few().verdict(), Some(Verdict::Growth));
@@ -545,13 +512,13 @@ mod tests {
         assert_eq!(churn(50, levels).verdict(), Some(Verdict::Growth));
         assert!(says(
             churn(50, levels),
-            "less than half of what was replaced"
+            "less than half of the replaced bytes"
         ));
         let more = &[20_000, 30_000, 40_000];
         assert_eq!(churn(50, more).verdict(), Some(Verdict::Leak));
         assert!(!says(
             churn(50, more),
-            "less than half of what was replaced"
+            "less than half of the replaced bytes"
         ));
     }
 
@@ -584,7 +551,7 @@ mod tests {
 
     #[test]
     fn a_level_time_without_work_acquits_nothing() {
-        const SENTENCE: &str = "next to nothing was allocated since it has been level";
+        const SENTENCE: &str = "the program allocated almost nothing while the size was level";
         let figures = &[1000, 9000, 9000];
         let with = |work: [u64; 3]| {
             let points = [
@@ -652,7 +619,7 @@ mod tests {
         assert_eq!(slight().verdict(), Some(Verdict::Growth));
         assert!(says(
             slight(),
-            "at most 3.5 % of what is held, which so few dumps may show by chance"
+            "at most 3.5 % of the size, which can be random variation"
         ));
         for figures in [
             &[20_000, 21_000, 22_100][..],
@@ -660,7 +627,10 @@ mod tests {
             &[20_000, 20_700, 21_300, 21_900, 22_600],
         ] {
             assert_eq!(evidence(figures).verdict(), Some(Verdict::Leak));
-            assert!(!says(evidence(figures), "may show by chance"));
+            assert!(!says(
+                evidence(figures),
+                "of the size, which can be random variation"
+            ));
         }
         // Samples that all stay are no chance.
         let sampled = Evidence {
@@ -684,7 +654,7 @@ mod tests {
             ..evidence(&[100, 200, 300])
         };
         assert_eq!(uncertain.verdict(), Some(Verdict::Cache));
-        assert_eq!(uncertain.reasons()[0], "a queue");
+        assert_eq!(uncertain.reasons()[0], THREAD_LOCAL);
     }
 
     #[test]
@@ -710,13 +680,13 @@ mod tests {
 
     #[test]
     fn what_grows_at_a_start_is_warm_up_unless_something_bounds_it() {
-        let start = || Some("classes were loaded".to_owned());
+        let start = || Some(sentence::Evidence::ClassesLoaded { classes: 7 });
         let warm = Evidence {
             start: start(),
             ..evidence(&[100, 200, 300])
         };
         assert_eq!(warm.verdict(), Some(Verdict::Warmup));
-        assert_eq!(warm.reasons()[1], "classes were loaded");
+        assert!(warm.reasons()[1].starts_with("7 classes were loaded"));
         let bound = Evidence {
             start: start(),
             bound: bound(Strength::Enforced),
@@ -733,11 +703,8 @@ mod tests {
             ..evidence(figures)
         };
         // With a certain cause a bound is not mentioned.
-        assert_eq!(with(true, &[100, 200]).reasons(), ["a queue"]);
-        assert_eq!(
-            with(false, &[100, 200]).reasons(),
-            ["a queue", "it has room"]
-        );
+        assert_eq!(with(true, &[100, 200]).reasons(), [THREAD_LOCAL]);
+        assert_eq!(with(false, &[100, 200]).reasons(), [THREAD_LOCAL, WEAK_MAP]);
         // The hint at a third dump is for two dumps on which nothing else decided.
         let uneven = evidence(&[100, 200, 200, 300]).reasons();
         assert!(uneven.iter().all(|r| !r.starts_with("two dumps")));

@@ -192,9 +192,9 @@ fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     if suspect.detector.as_deref() == Some("thread-local") {
         suspect.likely_fix = thread_local_field(context).map(|f| next_step::remove_value(&f));
     }
-    let first: Vec<String> = finding.map(|f| f.sentences).unwrap_or_default();
-    suspect.reasons.splice(0..0, first);
-    suspect
-        .reasons
-        .extend(bounds::of(context).map(|b| b.sentence));
+    let found = finding.into_iter().flat_map(|f| f.sentences);
+    let found = found.map(|sentence| sentence.to_string());
+    suspect.reasons.splice(0..0, found);
+    let bound = bounds::of(context).map(|b| b.sentence.to_string());
+    suspect.reasons.extend(bound);
 }

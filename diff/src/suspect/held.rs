@@ -1,18 +1,18 @@
 //! What is said of how one dump alone holds something: figures, and nothing of growth.
 
-use heapdiff_units::{Size, grouped};
+use heapdiff_units::Size;
 
-use super::{MANY, class_of_holders, mostly_one};
+use super::{MANY, class_of_holders, grown, mostly_one};
 use crate::evidence::context::{Nested, SuspectContext};
-use crate::evidence::phrases::grown;
 use crate::growth;
 use crate::report::Suspect;
+use crate::sentence::Evidence;
 use crate::trie::StepId;
 
 /// The sentences on what is held, and by how many objects.
-pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<String> {
+pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evidence> {
     let candidate = context.candidate;
-    let mut reasons: Vec<String> = Vec::new();
+    let mut reasons: Vec<Evidence> = Vec::new();
     if let Some(&content) = candidate.content.first() {
         let step = &context.trie()[content];
         let largest = step.samples.first();
@@ -40,7 +40,7 @@ const BELOW: usize = 64;
 
 /// The sentence for a field of the program's in each of the objects, in which most of what they retain has
 /// accumulated again; `None` where there is none.
-fn inside(context: &SuspectContext<'_>) -> Option<String> {
+fn inside(context: &SuspectContext<'_>) -> Option<Evidence> {
     let trie = context.trie();
     let &content = context.candidate.content.first()?;
     let of = &trie[content];
@@ -57,11 +57,11 @@ fn inside(context: &SuspectContext<'_>) -> Option<String> {
         let this = &trie[step];
         let many = of.objects > 1 && this.objects >= of.objects.saturating_mul(MANY);
         if let Some(field) = field.filter(|_| many) {
-            return Some(format!(
-                "most of it is held by {field} in each of them: {} objects of class {} in all",
-                grouped(this.objects),
-                context.class(step)
-            ));
+            return Some(Evidence::HeldInEach {
+                field: field.to_owned(),
+                objects: this.objects,
+                class: context.class(step).to_owned(),
+            });
         }
     }
     None
@@ -80,45 +80,44 @@ struct Form<'a> {
 }
 
 /// The sentence that says whether it is many objects or one.
-fn form(of: &Form<'_>) -> String {
-    let Form { class, objects, .. } = *of;
+fn form(of: &Form<'_>) -> Evidence {
+    let objects = of.objects;
+    let class = of.class.to_owned();
     let mean = Size(of.retained.checked_div(objects).unwrap_or(0));
     match (objects, of.in_place) {
-        (0 | 1, _) if of.shallow > of.retained / 2 => {
-            format!(
-                "one object is most of it: {class}, {} itself",
-                Size(of.shallow)
-            )
-        }
-        (0 | 1, _) => {
-            format!("one object of class {class} dominates many small objects")
-        }
-        (_, true) => format!(
-            "{} objects of class {class}, {mean} each on average, and no part below is large",
-            grouped(objects)
-        ),
-        (_, false) => {
-            let count = grouped(objects);
-            match of.nested {
-                Some(Nested::Chain) => format!(
-                    "it consists of a chain of {count} objects of class {class}, {mean} each on average"
-                ),
-                Some(Nested::Tree) => format!(
-                    "it consists of {count} objects of class {class}, of which one holds all others: {mean} each \
-                     on average"
-                ),
-                None => format!(
-                    "it consists of {count} objects of class {class}, {mean} each on average; the largest \
-                     retains {}",
-                    Size(of.largest)
-                ),
-            }
-        }
+        (0 | 1, _) if of.shallow > of.retained / 2 => Evidence::OneLargeObject {
+            class,
+            size: Size(of.shallow),
+        },
+        (0 | 1, _) => Evidence::OneObject { class },
+        (_, true) => Evidence::SmallParts {
+            objects,
+            class,
+            mean,
+        },
+        (_, false) => match of.nested {
+            Some(Nested::Chain) => Evidence::Chain {
+                objects,
+                class,
+                mean,
+            },
+            Some(Nested::Tree) => Evidence::Tree {
+                objects,
+                class,
+                mean,
+            },
+            None => Evidence::Objects {
+                objects,
+                class,
+                mean,
+                largest: Size(of.largest),
+            },
+        },
     }
 }
 
 /// The sentence that says that many objects hold it; `None` for few.
-fn spread(context: &SuspectContext<'_>, at: StepId) -> Option<String> {
+fn spread(context: &SuspectContext<'_>, at: StepId) -> Option<Evidence> {
     let count = context.trie()[at].objects;
     if at == StepId::ROOT || count < MANY || context.candidate.in_place {
         return None;
@@ -127,21 +126,20 @@ fn spread(context: &SuspectContext<'_>, at: StepId) -> Option<String> {
         return Some(one);
     }
     let all = context.candidate.retained.last().copied().unwrap_or(0);
-    Some(format!(
-        "spread over {} holders of one kind ({}): {} in each on average",
-        grouped(count),
-        class_of_holders(context, at),
-        Size(all / count)
-    ))
+    Some(Evidence::Spread {
+        holders: count,
+        class: class_of_holders(context, at).to_owned(),
+        mean: all / count,
+        before: None,
+    })
 }
 
 /// The sentence for a collection that is only where another field holds the same objects.
-pub(crate) fn with_them(collection: &Suspect) -> String {
-    format!(
-        "the collection in {} holds them as well, and is {} itself",
-        collection.holder,
-        grown(collection.growth.retained_bytes)
-    )
+pub(crate) fn with_them(collection: &Suspect) -> Evidence {
+    Evidence::CollectionHolds {
+        field: collection.holder.clone(),
+        size: grown(collection),
+    }
 }
 
 #[cfg(test)]
@@ -164,6 +162,7 @@ mod tests {
             nested,
             in_place,
         })
+        .to_string()
     }
 
     #[test]
@@ -171,13 +170,13 @@ mod tests {
         let of = |objects: u64, shallow: u64, largest: u64, in_place: bool| {
             told((objects, shallow), largest, None, in_place)
         };
-        let one = "one object is most of it: a.B, 8.0 KiB itself";
+        let one = "one object of class a.B takes most of the bytes: its own size is 8.0 KiB";
         assert_eq!(of(1, 8192, 10_240, true), one);
         let apart = "one object of class a.B dominates many small objects";
         assert_eq!(of(1, 16, 10_240, true), apart);
-        let few = "10 objects of class a.B, 1.0 KiB each on average, and no part below is large";
+        let few = "10 objects of class a.B retain 1.0 KiB each on average, in small parts";
         assert_eq!(of(10, 160, 9000, true), few);
-        let many = "it consists of 10 objects of class a.B, 1.0 KiB each on average; the largest retains 2.0 KiB";
+        let many = "it consists of 10 objects of class a.B, which retain 1.0 KiB each on average and 2.0 KiB at most";
         assert_eq!(of(10, 160, 2048, false), many);
     }
 
@@ -186,22 +185,22 @@ mod tests {
         let of = |nested| told((10, 160), 10_240, nested, false);
         let chain = "it consists of a chain of 10 objects of class a.B, 1.0 KiB each on average";
         assert_eq!(of(Some(Nested::Chain)), chain);
-        let tree = "it consists of 10 objects of class a.B, of which one holds all others: 1.0 KiB each on average";
+        let tree = "one of 10 objects of class a.B holds all others, 1.0 KiB each on average";
         assert_eq!(of(Some(Nested::Tree)), tree);
         // One that is large holds no others for that.
-        let large = "it consists of 10 objects of class a.B, 1.0 KiB each on average; the largest retains 10.0 KiB";
+        let large = "it consists of 10 objects of class a.B, which retain 1.0 KiB each on average and 10.0 KiB at most";
         assert_eq!(of(None), large);
     }
 
     #[test]
     fn a_collection_beside_its_content_is_told_without_growth() {
         let one = suspect("B.all", "java.util.HashMap$Node", &[], (5000, 160_000));
-        let told = with_them(&one);
-        let grew = super::super::grew_with_them(&one);
-        assert!(!grew.contains("holds them as well, and is"), "{grew}");
+        let told = with_them(&one).to_string();
+        let grew = super::super::grew_with_them(&one).to_string();
+        assert!(!grew.contains("and its own size is"), "{grew}");
         assert_eq!(
             told,
-            "the collection in B.all holds them as well, and is 156.3 KiB itself"
+            "the collection in B.all holds the same objects, and its own size is 156.3 KiB"
         );
     }
 }

@@ -12,14 +12,13 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use heapdiff_units::grouped;
+use heapdiff_units::Size;
 use hprof::ObjectIndex;
 
 use self::resolved_paths::ResolvedPaths;
 use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::detect;
-use crate::evidence::phrases::grown;
 use crate::evidence::survival::Survival;
 use crate::evidence::usage::{self, Usages};
 use crate::evidence::verdict::{Evidence, Moved};
@@ -28,6 +27,7 @@ use crate::names::Label;
 use crate::names::{self, LabelKind};
 use crate::next_step;
 use crate::report::{Coverage, Growth, Suspect, Verdict};
+use crate::sentence::{self, Names};
 use crate::trie::StepId;
 use heapdiff_trend::Course;
 pub(crate) use held::with_them;
@@ -103,7 +103,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         also_held_by.sort();
         also_held_by.dedup();
     } else if !shared_steps.is_empty() {
-        reasons.push("no single object holds them; several paths lead to each".to_owned());
+        reasons.push(sentence::Evidence::SeveralPaths);
     }
     let growth = Growth {
         objects: difference(&candidate.objects),
@@ -138,9 +138,10 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     if also_held_by.is_empty()
         && let Some(other) = other_holder(context, &holder)
     {
-        reasons.push(format!(
-            "clearing {holder} alone does not free them: they are also reachable through {other}"
-        ));
+        reasons.push(sentence::Evidence::AlsoReachable {
+            holder: holder.clone(),
+            other: other.clone(),
+        });
         also_held_by.push(other);
     }
     let holder_id = largest_content(context)
@@ -151,7 +152,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let suspect = Suspect {
         rank: 0,
         verdict: Verdict::Growth,
-        reasons,
+        reasons: reasons.iter().map(ToString::to_string).collect(),
         root,
         holder,
         path: path.into_iter().map(|l| l.0).collect(),
@@ -228,19 +229,13 @@ pub(crate) fn judge(
     // The order of sentences: the cause, how it is held, what speaks for the verdict.
     let cause = usize::from(suspect.detector.is_some());
     reasons.splice(cause..cause, suspect.reasons.drain(..));
-    reasons.extend(bounds::stays_when_cleared(context));
-    for &i in &candidate.by_class {
-        reasons.push(format!(
-            "in dump {} no one place holds these objects: its figures are what the totals of their class leave over",
-            i + 1
-        ));
-    }
-    for &i in &candidate.elsewhere {
-        reasons.push(format!(
-            "in dump {} other paths held these objects: its figures are interpolated from the dumps around it",
-            i + 1
-        ));
-    }
+    let stays = bounds::stays_when_cleared(context);
+    let by_class = candidate.by_class.iter();
+    let by_class = by_class.map(|&i| sentence::Evidence::FiguresOfClass { dump: i + 1 });
+    let elsewhere = candidate.elsewhere.iter();
+    let elsewhere = elsewhere.map(|&i| sentence::Evidence::FiguresInterpolated { dump: i + 1 });
+    let rest = stays.into_iter().chain(by_class).chain(elsewhere);
+    reasons.extend(rest.map(|sentence| sentence.to_string()));
     suspect.reasons = reasons;
     true
 }
@@ -300,7 +295,10 @@ fn moved(context: &SuspectContext<'_>) -> Moved {
 
 /// Removes suspects that are only the collections (their nodes, keys and tables) through which several fields
 /// hold another suspect's objects; the other suspect's reasons mention them, in the words of `mention`.
-pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>, mention: impl Fn(&Suspect) -> String) {
+pub(crate) fn fold_collections(
+    suspects: &mut Vec<Suspect>,
+    mention: impl Fn(&Suspect) -> sentence::Evidence,
+) {
     // The largest first, whatever its rank: what holds objects may look more like a leak than they do.
     let mut order: Vec<usize> = (0..suspects.len()).collect();
     order.sort_by_key(|&i| Reverse(suspects[i].growth.retained_bytes));
@@ -314,7 +312,7 @@ pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>, mention: impl Fn(&Su
         match owner {
             Some(of) => {
                 let sentence = mention(&suspects[i]);
-                suspects[of].reasons.push(sentence);
+                suspects[of].reasons.push(sentence.to_string());
             }
             None => kept.push(i),
         }
@@ -324,12 +322,16 @@ pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>, mention: impl Fn(&Su
 }
 
 /// The sentence for a collection that grew with what it holds.
-pub(crate) fn grew_with_them(collection: &Suspect) -> String {
-    format!(
-        "the collection in {} grew with them, by {}",
-        collection.holder,
-        grown(collection.growth.retained_bytes)
-    )
+pub(crate) fn grew_with_them(collection: &Suspect) -> sentence::Evidence {
+    sentence::Evidence::CollectionGrew {
+        field: collection.holder.clone(),
+        growth: grown(collection),
+    }
+}
+
+/// The growth of a suspect, 0 if it shrank.
+fn grown(suspect: &Suspect) -> Size {
+    Size(u64::try_from(suspect.growth.retained_bytes).unwrap_or(0))
 }
 
 /// Whether a suspect, which is no larger, is but the collection in which a field holds another's objects.
@@ -343,7 +345,7 @@ fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
 
 /// The sentence for growth of the runtime's own tables while classes are loaded, as at a start; `None` for
 /// other growth.
-fn start(context: &SuspectContext<'_>) -> Option<String> {
+fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     let [first, .., last] = context.summaries else {
         return None;
     };
@@ -382,10 +384,8 @@ fn start(context: &SuspectContext<'_>) -> Option<String> {
     };
     let tables = context.steps.iter().any(|&s| is_table(s));
     (!own && tables && after > before + before / 50).then(|| {
-        format!(
-            "{} classes were loaded between the dumps, and the runtime's own tables grow with them",
-            grouped(after - before)
-        )
+        let classes = after - before;
+        sentence::Evidence::ClassesLoaded { classes }
     })
 }
 
@@ -474,7 +474,7 @@ fn largest_content(context: &SuspectContext<'_>) -> Option<ObjectIndex> {
 }
 
 /// The sentence that names several holders of the same objects, and which of them grew.
-fn several(ways: &[SharedHolder]) -> Option<String> {
+fn several(ways: &[SharedHolder]) -> Option<sentence::Evidence> {
     let mut names: Vec<&str> = ways.iter().map(|w| &*w.name).collect();
     let mut seen: Vec<&str> = Vec::new();
     names.retain(|n| {
@@ -485,18 +485,15 @@ fn several(ways: &[SharedHolder]) -> Option<String> {
     if names.len() < 2 {
         return None;
     }
-    let grew: Vec<&str> = names
-        .iter()
-        .copied()
-        .filter(|n| ways.iter().any(|w| w.name == *n && w.grew))
-        .collect();
-    let held = names.join(" and ");
-    Some(match grew.is_empty() || grew.len() == names.len() {
-        true => format!("reachable through {held}: clearing one of them frees nothing"),
-        false => format!(
-            "reachable through {held}: clearing one of them frees nothing; of these {} grew",
-            grew.join(" and ")
-        ),
+    let mut grew = names.clone();
+    grew.retain(|n| ways.iter().any(|w| w.name == *n && w.grew));
+    if grew.len() == names.len() {
+        grew.clear();
+    }
+    let owned = |names: Vec<&str>| Names(names.into_iter().map(str::to_owned).collect());
+    Some(sentence::Evidence::Shared {
+        fields: owned(names),
+        grew: owned(grew),
     })
 }
 
@@ -531,22 +528,19 @@ fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
 }
 
 /// The sentence for many holders one of which holds most; `None` where none does.
-fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<String> {
+fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<sentence::Evidence> {
     let step = &context.trie()[at];
     // The largest are the ones that a step keeps.
     let largest = step.samples.iter();
     let largest = largest.filter_map(|&m| context.snapshot.retained_bytes(m));
-    (largest.max().unwrap_or(0) > step.retained_bytes / 2).then(|| {
-        format!(
-            "one of {} objects of class {} holds most of it",
-            grouped(step.objects),
-            class_of_holders(context, at)
-        )
+    (largest.max().unwrap_or(0) > step.retained_bytes / 2).then(|| sentence::Evidence::MostlyOne {
+        holders: step.objects,
+        class: class_of_holders(context, at).to_owned(),
     })
 }
 
 /// The sentence that says how growth is spread over many holders; `None` for few.
-fn spread(context: &SuspectContext<'_>) -> Option<String> {
+fn spread(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     let at = spread_over(context);
     // A thread local has a part of the entries only.
     if context
@@ -565,84 +559,32 @@ fn spread(context: &SuspectContext<'_>) -> Option<String> {
     if let Some(one) = mostly_one(context, at) {
         return Some(one);
     }
-    let class = class_of_holders(context, at);
     let [first, .., last] = &context.candidate.retained[..] else {
         return None;
     };
     let mean = |bytes: u64, n: u64| bytes.checked_div(n).unwrap_or(0);
-    Some(format!(
-        "spread over {} holders of one kind ({class}): {} bytes in each on average, {} before",
-        grouped(count),
-        grouped(mean(*last, count)),
-        grouped(mean(*first, before))
-    ))
+    Some(sentence::Evidence::Spread {
+        holders: count,
+        class: class_of_holders(context, at).to_owned(),
+        mean: mean(*last, count),
+        before: Some(mean(*first, before)),
+    })
 }
 
 /// The sentence that says whether objects were added or grew in place, and what became of those that hold them.
-fn structure(context: &SuspectContext<'_>) -> String {
-    let holders = match spread_over(context) {
-        StepId::ROOT => None,
-        step => Some(context.ends(step)),
-    };
-    match (context.candidate.in_place, holders) {
-        (true, Some(ends)) => grown_in_place(ends),
-        (true, None) => "it grew in place".to_owned(),
-        (false, Some(ends)) => added(ends),
-        (false, None) => "more objects are held there".to_owned(),
-    }
-}
-
-fn grown_in_place((before, now): (u64, u64)) -> String {
-    match before == now {
-        true => "it grew in place: the number of objects did not change".to_owned(),
-        false => format!(
-            "it grew in place: {} objects, {} before",
-            grouped(now),
-            grouped(before)
-        ),
-    }
-}
-
-fn added((before, now): (u64, u64)) -> String {
-    const LEVEL_PART: u64 = 20;
-    let is_level = before.abs_diff(now) <= before / LEVEL_PART;
-    match (before, is_level) {
-        (0, _) => "more objects are held there, and what holds them is new as well".to_owned(),
-        (_, true) => {
-            "more objects are held there, while the number of holders did not change".to_owned()
-        }
-        (_, false) => format!(
-            "more objects are held there, by {} holders, {} before",
-            grouped(now),
-            grouped(before)
-        ),
+fn structure(context: &SuspectContext<'_>) -> sentence::Evidence {
+    let step = spread_over(context);
+    let (before, now) = context.ends(step);
+    match (context.candidate.in_place, step) {
+        (true, _) => sentence::Evidence::GrewInPlace { before, now },
+        (false, StepId::ROOT) => sentence::Evidence::MoreObjects,
+        (false, _) => sentence::Evidence::MoreHeld { before, now },
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-
-    #[test]
-    fn what_holds_them_is_level_where_its_number_is() {
-        assert!(added((1, 1)).contains("did not change"));
-        assert!(added((100, 105)).contains("did not change"));
-        assert_eq!(
-            added((2053, 22_722)),
-            "more objects are held there, by 22,722 holders, 2,053 before"
-        );
-        assert!(added((0, 1)).contains("is new as well"));
-        assert!(!added((0, 1)).contains("level"));
-        assert!(!added((1, 1)).contains("it grew in place"));
-    }
-
-    #[test]
-    fn what_grew_in_place_is_as_many_where_it_is() {
-        assert!(grown_in_place((3, 3)).contains("the number of objects did not change"));
-        let more = grown_in_place((3, 4));
-        assert_eq!(more, "it grew in place: 4 objects, 3 before");
-        assert!(!more.contains("objects are held there"));
-    }
 
     /// A suspect that grew by so many objects and bytes, which another field holds as well.
     pub(crate) fn suspect(holder: &str, class: &str, also: &[&str], growth: (i64, i64)) -> Suspect {
@@ -696,7 +638,7 @@ pub(crate) mod tests {
             let of = |s: Suspect| (s.holder, s.reasons.join(""));
             all.into_iter().map(of).collect::<Vec<_>>()
         };
-        let told = "the collection in B.all grew with them, by 156.3 KiB";
+        let told = "the collection in B.all holds the same objects and grew by 156.3 KiB";
         let one = [("A.queue".to_owned(), told.to_owned())];
         assert_eq!(folded(vec![waiting(), nodes(5001)]), one);
         assert_eq!(folded(vec![nodes(5001), waiting()]), one);
@@ -716,9 +658,13 @@ pub(crate) mod tests {
     #[test]
     fn several_holders_are_told_where_there_are_several() {
         assert_eq!(several(&[way("A.all", true), way("A.all", true)]), None);
-        let told = several(&[way("A.all", true), way("B.all", true)]).unwrap();
-        assert!(told.ends_with("through A.all and B.all: clearing one of them frees nothing"));
-        let told = several(&[way("A.all", true), way("B.all", false)]).unwrap();
-        assert!(told.ends_with("of these A.all grew"), "{told}");
+        let told = |ways: &[SharedHolder]| several(ways).unwrap().to_string();
+        let both = told(&[way("A.all", true), way("B.all", true)]);
+        assert!(both.ends_with("through A.all and B.all: clearing only one of them frees nothing"));
+        let one = told(&[way("A.all", true), way("B.all", false)]);
+        assert!(
+            one.contains("A.all and B.all, but only A.all grew"),
+            "{one}"
+        );
     }
 }

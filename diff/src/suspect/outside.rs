@@ -1,35 +1,30 @@
 //! What grows outside of the heap together with a suspect: stacks of threads, and metaspace of classes.
 
-use heapdiff_units::{Size, grouped};
 use hprof::ObjectIndex;
 
 use crate::evidence::context::SuspectContext;
+use crate::sentence::Evidence;
 use crate::trie::StepId;
 
 /// Threads whose names and states are read.
 const READ: usize = 64;
 /// Threads that the sentence names.
 const NAMED: usize = 3;
-/// The usual size of a thread's stack on 64-bit systems.
-const STACK: u64 = 1 << 20;
 /// Fewer threads are not worth a sentence about one dump.
 const PILE: u64 = 8;
 
 /// Returns the sentences about growth outside of the heap.
-pub(super) fn reasons(context: &SuspectContext<'_>) -> Vec<String> {
-    let mut reasons: Vec<String> = threads(context).into_iter().collect();
+pub(super) fn reasons(context: &SuspectContext<'_>) -> Vec<Evidence> {
+    let mut reasons: Vec<Evidence> = threads(context).into_iter().collect();
     let content = context.candidate.content.first();
     if content.is_some_and(|&step| super::is_class(context.class(step))) {
-        reasons.push(METASPACE.to_owned());
+        reasons.push(Evidence::Metaspace);
     }
     reasons
 }
 
-const METASPACE: &str =
-    "each class also takes metaspace, which is outside of the heap and not in these figures";
-
 /// Returns the sentence about the platform threads on the path, if there are more of them.
-fn threads(context: &SuspectContext<'_>) -> Option<String> {
+fn threads(context: &SuspectContext<'_>) -> Option<Evidence> {
     let is_thread = |&step: &StepId| {
         context.is_kind(step, "java.lang.Thread")
             && !context.is_kind(step, "java.lang.VirtualThread")
@@ -49,7 +44,17 @@ fn threads(context: &SuspectContext<'_>) -> Option<String> {
     let names: Vec<ObjectIndex> = fields.take(NAMED).collect();
     let names = context.snapshot.strings(&names, 60);
     let names: Vec<String> = names.into_iter().flatten().collect();
-    Some(sentence(last, &names, &states(context, &some)))
+    let states = states(context, &some);
+    // The states of some threads do not show those of the others.
+    let known: usize = states.iter().map(|(_, count)| count).sum();
+    Some(Evidence::ThreadStacks {
+        threads: last,
+        names,
+        states: match known as u64 == last {
+            true => states,
+            false => Vec::new(),
+        },
+    })
 }
 
 /// Returns how many threads are in each state, the most frequent first.
@@ -90,45 +95,9 @@ const fn state(status: i64) -> &'static str {
     }
 }
 
-fn sentence(count: u64, names: &[String], states: &[(&str, usize)]) -> String {
-    let mut text = format!("{} threads", grouped(count));
-    if !names.is_empty() {
-        text += &format!(" ({}", names.join(", "));
-        if (names.len() as u64) < count {
-            text += ", …";
-        }
-        text += ")";
-    }
-    // States of some threads say nothing about the others.
-    let are_all = states.iter().map(|(_, count)| *count as u64).sum::<u64>() == count;
-    let states = states.iter().filter(|_| are_all);
-    let states: Vec<String> = states
-        .map(|(name, count)| format!("{count} {name}"))
-        .collect();
-    if !states.is_empty() {
-        text += &format!(", {}", states.join(", "));
-    }
-    let stacks = Size(count.saturating_mul(STACK));
-    format!(
-        "{text}: with the default of 1 MiB each, their stacks reserve {stacks} outside of the heap"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn threads_are_listed_with_names_states_and_stacks() {
-        let names = ["pool-1-thread-1", "pool-1-thread-2"].map(str::to_owned);
-        assert_eq!(
-            sentence(60, &names, &[("WAITING", 58), ("RUNNABLE", 2)]),
-            "60 threads (pool-1-thread-1, pool-1-thread-2, …), 58 WAITING, 2 RUNNABLE: with the default of 1 MiB each, \
-             their stacks reserve 60.0 MiB outside of the heap"
-        );
-        assert!(!sentence(2, &names, &[]).contains('…'));
-        assert!(!sentence(12, &names, &[("WAITING", 4)]).contains("WAITING"));
-    }
 
     #[test]
     fn states_are_those_of_the_jdk() {

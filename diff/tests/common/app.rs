@@ -4,7 +4,11 @@ use testdata::writer::{self, Boot, ClassId, Elements, FieldType, HeapBuilder, Ob
 
 /// A heap, the runtime's classes in it, and a loader for those of the application.
 pub(crate) fn loaded() -> (HeapBuilder, Boot, Obj) {
-    let mut heap = HeapBuilder::new(writer::Options::default());
+    loaded_with(writer::Options::default())
+}
+
+fn loaded_with(options: writer::Options) -> (HeapBuilder, Boot, Obj) {
+    let mut heap = HeapBuilder::new(options);
     let boot = heap.boot();
     let class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
     let loader = heap.add_class_loader(class, "app");
@@ -21,7 +25,15 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new() -> Self {
-        let (heap, boot, loader) = loaded();
+        Self::at(writer::Options::default().timestamp_ms)
+    }
+
+    /// A heap that is dumped at this time, in milliseconds since 1970.
+    pub(crate) fn at(timestamp_ms: u64) -> Self {
+        let (heap, boot, loader) = loaded_with(writer::Options {
+            timestamp_ms,
+            ..writer::Options::default()
+        });
         Self { heap, boot, loader }
     }
 

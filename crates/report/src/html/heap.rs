@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use askama::Template;
+use heapdiff_diff::sentence::Verdict;
 use heapdiff_diff::{HeapSuspect, Stack, is_application_frame};
 use heapdiff_units::{Size, counted, grouped};
 
@@ -27,7 +28,7 @@ struct Page<'a> {
     objects: String,
     garbage: String,
     sentence: String,
-    no_leak: &'a str,
+    no_leak: String,
     path: String,
     partial: bool,
     layout: String,
@@ -117,7 +118,7 @@ pub(crate) fn render(report: &HeapReport, out: &mut dyn Write) -> io::Result<()>
         objects: grouped(info.reachable_objects),
         garbage: Size(info.unreachable_bytes).to_string(),
         sentence: kept::sentence(heap, report.left_out),
-        no_leak: kept::NO_LEAK,
+        no_leak: Verdict::NoLeak.to_string(),
         path: text(&info.path),
         partial: info.partial,
         layout: layout_of(info),
@@ -247,7 +248,7 @@ mod tests {
         );
         assert!(!page.contains('\u{202e}'));
         assert!(page.contains("What holds most of the heap: a.hprof"));
-        assert!(page.contains("a large size does not prove a leak"));
+        assert!(page.contains("a large object need not be a leak"));
     }
 
     #[test]

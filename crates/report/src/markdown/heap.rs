@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use heapdiff_diff::sentence::Verdict;
 use heapdiff_diff::{HeapClass, HeapReport, HeapSuspect};
 use heapdiff_units::{Size, counted, grouped};
 
@@ -51,7 +52,7 @@ fn suspects(report: &HeapReport, more: bool, text: &mut Comment) {
     if report.suspects.is_empty() {
         return;
     }
-    let _ = writeln!(text, "{}.\n", prose(kept::NO_LEAK));
+    let _ = writeln!(text, "{}.\n", prose(&Verdict::NoLeak.to_string()));
     text.0 += "| # | retained | of the heap | holder | content |\n|--:|--:|--:|---|---|\n";
     let row = |suspect: &HeapSuspect| {
         let outside = match suspect.off_heap_bytes {
@@ -170,7 +171,7 @@ mod tests {
         let text = told(&report, (false, 0));
         for parts in [
             "## What holds most of the heap\n",
-            "a large size does not prove a leak",
+            "a large object need not be a leak",
             "1.0 MiB of this is not covered by samples.",
         ] {
             assert!(text.contains(parts), "{text}");

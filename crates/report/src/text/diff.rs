@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use heapdiff_diff::sentence::{TWO_DUMPS, Verdict};
 use heapdiff_diff::{
-    ClassGrowth, Coverage, Headline, History, Report, SnapshotInfo, Stack, Suspect, TWO_DUMPS,
-    Through,
+    ClassGrowth, Coverage, Headline, History, Report, SnapshotInfo, Stack, Suspect, Through,
 };
 use heapdiff_units::{Size, counted, grouped, later, signed, signed_size};
 
@@ -55,8 +55,8 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
     writeln!(out)?;
     if report.suspects.is_empty() && more_suspects.is_empty() {
         let nothing = match report.unexplained_bytes() {
-            0 => crate::explained::NOTHING,
-            _ => "no suspect",
+            0 => Verdict::NoGrowth.to_string(),
+            _ => "no suspect".to_owned(),
         };
         writeln!(out, "{nothing}")?;
     } else {

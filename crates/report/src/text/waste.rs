@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use heapdiff_diff::sentence::Waste;
 use heapdiff_diff::{WasteExample, WasteRow};
 use heapdiff_units::{Size, counted, grouped, percent};
 
@@ -23,17 +24,17 @@ pub(crate) fn render(report: &WasteReport, style: Style, out: &mut dyn Write) ->
     let of = |dump: usize| report.snapshots[dump].reachable_bytes.unwrap_or(0);
     let last = report.snapshots.len().saturating_sub(1);
     let all = &report.waste.bytes_to_win;
-    let grown = if last > 0 {
-        change(all) + " bytes since the first dump, "
-    } else {
-        String::new()
+    let size = style.bold(Size(all[last])).to_string();
+    let share = percent(all[last], of(last));
+    let savings = match last {
+        0 => Waste::Savings { size, share },
+        _ => Waste::SavingsSince {
+            size,
+            change: change(all),
+            share,
+        },
     };
-    writeln!(
-        out,
-        "\n{} could be saved: {grown}{} of the reachable heap\n",
-        style.bold(Size(all[last])),
-        percent(all[last], of(last))
-    )?;
+    writeln!(out, "\n{savings}\n")?;
     kinds(report, of(last), style, out)?;
     let all = all[last];
     let (told, little): (Vec<&WasteRow>, Vec<&WasteRow>) = report
@@ -48,8 +49,7 @@ pub(crate) fn render(report: &WasteReport, style: Style, out: &mut dyn Write) ->
         .iter()
         .any(|row| row.objects.iter().any(|&objects| objects > 0))
     {
-        let rest = "kinds below 1% of the total have no list here (--format json has all lists)";
-        writeln!(out, "\n{}", style.dim(rest))?;
+        writeln!(out, "\n{}", style.dim(Waste::SmallKinds))?;
     }
     Ok(())
 }
@@ -264,7 +264,7 @@ mod tests {
         assert!(!one.contains("since the first dump"), "{one}");
         let rows = vec![row("zero_arrays", vec![1000, 1 << 20], 0)];
         let two = told(rows, vec![1000, 1 << 20]);
-        let grown = "1.0 MiB could be saved: +1,047,576 bytes since the first dump, 25.0% of the reachable heap\n";
+        let grown = "1.0 MiB could be saved, +1,047,576 since the first dump: 25.0% of the reachable heap\n";
         assert!(two.contains(grown), "{two}");
         let none = told(Vec::new(), vec![0]);
         assert!(!none.contains("1.0 MiB could be saved") && none.contains("0 B could be saved"));

@@ -1,11 +1,12 @@
 //! Buffers: memory outside of the heap, and small views of large arrays.
 
-use heapdiff_units::{Size, grouped};
+use heapdiff_units::Size;
 use hprof::{Content, FieldValue, Kind, ObjectIndex, Value};
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;
 use crate::names;
+use crate::sentence::Evidence;
 use crate::trie::StepId;
 
 const LOOKED_AT: usize = 256;
@@ -23,15 +24,11 @@ pub(super) fn direct(context: &SuspectContext<'_>) -> Option<Finding> {
     if last.bytes <= first.bytes || (named.is_none() && last.bytes - first.bytes < 1 << 20) {
         return None;
     }
-    let before = match context.is_alone() {
-        true => String::new(),
-        false => format!(", up from {}", Size(first.bytes)),
+    let sentence = Evidence::DirectBuffers {
+        size: Size(last.bytes),
+        before: (!context.is_alone()).then_some(Size(first.bytes)),
+        buffers: context.changed(first.buffers, last.buffers, "buffers"),
     };
-    let sentence = format!(
-        "direct byte buffers: {} outside of the heap{before}, in {}",
-        Size(last.bytes),
-        context.changed(first.buffers, last.buffers, "buffers")
-    );
     Some(Finding::new("direct-buffer", sentence))
 }
 
@@ -64,15 +61,13 @@ pub(super) fn slice(context: &SuspectContext<'_>) -> Option<Finding> {
             if small < 8 || small * 2 < some.len() as u64 {
                 return None;
             }
-            let sentence = format!(
-                "slices that pin a large buffer: {} of {} objects of class {} looked at use {} of the {} that \
-                 their arrays have",
-                grouped(small),
-                grouped(some.len() as u64),
-                context.class(step),
-                Size(used),
-                Size(pinned)
-            );
+            let sentence = Evidence::ArraySlices {
+                small,
+                checked: some.len() as u64,
+                class: context.class(step).to_owned(),
+                used: Size(used),
+                pinned: Size(pinned),
+            };
             Some(Finding::new("slice", sentence))
         })
 }
@@ -92,15 +87,13 @@ fn sub_lists(context: &SuspectContext<'_>, step: StepId, some: &[ObjectIndex]) -
     if small.len() < 8 || small.len() * 2 < some.len() {
         return None;
     }
-    let sentence = format!(
-        "slices that pin a large list: {} of {} objects of class {} looked at show {} of the {} elements that \
-         their lists have",
-        grouped(small.len() as u64),
-        grouped(some.len() as u64),
-        context.class(step),
-        grouped(small.iter().map(|s| s.0).sum()),
-        grouped(small.iter().map(|s| s.1).sum())
-    );
+    let sentence = Evidence::ListSlices {
+        small: small.len() as u64,
+        checked: some.len() as u64,
+        class: context.class(step).to_owned(),
+        used: small.iter().map(|s| s.0).sum(),
+        pinned: small.iter().map(|s| s.1).sum(),
+    };
     Some(Finding::new("slice", sentence))
 }
 

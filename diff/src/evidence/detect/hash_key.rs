@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use heapdiff_units::grouped;
 use hprof::{ClassIndex, Content, ObjectIndex, Value};
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;
 use crate::names;
+use crate::sentence::Evidence;
 
 const LOOKED_AT: usize = 2048;
 /// Characters of a string that are compared.
@@ -45,12 +45,11 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     if all < 16 || alike * 2 < all {
         return None;
     }
-    let name = &context.snapshot.classes()[class].name;
-    let sentence = format!(
-        "hash keys without equals: of {} keys of class {name} looked at, {} have the same fields as another",
-        grouped(all),
-        grouped(alike)
-    );
+    let sentence = Evidence::HashKeys {
+        checked: all,
+        alike,
+        class: context.snapshot.classes()[class].name.to_string(),
+    };
     Some(Finding::new("hash-key", sentence).certain())
 }
 

@@ -5,6 +5,7 @@ use crate::evidence::bounds::is_softly_held;
 use crate::evidence::context::SuspectContext;
 use crate::growth;
 use crate::names::Label;
+use crate::sentence::Evidence;
 use crate::trie::StepId;
 
 /// From this many additional loaders of one class on, the leak is certain.
@@ -39,10 +40,6 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let (first, last) = context.ends(step);
     let class = context.class(step);
     let is_told = |grown: u64| grown >= if context.is_alone() { SEVERAL } else { 1 };
-    let what = match context.is_alone() {
-        true => "class loaders of former deployments may be kept",
-        false => "class loader leak",
-    };
     let duplicates = after.stats.defined_by.iter();
     let most = match loader {
         Some(_) => duplicates
@@ -57,17 +54,17 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         .map(|s| (context.via(s).to_owned(), trie.names.kind(trie[s].via)))
         .collect();
     let pin = growth::holder(&pin).or_else(|| pin.last().map(|l| l.0.clone()));
-    let pinned = pin.map(|via| format!("the loaders are pinned by {via}"));
+    let pinned = pin.map(|field| Evidence::LoadersPinned { field });
     Some(match most {
         Some((grown, name, now)) => {
-            let sentence = format!(
-                "{what}: {name} is defined by {}",
-                match loader {
-                    Some(_) =>
-                        context.changed(now - grown, now, &format!("loaders of class {class}")),
-                    None => context.changed(now - grown, now, "loaders"),
-                }
-            );
+            let loaders = match loader {
+                Some(_) => format!("loaders of class {class}"),
+                None => "loaders".to_owned(),
+            };
+            let sentence = Evidence::ClassLoaders {
+                class: name.to_owned(),
+                loaders: context.changed(now - grown, now, loaders),
+            };
             let finding = Finding::new("class-loader", sentence).and(pinned);
             match grown >= SEVERAL {
                 true => finding.certain(),
@@ -78,10 +75,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         // One or two more may be those of a start.
         None if last - first < SEVERAL => return None,
         None => {
-            let sentence = format!(
-                "more class loaders than before: {}",
-                context.changed(first, last, &format!("of class {class}"))
-            );
+            let loaders = context.changed(first, last, format!("of class {class}"));
+            let sentence = Evidence::MoreClassLoaders(loaders);
             Finding::new("class-loader", sentence).and(pinned)
         }
     })

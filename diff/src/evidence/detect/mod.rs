@@ -17,6 +17,7 @@ pub(crate) use self::references::are_of_held_objects;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::usage::size;
 use crate::names;
+use crate::sentence::Evidence;
 use crate::trie::StepId;
 
 /// Elements of a collection that may be held elsewhere too, while it is still its number that is told.
@@ -28,13 +29,13 @@ pub(crate) struct Finding {
     /// The detector's name, as programs read it.
     pub(crate) detector: &'static str,
     /// What it is, in the first sentence; then what else the detector found.
-    pub(crate) sentences: Vec<String>,
+    pub(crate) sentences: Vec<Evidence>,
     /// Whether the finding alone proves that the growth will go on.
     pub(crate) is_certain: bool,
 }
 
 impl Finding {
-    fn new(detector: &'static str, sentence: String) -> Self {
+    fn new(detector: &'static str, sentence: Evidence) -> Self {
         Self {
             detector,
             sentences: vec![sentence],
@@ -47,7 +48,7 @@ impl Finding {
         self
     }
 
-    fn and(mut self, sentence: Option<String>) -> Self {
+    fn and(mut self, sentence: Option<Evidence>) -> Self {
         self.sentences.extend(sentence);
         self
     }

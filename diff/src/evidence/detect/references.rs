@@ -5,6 +5,7 @@ use hprof::{ObjectIndex, StackFrame, Thread};
 use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
 use crate::names;
+use crate::sentence::Evidence;
 
 /// Maximum number of dominators of a referent that are looked at.
 const MOST_ABOVE: usize = 1 << 12;
@@ -13,11 +14,7 @@ const MOST_ABOVE: usize = 1 << 12;
 pub(super) fn delete_on_exit(context: &SuspectContext<'_>) -> Option<Finding> {
     context.held_via(|v| v == "java.io.DeleteOnExitHook.files")?;
     let (first, last) = more(context, context.candidate.named)?;
-    let sentence = format!(
-        "File.deleteOnExit: the JVM keeps the path of each such file until it exits, even when the file is \
-         gone ({})",
-        context.changed(first, last, "paths")
-    );
+    let sentence = Evidence::DeleteOnExit(context.changed(first, last, "paths"));
     Some(Finding::new("delete-on-exit", sentence).certain())
 }
 
@@ -27,14 +24,7 @@ pub(super) fn finalizer(context: &SuspectContext<'_>) -> Option<Finding> {
         .of_class(|c| c == "java.lang.ref.Finalizer")
         .or_else(|| context.held_via(|v| v.starts_with("java.lang.ref.Finalizer.")))?;
     let (first, last) = more(context, step)?;
-    let what = match context.is_alone() {
-        true => "objects with a finalizer",
-        false => "objects wait for their finalizer",
-    };
-    let sentence = format!(
-        "{what}: java.lang.ref.Finalizer holds each until it has run ({})",
-        context.changed(first, last, "objects")
-    );
+    let sentence = Evidence::Finalizers(context.changed(first, last, "objects"));
     Some(
         Finding::new("finalizer", sentence)
             .and(stuck(context, |t| t.name.as_deref() == Some("Finalizer"))),
@@ -85,14 +75,7 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
         })
         .or_else(|| context.held_via(|v| v.starts_with("jdk.internal.ref.Cleaner.")))?;
     let (first, last) = more(context, step)?;
-    let what = match context.is_alone() {
-        true => "cleaning actions that have not run",
-        false => "cleaning actions pile up",
-    };
-    let sentence = format!(
-        "{what}: each stays until its object is unreachable and the cleaner's thread has run it ({})",
-        context.changed(first, last, "actions")
-    );
+    let sentence = Evidence::CleaningActions(context.changed(first, last, "actions"));
     Some(Finding::new("cleaner", sentence).and(stuck(context, |t| {
         let of_cleaner = |f: &StackFrame| f.frame.class == "jdk.internal.ref.CleanerImpl";
         t.frames.iter().any(of_cleaner)
@@ -100,12 +83,15 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
 }
 
 /// Where a thread of the runtime is held up in the application's code.
-fn stuck(context: &SuspectContext<'_>, wanted: impl Fn(&Thread) -> bool) -> Option<String> {
+fn stuck(context: &SuspectContext<'_>, wanted: impl Fn(&Thread) -> bool) -> Option<Evidence> {
     let threads = context.snapshot.threads();
     let own = |f: &&StackFrame| !names::is_runtime_name(&f.frame.class);
     threads.iter().filter(|t| wanted(t)).find_map(|thread| {
         let frame = &thread.frames.iter().find(own)?.frame;
         let name = thread.name.as_deref().unwrap_or("(unnamed)");
-        Some(format!("the thread {name} is in {frame}"))
+        Some(Evidence::StuckThread {
+            thread: name.to_owned(),
+            frame: frame.to_string(),
+        })
     })
 }

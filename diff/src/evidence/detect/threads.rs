@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 
-use heapdiff_units::grouped;
 use hprof::ObjectIndex;
 
 use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
+use crate::sentence::Evidence;
 use crate::trie::StepId;
 
 /// Threads that a sentence names.
@@ -20,12 +20,8 @@ pub(super) fn thread_local(context: &SuspectContext<'_>) -> Option<Finding> {
     context
         .of_class(|c| c.starts_with("java.lang.ThreadLocal$ThreadLocalMap"))
         .or_else(|| context.held_via(|v| v.starts_with("java.lang.ThreadLocal$ThreadLocalMap")))?;
-    let sentence =
-        "values of a ThreadLocal: threads that live on, as those of a pool do, keep them until \
-                    ThreadLocal.remove()"
-            .to_owned();
     let threads = whose(context).and_then(|whose| kept_by(context, &whose));
-    Some(Finding::new("thread-local", sentence).and(threads))
+    Some(Finding::new("thread-local", Evidence::ThreadLocal).and(threads))
 }
 
 /// The threads that hold what grows.
@@ -37,27 +33,16 @@ struct Whose {
 }
 
 /// The sentence that names the threads; `None` where none has a name.
-fn kept_by(context: &SuspectContext<'_>, whose: &Whose) -> Option<String> {
+fn kept_by(context: &SuspectContext<'_>, whose: &Whose) -> Option<Evidence> {
     let of = &whose.threads[..whose.threads.len().min(NAMED)];
     let names: Vec<ObjectIndex> = context.field(of, "name").into_iter().flatten().collect();
     let names = context.snapshot.strings(&names, 100);
     let names: Vec<String> = names.into_iter().flatten().collect();
-    told(&names, whose.threads.len(), whose.are_all)
-}
-
-/// The sentence for so many threads, some of them by name.
-fn told(names: &[String], threads: usize, are_all: bool) -> Option<String> {
-    let shown = names.join(", ");
-    let count = grouped(threads as u64);
-    match (are_all, threads == names.len()) {
-        _ if names.is_empty() => None,
-        (true, true) => Some(format!("kept by {shown}")),
-        (true, false) => Some(format!("kept by {count} threads, among them {shown}")),
-        (false, true) => Some(format!("kept by {shown}, and perhaps by more threads")),
-        (false, false) => Some(format!(
-            "kept by at least {count} threads, among them {shown}"
-        )),
-    }
+    (!names.is_empty()).then_some(Evidence::KeptByThreads {
+        names,
+        threads: whose.threads.len(),
+        at_least: !whose.are_all,
+    })
 }
 
 /// The threads that hold what is named by the way down to it; `None` where no threads are on that way.
@@ -117,47 +102,9 @@ pub(super) fn virtual_thread(context: &SuspectContext<'_>) -> Option<Finding> {
         .of_class(|c| c == "java.lang.VirtualThread" || is_stack(c))
         .or_else(|| context.of_kind("java.lang.VirtualThread"))?;
     let (first, last) = more(context, step)?;
-    let changed = context.changed(first, last, "threads or stacks");
-    let sentence = if context.snapshot.shows_parked_frames() {
-        format!(
-            "virtual threads that wait: a parked one keeps its stack in the heap, with all that its locals refer \
-             to ({changed})"
-        )
-    } else {
-        format!(
-            "virtual threads that wait: this dump does not show what the locals of a parked one refer to ({changed})"
-        )
+    let sentence = Evidence::VirtualThreads {
+        threads: context.changed(first, last, "threads or stacks"),
+        with_locals: context.snapshot.shows_parked_frames(),
     };
     Some(Finding::new("virtual-thread", sentence))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::told;
-
-    #[test]
-    fn threads_are_counted_where_all_are_known() {
-        let names = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
-        let told = |shown: &[&str], threads, are_all| told(&names(shown), threads, are_all);
-        assert_eq!(told(&[], 8, true), None);
-        assert_eq!(told(&["a", "b"], 2, true).unwrap(), "kept by a, b");
-        let three = ["a", "b", "c"];
-        assert_eq!(
-            told(&three, 8, true).unwrap(),
-            "kept by 8 threads, among them a, b, c"
-        );
-        // One has no name.
-        assert_eq!(
-            told(&["a"], 2, true).unwrap(),
-            "kept by 2 threads, among them a"
-        );
-        assert_eq!(
-            told(&["a"], 1, false).unwrap(),
-            "kept by a, and perhaps by more threads"
-        );
-        assert_eq!(
-            told(&three, 8, false).unwrap(),
-            "kept by at least 8 threads, among them a, b, c"
-        );
-    }
 }

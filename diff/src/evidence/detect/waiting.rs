@@ -4,6 +4,7 @@ use super::{Finding, counted, more};
 use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::names;
+use crate::sentence::Evidence;
 use crate::trie::StepId;
 
 /// What objects are called that wait to be called back.
@@ -35,14 +36,10 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
         return None;
     }
     let (first, last) = more(context, context.candidate.named)?;
-    let what = match context.is_alone() {
-        true => "listeners that wait to be called",
-        false => "listeners that are added and not removed",
+    let sentence = Evidence::Listeners {
+        field: name.to_owned(),
+        listeners: context.changed(first, last, format!("of class {class}")),
     };
-    let sentence = format!(
-        "{what}: {name} holds {}",
-        context.changed(first, last, &format!("of class {class}"))
-    );
     Some(Finding::new("listener", sentence))
 }
 
@@ -129,16 +126,11 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
         .filter(|&queue| bounds::is_own(context, queue))?;
     let (first, last) = more(context, context.candidate.named)?;
     let last = counted(context, queue, last);
-    let what = match (work, context.is_alone()) {
-        (Some(_), false) => "tasks wait for a thread of the pool: more are submitted than are run",
-        (None, false) => "a queue: more elements enter than are taken out",
-        (Some(_), true) => "tasks wait for a thread of the pool",
-        (None, true) => "elements of a queue wait to be taken out",
+    let elements = context.changed(first, last, format!("in a {}", context.class(queue)));
+    let sentence = match work {
+        Some(_) => Evidence::PoolTasks(elements),
+        None => Evidence::Queue(elements),
     };
-    let sentence = format!(
-        "{what} ({})",
-        context.changed(first, last, &format!("in a {}", context.class(queue)))
-    );
     Some(Finding::new("queue", sentence))
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use heapdiff_units::grouped;
 use hprof::{Content, ObjectIndex, Value};
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;
+use crate::sentence::Evidence;
 
 const ENTRIES: usize = 64;
 /// References followed from a value in search of its key, and objects visited in all searches.
@@ -38,11 +38,10 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     if hold * 2 < pairs.len() || hold == 0 {
         return None;
     }
-    let sentence = format!(
-        "a WeakHashMap whose values refer to their keys, so no entry ever goes ({} of {} entries looked at)",
-        grouped(hold as u64),
-        grouped(pairs.len() as u64)
-    );
+    let sentence = Evidence::WeakMapValues {
+        referring: hold as u64,
+        checked: pairs.len() as u64,
+    };
     Some(Finding::new("weak-map", sentence).certain())
 }
 

@@ -1,0 +1,228 @@
+//! Why a verdict is not a surer one, how the figures changed, and how much of the heap or its growth the suspects are.
+
+use std::fmt;
+
+use heapdiff_trend::{LEAST_POINTS, Trend, last_step_percent};
+use heapdiff_units::{Size, Span, counted};
+
+/// The reason that asks readers of two dumps to take a third.
+pub const TWO_DUMPS: &str =
+    "two dumps cannot distinguish a leak from a cache that still fills: take a third dump";
+
+/// A statement about a verdict, or about all suspects of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    // How the size changed from dump to dump.
+    /// The size grew in `rises` of `steps` steps.
+    Steady { rises: usize, steps: usize },
+    /// The size grew in some steps, by different amounts.
+    Uneven { rises: usize, steps: usize },
+    /// The size grew by less from step to step.
+    Slowing { rises: usize, steps: usize },
+    /// The size grew in the last step only.
+    Late,
+    /// The size grew, and then stayed level.
+    Plateau,
+    /// The size grew by less and less; the last step has `percent` of the growth.
+    NearlyPlateau { percent: u64 },
+    /// The size grew in the first step, and then stayed level.
+    WarmUp,
+    /// The size grew in the first step, and then only a little.
+    NearlyWarmUp,
+    /// The size grew in one step.
+    Jump,
+    /// The size rises and falls.
+    Sawtooth,
+    /// The size rises and falls, and is the largest in the last dump.
+    RisingSawtooth,
+
+    // Why growth is not called a leak.
+    /// There are two dumps only.
+    TwoDumps,
+    /// The size is level in the last dumps. `span` is the time, if known.
+    ShortLevel { span: Option<Span> },
+    /// The program did not work while the size was level.
+    IdleLevel,
+    /// The largest step has this part of the size, in thousandths.
+    SlightSteps { permille: u64 },
+    /// Few new objects.
+    FewObjects { objects: u64 },
+    /// The objects may have moved.
+    MayHaveMoved,
+    /// All objects of the first dump are gone.
+    Replaced,
+    /// More was replaced than was added.
+    WithinTurnover,
+    /// The agent counted about as many removals as puts.
+    CountedRemovals,
+    /// The agent counted more reads than puts.
+    CountedReads,
+
+    // All suspects of a comparison.
+    /// The suspects explain most of the growth.
+    Explained { explained: Size, grown: Size },
+    /// The suspects explain a part of the growth.
+    PartlyExplained { explained: Size, grown: Size },
+    /// No suspect explains the growth.
+    Unexplained { grown: Size },
+    /// There is no suspect.
+    NoGrowth,
+
+    // All suspects of one dump.
+    /// A large object is not called a leak.
+    NoLeak,
+    /// Options leave out all places.
+    LeftOut { least: Size },
+    /// A saved report has no place.
+    NoneInReport { least: Size },
+    /// There is no place that retains much.
+    NoAccumulation { least: Size },
+    /// The places that retain much. `share` is their part of the reachable bytes.
+    Accumulated {
+        retained: Size,
+        reachable: Size,
+        share: String,
+        places: u64,
+        least: Size,
+    },
+    /// The places that own memory outside of the heap.
+    AccumulatedOffHeap { size: Size, places: u64 },
+}
+
+impl Verdict {
+    /// Returns the sentence about the figures of several dumps; `None` for two dumps, and for figures that did not change.
+    pub(crate) fn of_course(trend: Trend, figures: &[u64]) -> Option<Self> {
+        let steps = figures.len().saturating_sub(1);
+        let rises = figures.windows(2).filter(|w| w[1] > w[0]).count();
+        let sentence = match (trend, last_step_percent(figures)) {
+            (Trend::Level, _) => return None,
+            (Trend::Steady, _) => Self::Steady { rises, steps },
+            (Trend::Uneven, _) => Self::Uneven { rises, steps },
+            (Trend::Slowing, _) => Self::Slowing { rises, steps },
+            (Trend::Late, _) => Self::Late,
+            (Trend::Plateau, None) => Self::Plateau,
+            (Trend::Plateau, Some(percent)) => Self::NearlyPlateau { percent },
+            (Trend::WarmUp, None) => Self::WarmUp,
+            (Trend::WarmUp, Some(_)) => Self::NearlyWarmUp,
+            (Trend::Jump, _) => Self::Jump,
+            (Trend::Sawtooth, _) => Self::Sawtooth,
+            (Trend::RisingSawtooth, _) => Self::RisingSawtooth,
+        };
+        (steps > 1).then_some(sentence)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Steady { rises, steps } => {
+                write!(f, "it grew steadily, in {rises} of {steps} steps between dumps")
+            }
+            Self::Uneven { rises, steps } => {
+                write!(f, "it grew unevenly, in {rises} of {steps} steps between dumps")
+            }
+            Self::Slowing { rises, steps } => write!(
+                f,
+                "it grew by less each time, in {rises} of {steps} steps between dumps"
+            ),
+            Self::Late => f.write_str("it was level and grew only before the last dump"),
+            Self::Plateau => f.write_str("it grew, and has been level since then"),
+            Self::NearlyPlateau { percent } => write!(
+                f,
+                "it grew more and more slowly: the last step has {percent} % of the growth"
+            ),
+            Self::WarmUp => {
+                f.write_str("it grew before the second dump and has been level since, like a warm-up")
+            }
+            Self::NearlyWarmUp => {
+                f.write_str("it grew before the second dump and only a little since, like a warm-up")
+            }
+            Self::Jump => f.write_str("it was level, grew once, and has been level again"),
+            Self::Sawtooth => {
+                f.write_str("it rises and falls, and an earlier dump has as much: a sawtooth")
+            }
+            Self::RisingSawtooth => {
+                f.write_str("it rises and falls, and the last dump has more than all earlier dumps")
+            }
+            Self::TwoDumps => f.write_str(TWO_DUMPS),
+            Self::ShortLevel { span: None } => f.write_str(
+                "too few dumps are level to show whether the growth continues: take a later dump",
+            ),
+            Self::ShortLevel { span: Some(span) } => write!(
+                f,
+                "{span} without growth are too short to show whether the growth continues: take a later dump"
+            ),
+            Self::IdleLevel => f.write_str(
+                "the program allocated almost nothing while the size was level: take a dump after more work",
+            ),
+            Self::SlightSteps { permille } => write!(
+                f,
+                "each step is at most {}.{} % of the size, which can be random variation: take {LEAST_POINTS} dumps, or \
+                 load the agent",
+                permille / 10,
+                permille % 10
+            ),
+            Self::FewObjects { objects } => write!(
+                f,
+                "only {} came, with less than 1 % of the heap, which can be random variation: take {LEAST_POINTS} dumps",
+                counted(*objects, "object")
+            ),
+            Self::MayHaveMoved => f.write_str(
+                "the class as a whole did not grow in one of the steps: its objects may have moved here",
+            ),
+            Self::Replaced => f.write_str(
+                "no object of the first dump is still alive: objects are replaced, and their number may fall again",
+            ),
+            Self::WithinTurnover => f.write_str(
+                "the growth is less than half of the replaced bytes, which can be random variation",
+            ),
+            Self::CountedRemovals => f.write_str(
+                "almost as many elements were removed as put, like in a cache or a queue",
+            ),
+            Self::CountedReads => f.write_str(
+                "the agent counted more reads than puts: it may be a cache that is not full yet, or a leak",
+            ),
+            Self::Explained { explained, grown } => {
+                write!(f, "the suspects explain {explained} of the growth of {grown}")
+            }
+            Self::PartlyExplained { explained, grown } => write!(
+                f,
+                "the suspects account for only {explained} of the growth of {grown}: the table of classes shows the rest"
+            ),
+            Self::Unexplained { grown } => write!(
+                f,
+                "no suspect explains the growth of {grown}: the table of classes shows what grew"
+            ),
+            Self::NoGrowth => f.write_str("no significant growth found"),
+            Self::NoLeak => f.write_str(
+                "a large object need not be a leak: two dumps show what grows (heapdiff BEFORE AFTER)",
+            ),
+            Self::LeftOut { least } => write!(
+                f,
+                "all places that retain {least} or more are left out by --top, --include or --exclude"
+            ),
+            Self::NoneInReport { least } => {
+                write!(f, "the report has no place that retains {least} or more")
+            }
+            Self::NoAccumulation { least } => {
+                write!(f, "no accumulation found: no place retains {least} or more")
+            }
+            Self::Accumulated {
+                retained,
+                reachable,
+                share,
+                places,
+                least,
+            } => write!(
+                f,
+                "{retained} of {reachable} ({share}) accumulated in {} of {least} or more",
+                counted(*places, "place")
+            ),
+            Self::AccumulatedOffHeap { size, places } => write!(
+                f,
+                "{size} of memory outside of the heap is owned by objects in {}",
+                counted(*places, "place")
+            ),
+        }
+    }
+}

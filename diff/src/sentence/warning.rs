@@ -1,0 +1,90 @@
+//! Warnings about the dumps of a report. Warnings about one file are texts of `hprof`, which is below this crate.
+
+use std::fmt;
+
+use heapdiff_units::{counted, grouped};
+
+/// A reason why figures can be wrong, or are no growth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Warning {
+    /// The dump is cut off or damaged.
+    Damaged { path: String },
+    /// The dump lacks the frames of parked virtual threads.
+    NoParkedFrames { path: String },
+    /// The dump lacks most GC roots.
+    NoRoots { path: String },
+    /// The same file is named twice.
+    NamedTwice { path: String },
+    /// Two files have the same dump.
+    SameDump { first: String, second: String },
+    /// The second dump was taken before the first.
+    Order { first: String, second: String },
+    /// The dumps are of two programs, with this many class names in common.
+    TwoPrograms {
+        first: String,
+        second: String,
+        common: usize,
+        of: usize,
+    },
+    /// The dumps are of two JVMs. `why` is the difference.
+    TwoJvms {
+        first: String,
+        second: String,
+        why: String,
+    },
+    /// The agent's table of watched collections was full.
+    Unwatched { collections: u64 },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged { path } => write!(
+                f,
+                "{path} is damaged or cut off: what could not be read is in no figure"
+            ),
+            Self::NoParkedFrames { path } => write!(
+                f,
+                "{path} has no frames of parked virtual threads (JDK 19 to 21): what their local variables hold \
+                 may count as unreachable, and unreachable objects may count as reachable"
+            ),
+            Self::NoRoots { path } => write!(
+                f,
+                "{path} has no Java frames, no JNI globals and no system classes (jhsdb): what they hold may \
+                 count as unreachable, and unreachable objects may count as reachable"
+            ),
+            Self::NamedTwice { path } => {
+                write!(
+                    f,
+                    "{path} is named twice: a dump does not differ from itself"
+                )
+            }
+            Self::SameDump { first, second } => write!(f, "{first} and {second} are the same dump"),
+            Self::Order { first, second } => write!(f, "{second} was taken before {first}"),
+            Self::TwoPrograms {
+                first,
+                second,
+                common,
+                of,
+            } => write!(
+                f,
+                "{first} and {second} are of two programs (of {} in one, {common} are in the other): what differs \
+                 between them did not grow",
+                counted(*of as u64, "class name")
+            ),
+            Self::TwoJvms { first, second, why } => write!(
+                f,
+                "{first} and {second} are of two JVMs ({why}): what differs between two runs need not have grown"
+            ),
+            Self::Unwatched { collections } => {
+                let plural = if *collections == 1 { "" } else { "s" };
+                let count = grouped(*collections);
+                write!(
+                    f,
+                    "the agent had no room to watch at least {count} large collection{plural} more: nothing is said of \
+                     their use"
+                )
+            }
+        }
+    }
+}
