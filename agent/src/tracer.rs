@@ -364,11 +364,11 @@ impl Tracing<'_> {
             let sampling = self.sampler.strategy.sampling();
             notes.push(match sampling.strategy {
                 Strategy::Bytes if self.sampler.unproven.is_some() => format!(
-                    "from now on the agent tracks only one sample per {} bytes until it is collected, because young GCs of ZGC keep tracked objects alive",
+                    "from now on only one sample per {} bytes is tracked until it is collected, because young GCs of ZGC keep tracked objects alive",
                     sampling.interval
                 ),
                 _ if self.sampler.unproven.is_some() => format!(
-                    "from now on the agent tracks samples until they are collected only at a rate of {}, because young GCs of ZGC keep tracked objects alive",
+                    "from now on samples are tracked until they are collected only at a rate of {}, because young GCs of ZGC keep tracked objects alive",
                     sampling.rate
                 ),
                 Strategy::Bytes => format!(

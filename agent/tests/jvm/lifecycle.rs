@@ -20,7 +20,7 @@ fn wrong_options_leave_the_jvm_alone() {
                 "unknown option \"sampling\"; the options are interval, depth, include",
             ),
             ("include=[", "option \"include\""),
-            ("embed=off", "stored only in a trace"),
+            ("embed=off", "stores samples in a trace only"),
             ("retain=1h", "\"retain\" needs trace=FILE"),
         ] {
             let mut target = launch(&jdk, "Steady", options).arg("10").start().unwrap();

@@ -112,7 +112,7 @@ fn a_terminal_gets_no_dump() {
     let output = output.expect("`script` of util-linux");
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("standard output is a terminal"), "{said}");
+    assert!(said.contains("cannot write a dump to a terminal"), "{said}");
     assert_eq!(files(home.path()), [] as [&str; 0]);
 }
 
@@ -176,7 +176,7 @@ fn no_file_is_replaced_unasked() {
     let home = folder();
     let dump = |more: &[&str]| run(home.path(), &[&["dump", &pid], more].concat());
     fs::write(home.path().join("a.hprof"), "precious").expect("a file");
-    dump(&["-o", "a.hprof"]).failed(2, "-o a.hprof: exists already");
+    dump(&["-o", "a.hprof"]).failed(2, "-o a.hprof: the file exists");
     assert_eq!(
         fs::read(home.path().join("a.hprof")).expect("it"),
         b"precious"
@@ -193,7 +193,7 @@ fn no_file_is_replaced_unasked() {
     assert_eq!(files(&home.path().join("folder")), names);
     dump(&["-o", "none/a.hprof"]).failed(2, "-o none/a.hprof: the folder none does not exist");
     std::os::unix::fs::symlink("a.hprof", home.path().join("link")).expect("a link");
-    dump(&["-o", "link", "--force"]).failed(2, "-o link: exists and is not a file");
+    dump(&["-o", "link", "--force"]).failed(2, "-o link: this path exists and is not a file");
     assert_eq!(files(home.path()), ["a.hprof", "folder", "link"]);
 }
 

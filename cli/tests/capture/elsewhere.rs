@@ -127,14 +127,14 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
         );
         fs::remove_file(&socket).expect("the file");
         let listener = UnixListener::bind(&socket).expect("a socket");
-        run(&open, &["dump", &pid, "-o", "a.hprof"]).failed(3, "cannot listen");
+        run(&open, &["dump", &pid, "-o", "a.hprof"]).failed(3, "its socket /tmp");
         drop(listener);
         // Only root may remove what nobody listens on.
         let dump = heapdiff(&open, &["dump", &pid, "-o", "a.hprof"]);
         let done = Done::from(as_nobody(&dump).output().expect("a run"));
-        let done = done.failed(3, "cannot listen");
+        let done = done.failed(3, "its socket /tmp");
         assert!(
-            done.stderr.contains("remove it as that user or as root"),
+            done.stderr.contains("delete it as that user or as root"),
             "{done:?}"
         );
         run(&open, &["dump", &pid, "-o", "a.hprof"]).well();

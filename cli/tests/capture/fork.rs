@@ -41,7 +41,7 @@ fn a_child_writes_what_the_jvm_holds() {
         for name in ["forked.hprof", "packed.hprof.gz"] {
             assert_eq!(instances(&home.path().join(name), &[BOX]), [10_000]);
         }
-        dump(&["-o", "forked.hprof"]).failed(2, "exists already");
+        dump(&["-o", "forked.hprof"]).failed(2, "the file exists");
         assert!(target.finish().expect("an end"));
     }
 }

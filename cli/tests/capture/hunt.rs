@@ -61,7 +61,8 @@ fn a_hunt_names_what_grew() {
 
         // What is there stays.
         let again = ["hunt", &pid, "--no-attach", "-o", "new/found"];
-        run(home.path(), &again).failed(2, "-o new/found: before.hprof exists already");
+        run(home.path(), &again)
+            .failed(2, "-o new/found: the folder already contains before.hprof");
         assert!(target.is_running());
     }
 }

@@ -42,7 +42,7 @@ fn jvms_are_listed_with_heap_and_agent() {
         run(&["attach", &pid, &options, "--agent", library]);
         status("agent   samples allocations, counts allocations, writes a trace\n");
         run(&["detach", &pid]);
-        status("agent   loaded, does nothing");
+        status("agent   loaded, but does nothing now");
         assert!(target.finish().expect("an end"));
     }
 }
