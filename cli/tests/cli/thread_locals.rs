@@ -77,7 +77,7 @@ fn a_thread_local_leads_to_its_values() {
         0,
         &["show", "a.hprof", "values of com.acme.Context.CURRENT"],
     );
-    assert!(shown.contains(" names 3 objects, "), "{shown}");
+    assert!(shown.contains(": 3 objects, "), "{shown}");
     assert!(shown.contains("\ncom.acme.Session @ 0x"), "{shown}");
     let sized = run(0, &["sizeof", "a.hprof", "com.acme.Context.CURRENT"]);
     let line = "\n3 threads have a value of this ThreadLocal; the values retain 1.0 MiB together: heapdiff sizeof a.hprof 'values of com.acme.Context.CURRENT'\n";

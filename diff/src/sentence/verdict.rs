@@ -215,7 +215,7 @@ impl fmt::Display for Verdict {
                 least,
             } => write!(
                 f,
-                "{retained} of {reachable} ({share}) accumulated in {} of {least} or more",
+                "{retained} of {reachable} ({share}) accumulated in {} of at least {least}",
                 counted(*places, "place")
             ),
             Self::AccumulatedOffHeap { size, places } => write!(

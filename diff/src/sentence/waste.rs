@@ -39,9 +39,9 @@ impl fmt::Display for Waste {
                 f,
                 "{size} could be saved, {change} since the first dump: {share} of the reachable heap"
             ),
-            Self::SmallKinds => {
-                f.write_str("kinds below 1% of this have no lists (--format json has them)")
-            }
+            Self::SmallKinds => f.write_str(
+                "kinds below 1% of the total have no list here (--format json has all lists)",
+            ),
         }
     }
 }

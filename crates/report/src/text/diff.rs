@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use heapdiff_diff::sentence::more_held;
 use heapdiff_diff::sentence::{TWO_DUMPS, Verdict};
 use heapdiff_diff::{
     ClassGrowth, Coverage, Headline, History, Report, SnapshotInfo, Stack, Suspect, Through,
@@ -225,7 +226,8 @@ fn suspect(
         let figures = format!("{objects}, which retain {retained}");
         line("objects", &figures, style, out)?;
     }
-    if !suspect.off_heap_bytes.is_empty() {
+    let is_in_reason = !verbose && suspect.detector.as_deref() == Some("direct-buffer");
+    if !suspect.off_heap_bytes.is_empty() && !is_in_reason {
         let outside = suspect.off_heap_bytes.iter();
         let outside: Vec<String> = outside.map(|&n| Size(n).to_string()).collect();
         line("off heap", &outside.join(" -> "), style, out)?;
@@ -237,7 +239,12 @@ fn suspect(
     };
     path.write(verbose, style, out)?;
     let reasons = suspect.reasons.iter().map(String::as_str);
-    let reasons: Vec<&str> = reasons.filter(|&reason| common != Some(reason)).collect();
+    // The figures of a known leak pattern show it.
+    let more_held = more_held();
+    let is_obvious = |reason: &str| !verbose && suspect.detector.is_some() && reason == more_held;
+    let reasons: Vec<&str> = reasons
+        .filter(|&reason| common != Some(reason) && !is_obvious(reason))
+        .collect();
     self::reasons("why", &reasons, style, out)?;
     if let Some(history) = &suspect.history {
         self::history(history, style, out)?;
