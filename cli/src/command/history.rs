@@ -81,8 +81,8 @@ const EXPECTED_SAMPLES: f64 = 3.0;
 fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
     let last = live_bytes.last().copied().unwrap_or(0);
     // Some objects may be freed at any time, so the end is level within 5 %.
-    let is_full = |&bytes: &u64| bytes >= last - last / 20;
-    let rising = live_bytes.iter().position(|bytes| is_full(bytes));
+    let is_full = |bytes: &u64| *bytes >= last - last / 20;
+    let rising = live_bytes.iter().position(is_full);
     let Some(rising) = rising.map(|at| at.max(1)) else {
         return false;
     };

@@ -1,7 +1,7 @@
 //! The sentences of reports, one enum per subject. `Display` writes the sentence, without a full stop.
 
 mod evidence;
-/// Returns the sentence of [`Evidence::MoreHeld`] for a number of holders that did not change.
+/// Returns the sentence about more objects in holders whose number did not change.
 #[must_use]
 pub fn more_held() -> String {
     Evidence::MoreHeld { before: 1, now: 1 }.to_string()
