@@ -160,7 +160,7 @@ fn loadable(
     };
     say_panics();
     if agent().is_some() {
-        say("already loaded; keeping its current options");
+        say("the agent is already loaded and keeps its options");
         return Err(attach::ALREADY_LOADED);
     }
     let options = checked(options).ok_or(attach::BAD_OPTIONS)?;

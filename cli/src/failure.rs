@@ -107,7 +107,7 @@ impl Failure {
     pub(crate) fn trace(error: &heapdiff_trace::TraceError) -> Self {
         let hint = error.not_a_database().map(|path| match is_recording(path) {
             true => OF_RECORDINGS.to_owned(),
-            false => "the agent writes traces: heapdiff attach PID trace=FILE. For a heap dump use `heapdiff sites DUMP`".to_owned(),
+            false => "to write a trace, run `heapdiff attach PID trace=FILE`; for a heap dump, run `heapdiff sites DUMP`".to_owned(),
         });
         Self {
             exit: Exit::Input,

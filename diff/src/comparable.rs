@@ -204,7 +204,7 @@ mod tests {
         );
         let twice = said(&[before.clone(), before.clone()]);
         let twice_said =
-            "sampled-before.hprof.gz is named twice: a dump does not differ from itself";
+            "sampled-before.hprof.gz is given twice: a dump does not differ from itself";
         assert_eq!(twice, [twice_said]);
         let mut idle = before.clone();
         idle.info.taken_ms += 1000;

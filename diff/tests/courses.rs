@@ -136,7 +136,7 @@ fn each_doubt_has_a_sentence() {
     let few = all([5, 15, 29], [30_000; 3]);
     says(
         &few,
-        "only 24 objects came, with less than 1 % of the heap, which can be random variation: take 5 dumps",
+        "only 24 objects were added, less than 1 % of the heap: this can be random variation, so take 5 dumps",
     );
 }
 

@@ -61,7 +61,7 @@ fn a_leak_and_its_twin_differ_in_two_dumps_by_their_use() {
         );
         assert_eq!(forgotten.verdict, Verdict::Leak, "{which}: {forgotten:#?}");
         assert!(
-            says(forgotten, "before the last dump, the agent counted")
+            says(forgotten, "before the dump, the agent counted")
                 && says(forgotten, "0 removals and 0 reads"),
             "{which}: {forgotten:#?}"
         );

@@ -424,7 +424,7 @@ fn names_are_accepted_with_what_reports_print_around_them() {
         assert_eq!(
             select(name).unwrap_err().to_string(),
             format!(
-                "{name} is not the name of an object; select the class of the objects that it leads to"
+                "{name} is not the name of an object; use the class that the report prints beside it"
             )
         );
     }

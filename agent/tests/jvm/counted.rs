@@ -590,7 +590,7 @@ fn a_count_that_nobody_ends_is_ended() {
     std::thread::sleep(Duration::from_secs(33));
     let ended = format!("{}{TOKEN}", attach::COUNT_END);
     assert_eq!(ask(&target, &ended), attach::COUNTS_NOT);
-    assert!(target.errors().contains("did not fetch the result"));
+    assert!(target.errors().contains("did not read the counts"));
     begin(&target, "");
     target.advance(2).unwrap();
     assert_exact(

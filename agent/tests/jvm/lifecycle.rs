@@ -80,7 +80,7 @@ fn the_same_agent_twice() {
         let (well, errors) = target.finish_with_errors().unwrap();
         let lines = errors
             .lines()
-            .filter(|l| l.contains("already loaded; keeping its current options"));
+            .filter(|l| l.contains("the agent is already loaded and keeps its options"));
         assert!(well && lines.count() == 2, "{errors}");
     }
 }

@@ -67,7 +67,7 @@ fn attached_it_counts_from_then_on_and_detached_no_more() {
         let (well, errors) = target.finish_with_errors().unwrap();
         assert!(well, "{errors}");
         assert!(
-            !errors.contains("WARNING") && !errors.contains("keep the inserted code"),
+            !errors.contains("WARNING") && !errors.contains("stays in JDK classes"),
             "{errors}"
         );
     }

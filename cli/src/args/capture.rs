@@ -41,8 +41,8 @@ fn agent_help() -> String {
 }
 
 const FILTER_HELP: &str = r"
-heapdiff compares include and exclude with two classes: the class of the object, and the class whose
-code allocates it (the innermost frame outside the JDK). So include=^com\.pet\. also samples a
+The options include and exclude match two classes: the class of the object, and the class whose code
+allocates it (the innermost frame outside the JDK). So include=^com\.pet\. also samples a
 byte[] that an ArrayList allocates when com.pet calls it.
 
 ";
@@ -103,15 +103,15 @@ impl StatusArgs {
 
 const COUNT_HELP: &str = "\
 The agent inserts counters into all loaded classes and into classes loaded later, and removes them
-at the end: a few classes at a time, with pauses. The program is slower until the end. It is slowest
-after the agent changes the first class of a JVM: HotSpot then discards all compiled code, unless an
+at the end: a few classes at a time, with pauses. The program is slower until the count ends. It is
+slowest when the agent changes its first class: HotSpot then discards all compiled code, unless an
 agent was loaded at the start (-agentpath). --sampled-classes changes fewer classes; run `heapdiff
 attach` a few minutes before, because it needs samples.
 
 Counted: every executed allocation, even if the JIT removes it; clone, reflection, array copies and
-lambdas at the call site. Not counted: objects created by JNI, constructor references (Foo::new) and
-the JVM itself, and allocations in a method that was already running, until it is called again. With
---jdk some counts are lower bounds, because the JIT replaces some JDK methods with intrinsics.";
+lambdas at the call site. Not counted: allocations by JNI, by constructor references (Foo::new) and
+by the JVM itself. A method that is running when the count begins is counted from its next call.
+With --jdk some counts are lower bounds, because the JIT replaces some JDK methods with intrinsics.";
 
 #[derive(Debug, Args)]
 #[command(after_help = COUNT_HELP)]
@@ -129,10 +129,10 @@ pub(super) struct CountArgs {
     /// Count in JDK classes as well
     #[arg(long)]
     jdk: bool,
-    /// Count only in matching classes
+    /// Count only allocations in the code of matching classes
     #[arg(long, value_name = "RE", value_parser = pattern)]
     include: Option<Regex>,
-    /// Do not count in matching classes
+    /// Do not count allocations in the code of matching classes
     #[arg(long, value_name = "RE", value_parser = pattern)]
     exclude: Option<Regex>,
     /// Count only in classes whose methods are in stacks that the agent sampled
@@ -219,9 +219,10 @@ impl WhatArgs {
 }
 
 const DUMP_HELP: &str = "\
-The JVM is paused while it writes, except with --fork. If the JVM cannot write next to the output
-file, it writes to its own /tmp, and heapdiff moves the dump. The file gets its name only when it is
-complete. With `-o -` the dump passes through $TMPDIR or the JVM's /tmp, and no file remains.
+The JVM is paused while it writes, except with --fork. If the JVM cannot write to the folder of the
+output file, it writes to its own /tmp (that of its container), and heapdiff moves the dump. The
+file gets its name only when it is complete. With `-o -` the dump passes through $TMPDIR or the
+JVM's /tmp, and no file remains.
 
 --fork tries up to ten times, and each try pauses the JVM for some milliseconds: a child cannot
 continue if a JIT compiler thread held a lock at the fork.

@@ -65,8 +65,8 @@ pub(super) struct ReportArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 struct FramesArgs {
-    /// Frames of each stack in text: all, those of the application (app), or at most N lines [default: 12 lines, with
-    /// frames of the JDK and of frameworks folded]
+    /// Frames that text shows of each stack: all, application frames only (app), or at most N lines [default: 12
+    /// lines, with JDK and framework frames folded]
     #[arg(long, value_name = "all|app|N", value_parser = frames)]
     frames: Option<Frames>,
     /// Also fold frames of classes whose names begin with PREFIX, like frames of known frameworks;

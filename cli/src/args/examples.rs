@@ -195,7 +195,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff redact safe.hprof.gz --check",
-                "list sensitive content that is left",
+                "list the sensitive content that is still in it",
             ),
         ],
     ),

@@ -20,7 +20,7 @@ pub(super) struct FleetArgs {
     /// Folder of Parquet files to add to; created if missing
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Service name to record [default: agent option service, else unknown]
+    /// Service name to record [default: value of the agent option `service`, or "unknown"]
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
     /// Host name to record [default: from the trace, else unknown]

@@ -36,7 +36,9 @@ pub(super) fn no_command(dump: &Path) -> Option<Failure> {
     let hint = match meant(word) {
         Some(command) => format!("no such command or file; did you mean `heapdiff {command}`?"),
         None => {
-            format!("`{word}` is also not a command; list the commands with `heapdiff --help`")
+            format!(
+                "`{word}` is neither a file nor a command; `heapdiff --help` lists the commands"
+            )
         }
     };
     Some(Failure {
@@ -134,7 +136,10 @@ mod tests {
             "no such command or file; did you mean `heapdiff histo`?"
         );
         let told = hint("qqq").unwrap();
-        assert!(told.starts_with("`qqq` is also not a command"), "{told}");
+        assert!(
+            told.starts_with("`qqq` is neither a file nor a command"),
+            "{told}"
+        );
         assert_eq!(hint("nowhere.hprof"), None);
         assert_eq!(hint("src"), None);
     }

@@ -90,8 +90,8 @@ strategy=class.
 
 From a JFR recording, sites shows live objects if the recording has them, otherwise allocations.
 Live objects are recorded as profiler.LiveObject (async-profiler) or jdk.OldObjectSample.
-jdk.OldObjectSample covers only the objects that the JVM tracked, so these figures are not scaled up
-to the heap.";
+jdk.OldObjectSample covers only objects that the JVM tracked. Its figures are not extrapolated to
+the whole heap.";
 
 /// Compares Java heap dumps and names the field that leaks. With its agent, it also names the code
 /// that allocated the objects.
@@ -120,7 +120,7 @@ enum Command {
     Diff(DiffArgs),
     /// Show objects and bytes of each class: what fills the heap
     Histo(HistoArgs),
-    /// Show the objects that retain the most memory: where to look in a single dump
+    /// Show the objects that retain the most memory; start here if you have one dump only
     Top(TopArgs),
     /// Measure objects: shallow, deep and retained size, each object alone and all as one set
     Sizeof(SizeofArgs),

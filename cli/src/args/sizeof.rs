@@ -43,8 +43,8 @@ pub(super) struct SizeofArgs {
     /// lambdas are known
     #[arg(long, help_heading = "Deep size")]
     skip_final: bool,
-    /// Classes to read final flags from: folders, jars, .jmod files, a JDK home or lib/modules;
-    /// separated as in a Java class path
+    /// Class files that show which fields are final: folders, jars, .jmod files, a JDK home or
+    /// lib/modules; separated as in a Java class path
     #[arg(
         long,
         value_name = "PATH",

@@ -11,7 +11,7 @@ use crate::job::UiJob;
 const AFTER_HELP: &str = "\
 Prints a URL with a secret token; the page is served on 127.0.0.1 only, and anybody with the URL can
 see it. The server needs no network and writes no files. Traces may be complete or still being
-written; several traces share one page. Ctrl-C stops the server.";
+written. One web page shows all traces. Ctrl-C stops the server.";
 
 #[derive(Debug, Args)]
 #[command(

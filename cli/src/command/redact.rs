@@ -142,7 +142,7 @@ fn told(dump: &Path, left: &Left) -> String {
             "the JVM version, and strings that every JVM has",
             left.kept_texts,
         ),
-        ("figures and names in the agent's tables", left.kept_tables),
+        ("numbers and names in the agent's tables", left.kept_tables),
     ];
     let dump = dump.display();
     let mut text = match left.is_clean() {

@@ -59,7 +59,7 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
         };
         match fault {
             IndexFault::Other(_) => failure
-                .with_hint("write a new one with the same --refs and --mapping: heapdiff summarize DUMP -o FILE.heap"),
+                .with_hint("write a new summary with the options of this command (--refs, --mapping): heapdiff summarize DUMP -o FILE.heap"),
             _ => failure,
         }
     }))

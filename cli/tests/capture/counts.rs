@@ -118,7 +118,7 @@ fn a_trace_without_counts_shows_none() {
         let text = top(home, &["-v"]);
         assert!(text.contains(", estimated from samples\n"), "{text}");
         assert!(
-            !text.contains(COUNTED) && !text.contains("in all, counted"),
+            !text.contains(COUNTED) && !text.contains("in total, counted"),
             "{text}"
         );
     }

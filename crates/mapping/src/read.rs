@@ -36,7 +36,7 @@ pub enum MappingError {
         line: String,
     },
     /// A line number is too large.
-    #[error("line {number} has an impossible line number: {line}")]
+    #[error("line {number} of the file contains an invalid source line number: {line}")]
     TooManyLines {
         /// The line's number, from 1.
         number: usize,

@@ -278,7 +278,7 @@ fn what_is_no_mapping_is_refused_with_its_line() {
         ),
         (
             "x.A -> a:\n    1:99999999999:void m():1:2 -> b\n",
-            "line 2 has an impossible line number:     1:99999999999:void m():1:2 -> b",
+            "line 2 of the file contains an invalid source line number:     1:99999999999:void m():1:2 -> b",
         ),
     ] {
         let (_, error) = Mapping::new([text.as_bytes().to_vec()]).unwrap_err();

@@ -281,7 +281,7 @@ fn roots(url: &str, file: Option<&Path>) -> Result<Vec<Certificate<'static>>, Pu
 
 /// The address of a server up to the interface's path, and which interface it names.
 fn address(url: &str) -> Result<(String, Interface), &'static str> {
-    const FORM: &str = "this is not an address such as http://localhost:4040";
+    const FORM: &str = "the address must have the form http://localhost:4040";
     let uri: Uri = url.parse().map_err(|_| FORM)?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Err(FORM);

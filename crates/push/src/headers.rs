@@ -34,7 +34,7 @@ impl Header {
         };
         let (name, value) = text
             .split_once(':')
-            .ok_or_else(|| wrong("a header is written `Name: value`"))?;
+            .ok_or_else(|| wrong("a header must have the form `Name: value`"))?;
         Self::new(name.trim(), value.trim()).map_err(wrong)
     }
 
@@ -136,6 +136,6 @@ mod tests {
         let error = headers("A: b\nsecret words\n", "f")
             .unwrap_err()
             .to_string();
-        assert_eq!(error, "f:2: a header is written `Name: value`");
+        assert_eq!(error, "f:2: a header must have the form `Name: value`");
     }
 }

@@ -79,7 +79,7 @@ fn asked<'d>(
     let failed = |message: String| rusqlite::Error::UserFunctionError(message.into());
     if context.len() <= argument {
         let first = dumps.first();
-        return first.ok_or_else(|| failed("the query has no dump".to_owned()));
+        return first.ok_or_else(|| failed("no dump was given for the query".to_owned()));
     }
     let name = context.get::<String>(argument)?;
     dumps.by_name(&name).ok_or_else(|| {

@@ -115,7 +115,7 @@ pub(crate) const REFS: Columns = &[
     (
         "position",
         Int,
-        "index of the array element, or position of the frame of the local variable",
+        "for an array element its index; for a local variable the position of its frame in the stack",
     ),
     (
         "strength",

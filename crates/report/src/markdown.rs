@@ -65,7 +65,7 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
     let delta = &report.delta;
     let (objects, bytes) = (signed(delta.objects), signed_size(delta.shallow_bytes));
     let changed = match (delta.objects, delta.shallow_bytes) {
-        (0, 0) => "The reachable heap is as large as it was".to_owned(),
+        (0, 0) => "The size of the reachable heap did not change".to_owned(),
         _ => format!("The reachable heap changed by **{bytes}** ({objects} objects)"),
     };
     let _ = writeln!(text, "{changed}: {}.\n", paths(report));
@@ -159,7 +159,7 @@ fn all_details<T>(
     if left_out > 0 {
         let _ = writeln!(
             text,
-            "Details of {} are in other formats.\n",
+            "Use another output format to see the details of {}.\n",
             counted(left_out, "suspect")
         );
     }
@@ -466,9 +466,9 @@ mod tests {
         }
         let text = rendered(&report);
         assert!((30_000..65_536).contains(&text.len()), "{}", text.len());
-        assert!(text.contains("are in other formats"));
+        assert!(text.contains("Use another output format"));
         report.suspects.truncate(1);
-        assert!(!rendered(&report).contains("are in other formats"));
+        assert!(!rendered(&report).contains("Use another output format"));
     }
 
     #[test]
@@ -498,7 +498,7 @@ mod tests {
         for part in [
             "more warnings in other formats.",
             "more suspects not shown, because the comment would be too long.",
-            "are in other formats.",
+            "see the details of ",
             " more classes that changed",
             "22 more dumps …",
         ] {
@@ -511,7 +511,7 @@ mod tests {
         for part in [
             "more warnings in other formats.",
             "because the comment would be too long.",
-            "are in other formats.",
+            "see the details of ",
             " more classes that changed",
             " more dumps …",
         ] {
@@ -546,7 +546,11 @@ mod tests {
         };
         let fewer = told(&grown, of_classes);
         for (sentence, with, without) in [
-            ("The reachable heap is as large as it was", &same, &grew),
+            (
+                "The size of the reachable heap did not change",
+                &same,
+                &grew,
+            ),
             ("The reachable heap changed by **", &grew, &same),
             ("No significant growth found.", &same, &grew),
             ("No significant growth found.", &same, &more),

@@ -94,7 +94,7 @@ pub(crate) fn heap(report: &HeapReport, labels: &Labels, out: &mut dyn Write) ->
     families.end(out)
 }
 
-const OBJECTS: &str = "Objects of the class that have accumulated at the holder.";
+const OBJECTS: &str = "Number of objects of this class that the holder holds.";
 const RETAINED: &str = "Bytes that these objects retain.";
 
 /// Metric families, one after the other.
@@ -386,7 +386,7 @@ mod tests {
             text(&report(Vec::new(), 0), &[]),
         ];
         for help in [
-            "Objects of the class that have accumulated at the holder.",
+            "Number of objects of this class that the holder holds.",
             "Bytes that these objects retain.",
         ] {
             assert!(with.iter().all(|text| text.contains(help)), "{help}");

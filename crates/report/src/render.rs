@@ -374,8 +374,7 @@ mod tests {
 
     #[test]
     fn where_no_stack_is_known_the_class_s_are_told() {
-        let text =
-            "no sample of them is tracked; all allocations of the class since the first dump:";
+        let text = "the agent tracks no sample of these objects; all allocations of the class since the first dump:";
         let other = "No sample of these objects is tracked.";
         for (format, sentence) in [
             (Format::Text, text),

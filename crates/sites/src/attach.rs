@@ -134,7 +134,7 @@ pub fn count_sign(token: &str) -> String {
 pub const KEYS: &[(&str, &str)] = &[
     (
         "interval",
-        "mean bytes between samples; 0 samples every allocation [default: 512k]",
+        "mean bytes between samples; with 0, each allocation is sampled [default: 512k]",
     ),
     (
         "depth",

@@ -30,7 +30,7 @@ const VACUUM_PAGES: i64 = 2000;
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
 /// A large file with at most so many ticks is large because of its names.
 const FEW: i64 = 64;
-const NO_SAMPLES: &str = "trace_max is nearly reached by the names of allocation sites alone: single samples are no longer stored";
+const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
 /// The part of the ticks that goes when the file is too large, as a divisor.
 const PART: i64 = 8;
 

@@ -235,7 +235,7 @@ fn serve(stream: &mut TcpStream, slot: &Slot, shared: &Shared) {
         Err((status, said)) => Answer::plain(status, said),
         Ok("/events") if !only_head => match Place::of(&shared.listeners, MOST_LISTENERS) {
             Some(_place) => return events::tell(stream, &shared.events, &shared.ends),
-            None => Answer::plain(Status::Busy, "too many pages are connected"),
+            None => Answer::plain(Status::Busy, "too many browser pages are open"),
         },
         Ok(path) => answer(path, &request, shared),
     };

@@ -232,7 +232,7 @@ fn still_there(path: &Path, open: &mut Open) -> Result<bool, String> {
     }
     // Cached pages and the log can still be read long after the file was removed.
     if now.len() < SMALLEST {
-        return Err(words(&"other data was written to the trace file"));
+        return Err(words(&"the trace file was overwritten"));
     }
     let version = open.trace.version().map_err(|e| e.to_string())?;
     Ok(std::mem::replace(&mut open.version, version) != version)

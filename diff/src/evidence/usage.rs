@@ -429,11 +429,11 @@ pub(crate) mod tests {
     fn the_sentence_has_what_was_counted() {
         assert_eq!(
             usage(5000, 0, 0).sentence().to_string(),
-            "in the 1m before the last dump, the agent counted 5,000 puts, 0 removals and 0 reads"
+            "during the last 1m before the dump, the agent counted 5,000 puts, 0 removals and 0 reads"
         );
         assert_eq!(
             usage(0, 1, 1).sentence().to_string(),
-            "in the 1m before the last dump, the agent counted 0 puts, 1 removal and 1 read"
+            "during the last 1m before the dump, the agent counted 0 puts, 1 removal and 1 read"
         );
         let several = Usage {
             watched: 3,
@@ -442,7 +442,7 @@ pub(crate) mod tests {
         };
         assert_eq!(
             several.sentence().to_string(),
-            "in the 1m before the last dump, the agent counted 1 put, 2,000 removals and 3,000 reads (3 of 7 collections)"
+            "during the last 1m before the dump, the agent counted 1 put, 2,000 removals and 3,000 reads (3 of 7 collections)"
         );
     }
 

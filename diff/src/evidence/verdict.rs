@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn few_objects_and_objects_that_moved_are_growth() {
-        const FEW: &str = "with less than 1 % of the heap";
+        const FEW: &str = "less than 1 % of the heap";
         let few = |figures| Evidence {
             few: Some(3),
             ..evidence(figures)

@@ -629,7 +629,7 @@ impl fmt::Display for Evidence {
             } => {
                 write!(
                     f,
-                    "in the {span} before the last dump, the agent counted {}, {} and {}",
+                    "during the last {span} before the dump, the agent counted {}, {} and {}",
                     counted(*put, "put"),
                     counted(*removed, "removal"),
                     counted(*read, "read")

@@ -164,7 +164,7 @@ impl fmt::Display for Verdict {
             ),
             Self::FewObjects { objects } => write!(
                 f,
-                "only {} came, with less than 1 % of the heap, which can be random variation: take {LEAST_POINTS} dumps",
+                "only {} were added, less than 1 % of the heap: this can be random variation, so take {LEAST_POINTS} dumps",
                 counted(*objects, "object")
             ),
             Self::MayHaveMoved => f.write_str(

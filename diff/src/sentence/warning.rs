@@ -41,7 +41,7 @@ impl fmt::Display for Warning {
         match self {
             Self::Damaged { path } => write!(
                 f,
-                "{path} is damaged or cut off: what could not be read is in no figure"
+                "{path} is damaged or truncated: the figures do not include the part that could not be read"
             ),
             Self::NoParkedFrames { path } => write!(
                 f,
@@ -56,7 +56,7 @@ impl fmt::Display for Warning {
             Self::NamedTwice { path } => {
                 write!(
                     f,
-                    "{path} is named twice: a dump does not differ from itself"
+                    "{path} is given twice: a dump does not differ from itself"
                 )
             }
             Self::SameDump { first, second } => write!(f, "{first} and {second} are the same dump"),

@@ -164,7 +164,7 @@ impl<'a> Redaction<'a> {
             let at = (offset + survey.end) as u64;
             done.damaged_at = Some(at);
             let message = format!(
-                "{}: the {} bytes from here to the end of the file were replaced by zeros",
+                "{}; the last {} bytes of the file were replaced by zeros",
                 damage.message,
                 dump.len() - survey.end
             );

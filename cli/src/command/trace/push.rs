@@ -245,7 +245,7 @@ impl Profile {
         if holders {
             let held = self.sum(|alive| alive.holder.is_some());
             told.push_str(&format!(
-                "; the report has a holder for {}",
+                "; the report names the holder of {}",
                 Size(held.bytes)
             ));
         }
@@ -381,7 +381,7 @@ fn refused(error: &PushError) -> Failure {
         } => {
             "most servers refuse data older than an hour; push while the trace is written: --every 15s"
         }
-        PushError::Refused { status: 413, .. } => "push fewer stacks with --focus RE",
+        PushError::Refused { status: 413, .. } => "use --focus RE to push fewer stacks",
         PushError::Redirect { .. } => "push to the new address if you trust it",
         PushError::Timeout { .. } => "allow more time, for example --timeout 2m",
         PushError::Tls { fault, .. } => match fault {

@@ -43,7 +43,7 @@ pub(crate) fn render(
     super::sites::other_stacks(totals.other_stacks_bytes, totals.bytes, style, out)?;
     if totals.undersampled_bytes > 0 {
         let line = format!(
-            "up to 50 % more large objects ({}) may have been allocated: JVMs before 25 sample too few of them",
+            "large objects may have up to 50 % more than {}: JVMs before JDK 25 sample too few of them",
             Size(totals.undersampled_bytes)
         );
         writeln!(out, "{}", style.yellow(style.fitted(&line, WIDTH)))?;
@@ -215,7 +215,7 @@ mod tests {
             disagreement_count: 0,
         });
         let text = told(&both);
-        let counted = "\ncounted 0 objects, 0 B at 0 allocation sites in 1s; counting ended 0s before the dump\n";
+        let counted = "\nallocations counted: 0 objects (0 B) at 0 allocation sites, within 1s; the count ended 0s before the dump\n";
         assert!(
             text.starts_with(&*estimates) && text.contains(counted),
             "{text}"
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn several_classes_of_a_stack_and_too_few_samples_are_told() {
-        let few = "up to 50 % more large objects (8.0 KiB) may have been allocated";
+        let few = "large objects may have up to 50 % more than 8.0 KiB";
         assert!(!told(&report("stack", 1, 0)).contains("where objects are large"));
         assert!(!told(&report("stack", 1, 0)).contains(", only stacks that match"));
         let mut both = report("stack", 1, 8192);

@@ -131,7 +131,7 @@ pub(super) fn in_dump(report: &CountedInDump, style: Style, out: &mut dyn Write)
     let totals = &report.totals;
     writeln!(
         out,
-        "counted {}, {} at {} in {}; counting ended {} before the dump",
+        "allocations counted: {} ({}) at {}, within {}; the count ended {} before the dump",
         counted(totals.objects, "object"),
         Size(totals.bytes),
         counted(totals.sites, "allocation site"),
@@ -368,7 +368,7 @@ code (for example string concatenation with a StringBuilder), which has no count
     fn what_a_dump_has_of_counts_is_told() {
         let all = dumped(|_| ());
         let says =
-            "counted 1,234 objects, 54.7 KiB at 1 allocation site in 12s; counting ended 420ms before the dump
+            "allocations counted: 1,234 objects (54.7 KiB) at 1 allocation site, within 12s; the count ended 420ms before the dump
 counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM
 In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own
 code (for example string concatenation with a StringBuilder), which has no counters.

@@ -38,7 +38,7 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
     warnings(all.chain(undecided), style, out)?;
     let delta = &report.delta;
     if (delta.objects, delta.shallow_bytes) == (0, 0) {
-        writeln!(out, "the reachable heap is as large as it was")?;
+        writeln!(out, "the size of the reachable heap did not change")?;
     } else {
         let (objects, bytes) = (signed(delta.objects), signed_size(delta.shallow_bytes));
         writeln!(
@@ -429,7 +429,7 @@ fn allocated_at(
     }
     line(
         "sampled",
-        "no sample of them is tracked; all allocations of the class since the first dump:",
+        "the agent tracks no sample of these objects; all allocations of the class since the first dump:",
         style,
         out,
     )?;
@@ -671,7 +671,7 @@ mod tests {
         assert_eq!(told(&said(0, 1, 0, 0)), [false, true, false, false]);
         assert_eq!(told(&said(0, 0, 7, 0)), [false, false, true, false]);
         assert_eq!(told(&said(0, 0, 0, 5)), [false, false, false, true]);
-        let same = "the reachable heap is as large as it was";
+        let same = "the size of the reachable heap did not change";
         assert!(said(0, 0, 0, 0).contains(same) && !said(0, 0, 0, 5).contains(same));
     }
 }

@@ -166,7 +166,7 @@ mod tests {
                 },
             }))
         };
-        let why = "no path: unreachable, or reachable only through references weaker than --refs\n";
+        let why = "no path: unreachable, or reachable only through references excluded by --refs\n";
         assert!(of(1, 0).contains(&format!("1 object has {why}")));
         assert!(of(2, 0).contains(&format!("2 objects have {why}")));
         assert!(!of(0, 2).contains("reachable only through"));

@@ -44,7 +44,7 @@ pub(crate) fn render(
     }
     if let Some(thread) = &report.thread {
         only.push_str(&format!(
-            ", only threads that match {}",
+            ", in threads that match {}",
             table::printable(thread)
         ));
     }

@@ -454,7 +454,7 @@ mod tests {
         let parts = [
             "24 bytes, retains only itself\n",
             "24 bytes, retains 1,024 bytes in 7 objects\n",
-            "24 bytes, unreachable, or reachable only through references weaker than --refs\n",
+            "24 bytes, unreachable, or reachable only through references excluded by --refs\n",
         ];
         for (at, retained) in [Some((24, 1)), Some((1024, 7)), None]
             .into_iter()

@@ -197,7 +197,7 @@ pub(super) fn more_classes(
 fn undersampled(bytes: u64) -> Option<String> {
     (bytes > 0).then(|| {
         format!(
-            "up to 50 % more large objects ({}) may be alive: JVMs before 25 sample too few of them;\n\
+            "large objects may have up to 50 % more than {}: JVMs before JDK 25 sample too few of them;\n\
              load the agent at start, or compare with a second dump",
             Size(bytes)
         )
@@ -613,7 +613,7 @@ pub(super) mod tests {
     fn too_few_samples_of_large_objects_are_told_where_there_are_such_objects() {
         assert_eq!(undersampled(0), None);
         let told = undersampled(3 << 20).unwrap();
-        assert!(told.starts_with("up to 50 % more large objects (3.0 MiB) may be alive: "));
+        assert!(told.starts_with("large objects may have up to 50 % more than 3.0 MiB: "));
         assert!(told.lines().all(|line| line.len() <= WIDTH), "{told}");
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
         )?;
         writeln!(
             out,
-            "other interned strings are counted, because a dump does not mark them"
+            "interned strings of other kinds are counted, because a dump does not mark them"
         )?;
     }
     if let Some(finals) = &report.finals {
@@ -133,7 +133,7 @@ fn class_table(set: &SizeofSet, out: &mut dyn Write) -> io::Result<()> {
         Some(bytes) if set.objects > 1 && set.retained_bytes.is_some_and(|r| r != bytes) => {
             writeln!(
                 out,
-                "Class tables of reports show {} retained bytes, a lower bound that is quick to compute:\n\
+                "The class table of a report shows {} retained bytes for this class. This is a lower bound:\n\
                  the sum over the instances that no other instance retains.",
                 grouped(bytes)
             )
@@ -152,7 +152,7 @@ fn sums(set: &SizeofSet, out: &mut dyn Write) -> io::Result<()> {
         Some(sum) => writeln!(
             out,
             "The deep sizes of these objects add up to {} bytes, {} more than the total above:\n\
-             an object that several of them reach is counted once in the total, but in each of their sizes.",
+             an object that several of these objects reach counts once in the total, and once in each size.",
             grouped(sum),
             grouped(sum.saturating_sub(set.deep_bytes))
         )?,
@@ -387,7 +387,7 @@ mod tests {
         let mut garbage = report(1);
         garbage.set.retained_bytes = None;
         let garbage = told(garbage);
-        let nothing = "retained: nothing (unreachable, or reachable only through references weaker than --refs)\n";
+        let nothing = "retained: nothing (unreachable, or reachable only through references excluded by --refs)\n";
         assert!(garbage.contains(nothing) && !one.contains("retained: nothing"));
     }
 
@@ -395,9 +395,9 @@ mod tests {
     fn sums_are_told_as_they_are() {
         let mut in_table = report(2);
         in_table.set.class_table_bytes = Some(150);
-        let line = "Class tables of reports show 150 retained bytes, a lower bound that is quick to compute:\n";
+        let line = "The class table of a report shows 150 retained bytes for this class. This is a lower bound:\n";
         assert!(told(in_table).contains(line));
-        assert!(!told(report(2)).contains("Class tables of reports"));
+        assert!(!told(report(2)).contains("The class table of a report"));
         let of = |deep: Option<u64>, retained: u64| {
             let mut report = report(2);
             report.set.sum_deep_bytes = deep;
@@ -407,7 +407,7 @@ mod tests {
         let deep = [
             "The deep sizes of these objects add up to the total above: no two objects reach the same object.\n",
             "The deep sizes of these objects add up to 400 bytes, 100 more than the total above:\n\
-             an object that several of them reach is counted once in the total, but in each of their sizes.\n",
+             an object that several of these objects reach counts once in the total, and once in each size.\n",
             "Deep sizes were measured only for the 2 objects that retain most:\n\
              these objects share so many objects that measuring all of them would take too long.\n",
         ];
@@ -447,7 +447,7 @@ mod tests {
         });
         let shared = told(shared);
         let left = "not counted, because they are shared: 3 enum constants, 4 cached boxes, 5 string constants\n\
-                    other interned strings are counted, because a dump does not mark them\n";
+                    interned strings of other kinds are counted, because a dump does not mark them\n";
         assert!(shared.contains(left), "{shared}");
         assert!(!plain.contains("not counted") && !plain.contains("interned strings"));
         let of = |unknown: &[&str]| {

@@ -46,7 +46,7 @@ pub(crate) fn heading(
 pub(super) const fn unheld(snapshot: &SnapshotInfo) -> &'static str {
     match snapshot.holds_weakly {
         true => "unreachable: no path from a GC root",
-        false => "unreachable, or reachable only through references weaker than --refs",
+        false => "unreachable, or reachable only through references excluded by --refs",
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn what_is_held_weakly_is_no_garbage_for_certain() {
         let mut info = tests::snapshot();
-        assert!(unheld(&info).ends_with("or reachable only through references weaker than --refs"));
+        assert!(unheld(&info).ends_with("or reachable only through references excluded by --refs"));
         assert!(!unheld(&info).contains("no path from a GC root"));
         info.holds_weakly = true;
         assert_eq!(unheld(&info), "unreachable: no path from a GC root");

@@ -85,9 +85,7 @@ pub enum SelectError {
         frame: String,
     },
     /// Words of a report that are not the name of an object.
-    #[error(
-        "{name} is not the name of an object; select the class of the objects that it leads to"
-    )]
+    #[error("{name} is not the name of an object; use the class that the report prints beside it")]
     NoName {
         /// The words.
         name: String,
