@@ -105,7 +105,7 @@ fn a_dump_has_what_was_counted() {
         };
         let text = told(&[]);
         assert!(
-            text.contains("\ncounted ") && text.contains(" before the dump\n"),
+            text.contains("\nallocations counted: ") && text.contains(" before the dump\n"),
             "{text}"
         );
         assert!(
