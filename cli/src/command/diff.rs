@@ -358,7 +358,7 @@ mod tests {
         let hint = "load the agent before you take the dumps: heapdiff attach PID";
         assert_eq!(none.hint.as_deref(), Some(hint));
         let last = report.snapshots.last_mut().unwrap();
-        let fault = format!("strategy 9 of the agent is not known{SITES_LEFT_OUT}");
+        let fault = format!("the agent has the unknown strategy 9{SITES_LEFT_OUT}");
         last.warnings = vec!["cut off".to_owned(), fault.clone()];
         let told = without_sites(Some(last));
         assert_eq!(told.message, format!("after.hprof: {fault}"));

@@ -20,12 +20,12 @@ use crate::samples::{OriginalNames, frames};
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     #[error(
-        "the agent that was loaded writes version {0} of its format, of which only {FORMAT} is known"
+        "the agent writes the unknown version {0} of its format; heapdiff reads version {FORMAT}"
     )]
     Format(i64),
     #[error("the static field `{0}` of {CLASS} is missing or of another type")]
     Static(&'static str),
-    #[error("strategy {0} of the agent is not known")]
+    #[error("the agent has the unknown strategy {0}")]
     Strategy(i64),
     #[error("{0}")]
     Table(#[from] heapdiff_sites::DecodeError),
