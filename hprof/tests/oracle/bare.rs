@@ -203,7 +203,8 @@ fn is_read_again(heap: &Heap) -> bool {
     let source = Source::from_bytes(heap.heap.try_build().unwrap().bytes);
     Snapshot::of(source, &options, &phases).unwrap();
     let all = phases.0.into_inner().unwrap();
-    all.iter().any(|name| name.starts_with("reading the dump again"))
+    all.iter()
+        .any(|name| name.starts_with("reading the dump again"))
 }
 
 #[test]
