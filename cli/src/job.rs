@@ -364,7 +364,7 @@ pub(crate) enum Action {
     /// The agent's library, as a file.
     /// The JVMs of this machine are listed.
     Ps,
-    /// What is known of one JVM is printed.
+    /// Prints the state of one JVM.
     Status(Target, Duration),
     Agent(AgentCopy),
     /// The manual's pages, in this folder.

@@ -102,7 +102,7 @@ impl Meter {
         }
     }
 
-    /// Shows how many classes of a JVM are changed, with the time that is left, as far as `spent` tells. Without a bar a line
+    /// Shows how many classes of a JVM are changed, with the remaining time that follows from `spent`. Without a bar a line
     /// is printed each [`LINES`].
     pub(crate) fn classes(&self, what: &str, (done, all): (u64, u64), spent: Duration) {
         let mut text = format!("{what}, {} of {}", grouped(done), grouped(all));

@@ -2,11 +2,13 @@
 //! while what they hold grows.
 
 mod align;
+mod candidate;
 mod largest;
 mod share;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(crate) use self::candidate::Candidate;
 use crate::names::Label;
 use crate::names::{self, LabelKind, Name};
 use crate::summary::Summary;
@@ -24,93 +26,6 @@ const ENOUGH_FOR_WORK: u64 = 1_000;
 
 /// The end of the label by which a class holds its resolved constants.
 const RESOLVED: &str = ".<resolved_references>";
-
-/// Something that grows: the step that holds it, and what it consists of.
-#[derive(Clone, Debug)]
-pub(crate) struct Candidate {
-    /// The step that holds what grows, in the last dump.
-    pub(crate) at: StepId,
-    /// The growing steps directly below it, the most growth first.
-    pub(crate) content: Vec<StepId>,
-    /// Growing steps in other places that the same field holds.
-    pub(crate) beside: Vec<StepId>,
-    /// The steps whose objects are in `objects`: `named`, and those of other places.
-    counted: Vec<StepId>,
-    /// The step at or below the content that the report names.
-    pub(crate) named: StepId,
-    /// Whether the same objects grew, rather than more objects were added.
-    pub(crate) in_place: bool,
-    /// Whether what other candidates below it hold is left out of its figures.
-    pub(crate) is_rest: bool,
-    /// Retained bytes of the content in each dump.
-    pub(crate) retained: Vec<u64>,
-    pub(crate) objects: Vec<u64>,
-    pub(crate) shallow: Vec<u64>,
-    /// Memory outside of the heap that direct buffers in the content own, in each dump.
-    pub(crate) off_heap: Vec<OffHeap>,
-    /// Bytes in the heap and outside of it in each dump.
-    pub(crate) series: Vec<u64>,
-    /// The trend of `series`.
-    pub(crate) trend: Trend,
-    /// Dumps in which other paths held the content, so that its figures are what the totals of its class leave.
-    pub(crate) by_class: Vec<usize>,
-    /// Dumps in the middle of which neither says it: their figures are interpolated from those around them.
-    pub(crate) elsewhere: Vec<usize>,
-}
-
-impl Candidate {
-    pub(crate) fn growth(&self) -> i64 {
-        difference(&self.retained)
-    }
-
-    /// Adds a candidate in another place that the same field holds. `same` says whether both are of one
-    /// class, so that their objects can be added up.
-    pub(crate) fn take_in(&mut self, other: Self, same: bool) {
-        self.beside.extend(other.content);
-        self.beside.extend(other.beside);
-        let add = |to: &mut Vec<u64>, from: Vec<u64>| {
-            for (to, from) in to.iter_mut().zip(from) {
-                *to = to.saturating_add(from);
-            }
-        };
-        add(&mut self.retained, other.retained);
-        // A chain and its first node lead to the same objects.
-        let is_new = other
-            .counted
-            .iter()
-            .all(|step| !self.counted.contains(step));
-        if same && is_new {
-            self.counted.extend(other.counted);
-            add(&mut self.objects, other.objects);
-            add(&mut self.shallow, other.shallow);
-        }
-        for (to, from) in self.off_heap.iter_mut().zip(other.off_heap) {
-            to.buffers += from.buffers;
-            to.bytes = to.bytes.saturating_add(from.bytes);
-        }
-    }
-
-    /// Bytes in the heap and outside of it, in each dump.
-    fn bytes(&self) -> Vec<u64> {
-        let both = self.retained.iter().zip(&self.off_heap);
-        both.map(|(&heap, off)| heap.saturating_add(off.bytes))
-            .collect()
-    }
-
-    /// Growth in the heap and outside of it.
-    fn all_growth(&self) -> i64 {
-        difference(&self.bytes())
-    }
-
-    /// The rank of its trend: 0 for growth at every step, 1 for what still grows, 2 for what is over.
-    pub(crate) const fn tier(&self) -> u8 {
-        match self.trend {
-            Trend::Steady => 0,
-            t if t.is_over() => 2,
-            _ => 1,
-        }
-    }
-}
 
 /// Growth of fewer bytes is noise in a heap of so many.
 pub(crate) fn least(reachable: u64) -> u64 {

@@ -134,7 +134,7 @@ pub use self::{
     samples::attribution::{LiveBySite, LiveClass, LiveFrame, by_class, by_site},
     samples::frame_kind::{
         Folded, Frames, Shown, add_frameworks, added_frameworks, allocating_frame, frameworks,
-        is_application_frame,
+        is_application_frame, is_jdk_frame,
     },
     samples::frames::frame_text,
     through::through,

@@ -150,7 +150,7 @@ fn lines_under_options_that_rewrite() {
     }
 }
 
-/// Classes are rewritten and restored while the program allocates. Each line is the source's, or there is none.
+/// Classes are rewritten and restored while the program allocates. Each frame has its source line or no line.
 #[test]
 fn lines_while_classes_are_rewritten() {
     for jdk in jdks() {

@@ -14,7 +14,7 @@ use crate::failure::{Exit, Result};
 use crate::job::Target;
 use crate::write;
 
-/// What stands in a cell without a value.
+/// Text of a cell without a value.
 const UNKNOWN: &str = "-";
 
 /// Prints a line for each JVM that this user may read, by process id.

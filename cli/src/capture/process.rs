@@ -34,7 +34,7 @@ pub(crate) struct Process {
     handle: Option<OwnedFd>,
 }
 
-/// What the path of a JVM's file of counters contains.
+/// Part of the path of a JVM's file of counters.
 const PERF_DATA: &str = "/hsperfdata_";
 
 /// How long a JVM that starts may take until it has loaded its library, and then until it handles signals.

@@ -76,7 +76,7 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
 /// no sample in it by random variation in more than 5 % of all cases (Poisson).
 const EXPECTED_SAMPLES: f64 = 3.0;
 
-/// True if the growth has ended: its stacks have so many samples that the level end is no random variation.
+/// True if the growth has ended. With few samples, a level end can be random variation.
 #[allow(clippy::cast_precision_loss, reason = "counts of samples and moments")]
 fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
     let last = live_bytes.last().copied().unwrap_or(0);

@@ -47,7 +47,7 @@ fn in_the_middle(folder: &Path, args: &[&str], change: impl FnOnce()) -> Output 
 /// Maximum number of runs until one is changed in time.
 const ATTEMPTS: usize = 40;
 
-/// Starts runs, each on a dump of its own, and changes the dump as soon as the run has mapped it. A run takes some 20 ms, so
+/// Starts runs, each on another dump, and changes the dump as soon as the run has mapped it. A run takes some 20 ms, so
 /// on a busy machine it may end before: then there is another one. Returns the folder and the output of the last run.
 fn once_mapped(args: &[&str], change: fn(&Path)) -> (tempfile::TempDir, Output) {
     for attempt in 1.. {

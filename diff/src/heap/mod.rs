@@ -19,11 +19,10 @@ use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::detect;
 use crate::growth::{Aligned, Candidate};
-use crate::next_step;
 use crate::report::Suspect;
 use crate::samples::AgentObjects;
 use crate::summary::Summary;
-use crate::suspect::{self, thread_local_field};
+use crate::suspect::{self, thread_local_fix};
 use crate::through::through;
 use crate::waste::WasteSummary;
 
@@ -189,9 +188,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
 fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());
-    if suspect.detector.as_deref() == Some("thread-local") {
-        suspect.likely_fix = thread_local_field(context).map(|f| next_step::remove_value(&f));
-    }
+    suspect.likely_fix = thread_local_fix(context, suspect);
     let found = finding.into_iter().flat_map(|f| f.sentences);
     let found = found.map(|sentence| sentence.to_string());
     suspect.reasons.splice(0..0, found);

@@ -131,6 +131,12 @@ fn telling_kind(frames: &[String]) -> Option<FrameKind> {
     kinds.into_iter().find(is_any)
 }
 
+/// True if a frame is in the JDK, or in code that the JVM generates.
+#[must_use]
+pub fn is_jdk_frame(frame: &str) -> bool {
+    frame_kind(frame) == FrameKind::Jdk
+}
+
 /// Returns the frames that say most about a stack: those of the application, else those of frameworks.
 pub(crate) fn telling_frames(frames: &[String]) -> impl Iterator<Item = &str> {
     let wanted = telling_kind(frames);

@@ -25,13 +25,12 @@ use crate::evidence::verdict::{Evidence, Moved};
 use crate::growth::{self, difference};
 use crate::names::Label;
 use crate::names::{self, LabelKind};
-use crate::next_step;
 use crate::report::{Coverage, Growth, Suspect, Verdict};
 use crate::sentence::{self, Names};
 use crate::trie::StepId;
 use heapdiff_trend::Course;
 pub(crate) use held::with_them;
-pub(crate) use titles::thread_local_field;
+pub(crate) use titles::thread_local_fix;
 
 /// A suspect with path and figures but without a verdict, and the class that declares its holder.
 pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
@@ -205,9 +204,7 @@ pub(crate) fn judge(
     let candidate = context.candidate;
     let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());
-    if suspect.detector.as_deref() == Some("thread-local") {
-        suspect.likely_fix = thread_local_field(context).map(|f| next_step::remove_value(&f));
-    }
+    suspect.likely_fix = thread_local_fix(context, suspect);
     let usage = usage::of(context, usages);
     suspect.usage = usage.map(|usage| usage.told());
     let evidence = Evidence {

@@ -6,6 +6,8 @@ use hprof::{ObjectIndex, RootKind};
 use crate::evidence::context::SuspectContext;
 use crate::growth;
 use crate::names::{self, Label, LabelKind};
+use crate::next_step;
+use crate::report::Suspect;
 use crate::suspect::shared_paths;
 
 /// The reference by which a thread holds the value of a thread local.
@@ -49,11 +51,14 @@ pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title
         .and_then(|at| frame(context, at))
 }
 
-/// Returns the static field of the thread local whose values hold what grows.
-pub(crate) fn thread_local_field(context: &SuspectContext<'_>) -> Option<String> {
+/// Returns the fix for values of a thread local that a field refers to.
+pub(crate) fn thread_local_fix(context: &SuspectContext<'_>, suspect: &Suspect) -> Option<String> {
+    if suspect.detector.as_deref() != Some("thread-local") {
+        return None;
+    }
     let mut steps = context.steps.iter();
     let at = steps.rposition(|&step| context.via(step) == VALUE)?;
-    Some(thread_local(context, at)?.name)
+    Some(next_step::remove_value(&thread_local(context, at)?.name))
 }
 
 /// The name of a thread, where one thread alone is a step; in one dump alone where one holds most of it.

@@ -4,35 +4,12 @@
 use crate::bytes::stamp::hash;
 use crate::graph::missing_roots::MissingRoots;
 use crate::records::classes::Classes;
-use crate::records::walk::RootKind;
 
 /// Numbers that stand for the kinds of address maps.
 pub(super) const ORDERED: u32 = 0;
 pub(super) const PERMUTED: u32 = 1;
 pub(super) const SORTED: u32 = 2;
 pub(super) const RUNS: u32 = 3;
-
-/// Kinds of roots by the numbers that stand for them.
-pub(super) const ROOT_KINDS: [RootKind; 18] = [
-    RootKind::StickyClass,
-    RootKind::Thread,
-    RootKind::JavaFrame,
-    RootKind::JniLocal,
-    RootKind::JniGlobal,
-    RootKind::NativeStack,
-    RootKind::ThreadBlock,
-    RootKind::Monitor,
-    RootKind::InternedString,
-    RootKind::Finalizing,
-    RootKind::Debugger,
-    RootKind::ReferenceCleanup,
-    RootKind::VmInternal,
-    RootKind::JniMonitor,
-    RootKind::Unknown,
-    RootKind::LoadedClass,
-    RootKind::ParkedThreads,
-    RootKind::NoReferrer,
-];
 
 /// Kinds of missing roots by the numbers that stand for them.
 pub(super) const MISSING_ROOTS: [MissingRoots; 2] =

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytemuck::Pod;
 
 use super::check;
-use super::codes::{MISSING_ROOTS, ORDERED, PERMUTED, ROOT_KINDS, RUNS, SORTED, class_hash};
+use super::codes::{MISSING_ROOTS, ORDERED, PERMUTED, RUNS, SORTED, class_hash};
 use super::encode::Decoder;
 use super::fault::IndexFault;
 use super::format::{Section, Sections};
@@ -372,7 +372,7 @@ fn warning(d: &mut Decoder<'_>) -> Option<Warning> {
 }
 
 fn kind(d: &mut Decoder<'_>) -> Option<RootKind> {
-    ROOT_KINDS.get(d.u32()? as usize).copied()
+    RootKind::ALL.get(d.u32()? as usize).copied()
 }
 
 /// A range of addresses and, where only they are covered, its blocks.

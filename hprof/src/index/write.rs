@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::codes::{MISSING_ROOTS, ORDERED, PERMUTED, ROOT_KINDS, RUNS, SORTED, class_hash};
+use super::codes::{MISSING_ROOTS, ORDERED, PERMUTED, RUNS, SORTED, class_hash};
 use super::encode::Encoder;
 use super::format::{self, ALIGN, SECTIONS, Section};
 use super::gather::Gathered;
@@ -15,8 +15,8 @@ use crate::sizes::totals::{ClassTotal, Total};
 use crate::snapshot::Snapshot;
 
 fn kind(encoder: &mut Encoder, kind: RootKind) {
-    let at = ROOT_KINDS.iter().position(|&k| k == kind);
-    encoder.u32(at.unwrap_or(ROOT_KINDS.len()) as u32);
+    let at = RootKind::ALL.iter().position(|&k| k == kind);
+    encoder.u32(at.unwrap_or(RootKind::ALL.len()) as u32);
 }
 
 fn warning(encoder: &mut Encoder, warning: &Warning) {

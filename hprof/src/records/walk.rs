@@ -61,6 +61,28 @@ pub struct Root {
 }
 
 impl RootKind {
+    /// All kinds. An index stores the position of a kind.
+    pub(crate) const ALL: [Self; 18] = [
+        Self::StickyClass,
+        Self::Thread,
+        Self::JavaFrame,
+        Self::JniLocal,
+        Self::JniGlobal,
+        Self::NativeStack,
+        Self::ThreadBlock,
+        Self::Monitor,
+        Self::InternedString,
+        Self::Finalizing,
+        Self::Debugger,
+        Self::ReferenceCleanup,
+        Self::VmInternal,
+        Self::JniMonitor,
+        Self::Unknown,
+        Self::LoadedClass,
+        Self::ParkedThreads,
+        Self::NoReferrer,
+    ];
+
     /// The kind's name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {

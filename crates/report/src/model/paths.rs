@@ -19,7 +19,7 @@ pub struct PathsReport {
     pub without_path: u64,
     /// The tree's lines, each followed by those below it.
     pub tree: Vec<PathLine>,
-    /// What the limit left out beside the lines of depth 0.
+    /// Lines of depth 0 that the limit left out.
     pub hidden: Hidden,
 }
 
@@ -49,7 +49,7 @@ pub struct PathLine {
     pub selected_here: u64,
     /// Shallow bytes of the selected objects that this line leads to.
     pub selected_bytes: u64,
-    /// What the limit left out below, at any depth.
+    /// Lines below this line, at any depth, that the limit left out.
     pub hidden: Hidden,
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use heapdiff_diff::is_application_frame;
+use heapdiff_diff::{is_application_frame, is_jdk_frame};
 
 use super::WIDTH;
 use super::diff::{INDENT, line};
@@ -87,7 +87,7 @@ fn end_run(run: &mut Vec<String>, shown: &mut Vec<String>) {
         shown.append(run);
         return;
     }
-    let jdk = run.iter().filter(|step| is_jdk(step)).count();
+    let jdk = run.iter().filter(|step| is_jdk_frame(step)).count();
     let whose = match jdk {
         0 => "framework",
         _ if jdk == run.len() => "JDK",
@@ -95,12 +95,6 @@ fn end_run(run: &mut Vec<String>, shown: &mut Vec<String>) {
     };
     shown.push(format!("… {} {whose} steps (-v shows them)", run.len()));
     run.clear();
-}
-
-fn is_jdk(step: &str) -> bool {
-    ["java.", "javax.", "jdk.", "sun.", "com.sun."]
-        .iter()
-        .any(|prefix| step.starts_with(prefix))
 }
 
 /// Leaves out the steps in the middle of a long path.

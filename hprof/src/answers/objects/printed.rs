@@ -20,25 +20,6 @@ const NAME: usize = 1000;
 const VALUES_OF: &str = "values of ";
 /// Words that stand for references of many objects.
 const NO_NAMES: [&str; 4] = ["(several paths)", "several paths", "GC roots", "[]"];
-/// Kinds of GC roots that reports print before a class.
-const ROOTS: [RootKind; 15] = [
-    RootKind::StickyClass,
-    RootKind::Thread,
-    RootKind::JavaFrame,
-    RootKind::JniLocal,
-    RootKind::JniGlobal,
-    RootKind::NativeStack,
-    RootKind::ThreadBlock,
-    RootKind::Monitor,
-    RootKind::InternedString,
-    RootKind::Finalizing,
-    RootKind::Debugger,
-    RootKind::ReferenceCleanup,
-    RootKind::VmInternal,
-    RootKind::JniMonitor,
-    RootKind::Unknown,
-];
-
 /// A name without what reports print around it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Printed<'a> {
@@ -82,7 +63,7 @@ impl<'a> Printed<'a> {
         }
         if NO_NAMES.contains(&name)
             || name.starts_with('<') && name.ends_with('>')
-            || ROOTS.iter().any(|kind| kind.name() == name)
+            || RootKind::ALL.iter().any(|kind| kind.name() == name)
         {
             return Some(Self::NoName);
         }
@@ -159,7 +140,7 @@ fn shorter(name: &str) -> Option<&str> {
         return Some(class);
     }
     let of_root = |kind: &RootKind| name.strip_prefix(kind.name())?.strip_prefix(' ');
-    ROOTS.iter().find_map(of_root)
+    RootKind::ALL.iter().find_map(of_root)
 }
 
 impl Snapshot {
