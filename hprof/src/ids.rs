@@ -1,6 +1,10 @@
 //! Newtype ids. A dump names things by 32- or 64-bit ids; the analysis numbers them densely.
 
+use std::collections::HashMap;
 use std::fmt;
+
+/// A map from ids of a dump. The hash has a random seed: whoever wrote the dump may have chosen the ids.
+pub(crate) type IdMap<V> = HashMap<u64, V, foldhash::fast::RandomState>;
 
 /// An object's id as the dump writes it: in HotSpot dumps its address. Zero is `null`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

@@ -47,16 +47,11 @@ pub fn stable(name: &str) -> Cow<'_, str> {
 /// Whether a name has nothing that any rule below takes away, as nearly all: addresses come behind a slash, hashes and
 /// random suffixes behind marks with two dollar signs, and numbers at the end.
 fn is_plain(name: &str) -> bool {
-    let mut dollars = 0;
-    for byte in name.bytes() {
-        dollars += usize::from(byte == b'$');
-        if byte == b'/' || dollars > 1 {
-            return false;
-        }
-    }
     let brackets = |byte: &u8| matches!(byte, b'[' | b']');
     let last = name.bytes().rev().find(|byte| !brackets(byte));
-    !last.is_some_and(|byte| byte.is_ascii_digit())
+    let is_numbered = last.is_some_and(|byte| byte.is_ascii_digit());
+    let count = |sign: u8| name.bytes().filter(|&byte| byte == sign).count();
+    !is_numbered && count(b'/') == 0 && count(b'$') <= 1
 }
 
 /// Without the address of a hidden class: `Foo/0x00007f12`, `Foo/1234567` on JDK 8.

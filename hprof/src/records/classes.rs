@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use heapdiff_mapping::Mapping;
 
-use crate::ids::{ClassIndex, ObjectId};
+use crate::ids::{ClassIndex, IdMap, ObjectId};
 use crate::records::forked::Forked;
 use crate::records::outline::Outline;
 use crate::records::record::{ClassDump, Kind};
@@ -192,12 +192,12 @@ impl Classes {
         outline: &Outline,
         dumps: &[ClassDump],
     ) -> Self {
-        let mut names: HashMap<u64, u64> = HashMap::new();
+        let mut names: IdMap<u64> = IdMap::default();
         for load in &outline.loads {
             names.insert(load.class, load.name);
         }
         let text = |id: u64| outline.name(bytes, id);
-        let mut field_names: HashMap<u64, Arc<str>> = HashMap::new();
+        let mut field_names: IdMap<Arc<str>> = IdMap::default();
         let mut named = |id: u64| -> Arc<str> {
             let make = || match text(id) {
                 Some(text) => text.into(),
@@ -205,12 +205,12 @@ impl Classes {
             };
             field_names.entry(id).or_insert_with(make).clone()
         };
-        let mut class_names: HashMap<u64, (ClassName, Vec<ClassIndex>)> = HashMap::new();
+        let mut class_names: IdMap<(ClassName, Vec<ClassIndex>)> = IdMap::default();
         let mut this = Self {
             spare_fields: SPARE_FIELDS + bytes.len() as u64,
             ..Self::default()
         };
-        let mut seen: HashMap<u64, u32> = HashMap::new();
+        let mut seen: IdMap<u32> = IdMap::default();
         let mut supers = Vec::with_capacity(dumps.len());
         for dump in dumps {
             if seen.contains_key(&dump.id) {
@@ -502,12 +502,12 @@ impl Classes {
         self.by_name.get(name).map_or(&[], Vec::as_slice)
     }
 
+    #[inline]
     pub(crate) fn primitive_array(&self, kind: Kind) -> u32 {
         self.primitive_arrays[kind as usize]
     }
 
-    /// Adds a class that objects name but that the dump has no record of.
-    /// Has the loaders of these classes keep them.
+    /// Marks these classes as held by their loaders.
     pub(crate) fn hold_by_loaders(&mut self, classes: &[u32]) {
         for &class in classes {
             if let Some(class) = self.list.get_mut(class as usize) {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::bytes::source::Source;
 use crate::error::{Error, Result, Warning};
+use crate::ids::IdMap;
 use crate::records::forked::Recorded;
 use crate::records::missing_length;
 use crate::records::modified_utf8;
@@ -44,9 +45,9 @@ pub(crate) type LiveObjects = HashMap<u64, (u64, u64)>;
 pub(crate) struct Outline {
     pub(crate) segments: Vec<Segment>,
     /// Name id to the string's place.
-    names: HashMap<u64, (usize, u32)>,
+    names: IdMap<(usize, u32)>,
     pub(crate) loads: Vec<LoadClass>,
-    pub(crate) frames: HashMap<u64, FrameRecord>,
+    pub(crate) frames: IdMap<FrameRecord>,
     pub(crate) traces: HashMap<u32, TraceAt>,
     pub(crate) warnings: Vec<Warning>,
     /// Whether a HEAP_DUMP_END or an old-style HEAP_DUMP closed the heap.

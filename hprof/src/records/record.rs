@@ -96,6 +96,7 @@ impl Kind {
 
     /// The type with this code.
     #[must_use]
+    #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             2 => Self::Object,
@@ -113,6 +114,7 @@ impl Kind {
 
     /// Bytes of a value in the dump; references have the dump's id size.
     #[must_use]
+    #[inline]
     pub const fn size(self, id_size: usize) -> usize {
         match self {
             Self::Object => id_size,

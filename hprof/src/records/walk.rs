@@ -136,6 +136,7 @@ pub(crate) trait Visitor {
     fn class_dump(&mut self, _at: usize, _class: ClassDump) {}
     fn root(&mut self, _root: Root) {}
     /// Asked before each record; `true` ends the walk there.
+    #[inline]
     fn stop(&mut self, _tag: u8) -> bool {
         false
     }

@@ -121,10 +121,12 @@ impl Shapes {
         u64::from(self.long) + longs as u64 + 1 < u64::from(MASKED)
     }
 
+    #[inline]
     pub(crate) const fn instance(&self, class: u32) -> u32 {
         class
     }
 
+    #[inline]
     pub(crate) const fn class_object(&self, class: u32) -> u32 {
         self.classes + class
     }

@@ -215,6 +215,7 @@ pub(crate) enum Body<'a> {
 pub(crate) trait Bodies {
     fn object(&mut self, object: Object, body: Body<'_>);
     /// As [`Visitor::stop`].
+    #[inline]
     fn is_done(&self) -> bool {
         false
     }
@@ -309,6 +310,7 @@ impl Bodies for RecordFinder<'_, '_> {
                 .push((number, self.snapshot.raw_at(object, body)));
         }
     }
+    #[inline]
     fn is_done(&self) -> bool {
         self.found.len() == self.wanted.len()
     }
