@@ -87,8 +87,8 @@ struct Search<'a> {
     left: u32,
 }
 
-/// An object that a search reached, and the reference that led to it: the place of its predecessor, and its label.
-type Reached = (ObjectIndex, Option<(usize, Label)>);
+/// An object that a search reached, and the reference that led to it: the place of its predecessor, and its kind.
+type Reached = (ObjectIndex, Option<(usize, Hold)>);
 
 impl<'a> Search<'a> {
     fn new(snapshot: &'a Snapshot, field: &'a str) -> Self {
@@ -160,7 +160,7 @@ impl<'a> Search<'a> {
                     targets.push(target);
                     continue;
                 }
-                let from = (at, names::hold_label(snapshot, hold, Some(object)));
+                let from = (at, hold);
                 if target == below {
                     found.get_or_insert(from);
                 } else {
@@ -171,10 +171,11 @@ impl<'a> Search<'a> {
             at += 1;
         }
         let mut labels = Vec::new();
-        let mut from = found.as_ref();
-        while let Some((at, label)) = from {
-            labels.push(label.clone());
-            from = reached[*at].1.as_ref();
+        let mut from = found;
+        while let Some((at, hold)) = from {
+            let (object, before) = reached[at];
+            labels.push(names::hold_label(snapshot, hold, Some(object)));
+            from = before;
         }
         labels.reverse();
         Some(found.is_some().then_some(labels))
