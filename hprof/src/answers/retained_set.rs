@@ -10,11 +10,12 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::answers::paths::bidirectional::{Bidirectional, PathSearch};
+use crate::answers::rows;
 use crate::dominators::tree::Node;
 use crate::error::Result;
 use crate::graph::bits::Bits;
 use crate::graph::heap_graph::HeapGraph;
-use crate::graph::{implicit_refs, rows};
+use crate::graph::implicit_refs;
 use crate::ids::{ClassIndex, NONE, ObjectIndex};
 use crate::progress::Progress;
 use crate::sizes::shape::Shape;

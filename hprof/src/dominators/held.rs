@@ -8,11 +8,22 @@ use rayon::prelude::*;
 
 use crate::bytes::mem;
 use crate::dominators::annotated::{AnnotatedGraph, CHUNK};
-use crate::dominators::holders::code;
 use crate::error::Result;
 use crate::ids::NONE;
 use crate::records::classes::{Classes, RecordLayout};
 use crate::sizes::shape::{self, InRow, Shape, Shapes};
+
+/// How a dominator holds an object, other than by a reference field, whose number is stored as it is.
+pub(crate) mod code {
+    pub(crate) const ELEMENT: u16 = u16::MAX;
+    pub(crate) const CLASS: u16 = u16::MAX - 1;
+    pub(crate) const LOADER: u16 = u16::MAX - 2;
+    pub(crate) const CLASS_PART: u16 = u16::MAX - 3;
+    pub(crate) const LOCAL: u16 = u16::MAX - 4;
+    /// The referent of a `java.lang.ref` object.
+    pub(crate) const REFERENT: u16 = u16::MAX - 5;
+    pub(crate) const LAST_FIELD: u16 = u16::MAX - 6;
+}
 
 /// Codes of the references in an object's row, in their order; it ends where those begin that no record shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,7 +28,6 @@ pub(crate) mod annotated;
 mod bare;
 pub(crate) mod core;
 pub(crate) mod held;
-pub(crate) mod holders;
 mod leaves;
 pub(crate) mod lengauer_tarjan;
 pub(crate) mod preorder;
@@ -40,7 +39,6 @@ mod thresholds;
 pub(crate) mod tree;
 mod ways_back;
 
-pub use holders::{Dominated, Hold, Holders};
 #[doc(hidden)]
 pub use thresholds::{Tally, Thresholds};
 pub use tree::{DominatorTree, Node};

@@ -38,9 +38,6 @@ pub(crate) mod petgraph_impl;
 #[cfg(test)]
 mod plan_tests;
 pub(crate) mod reach;
-pub(crate) mod rebuild;
-pub(crate) mod referrers;
-pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod scan;
 pub(crate) mod targets;
@@ -52,4 +49,3 @@ pub use missing_roots::MissingRoots;
 pub use petgraph_impl::{
     AllEdges, Edges, GraphEdge, GraphNode, Neighbors, NodeReferences, Nodes, Visited,
 };
-pub use referrers::{Referrer, Referrers};

@@ -10,8 +10,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::answers::paths::forest::{PathForest, Searched, Statics};
+use crate::answers::rows::Rows;
 use crate::graph::bits::Bits;
-use crate::graph::rows::Rows;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::index::inbound::Damaged;
 use crate::options::Refs;

@@ -15,8 +15,8 @@ use std::cmp::Reverse;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::answers::holders::{Hold, Holders};
 use crate::bytes::array::Array;
-use crate::dominators::holders::{Hold, Holders};
 use crate::error::Result;
 use crate::graph::bits::Bits;
 use crate::ids::{ClassIndex, NONE, ObjectIndex};

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use crate::bytes::array::Array;
 use crate::bytes::mem;
+use crate::dominators::held::code;
 use crate::dominators::tree::Node;
 use crate::error::Result;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
@@ -39,20 +40,8 @@ pub enum Hold {
 /// For every object how its dominator holds it; see [`Snapshot::holders`].
 #[derive(Debug)]
 pub struct Holders {
-    /// By object number: 0 is unknown, then [`code`]s.
+    /// By object number: 0 is unknown, then values of [`code`].
     slots: Array<u16>,
-}
-
-/// Values of a slot besides the numbers of reference fields, counted down from the largest.
-pub(super) mod code {
-    pub(in crate::dominators) const ELEMENT: u16 = u16::MAX;
-    pub(in crate::dominators) const CLASS: u16 = u16::MAX - 1;
-    pub(in crate::dominators) const LOADER: u16 = u16::MAX - 2;
-    pub(in crate::dominators) const CLASS_PART: u16 = u16::MAX - 3;
-    pub(in crate::dominators) const LOCAL: u16 = u16::MAX - 4;
-    /// The referent of a `java.lang.ref` object.
-    pub(in crate::dominators) const REFERENT: u16 = u16::MAX - 5;
-    pub(in crate::dominators) const LAST_FIELD: u16 = u16::MAX - 6;
 }
 
 impl Snapshot {
