@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use heapdiff_sites::packages::is_jdk;
 use heapdiff_sites::types;
 use heapdiff_sites::{Counter, Verbosity};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -30,8 +31,6 @@ const MOST_THREADS: u64 = 16_384;
 
 /// Frames that are looked at first for the class whose code allocates.
 const FEW: usize = 8;
-/// How names of the runtime's classes begin: what they allocate they allocate for who calls them.
-const RUNTIME: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
 
 struct Method {
     id: u32,
@@ -295,7 +294,7 @@ impl Stacks {
             lines,
             version,
             named: self.filter.named(Some(&class)),
-            is_runtime: RUNTIME.iter().any(|start| class.starts_with(start)),
+            is_runtime: is_jdk(&class),
         });
         // The lines may be those of a redefinition since.
         if !method.version.is_current(env) {

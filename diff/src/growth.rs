@@ -14,6 +14,7 @@ use crate::names::{self, LabelKind, Name};
 use crate::summary::Summary;
 use crate::summary::stats::OffHeap;
 use crate::trie::{Step, StepId, Trie};
+use heapdiff_sites::packages::is_jdk;
 use heapdiff_trend::{Course, Trend};
 
 /// Growth of fewer bytes is noise in a heap of any size.
@@ -446,7 +447,7 @@ impl<'a> Aligned<'a> {
         let shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
         let class = trie.names.text(trie[candidate.named].class);
         // New steps may hold objects to which several paths led before.
-        let is_new = candidate.objects.first() == Some(&0) && !names::is_runtime_name(class);
+        let is_new = candidate.objects.first() == Some(&0) && !is_jdk(class);
         let is_shared = candidate.content.iter().any(shared);
         if candidate.in_place || !(is_shared || is_new) {
             return false;
@@ -664,8 +665,7 @@ impl<'a> Aligned<'a> {
         if let Some(&head) = candidate.content.first() {
             let again = trie.classes_below(head);
             let is_node = |&s: &StepId| {
-                again.contains(&trie[s].class)
-                    && !names::is_runtime_name(trie.names.text(trie[s].class))
+                again.contains(&trie[s].class) && !is_jdk(trie.names.text(trie[s].class))
             };
             if let Some(root) = trie.path(candidate.at).iter().position(is_node) {
                 path.truncate(root + 1);

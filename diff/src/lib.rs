@@ -133,7 +133,7 @@ pub use self::{
     next_step::quoted,
     samples::attribution::{LiveBySite, LiveClass, LiveFrame, by_class, by_site},
     samples::frame_kind::{
-        Folded, Frames, Shown, add_frameworks, added_frameworks, allocating_frame, frameworks,
+        Folded, Frames, Shown, add_frameworks, added_frameworks, allocating_frame,
         is_application_frame, is_jdk_frame,
     },
     samples::frames::frame_text,

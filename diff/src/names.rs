@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use heapdiff_sites::packages::is_jdk;
 use hprof::{ClassIndex, Hold, ObjectIndex, Snapshot};
 
 pub(crate) use heapdiff_sites::types::stable;
@@ -93,18 +94,12 @@ pub(crate) fn name_of(snapshot: &Snapshot, object: ObjectIndex) -> String {
 /// Whether a class belongs to the Java runtime rather than to the program.
 pub(crate) fn is_runtime(snapshot: &Snapshot, class: ClassIndex) -> bool {
     let class = &snapshot.classes()[class];
-    class.loader.is_null() || is_runtime_name(&class.name)
-}
-
-/// Whether a name is that of a class of the Java runtime.
-pub(crate) fn is_runtime_name(name: &str) -> bool {
-    const PREFIXES: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "jakarta."];
-    PREFIXES.iter().any(|p| name.starts_with(p))
+    class.loader.is_null() || is_jdk(&class.name)
 }
 
 /// Whether a class, or the element of an array, is neither of the Java runtime nor a primitive value.
 pub(crate) fn is_own_class(name: &str) -> bool {
-    !is_runtime_name(name) && !is_primitive(name.trim_end_matches("[]"))
+    !is_jdk(name) && !is_primitive(name.trim_end_matches("[]"))
 }
 
 /// Whether the runtime or a library makes a class while a program runs: hidden classes, lambdas, proxies,
@@ -124,7 +119,7 @@ pub(crate) fn is_generated(name: &str) -> bool {
 /// nothing about the others.
 pub(crate) fn is_of_all_kinds(name: &str) -> bool {
     let special = name.starts_with("jdk.internal.ref.") || name == "java.lang.VirtualThread";
-    is_runtime_name(name) && !special
+    is_jdk(name) && !special
 }
 
 /// Whether a class belongs to a library of collections. Its fields are internals, as those of
@@ -180,7 +175,7 @@ pub(crate) fn is_keeper(name: &str) -> bool {
 /// another is no chain.
 pub(crate) fn is_link(name: &str) -> bool {
     let completion = name.starts_with("java.util.concurrent.CompletableFuture");
-    is_runtime_name(name) && (completion || !is_container(name))
+    is_jdk(name) && (completion || !is_container(name))
 }
 
 fn is_primitive_array(name: &str) -> bool {

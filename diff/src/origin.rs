@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use heapdiff_sites::packages::is_jdk;
 use hprof::bytes::hash;
 use hprof::{Decoder, Encoder, Snapshot, Value};
 
@@ -122,7 +123,7 @@ fn classes(snapshot: &Snapshot) -> BTreeSet<u64> {
         !class.loader.is_null()
             && class.element.is_none()
             && !names::is_generated(&class.name)
-            && !names::is_runtime_name(&class.name)
+            && !is_jdk(&class.name)
             && loader().is_none_or(|l| !PLATFORM.contains(&&*l))
     });
     let names = of_program.map(|(_, class)| class.name.as_bytes());

@@ -41,10 +41,12 @@ const signedSize = (n) => sign(n) + size(n);
 const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "\u2013");
 const lastLessFirst = (list) => (list.length ? list[list.length - 1] - list[0] : 0);
 
-const isJdk = (text) => /^(class )?((java|javax|jdk|sun)\.|com\.sun\.|\(proxy\)|\(unknown)/.test(text) || text.includes(" (lambda).");
-const isAddedFramework = (text) => ADDED_FRAMEWORKS.some((prefix) => text.startsWith(prefix));
+const isIn = (packages, text) => packages.some((prefix) => text.startsWith(prefix));
+const isJdk = (text) =>
+  isIn(JDK, text.replace(/^class /, "")) || /^\((proxy|unknown)/.test(text) || text.includes(" (lambda).");
+const isAddedFramework = (text) => isIn(ADDED_FRAMEWORKS, text);
 const isFramework = (text) =>
-  text.includes(" (proxy).") || isAddedFramework(text) || FRAMEWORKS.some((prefix) => text.startsWith(prefix));
+  text.includes(" (proxy).") || isAddedFramework(text) || isIn(FRAMEWORKS, text);
 
 /** True for a frame or class that is not the application's. */
 const isRuntime = (text) => isJdk(text) || isFramework(text);

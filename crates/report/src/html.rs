@@ -17,6 +17,7 @@ use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use heapdiff_diff::{Allocated, FrameParts, Headline, Report, SnapshotInfo, Suspect};
+use heapdiff_sites::packages;
 use heapdiff_units::{counted, grouped, signed, signed_size};
 use regex::Regex;
 use serde::Serialize;
@@ -121,9 +122,14 @@ pub fn parts() -> String {
         let prefixes = Value::from(prefixes).to_string().replace('<', "\\u003c");
         format!("const {name} = {prefixes};\n")
     };
-    let known = list("FRAMEWORKS", heapdiff_diff::frameworks().collect());
     let added = heapdiff_diff::added_frameworks().collect();
-    known + &list("ADDED_FRAMEWORKS", added) + &PARTS.concat()
+    [
+        list("JDK", packages::JDK.to_vec()),
+        list("FRAMEWORKS", packages::FRAMEWORKS.to_vec()),
+        list("ADDED_FRAMEWORKS", added),
+        PARTS.concat(),
+    ]
+    .concat()
 }
 
 struct Dump {

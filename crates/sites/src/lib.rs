@@ -117,6 +117,7 @@ mod generated;
 mod interval;
 mod names;
 mod originals;
+pub mod packages;
 pub mod piped;
 mod stratum;
 pub mod types;

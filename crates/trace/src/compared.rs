@@ -1,5 +1,6 @@
 //! What samples say of lines of code that are counted: the same, or something else than chance explains.
 
+use heapdiff_sites::packages::is_jdk;
 use rustc_hash::FxHashMap;
 
 use crate::amount::Amount;
@@ -9,8 +10,6 @@ use crate::{THINNED, TraceError};
 
 /// Options of the agent by which it samples other allocations than it counts, or names stacks otherwise.
 const OTHERWISE: [&str; 4] = ["include=", "exclude=", "verbosity=", "delay="];
-/// Packages of the JDK's: the agent counts at the line that calls them what some of their methods make.
-const JDK: [&str; 4] = ["java.", "jdk.", "sun.", "com.sun."];
 /// How many standard deviations are no chance.
 const NO_CHANCE: f64 = 4.0;
 /// Times within a part of a run are those of ticks and of spans, which are not quite the same: what is nearer is the same.
@@ -85,7 +84,7 @@ impl Trace {
         });
         let places: FxHashMap<([String; 3], Option<u64>), usize> = places.collect();
         let mut found = vec![SampledLine::default(); lines.len()];
-        // What a line has methods of the JDK's make, as copies are.
+        // The agent counts at a line also what some JDK methods that it calls allocate, such as copies of arrays.
         let mut called = vec![0_u64; lines.len()];
         let stacks = self.stacks()?;
         for site in self.sites()? {
@@ -102,7 +101,7 @@ impl Trace {
             if let Some(sampled) = leaf.and_then(|at| found.get_mut(at)) {
                 sampled.allocated = sampled.allocated.plus(*amount);
             }
-            let is_own = |frame: &&&Frame| !JDK.iter().any(|p| frame.class.starts_with(p));
+            let is_own = |frame: &&&Frame| !is_jdk(&frame.class);
             let caller = frames.iter().find(is_own).and_then(place);
             if let Some(called) = caller.and_then(|at| called.get_mut(at)) {
                 *called = called.saturating_add(amount.samples);

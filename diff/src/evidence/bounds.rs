@@ -5,6 +5,7 @@
 //! a library's own field states of that instance; any other number that is called a bound counts once it
 //! is reached and kept, and is a hint before.
 
+use heapdiff_sites::packages::is_jdk;
 use heapdiff_units::Size;
 use hprof::{ClassIndex, Content, Kind, ObjectIndex, Reference, Value};
 
@@ -254,9 +255,10 @@ fn slack(context: &SuspectContext<'_>) -> Option<Evidence> {
 /// it ever removes one is not in the dump.
 fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
     let above = context.trie().path(context.candidate.at);
-    let step = above.into_iter().rev().find(|&s| {
-        !names::is_runtime_name(context.class(s)) && context.is_kind(s, "java.util.LinkedHashMap")
-    })?;
+    let step = above
+        .into_iter()
+        .rev()
+        .find(|&s| !is_jdk(context.class(s)) && context.is_kind(s, "java.util.LinkedHashMap"))?;
     is_own(context, step).then(|| Evidence::EldestEntry {
         class: context.class(step).to_owned(),
     })

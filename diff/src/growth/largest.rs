@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use heapdiff_sites::packages::is_jdk;
 use hprof::{ObjectIndex, Snapshot};
 
 use super::{Aligned, Candidate, RESOLVED};
@@ -130,7 +131,7 @@ impl Aligned<'_> {
         let trie = self.last();
         let of = &trie[step];
         let class = trie.names.text(of.class);
-        let is_primitive = !names::is_own_class(class) && !names::is_runtime_name(class);
+        let is_primitive = !names::is_own_class(class) && !is_jdk(class);
         step != StepId::ROOT
             && of.parent == StepId::ROOT
             && self.kind(of.via) == LabelKind::Shared

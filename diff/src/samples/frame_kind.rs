@@ -3,64 +3,8 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use heapdiff_sites::packages::{self, is_jdk};
 use heapdiff_units::grouped;
-
-use crate::names::is_runtime_name;
-
-/// Beginnings of the names of classes that are frameworks, servers and language runtimes.
-const FRAMEWORKS: [&str; 51] = [
-    "akka.",
-    "ch.qos.logback.",
-    "clojure.",
-    "com.fasterxml.jackson.",
-    "com.google.inject.",
-    "com.zaxxer.hikari.",
-    "feign.",
-    "graphql.",
-    "groovy.",
-    "io.grpc.",
-    "io.helidon.",
-    "io.micrometer.",
-    "io.micronaut.",
-    "io.netty.",
-    "io.opentelemetry.",
-    "io.quarkus.",
-    "io.reactivex.",
-    "io.smallrye.",
-    "io.undertow.",
-    "io.vertx.",
-    "jakarta.",
-    "javax.servlet.",
-    "kotlin.",
-    "kotlinx.",
-    "net.bytebuddy.",
-    "okhttp3.",
-    "okio.",
-    "org.apache.catalina.",
-    "org.apache.coyote.",
-    "org.apache.cxf.",
-    "org.apache.groovy.",
-    "org.apache.jasper.",
-    "org.apache.logging.",
-    "org.apache.maven.",
-    "org.apache.pekko.",
-    "org.apache.tomcat.",
-    "org.aspectj.",
-    "org.codehaus.groovy.",
-    "org.eclipse.jetty.",
-    "org.glassfish.",
-    "org.hibernate.",
-    "org.jboss.",
-    "org.junit.",
-    "org.slf4j.",
-    "org.springframework.",
-    "org.testng.",
-    "org.wildfly.",
-    "org.xnio.",
-    "play.",
-    "reactor.",
-    "scala.",
-];
 
 static MORE: OnceLock<Vec<String>> = OnceLock::new();
 
@@ -68,11 +12,6 @@ static MORE: OnceLock<Vec<String>> = OnceLock::new();
 /// the first call has an effect.
 pub fn add_frameworks(prefixes: Vec<String>) {
     let _ = MORE.set(prefixes);
-}
-
-/// Returns the beginnings of the names of known frameworks.
-pub fn frameworks() -> impl Iterator<Item = &'static str> {
-    FRAMEWORKS.into_iter()
 }
 
 /// Returns the beginnings of the names of frameworks that were added.
@@ -104,9 +43,9 @@ pub(crate) fn frame_kind(frame: &str) -> FrameKind {
         FrameKind::Jdk
     } else if added_frameworks().any(|p| frame.starts_with(p)) {
         FrameKind::Added
-    } else if frame.contains(" (proxy).") || frameworks().any(|p| frame.starts_with(p)) {
+    } else if frame.contains(" (proxy).") || packages::is_framework(frame) {
         FrameKind::Framework
-    } else if is_runtime_name(frame) {
+    } else if is_jdk(frame) {
         FrameKind::Jdk
     } else {
         FrameKind::Application
@@ -266,12 +205,6 @@ mod tests {
 
     fn owned(frames: &[&str]) -> Vec<String> {
         frames.iter().map(|&f| f.to_owned()).collect()
-    }
-
-    #[test]
-    fn prefixes_are_in_order_and_end_with_a_dot() {
-        assert!(FRAMEWORKS.is_sorted());
-        assert!(FRAMEWORKS.iter().all(|p| p.ends_with('.')));
     }
 
     #[test]

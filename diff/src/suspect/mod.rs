@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use heapdiff_sites::packages::is_jdk;
 use heapdiff_units::Size;
 use hprof::ObjectIndex;
 
@@ -337,7 +338,7 @@ fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
     // There is about one node for each object.
     let as_many = own.abs_diff(all) <= all.unsigned_abs() / 8;
-    is_held && as_many && all > 1 && names::is_runtime_name(&suspect.class)
+    is_held && as_many && all > 1 && is_jdk(&suspect.class)
 }
 
 /// The sentence for growth of the runtime's own tables while classes are loaded, as at a start; `None` for

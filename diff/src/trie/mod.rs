@@ -11,6 +11,7 @@ pub(crate) mod locate;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
+use heapdiff_sites::packages::is_jdk;
 use hprof::{ClassIndex, Dominated, Holders, Node, ObjectIndex, RootKind, Snapshot};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -163,7 +164,7 @@ impl Trie {
         if self[above].class == class {
             return Some(above);
         }
-        let of_runtime = names::is_runtime_name(self.names.text(class));
+        let of_runtime = is_jdk(self.names.text(class));
         let is_between = |s: StepId| {
             self.names.kind(self[s].via) == LabelKind::RuntimeField
                 && names::is_link(self.names.text(self[s].class))

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use heapdiff_sites::packages;
 use zip::ZipArchive;
 
 /// More than any such page has; what is longer is cut.
@@ -125,8 +126,7 @@ fn is_below(class: &str, package: &str) -> bool {
 }
 
 fn is_common(class: &str) -> bool {
-    const COMMON: [&str; 4] = ["java.", "javax.", "jdk.", "sun."];
-    class.ends_with(']') || COMMON.iter().any(|prefix| class.starts_with(prefix))
+    class.ends_with(']') || packages::is_jdk(class)
 }
 
 /// The suspects of a zipped report.

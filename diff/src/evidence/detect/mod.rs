@@ -14,9 +14,10 @@ mod waiting;
 mod weak_map;
 
 pub(crate) use self::references::are_of_held_objects;
+use heapdiff_sites::packages::is_jdk;
+
 use crate::evidence::context::SuspectContext;
 use crate::evidence::usage::size;
-use crate::names;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
@@ -92,7 +93,7 @@ fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
 fn counted(context: &SuspectContext<'_>, collection: StepId, below: u64) -> u64 {
     let step = &context.trie()[collection];
     let is_one = context.is_alone() && step.objects == 1;
-    if !is_one || !names::is_runtime_name(context.class(collection)) {
+    if !is_one || !is_jdk(context.class(collection)) {
         return below;
     }
     let own = step.samples.first().and_then(|&o| size(context, o));

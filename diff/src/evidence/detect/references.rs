@@ -1,10 +1,10 @@
 //! What the runtime keeps for later: finalizers, cleaners, files to delete on exit.
 
+use heapdiff_sites::packages::is_jdk;
 use hprof::{ObjectIndex, StackFrame, Thread};
 
 use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
-use crate::names;
 use crate::sentence::Evidence;
 
 /// Maximum number of dominators of a referent that are looked at.
@@ -85,7 +85,7 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
 /// Where a thread of the runtime is held up in the application's code.
 fn stuck(context: &SuspectContext<'_>, wanted: impl Fn(&Thread) -> bool) -> Option<Evidence> {
     let threads = context.snapshot.threads();
-    let own = |f: &&StackFrame| !names::is_runtime_name(&f.frame.class);
+    let own = |f: &&StackFrame| !is_jdk(&f.frame.class);
     threads.iter().filter(|t| wanted(t)).find_map(|thread| {
         let frame = &thread.frames.iter().find(own)?.frame;
         let name = thread.name.as_deref().unwrap_or("(unnamed)");

@@ -1,6 +1,8 @@
 //! Collections that are filled on one side and should be emptied on another.
 
 use super::{Finding, counted, more};
+use heapdiff_sites::packages::is_jdk;
+
 use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::names;
@@ -138,7 +140,7 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
 /// lists have two ends as well.
 fn is_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
-    if names::is_runtime_name(class) {
+    if is_jdk(class) {
         // The concurrent ones are queues. The others serve as stacks and lists as well, so their field's name decides.
         let is_shared = class.starts_with("java.util.concurrent.")
             && (class.ends_with("Queue") || class.ends_with("Deque"));
