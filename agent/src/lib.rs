@@ -37,13 +37,13 @@
 //!   objects are missed is chance, so shares stay right. It is not made up for: how many threads were allocating at
 //!   a collection, and how full their buffers were, the JVM does not tell. JDK 25 keeps count (JDK-8356372).
 //!   Before that the JVM also samples objects too rarely that it puts outside of a thread's buffer: up to a quarter
-//!   of large ones was missed (`Sampling::shortfall`, `docs/measurements/coverage.md`).
+//!   of large ones was missed (`Sampling::shortfall`, `docs/measurements.md`).
 //! * A sample near the end of a thread's stack or of the heap has no room for its object. It is counted.
 //!
 //! # What a sample costs
 //!
 //! Nearly all is the JVM's `GetStackTrace`, a good 0.1 µs a frame; the rest is about 1 µs, half of it the
-//! collector's work on the references (`docs/measurements/overhead.md`). So overhead is the rate of allocation divided by the
+//! collector's work on the references (`docs/measurements.md`). So overhead is the rate of allocation divided by the
 //! interval, times 2 to 9 µs; `interval` and `depth` change it. `AsyncGetCallTrace` is faster and is not used: called
 //! from a runtime stub, as here, it looks for debug information after the return address instead of at it
 //! and so gives the first compiled frame, the one that matters, wrong lines or wrong inlined methods.

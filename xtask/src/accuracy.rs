@@ -78,7 +78,7 @@ pub(crate) struct Options {
     mat: Option<PathBuf>,
     #[command(flatten)]
     tested: run::Tested,
-    /// Write the table to this file; docs/measurements/accuracy.md if nothing is left out
+    /// Write the table to this file; target/accuracy.md if nothing is left out
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -181,11 +181,11 @@ pub(crate) fn accuracy(options: &Options) -> Result<()> {
     );
     let text = table::of(&jdks, &with, &judgements, &totals)?;
     println!("{text}");
-    let notes = run::root().join("docs/measurements/accuracy.md");
+    let usual = run::target_dir().join("accuracy.md");
     let output = options
         .output
         .as_deref()
-        .or(options.is_whole().then_some(&*notes));
+        .or(options.is_whole().then_some(&*usual));
     if let Some(file) = output {
         write(file, &text)?;
     }

@@ -175,7 +175,7 @@ pub(crate) fn real(options: &Options) -> Result<()> {
 
 const HEAD: &str = "# Published programs that leak
 
-Made by `cargo xtask real -o docs/measurements/real-software.md`. Each program runs with the agent (interval 4 KiB); dumps
+Made by `cargo xtask real -o FILE`. Each program runs with the agent (interval 4 KiB); dumps
 are taken after each of three equal phases of work. Each row is about the right suspect in the report of three dumps: its rank there, its figures in
 each dump, how much of its growth the samples explain, the program's frame in the stack that allocated most of it, and the
 rank of the same holder in the report of the last dump.

@@ -97,7 +97,7 @@ impl Weight {
 /// (`TLABRefillWasteFraction`) of half a mebibyte.
 const OUTSIDE: u64 = 8 << 10;
 /// The most by which samples of such objects were seen to fall short: by a quarter with G1, by a third with ZGC
-/// (`docs/measurements/coverage.md`).
+/// (`docs/measurements.md`).
 const SHORT: f64 = 1.5;
 
 impl Sampling {

@@ -96,7 +96,7 @@ fn read(text: &str) -> Total {
     }
 }
 
-/// As docs/measurements/fuzzing.md has it.
+/// Returns the totals as a Markdown table.
 fn table(totals: &BTreeMap<&str, Total>, took: Duration) -> String {
     let mut text = format!(
         "\nafter {} min\n\n| target | executions | inputs kept | edges covered | peak memory, MB | runs that failed |\n\
