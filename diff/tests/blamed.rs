@@ -25,6 +25,14 @@ fn first(dumps: impl IntoIterator<Item = HeapBuilder>) -> Suspect {
     first.unwrap_or_else(|| panic!("{report:#?}"))
 }
 
+/// Returns the names of all holders in alphabetical order.
+fn holders(suspect: &Suspect) -> Vec<&str> {
+    let also = suspect.also_held_by.iter().map(|name| &**name);
+    let mut all: Vec<&str> = also.chain([&*suspect.holder]).collect();
+    all.sort_unstable();
+    all
+}
+
 /// A table in a static field, dumped at this time in seconds.
 fn table(seconds: u64, rows: usize, body: usize) -> HeapBuilder {
     let mut app = App::at(1_700_000_000_000 + seconds * 1000);
@@ -99,6 +107,98 @@ fn direct_buffers_are_held_by_the_list_of_the_application() {
         suspect: false,
     };
     assert!(gates.trips(&suspect));
+}
+
+/// Two local variables of one thread share strings. The thread's name is a string, too.
+#[test]
+fn the_name_of_a_thread_is_not_the_holder_of_strings_that_variables_share() {
+    let heap = |count: usize| {
+        let mut app = App::new();
+        let main = app.class("com.acme.Main", &[], &[]);
+        let frames = [Frame::new(&app.heap, main, "main", 7)];
+        let thread = app.heap.add_thread("main", &frames);
+        let all: Vec<Obj> = (0..count)
+            .map(|at| app.heap.add_string(&format!("customer {at:06}")))
+            .collect();
+        for _ in ["by name", "by mail"] {
+            let array = app.array(all.clone());
+            app.heap.add_local(thread, 0, array);
+        }
+        app.heap
+    };
+    let report = report([600, 2800, 5000].map(heap));
+    let strings = |s: &&Suspect| s.class == "java.lang.String";
+    let strings = report.suspects.iter().find(strings).unwrap();
+    assert_eq!(strings.growth.objects, 4400);
+    assert_eq!(strings.holder, "(several paths)", "{report:#?}");
+}
+
+/// A queue with two fields whose tickets an index has, too.
+fn queue(open: usize, closed: usize) -> HeapBuilder {
+    let mut app = App::new();
+    let queue = app.class("com.acme.Queue", &["open", "closed"], &["only"]);
+    let index = app.class("com.acme.TicketIndex", &["all"], &["only"]);
+    let ticket = app.class("com.acme.Ticket", &["body"], &[]);
+    let [open, closed] = [open, closed].map(|count| app.rows(ticket, count, 100));
+    let all = app.array([&open[..], &closed].concat());
+    let index_object = app.heap.add_instance(index, &[all.into()]);
+    app.heap.set_static(index, "only", index_object);
+    let [open, closed] = [open, closed].map(|tickets| app.array(tickets));
+    let only = app.heap.add_instance(queue, &[open.into(), closed.into()]);
+    app.heap.set_static(queue, "only", only);
+    app.heap
+}
+
+#[test]
+fn two_fields_of_one_object_are_two_holders() {
+    let all = [
+        "com.acme.Queue.closed",
+        "com.acme.Queue.open",
+        "com.acme.TicketIndex.all",
+    ];
+    let one = first([1000, 3000, 5000].map(|closed| queue(1000, closed)));
+    assert_eq!(holders(&one), all, "{one:#?}");
+    assert_eq!(one.holder, "com.acme.Queue.closed");
+    let both = first([1000, 2000, 3000].map(|each| queue(each, each)));
+    assert_eq!(holders(&both), all, "{both:#?}");
+}
+
+/// A list that is linked in both directions. A bounded cache has a hundred of its entries.
+#[test]
+fn a_cache_of_some_entries_is_not_the_holder_of_a_linked_list() {
+    let heap = |count: usize, is_last: bool| {
+        let mut app = App::new();
+        let journal = app.class("com.acme.Journal", &["first", "last"], &["only"]);
+        let recent = app.class("com.acme.ARecent", &["entries"], &["only"]);
+        let entry = app.class("com.acme.Entry", &["next", "before", "body"], &[]);
+        let entries: Vec<Obj> = (0..count)
+            .map(|_| {
+                let body = app.bytes(64).into();
+                app.heap
+                    .add_instance(entry, &[Value::NULL, Value::NULL, body])
+            })
+            .collect();
+        for pair in entries.windows(2) {
+            app.heap.set_field(pair[0], "next", pair[1]);
+            app.heap.set_field(pair[1], "before", pair[0]);
+        }
+        let ends = [entries[0].into(), entries[count - 1].into()];
+        let only = app.heap.add_instance(journal, &ends);
+        app.heap.set_static(journal, "only", only);
+        let cached = match is_last {
+            true => &entries[count - 100..],
+            false => &entries[..100],
+        };
+        let cached = app.array(cached.to_vec());
+        let only = app.heap.add_instance(recent, &[cached.into()]);
+        app.heap.set_static(recent, "only", only);
+        app.heap
+    };
+    for is_last in [true, false] {
+        let suspect = first([1000, 3000, 5000].map(|count| heap(count, is_last)));
+        assert_eq!(suspect.holder, "com.acme.Journal.first", "{suspect:#?}");
+        assert!(holders(&suspect).contains(&"com.acme.ARecent.entries"));
+    }
 }
 
 /// Hidden classes of one name, each with a table in a static field, that only their loader has.
