@@ -318,6 +318,87 @@ fn a_table_that_has_been_level_for_a_short_time_is_no_leak() {
     assert_eq!(dumps(&[&rising[..], &long].concat()), Verdict::Cache);
 }
 
+/// A cache with a limit, whose entries are in one array.
+fn cache(limit: i32, entries: usize, body: usize) -> HeapBuilder {
+    let mut app = App::new();
+    let object = app.boot.object;
+    let fields = [("entries", OBJECT), ("maxEntries", INT)];
+    let cache = app
+        .heap
+        .add_class("com.acme.Cache", Some(object), &fields, &[]);
+    app.heap.set_loader(cache, app.loader);
+    let server = app.class("com.acme.Server", &[], &["cache"]);
+    let entry = app.class("com.acme.Entry", &["body"], &[]);
+    let entries = app.rows(entry, entries, body);
+    let entries = app.array(entries);
+    let cache = app
+        .heap
+        .add_instance(cache, &[entries.into(), Value::Int(limit)]);
+    app.heap.set_static(server, "cache", cache);
+    app.heap
+}
+
+/// Entries are added before others are evicted.
+#[test]
+fn a_few_entries_more_in_a_full_cache_are_no_growth() {
+    for counts in [[20_000, 20_006, 20_012], [19_980, 19_990, 20_000]] {
+        let full = first(counts.map(|entries| cache(20_000, entries, 4000)));
+        assert_eq!(full.verdict, Verdict::Cache, "{full:#?}");
+        let two = [counts[0], counts[2]].map(|entries| cache(20_000, entries, 4000));
+        assert_eq!(first(two).verdict, Verdict::Cache);
+    }
+    // A limit that is exceeded by more is none.
+    let beyond = first([20_000, 20_300, 20_600].map(|entries| cache(20_000, entries, 100)));
+    assert_eq!(beyond.verdict, Verdict::Growth, "{beyond:#?}");
+}
+
+/// A cache of sixteen segments, each an object with a map of its own. `limits` are fields of the cache.
+fn segmented(limits: &[(&str, i32)], entries: usize) -> HeapBuilder {
+    let mut app = App::new();
+    let object = app.boot.object;
+    let mut fields = vec![("segments", OBJECT)];
+    fields.extend(limits.iter().map(|&(name, _)| (name, INT)));
+    let cache = app
+        .heap
+        .add_class("com.acme.Cache", Some(object), &fields, &[]);
+    app.heap.set_loader(cache, app.loader);
+    let segment = app.class("com.acme.Cache$Segment", &["map"], &[]);
+    let map = app.class("java.util.HashMap", &["table"], &[]);
+    let node = app.class("java.util.HashMap$Node", &["value"], &[]);
+    let entry = app.class("com.acme.Entry", &["body"], &[]);
+    let rows = app.rows(entry, entries, 100);
+    let segments: Vec<Obj> = rows
+        .chunks(entries.div_ceil(16))
+        .map(|rows| {
+            let node = |&row: &Obj| app.heap.add_instance(node, &[row.into()]);
+            let nodes: Vec<Obj> = rows.iter().map(node).collect();
+            let nodes = app.array(nodes);
+            let map = app.heap.add_instance(map, &[nodes.into()]);
+            app.heap.add_instance(segment, &[map.into()])
+        })
+        .collect();
+    let mut values: Vec<Value> = vec![app.array(segments).into()];
+    values.extend(limits.iter().map(|&(_, limit)| Value::Int(limit)));
+    let cache = app.heap.add_instance(cache, &values);
+    let server = app.class("com.acme.Server", &[], &["cache"]);
+    app.heap.set_static(server, "cache", cache);
+    app.heap
+}
+
+#[test]
+fn a_limit_of_a_cache_counts_for_segments_that_are_objects() {
+    let filling = |limits: &[(&str, i32)]| {
+        let suspect = first([1000, 2000, 3000].map(|entries| segmented(limits, entries)));
+        assert_eq!(suspect.holder, "com.acme.Cache$Segment.map");
+        suspect.verdict
+    };
+    assert_eq!(filling(&[("maxSize", 4000)]), Verdict::Growth);
+    // A limit that was passed, one in bytes, and the number of segments limit nothing here.
+    assert_eq!(filling(&[("maxSize", 2000)]), Verdict::Leak);
+    assert_eq!(filling(&[("maxBytes", 4000)]), Verdict::Leak);
+    assert_eq!(filling(&[("maxSegments", 4000)]), Verdict::Leak);
+}
+
 /// A pool of buffers, and the buffers that workers have.
 fn pool(free: usize, lent: usize) -> HeapBuilder {
     let mut app = App::new();
