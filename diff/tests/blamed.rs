@@ -449,6 +449,23 @@ fn a_few_slots_of_an_array_that_fill_are_no_leak() {
     assert_eq!(five.verdict, Verdict::Leak, "{five:#?}");
 }
 
+/// As many arrays as before, half of which are larger and half of which are smaller.
+#[test]
+fn not_each_object_became_larger() {
+    let heap = |sizes: [usize; 2]| {
+        let mut app = App::new();
+        let files = app.class("com.acme.Files", &[], &["open"]);
+        let file = app.class("com.acme.File", &["body"], &[]);
+        let open = sizes.map(|size| app.rows(file, 25, size)).concat();
+        let open = app.array(open);
+        app.heap.set_static(files, "open", open);
+        app.heap
+    };
+    let suspect = first([[1000, 1000], [1, 10_000]].map(heap));
+    let mut reasons = suspect.reasons.iter();
+    assert!(reasons.all(|r| !r.contains("larger")), "{suspect:#?}");
+}
+
 #[test]
 fn a_known_leak_pattern_is_no_cache_that_still_fills() {
     let heap = |field: &'static str| {
