@@ -352,6 +352,67 @@ fn a_few_entries_more_in_a_full_cache_are_no_growth() {
     assert_eq!(beyond.verdict, Verdict::Growth, "{beyond:#?}");
 }
 
+/// A class with two lists, of which `users` grows, and a constant.
+#[test]
+fn a_limit_of_another_list_or_in_bytes_limits_nothing() {
+    let verdict = |constant: &'static str| {
+        let heap = |users: usize| {
+            let mut app = App::new();
+            let object = app.boot.object;
+            let fields = ["users", "sessions"].map(|field| (field, Value::NULL));
+            let statics = [&fields[..], &[(constant, Value::Int(4000))]].concat();
+            let name = "com.acme.Registry";
+            let registry = app.heap.add_class(name, Some(object), &[], &statics);
+            app.heap.set_loader(registry, app.loader);
+            let row = app.class("com.acme.Row", &["body"], &[]);
+            for (field, count) in [("users", users), ("sessions", 20)] {
+                let rows = app.rows(row, count, 100);
+                let rows = app.array(rows);
+                app.heap.set_static(registry, field, rows);
+            }
+            app.heap
+        };
+        first([1000, 2000, 3000].map(heap)).verdict
+    };
+    assert_eq!(verdict("MAX_USERS"), Verdict::Growth);
+    assert_eq!(verdict("MAX_SESSIONS"), Verdict::Leak);
+    assert_eq!(verdict("MAX_USER_BYTES"), Verdict::Leak);
+}
+
+/// Sixteen lists of a cache have more together than the cache's limit, and each has less.
+#[test]
+fn a_limit_that_the_lists_of_a_cache_exceed_together_is_none() {
+    let heap = |limit: i32, entries: usize| {
+        let mut app = App::new();
+        let object = app.boot.object;
+        let fields = [("parts", OBJECT), ("maxSize", INT)];
+        let cache = app
+            .heap
+            .add_class("com.acme.Cache", Some(object), &fields, &[]);
+        app.heap.set_loader(cache, app.loader);
+        let list = app.class("java.util.ArrayList", &["elementData"], &[]);
+        let entry = app.class("com.acme.Entry", &["body"], &[]);
+        let entries = app.rows(entry, entries, 100);
+        let lists: Vec<Obj> = entries
+            .chunks(entries.len().div_ceil(16))
+            .map(|entries| {
+                let data = app.array(entries.to_vec());
+                app.heap.add_instance(list, &[data.into()])
+            })
+            .collect();
+        let lists = app.array(lists);
+        let cache = app
+            .heap
+            .add_instance(cache, &[lists.into(), Value::Int(limit)]);
+        let server = app.class("com.acme.Server", &[], &["cache"]);
+        app.heap.set_static(server, "cache", cache);
+        app.heap
+    };
+    let verdict = |limit| first([1000, 2000, 3000].map(|entries| heap(limit, entries))).verdict;
+    assert_eq!(verdict(4000), Verdict::Growth);
+    assert_eq!(verdict(1000), Verdict::Leak);
+}
+
 /// A cache of sixteen segments, each an object with a map of its own. `limits` are fields of the cache.
 fn segmented(limits: &[(&str, i32)], entries: usize) -> HeapBuilder {
     let mut app = App::new();
