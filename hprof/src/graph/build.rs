@@ -20,10 +20,10 @@ use crate::graph::reach::Reach;
 use crate::graph::runs;
 use crate::graph::scan::{self, Job, Scanned};
 use crate::graph::targets::{BlockTargets, NoTargets, NumberTargets, SlotTargets, Targets};
-use crate::ids::{NONE, ObjectId};
+use crate::ids::{ClassIndex, NONE, ObjectId};
 use crate::options::Options;
 use crate::progress::Progress;
-use crate::records::classes::{self, Classes};
+use crate::records::classes::{self, Class, Classes};
 use crate::records::outline::{Outline, Segment};
 use crate::records::record::{self, ClassDump, Header, sub};
 use crate::records::walk::{self, Root, RootKind, Visitor};
@@ -334,22 +334,13 @@ pub(crate) fn measure(
 
 /// Measures objects of a file whose order says nothing of their order in the heap.
 fn measure_by_address(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned> {
-    loop {
-        let pinned = vec![true; plan.classes.len()];
-        let (mut scanned, marks) = first_pass(context, plan, &pinned, false)?;
-        if !is_settled(context, plan, &scanned) {
-            continue;
-        }
-        let ranks = marks.map(|m| m.seal(context.store)).transpose()?;
-        if ranks.as_ref().is_some_and(|r| has_doubles(&scanned, r)) {
-            plan.reach = None;
-            continue;
-        }
-        let split = split(&plan.classes, &scanned);
-        let (map, _) = address_map(context, &mut scanned, ranks, split)?;
-        measure_gaps(&plan.classes, &map, &mut scanned, split);
-        return Ok(scanned);
-    }
+    let Pass {
+        mut scanned, ranks, ..
+    } = read_objects(context, plan, false)?;
+    let split = split(&plan.classes, &scanned);
+    let (map, _) = address_map(context, &mut scanned, ranks, split)?;
+    measure_gaps(&plan.classes, &map, &mut scanned, split);
+    Ok(scanned)
 }
 
 /// Measures distances between neighbours in the heap.
@@ -474,39 +465,150 @@ pub(crate) fn build(
         progress,
         store,
     };
+    let Pass {
+        pinned,
+        mut scanned,
+        ranks,
+    } = read_objects(&context, plan, true)?;
+    let plan = &*plan;
+    let classes = &plan.classes;
+    let split = split(classes, &scanned);
+    let mut warnings = Vec::new();
+    let (map, doubles) = address_map(&context, &mut scanned, ranks, split)?;
+    if doubles > 0 {
+        let text = format!(
+            "{doubles} objects have the id of an earlier object; references to these ids are counted for the earlier object"
+        );
+        warnings.push(Warning::note(text));
+    }
+    link(&context, plan, &pinned, (&mut scanned, split), &map)?;
+    let roots = std::mem::take(&mut scanned.roots);
+    let is_incomplete = context.outline.is_cut_off() || !scanned.warnings.is_empty();
+    warnings.extend(implicit_refs::without_roots(&roots, is_incomplete));
+    let all_classes = is_incomplete || roots.is_empty();
+    let resolve = |id: u64| {
+        NumberTargets {
+            map: &map,
+            classes,
+            split,
+        }
+        .encode(id)
+    };
+    let of_leaf = context
+        .kept(plan)
+        .map(|_| bare::shape_classes(&scanned.shapes, classes, &pinned, split));
+    let bare_holder = of_leaf.as_ref().is_some_and(|of_leaf| {
+        let shape = |leaf: u32| scanned.leaf_shapes[leaf as usize];
+        let is_bare = |leaf| of_leaf.of(&scanned.shapes, shape(leaf)) != NONE;
+        implicit_refs::have_bare_holder(split, &roots, resolve, is_bare)
+    });
+    let near = of_leaf.as_ref().filter(|_| !plan.class_references);
+    let twice = implicit_refs::written_twice(classes, split, resolve);
+    if !twice.is_empty() {
+        let text = format!(
+            "{} class objects are also recorded as instances of java.lang.Class, so each counts as two objects",
+            twice.len()
+        );
+        warnings.push(Warning::note(text));
+    }
+    let unwritten = (&roots[..], all_classes, &twice[..]);
+    let mut graph = assemble(
+        &mut scanned,
+        classes,
+        split,
+        near,
+        unwritten,
+        resolve,
+        store,
+    )?;
+    let parts = missing_roots::Parts {
+        source: context.source,
+        id_size: context.header.id_size,
+        classes,
+        scanned: &scanned,
+        map: &map,
+        split,
+        roots: &roots,
+        pinned: &pinned,
+        is_whole: !all_classes,
+    };
+    let (missing, warning) = missing_roots::add(&mut graph, &parts).unzip();
+    warnings.extend(warning);
+    if let Some(of_leaf) = of_leaf.filter(|_| plan.class_references) {
+        let shapes = scanned.leaf_shapes.iter();
+        let classes = shapes.map(|&shape| of_leaf.of(&scanned.shapes, shape));
+        graph.leaf_classes = LeafClasses::new(classes, store)?;
+        graph.of_leaves.clear();
+    }
+    Ok(Built {
+        graph,
+        map,
+        scanned,
+        pinned,
+        roots,
+        warnings,
+        missing,
+        bare_holder,
+    })
+}
+
+/// What the pass over the objects found, once the plan was complete.
+struct Pass {
+    /// For each class whether it is certainly a GC root.
+    pinned: Vec<bool>,
+    scanned: Scanned,
+    ranks: Option<Ranks>,
+}
+
+/// Reads all objects, once in the usual dump. A pass that comes upon something that the plan lacks completes the plan,
+/// and all objects are read again. With `references`, references are recorded, and so are classes that are no GC roots.
+fn read_objects(context: &Context<'_>, plan: &mut Plan, references: bool) -> Result<Pass> {
     let mut unpinned: BTreeSet<u32> = BTreeSet::new();
     loop {
-        plan.classes.hold_by_loaders(&plan.late_classes.by_loader);
-        let pinned: Vec<bool> = plan
-            .classes
-            .iter()
-            .map(|(i, c)| {
-                let boot = c.loader.is_null() && !c.hidden;
-                !c.dumped || (boot && !unpinned.contains(&i.0))
-            })
-            .collect();
-        let (scanned, marks) = first_pass(&context, plan, &pinned, true)?;
-        if !is_settled(&context, plan, &scanned) {
+        let pinned = if references {
+            plan.classes.hold_by_loaders(&plan.late_classes.by_loader);
+            certain_roots(&plan.classes, &unpinned)
+        } else {
+            vec![true; plan.classes.len()]
+        };
+        let (scanned, marks) = first_pass(context, plan, &pinned, references)?;
+        if !is_settled(context, plan, &scanned) {
             continue;
         }
-        let rooted = implicit_refs::rooted_classes(&plan.classes, &scanned.roots);
-        let before = unpinned.len();
-        unpinned.extend(
-            (0..plan.classes.dumped())
-                .filter(|&i| pinned[i] && !rooted[i])
-                .map(|i| i as u32),
-        );
-        if unpinned.len() > before {
-            continue;
+        if references {
+            let rooted = implicit_refs::rooted_classes(&plan.classes, &scanned.roots);
+            let before = unpinned.len();
+            let dumped = 0..plan.classes.dumped();
+            unpinned.extend(
+                dumped
+                    .filter(|&i| pinned[i] && !rooted[i])
+                    .map(|i| i as u32),
+            );
+            if unpinned.len() > before {
+                continue;
+            }
+            context.phase("linking objects");
         }
-        context.phase("linking objects");
-        let ranks = marks.map(|m| m.seal(store)).transpose()?;
+        let ranks = marks.map(|m| m.seal(context.store)).transpose()?;
         if ranks.as_ref().is_some_and(|r| has_doubles(&scanned, r)) {
             plan.reach = None;
             continue;
         }
-        return finish(&context, plan, pinned, scanned, ranks);
+        return Ok(Pass {
+            pinned,
+            scanned,
+            ranks,
+        });
     }
+}
+
+/// Returns for each class whether it is certainly a GC root: classes of the boot loader and classes without a record.
+fn certain_roots(classes: &Classes, unpinned: &BTreeSet<u32>) -> Vec<bool> {
+    let is_certain = |(i, class): (ClassIndex, &Class)| {
+        let boot = class.loader.is_null() && !class.hidden;
+        !class.dumped || (boot && !unpinned.contains(&i.0))
+    };
+    classes.iter().map(is_certain).collect()
 }
 
 /// Whether the plan had all that the pass came upon. If not, it has it now, and the pass has to run again.
@@ -595,28 +697,20 @@ fn first_pass(
     Ok((scanned, Some(marks)))
 }
 
-fn finish(
+/// Replaces recorded references by object numbers. If addresses were too far apart for that, reads all objects again.
+fn link(
     context: &Context<'_>,
     plan: &Plan,
-    pinned: Vec<bool>,
-    mut scanned: Scanned,
-    ranks: Option<Ranks>,
-) -> Result<Built> {
+    pinned: &[bool],
+    (scanned, split): (&mut Scanned, Split),
+    map: &AddressMap,
+) -> Result<()> {
     let (classes, store) = (&plan.classes, context.store);
-    let split = split(classes, &scanned);
-    let mut warnings = Vec::new();
     let file = context.source.len();
     let one_step = plan.reach.is_some_and(|r| r.is_one_step(file));
-    let (map, doubles) = address_map(context, &mut scanned, ranks, split)?;
-    if doubles > 0 {
-        let text = format!(
-            "{doubles} objects have the id of an earlier object; references to these ids are counted for the earlier object"
-        );
-        warnings.push(Warning::note(text));
-    }
     if one_step {
         let ranks = map.ranks();
-        heap_graph::translate(&mut scanned.targets, &map, split, |slot| {
+        heap_graph::translate(&mut scanned.targets, map, split, |slot| {
             let id = ranks.and_then(|r| r.space.address(u64::from(slot)));
             let id = id.unwrap_or(0);
             let class = classes.by_id(ObjectId(id)).map_or(NONE, |c| c.0);
@@ -625,82 +719,15 @@ fn finish(
         });
     } else {
         let numbers = NumberTargets {
-            map: &map,
+            map,
             classes,
             split,
         };
         // The first pass's arrays are given back before the second pass fills them anew.
         (scanned.inner_shapes, scanned.leaf_shapes) = (store.zeroed(0)?, store.zeroed(0)?);
-        scanned = scan::scan(&context.job(plan, &pinned, numbers), &plan.pieces)?;
+        *scanned = scan::scan(&context.job(plan, pinned, numbers), &plan.pieces)?;
     }
-    let roots = std::mem::take(&mut scanned.roots);
-    let is_incomplete = context.outline.is_cut_off() || !scanned.warnings.is_empty();
-    warnings.extend(implicit_refs::without_roots(&roots, is_incomplete));
-    let all_classes = is_incomplete || roots.is_empty();
-    let resolve = |id: u64| {
-        NumberTargets {
-            map: &map,
-            classes,
-            split,
-        }
-        .encode(id)
-    };
-    let of_leaf = context
-        .kept(plan)
-        .map(|_| bare::shape_classes(&scanned.shapes, classes, &pinned, split));
-    let bare_holder = of_leaf.as_ref().is_some_and(|of_leaf| {
-        let shape = |leaf: u32| scanned.leaf_shapes[leaf as usize];
-        let is_bare = |leaf| of_leaf.of(&scanned.shapes, shape(leaf)) != NONE;
-        implicit_refs::have_bare_holder(split, &roots, resolve, is_bare)
-    });
-    let near = of_leaf.as_ref().filter(|_| !plan.class_references);
-    let twice = implicit_refs::written_twice(classes, split, resolve);
-    if !twice.is_empty() {
-        let text = format!(
-            "{} class objects are also recorded as instances of java.lang.Class, so each counts as two objects",
-            twice.len()
-        );
-        warnings.push(Warning::note(text));
-    }
-    let unwritten = (&roots[..], all_classes, &twice[..]);
-    let mut graph = assemble(
-        &mut scanned,
-        classes,
-        split,
-        near,
-        unwritten,
-        resolve,
-        store,
-    )?;
-    let parts = missing_roots::Parts {
-        source: context.source,
-        id_size: context.header.id_size,
-        classes,
-        scanned: &scanned,
-        map: &map,
-        split,
-        roots: &roots,
-        pinned: &pinned,
-        is_whole: !all_classes,
-    };
-    let (missing, warning) = missing_roots::add(&mut graph, &parts).unzip();
-    warnings.extend(warning);
-    if let Some(of_leaf) = of_leaf.filter(|_| plan.class_references) {
-        let shapes = scanned.leaf_shapes.iter();
-        let classes = shapes.map(|&shape| of_leaf.of(&scanned.shapes, shape));
-        graph.leaf_classes = LeafClasses::new(classes, store)?;
-        graph.of_leaves.clear();
-    }
-    Ok(Built {
-        graph,
-        map,
-        scanned,
-        pinned,
-        roots,
-        warnings,
-        missing,
-        bare_holder,
-    })
+    Ok(())
 }
 
 /// Adds what no record shows and the roots; with `near`, the classes of leaves, what refers to classes by way of leaves.
