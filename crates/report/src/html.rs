@@ -244,12 +244,7 @@ fn layout(report: &Report) -> String {
 
 /// The JVM, what sizes rest on, and the samples of a dump.
 fn layout_of(last: &SnapshotInfo) -> String {
-    let layout = &last.layout;
-    let mut text = crate::text::layout_line(
-        last.jvm.as_deref(),
-        &layout.source,
-        [layout.reference, layout.header, layout.align],
-    );
+    let mut text = crate::text::layout_line(last.jvm.as_deref(), &last.layout);
     if let Some(agent) = &last.agent {
         let _ = write!(
             text,

@@ -77,7 +77,7 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         writeln!(out, "\n{}", style.dim(text))?;
     }
     writeln!(out)?;
-    dumps(&report.snapshots, *verbose, style, out)?;
+    dumps(&report.snapshots, style, out)?;
     classes(&report.classes, *more_classes, style, out)
 }
 
@@ -144,12 +144,7 @@ fn headlines(report: &Report, has_more: bool, style: Style, out: &mut dyn Write)
     }
 }
 
-fn dumps(
-    snapshots: &[SnapshotInfo],
-    verbose: bool,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new(&[
         ("objects", Align::Right),
         ("reachable", Align::Right),
@@ -171,16 +166,10 @@ fn dumps(
         ]);
     }
     table.print(style, out)?;
-    if let Some(last) = snapshots.last().filter(|_| verbose) {
-        let layout = &last.layout;
-        let line = super::snapshot::layout_line(
-            last.jvm.as_deref(),
-            &layout.source,
-            [layout.reference, layout.header, layout.align],
-        );
-        writeln!(out, "{}", style.dim(line))?;
+    match snapshots.last() {
+        Some(last) => super::snapshot::layout(last.jvm.as_deref(), &last.layout, style, out),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// `common` is a reason of all suspects, which is printed elsewhere.
