@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use heapdiff_units::{Size, Span};
+use hprof::flaw::Flaw;
 
 use super::samples::{Alive, First, Loss, Rate, Samples, Whole};
 use super::{Change, Evidence, Names, Verdict, Warning, Waste};
@@ -445,5 +446,123 @@ pub(super) fn waste() -> Vec<Waste> {
         Waste::SparseCollections,
         Waste::ZeroArrays,
         Waste::LongArrays,
+    ]
+}
+
+pub(super) fn flaw() -> Vec<Flaw> {
+    const AT: usize = 7777;
+    let (base, names) = (name(), name());
+    let count = || "7777 unmerged segments".to_owned();
+    let kind = "§";
+    let with_layout = |agree| Flaw::AssumedSizes {
+        agree,
+        reference: 4,
+        header: 12,
+        align: 8,
+    };
+    let doubt = |mode, is_measured| Flaw::OtherLayout {
+        mode,
+        is_measured,
+        reference: 4,
+    };
+    let damage = || {
+        Box::new(Flaw::CutSubRecord {
+            kind: 0x21,
+            needs: AT,
+            left: AT,
+        })
+    };
+    vec![
+        Flaw::CompressedTwice,
+        Flaw::AfterGzip { bytes: AT, at: AT },
+        Flaw::DamagedGzip { reason: name() },
+        Flaw::LaterHeap { at: AT, own: 1 },
+        Flaw::LaterDump { at: AT, own: 1 },
+        Flaw::ReadSegments {
+            base,
+            count: count(),
+            names,
+        },
+        Flaw::UnreadSegments {
+            count: count(),
+            names: name(),
+            reason: name(),
+        },
+        Flaw::NoSegments { names: name() },
+        Flaw::CutSegmentHeader {
+            name: name(),
+            left: 7,
+            needs: 9,
+        },
+        Flaw::NoSegmentRecord {
+            name: name(),
+            at: AT,
+            left: AT,
+        },
+        Flaw::CutSegment {
+            name: name(),
+            left: AT,
+            needs: N,
+        },
+        Flaw::CutHeader { left: 3 },
+        Flaw::CutRecord {
+            kind: 0x1c,
+            needs: N,
+            left: N,
+        },
+        Flaw::NoLength { bytes: N },
+        Flaw::NoEnd,
+        Flaw::NoHeapRecord,
+        Flaw::UnknownRecords { records: N },
+        Flaw::CutSubRecord {
+            kind: 0x22,
+            needs: AT,
+            left: AT,
+        },
+        Flaw::UnknownSubRecord { kind: 0x77 },
+        Flaw::UnknownElement { element: 99 },
+        Flaw::SkippedRest {
+            flaw: damage(),
+            bytes: AT,
+        },
+        Flaw::SameClasses { classes: N },
+        Flaw::SameObjects { objects: N },
+        Flaw::WrittenTwice { classes: AT },
+        Flaw::TooManyFields { classes: N },
+        Flaw::ShortBodies { fields: N },
+        Flaw::CutArray {
+            class: name(),
+            id: hprof::ObjectId(7),
+            elements: 7777,
+            least: N,
+            most: Some(N),
+            of_objects: true,
+        },
+        Flaw::NoRoots,
+        Flaw::MissingRoots,
+        Flaw::NoSystemClasses,
+        Flaw::OnlyThreads { added: AT, kind },
+        Flaw::NoParkedFrames {
+            threads: AT,
+            version: name(),
+            added: AT,
+            kind,
+        },
+        Flaw::NoVirtualStacks { threads: N },
+        with_layout(None),
+        with_layout(Some((AT, AT))),
+        Flaw::NoTrailingNulls,
+        doubt(None, false),
+        doubt(Some(name()), true),
+        Flaw::TruncatedRecord { kind: 0x77 },
+        Flaw::TruncatedHeader,
+        Flaw::NameWithHeader,
+        Flaw::NotARecord { kind: 0x77 },
+        Flaw::ZeroedEnd { bytes: AT },
+        Flaw::ZeroedInstances { classes: N },
+        Flaw::ZeroedRest {
+            flaw: damage(),
+            bytes: AT,
+        },
     ]
 }

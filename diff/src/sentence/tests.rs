@@ -12,7 +12,8 @@ use regex::Regex;
 use super::examples::{self, NAME};
 
 /// The code with the enums.
-const CODE: [&str; 5] = [
+const CODE: [&str; 6] = [
+    include_str!("../../../hprof/src/flaw.rs"),
     include_str!("evidence.rs"),
     include_str!("samples.rs"),
     include_str!("verdict.rs"),
@@ -31,6 +32,7 @@ fn all_examples() -> Vec<(String, String)> {
     }
     [
         texts(&examples::evidence()),
+        texts(&examples::flaw()),
         texts(&examples::samples()),
         texts(&examples::verdict()),
         texts(&examples::warning()),
