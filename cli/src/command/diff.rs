@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use heapdiff_diff::samples::SITES_LEFT_OUT;
+use heapdiff_diff::sentence::SITES_LEFT_OUT;
 use heapdiff_diff::{
     Allocated, ClassGrowth, Comparison, Filter, Gates, Report, SnapshotInfo, Summary, through,
 };

@@ -27,10 +27,9 @@ pub(crate) fn run(setup: &Setup, hunt: &Hunt, question: &Question) -> Result<Vec
         Report::Diff,
     );
     let file = Output {
-        format: setup.output.format,
         file: Some(hunted.folder.join(kept)),
         color: When::Never,
-        frames: setup.output.frames,
+        ..setup.output.clone()
     };
     for report in &reports {
         write::report(&file, report)?;

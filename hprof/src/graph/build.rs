@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, HashSet};
 use crate::bytes::array::Store;
 use crate::bytes::source::Source;
 use crate::error::{Result, Warning};
+use crate::flaw::Flaw;
 use crate::graph::address::{self, AddressMap, GRAIN, MarkWriter, Marks, Ranks, Split};
 use crate::graph::bare::{self, Kept, LeafClasses};
 use crate::graph::heap_graph::{self, HeapGraph};
@@ -476,10 +477,8 @@ pub(crate) fn build(
     let mut warnings = Vec::new();
     let (map, doubles) = address_map(&context, &mut scanned, ranks, split)?;
     if doubles > 0 {
-        let text = format!(
-            "{doubles} objects have the id of an earlier object; references to these ids are counted for the earlier object"
-        );
-        warnings.push(Warning::note(text));
+        let flaw = Flaw::SameObjects { objects: doubles };
+        warnings.push(Warning::new(&flaw));
     }
     link(&context, plan, &pinned, (&mut scanned, split), &map)?;
     let roots = std::mem::take(&mut scanned.roots);
@@ -505,11 +504,8 @@ pub(crate) fn build(
     let near = of_leaf.as_ref().filter(|_| !plan.class_references);
     let twice = implicit_refs::written_twice(classes, split, resolve);
     if !twice.is_empty() {
-        let text = format!(
-            "{} class objects are also recorded as instances of java.lang.Class, so each counts as two objects",
-            twice.len()
-        );
-        warnings.push(Warning::note(text));
+        let classes = twice.len();
+        warnings.push(Warning::new(&Flaw::WrittenTwice { classes }));
     }
     let unwritten = (&roots[..], all_classes, &twice[..]);
     let mut graph = assemble(
