@@ -120,7 +120,7 @@ impl Survey {
             message: d.message,
             lacks_length: false,
         });
-        progress.phase("searching names to keep", bytes.len() as u64);
+        progress.phase("finding the names to keep", bytes.len() as u64);
         let mut blocks = Vec::new();
         let mut dumps = Vec::new();
         'segments: for batch in segments.chunks(BATCH) {
