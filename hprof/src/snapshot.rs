@@ -411,7 +411,10 @@ impl Snapshot {
                 }
                 // Leaves keep classes.
                 None => {
-                    progress.phase("reading the dump again: single objects may keep classes", 0);
+                    progress.phase(
+                        "reading the dump again, because single objects may keep classes alive",
+                        0,
+                    );
                     plan.bare_leaves = false;
                     options.thresholds.count(|tally| &tally.read_again, 1);
                 }

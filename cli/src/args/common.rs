@@ -174,7 +174,7 @@ impl OutputsArgs {
         let more: Vec<PathBuf> = files.collect();
         if let (Some(format), [another, ..]) = (self.report.format, &more[..]) {
             let message = format!(
-                "--format {} works with one -o only, but -o {} was given too",
+                "--format {} allows only one -o, but there is a second one: -o {}",
                 format.name(),
                 another.display()
             );

@@ -67,7 +67,7 @@ pub fn render(report: &Report, checks: &Checks<'_>, out: &mut dyn Write) -> io::
     }
     for gate in checks.gates {
         let status = match (checks.undecided, &gate.tripped) {
-            (Some(why), _) => error(&format!("not decided: {}", printable(why))),
+            (Some(why), _) => error(&format!("not checked: {}", printable(why))),
             (None, None) => TestCaseStatus::success(),
             (None, Some(why)) => failure("gate", &printable(why), ""),
         };

@@ -47,7 +47,7 @@ pub use style::{Painted, Style};
 pub use times::{span, utc};
 
 /// What a report says where gates were asked for and do not decide.
-pub const UNDECIDED: &str = "gates are not decided, because the dumps cannot be compared (--allow-partial decides them anyway)";
+pub const UNDECIDED: &str = "gates were not checked, because the dumps cannot be compared (--allow-partial checks the gates anyway)";
 
 /// What a suspect is taken for, as people read it.
 #[must_use]

@@ -446,12 +446,12 @@ mod tests {
     fn gates_are_not_decided_on_dumps_that_cannot_be_compared() {
         let why = Some("x.hprof is damaged");
         for (format, undecided) in [
-            (Format::Text, "gates are not decided"),
-            (Format::Html, "gates are not decided"),
-            (Format::Md, "gates are not decided"),
+            (Format::Text, "gates were not checked"),
+            (Format::Html, "gates were not checked"),
+            (Format::Md, "gates were not checked"),
             (
                 Format::Junit,
-                "<error message=\"not decided: x.hprof is damaged\"",
+                "<error message=\"not checked: x.hprof is damaged\"",
             ),
         ] {
             let says = |report| rendered(format, report).contains(undecided);

@@ -121,7 +121,7 @@ impl Survey {
             flaw: d.flaw,
             lacks_length: false,
         });
-        progress.phase("searching names to keep", bytes.len() as u64);
+        progress.phase("finding the names to keep", bytes.len() as u64);
         let mut blocks = Vec::new();
         let mut dumps = Vec::new();
         'segments: for batch in segments.chunks(BATCH) {
