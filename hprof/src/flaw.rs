@@ -240,7 +240,7 @@ impl fmt::Display for Flaw {
             Self::CutRecord { kind, needs, left } => cut_record(*kind, *needs, *left, f),
             Self::NoLength { bytes } => write!(
                 f,
-                "the dump is truncated: its heap record has no length, which JDK 5 to 8 write last. heapdiff reads the {bytes} bytes that follow, but objects and GC roots may be missing from all figures"
+                "the dump is truncated: the length of its heap record is missing (JDK 5 to 8 write it at the end). heapdiff reads the {bytes} bytes that follow, but objects and GC roots may be missing from all figures"
             ),
             Self::NoEnd => f.write_str(
                 "the dump is truncated: its closing record is missing, so objects and GC roots may be missing from all figures",
@@ -351,11 +351,11 @@ impl fmt::Display for Flaw {
                     "the dump has no frames of parked virtual threads ({threads} of them), because JDK 19 to 21 do not write these frames (this is {version}). "
                 )?;
                 without_referrers(*added, kind, f)?;
-                f.write_str(". JDK 22 and later write them")
+                f.write_str(". JDK 22 and later write these frames")
             }
             Self::NoVirtualStacks { threads } => write!(
                 f,
-                "the stacks of {threads} virtual threads are missing, because an older agent wrote this dump. Objects that they hold count for other threads or for none. Take a new dump: `heapdiff dump PID --fork`"
+                "the stacks of {threads} virtual threads are missing, because an older agent wrote this dump. Objects that these threads hold are counted for other threads, or for no thread. Take a new dump: `heapdiff dump PID --fork`"
             ),
             Self::AssumedSizes {
                 agree,
@@ -412,7 +412,7 @@ impl fmt::Display for Flaw {
             Self::NotARecord { kind } => write!(f, "not a record of a dump (kind {kind:#04x})"),
             Self::ZeroedEnd { bytes } => write!(
                 f,
-                "the data after the dump cannot be read as a dump: its {bytes} bytes were replaced by zeros"
+                "the {bytes} bytes after the dump are not a dump; in the copy they are replaced by zeros"
             ),
             Self::ZeroedInstances { classes } => write!(
                 f,
@@ -437,7 +437,7 @@ fn next_dump(own: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn without_referrers(added: usize, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
-        "heapdiff therefore treats {added} objects without referrers as GC roots of the kind \"{kind}\". Unreachable objects may count as reachable, and unreferenced cycles as unreachable"
+        "heapdiff therefore treats {added} objects without referrers as GC roots of the kind \"{kind}\". So some unreachable objects count as reachable, and live objects in a cycle without other referrers count as unreachable"
     )
 }
 
