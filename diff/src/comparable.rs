@@ -218,7 +218,7 @@ mod tests {
             panic!("one doubt")
         };
         assert!(
-            programs.contains("are of two programs (of 2 class names in one, 0 are"),
+            programs.contains("are of different programs (they share 0 of 2 class names)"),
             "{programs}"
         );
     }

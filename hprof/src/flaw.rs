@@ -207,7 +207,7 @@ impl fmt::Display for Flaw {
                 next_dump(*own, f)
             }
             Self::ReadSegments { base, count, names } => {
-                write!(f, "read {base} and {count} ({names})")
+                write!(f, "heapdiff read {base} together with {count} ({names})")
             }
             Self::UnreadSegments {
                 count,

@@ -185,8 +185,10 @@ fn objects(path: &Path) -> u64 {
     histogram.totals().iter().map(|t| t.all.objects).sum()
 }
 
-const ALL: &str = "read x.hprof and 3 unmerged segments (x.hprof.p0, x.hprof.p1, x.hprof.p2)";
-const LAST_TWO: &str = "read x.hprof and 2 unmerged segments (x.hprof.p1, x.hprof.p2)";
+const ALL: &str =
+    "heapdiff read x.hprof together with 3 unmerged segments (x.hprof.p0, x.hprof.p1, x.hprof.p2)";
+const LAST_TWO: &str =
+    "heapdiff read x.hprof together with 2 unmerged segments (x.hprof.p1, x.hprof.p2)";
 const LAST: &str = "read x.hprof and 1 unmerged segment (x.hprof.p2)";
 
 #[test]
@@ -351,7 +353,7 @@ fn a_lost_segment_is_reported() {
 fn segments_are_not_read_without_a_merge_point() {
     let parts = Parts::new(0);
     let none =
-        "heapdiff did not find the place in the dump where the JVM began to merge the segments";
+        "heapdiff did not find where in the dump file the content of the first segment begins";
     let all = "(x.hprof.p0, x.hprof.p1, x.hprof.p2)";
     // The JVM died while it dumped, within a name.
     let cut = parts.base[..parts.base.len() - 5].to_vec();

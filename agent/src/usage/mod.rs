@@ -166,7 +166,9 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
         }
         Err(why) => {
             ON.store(false, Release);
-            say(format_args!("usage: not started: {why}"));
+            say(format_args!(
+                "the use of collections is not recorded: {why}"
+            ));
         }
     }
 }

@@ -104,9 +104,10 @@ impl StatusArgs {
 const COUNT_HELP: &str = "\
 The agent inserts counters into all loaded classes and into classes loaded later, and removes the
 counters at the end: a few classes at a time, with pauses. The program is slower until the count
-ends. The program is slowest when the agent changes the first class: HotSpot then discards all
-compiled code, unless an agent was loaded at the start (-agentpath). --sampled-classes changes fewer
-classes, but needs samples: run `heapdiff attach` a few minutes before.
+ends. The program is slowest just after the agent has changed the first class: HotSpot then discards
+all compiled code. It does not if an agent was loaded at the start of the JVM (-agentpath).
+--sampled-classes changes fewer classes. It needs samples: run `heapdiff attach` some minutes
+before.
 
 Every executed allocation is counted, even if the JIT removes the allocation. Allocations by clone,
 reflection, array copies and lambdas are counted at the line that calls them. Not counted:
@@ -127,7 +128,7 @@ pub(super) struct CountArgs {
         alias = "duration"
     )]
     time: Span,
-    /// Count in JDK classes as well
+    /// Also count allocations in the code of JDK classes
     #[arg(long)]
     jdk: bool,
     /// Count only allocations in the code of matching classes

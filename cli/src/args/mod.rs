@@ -55,7 +55,7 @@ const USAGE: &str = "heapdiff [OPTIONS] BEFORE AFTER [LATER]...
 const AFTER_HELP: &str = "\
 `heapdiff help COMMAND` shows the options and examples of a command. Sizes are written 10MiB, 1.5GiB
 or 512m (as in -Xmx). If a dump is given as -, heapdiff reads it from standard input. If a dump has
-the name of a command, write ./histo.
+the same name as a command, such as histo, write ./histo.
 
 Exit codes: 0 = done, 1 = a gate (--fail-on-...) failed the command, 2 = wrong usage, 3 = an input
 could not be read, or a JVM or a server could not be reached.";
@@ -227,8 +227,8 @@ struct SitesArgs {
     /// them
     #[arg(long)]
     reverse: bool,
-    /// Show only stacks with a matching frame or class. Flame graphs and profiles match frames
-    /// only, and start at the match
+    /// Show only stacks with a matching frame or class. In flame graphs and profiles, only frames
+    /// are matched, and each stack starts at the matching frame
     #[arg(long, value_name = "RE", value_parser = frame::pattern)]
     focus: Option<Regex>,
     #[command(flatten)]

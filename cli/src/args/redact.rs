@@ -35,10 +35,10 @@ pub(super) struct RedactArgs {
     /// IN without -o
     #[arg(long)]
     check: bool,
-    /// Also replace numbers in fields, except lengths in JDK collections, strings and buffers
+    /// Also replace the numbers in fields with zeros, except lengths in JDK collections, strings and buffers
     #[arg(long)]
     numbers: bool,
-    /// With --numbers, keep numbers in fields whose CLASS.FIELD matches; may be repeated
+    /// With --numbers, keep the numbers in fields whose name, CLASS.FIELD, matches; may be repeated
     #[arg(long, value_name = "RE", value_parser = pattern, requires = "numbers")]
     keep_numbers: Vec<Regex>,
     /// Replace OUT even if it is a heap dump, JFR recording or trace

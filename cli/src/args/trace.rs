@@ -21,8 +21,8 @@ use crate::time::Moment;
 
 const TOP_HELP: &str = "\
 Objects that the GC has not freed yet look alive, so heapdiff compares the live bytes after each
-full GC. With fewer than five full GCs, it compares the lowest live bytes between two GCs of any
-kind. The slope is a Theil-Sen estimate; its 95 % interval includes the sampling error. A class or
+full GC. With fewer than five full GCs, heapdiff compares the lowest live bytes of each
+interval between two GCs of any kind. The slope is a Theil-Sen estimate; its 95 % interval includes the sampling error. A class or
 site is called a leak only if the whole interval is above zero, and the live bytes grew from the
 first full GC to the last.
 
@@ -140,7 +140,7 @@ pub(super) struct WindowArgs {
     /// Ignore data after this moment
     #[arg(long, value_name = "MOMENT")]
     until: Option<Moment>,
-    /// Use only this much time before the end, or before --until
+    /// Use only the data of this much time before the end of the trace, or before --until
     #[arg(long, value_name = "TIME", conflicts_with = "since")]
     window: Option<Span>,
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(fleet: &Fleet) -> Result<Exit> {
             // A closed pipe is no reason to stop adding.
             let _ = writeln!(
                 io::stdout().lock(),
-                "{}: {rows} rows in {files} file{plural} of {}",
+                "{}: added {rows} rows in {files} file{plural} to {}",
                 input.display(),
                 fleet.folder.display()
             );

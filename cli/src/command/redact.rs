@@ -139,7 +139,7 @@ fn told(dump: &Path, left: &Left) -> String {
             left.requested_numbers,
         ),
         (
-            "the JVM version, and strings that every JVM has",
+            "JVM version, and strings that are in every JVM ",
             left.kept_texts,
         ),
         ("numbers and names in the agent's tables", left.kept_tables),

@@ -585,7 +585,7 @@ fn dumps_that_cannot_be_compared_have_a_warning() {
         ([DUMP, "copy.hprof.gz"], "are the same dump"),
         (
             [DUMP, SAMPLED],
-            "are of two programs (of 2 class names in one, 0 are in the other): what differs between them did not grow",
+            "are of different programs (they share 0 of 2 class names): differences between them are not growth",
         ),
         (
             ["old.hprof", "new.hprof"],

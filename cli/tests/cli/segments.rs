@@ -8,7 +8,8 @@ use testdata::writer::{Elements, FieldType, HeapBuilder, Options, Place as Write
 
 /// Bytes of a record's header.
 const HEAD: usize = 9;
-const NOTE: &str = "read b.hprof and 2 unmerged segments (b.hprof.p0, b.hprof.p1)";
+const NOTE: &str =
+    "heapdiff read b.hprof together with 2 unmerged segments (b.hprof.p0, b.hprof.p1)";
 
 /// A dump in which a list holds so many arrays of 10,000 bytes.
 fn dump(arrays: usize) -> Vec<u8> {
@@ -250,7 +251,7 @@ fn no_gate_passes_if_segments_are_not_read() {
     place.write("b.hprof", &base);
     place.is_undecided(all, 0);
     place.is_undecided(
-        "heapdiff did not find the place in the dump where the JVM began to merge the segments",
+        "heapdiff did not find where in the dump file the content of the first segment begins",
         0,
     );
     // It fits twice.

@@ -284,7 +284,7 @@ impl fmt::Display for Samples {
                 stack_bytes,
             } => write!(
                 f,
-                "the agent uses {size} of the heap: {} of {sample_bytes} bytes, {} of {stack_bytes} bytes",
+                "the agent uses {size} of the Java heap, with {} of {sample_bytes} bytes and {} of {stack_bytes} bytes",
                 counted(*samples, "sample"),
                 counted(*stacks, "stack")
             ),
@@ -390,7 +390,7 @@ impl fmt::Display for Samples {
             Self::LargeObjects { size, is_live } => {
                 write!(
                     f,
-                    "large objects may have up to 50 % more than {size}: JVMs before JDK 25 sample too few of them"
+                    "the true size of large objects may be up to 50 % more than {size}: JVMs before JDK 25 sample too few of them"
                 )?;
                 match is_live {
                     true => f.write_str("; load the agent at start, or compare with a second dump"),

@@ -68,8 +68,8 @@ impl fmt::Display for Warning {
                 of,
             } => write!(
                 f,
-                "{first} and {second} are of two programs (of {} in one, {common} are in the other): what differs \
-                 between them did not grow",
+                "{first} and {second} are of different programs (they share {common} of {}): differences between them \
+                 are not growth",
                 counted(*of as u64, "class name")
             ),
             Self::TwoJvms { first, second, why } => write!(

@@ -335,7 +335,7 @@ impl NoPoint {
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::None => {
-                "heapdiff did not find the place in the dump where the JVM began to merge the segments"
+                "heapdiff did not find where in the dump file the content of the first segment begins"
             }
             Self::Several => {
                 "the dump has more than one place where the JVM may have begun to merge the segments"

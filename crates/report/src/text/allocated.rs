@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn several_classes_of_a_stack_and_too_few_samples_are_told() {
-        let few = "large objects may have up to 50 % more than 8.0 KiB";
+        let few = "the true size of large objects may be up to 50 % more than 8.0 KiB";
         assert!(!told(&report("stack", 1, 0)).contains("where objects are large"));
         assert!(!told(&report("stack", 1, 0)).contains(", only stacks that match"));
         let mut both = report("stack", 1, 8192);

@@ -55,7 +55,7 @@ pub(crate) fn render(report: &HeapReport, style: Style, out: &mut dyn Write) -> 
         self::suspect(suspect, report, style, out)?;
     }
     if report.more_suspects && !heap.suspects.is_empty() {
-        let rest = "and places that retain less (--top N shows more)";
+        let rest = "and more places, which retain less (--top N shows more)";
         writeln!(out, "\n{}", style.dim(rest))?;
     }
     threads(&heap.threads, report.verbose, style, out)?;
@@ -256,7 +256,7 @@ mod tests {
         report.more_classes = 7;
         let text = told(&report);
         for part in [
-            "and places that retain less (--top N shows more)",
+            "and more places, which retain less (--top N shows more)",
             "and 7 more classes (--top N shows more)",
         ] {
             assert!(text.contains(part) && !all.contains(part), "{text}");

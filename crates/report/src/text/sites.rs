@@ -609,7 +609,11 @@ pub(super) mod tests {
         };
         assert_eq!(told(0), "");
         let told = told(3 << 20);
-        assert!(told.starts_with("large objects may have up to 50 % more than 3.0 MiB: "));
+        assert!(
+            told.starts_with(
+                "the true size of large objects may be up to 50 % more than 3.0 MiB: "
+            )
+        );
         assert!(told.lines().all(|line| line.len() <= WIDTH), "{told}");
     }
     #[test]

@@ -32,7 +32,7 @@ final class Suspect {
     static boolean mayAppear(Map<?, ?> report) {
         Object delta = report.get("delta");
         if (!(delta instanceof Map)) {
-            throw new HeapUndecidedException("heapdiff's report does not contain the growth of the heap");
+            throw new HeapUndecidedException("the report of heapdiff has no figure for the growth of the heap");
         }
         long grown = number(((Map<?, ?>) delta).get("shallow_bytes"));
         // Earlier versions of heapdiff do not report the noise limit. Then a second step only costs time.
