@@ -22,7 +22,7 @@
 //! | `ledger`, `tracer`, `tries` | accounts of sites, the thread that writes them to a trace, and what it does where it cannot |
 //! | `jvm_stats`, `pauses` | the JVM's own figures: heap, metaspace, collections |
 //! | `log`, `counters` | what the agent says and counts |
-//! | `sample_ref`, `classfile` | the bytes of the Java class |
+//! | `java`, `sample_ref` | the agent's own Java classes: sources and class files |
 //!
 //! # What it misses
 //!
@@ -57,7 +57,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod agent;
-mod classfile;
 mod collected;
 mod counters;
 mod counting;
@@ -66,6 +65,7 @@ mod giving_up;
 mod ground;
 mod heap;
 mod intern;
+mod java;
 mod jvm_stats;
 #[allow(unsafe_code)]
 mod jvmti;

@@ -378,8 +378,8 @@ impl Engine {
             );
         }
         let carriers = env.knows_carriers();
-        env.define_hooks(&hooks::bytes(&layout, cells, klass.unwrap_or(0), carriers))
-            .map_err(in_heap)?;
+        let class = hooks::bytes(&layout, cells, klass.unwrap_or(0), carriers).map_err(failed)?;
+        env.define_hooks(&class).map_err(in_heap)?;
         Ok(Self {
             jvmti: environment.for_class_files::<Counted>().map_err(failed)?,
             cells,

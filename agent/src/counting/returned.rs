@@ -20,8 +20,6 @@ pub(crate) const BITS: u32 = 14;
 /// Bytes of an entry, as a power of two: its key, objects, bytes of arrays, and one that is not used.
 pub(crate) const ENTRY_BITS: u8 = 5;
 const ENTRY: usize = 1 << ENTRY_BITS;
-/// So many places are looked at for a key.
-pub(crate) const PROBES: u8 = 100;
 /// From a stripe's start to the next, not a power of two either.
 pub(crate) const STRIPE_BYTES: i64 = ((ENTRY << BITS) + 4096 + 64) as i64;
 

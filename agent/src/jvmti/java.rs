@@ -117,7 +117,9 @@ impl RefClass {
     /// one is told so, and takes it as it is.
     fn defined(env: &Env<'_>, reaper: Reaper) -> Result<(Global<Class>, Reaper)> {
         let name = text(heapdiff_sites::CLASS_INTERNAL)?;
-        match env.define_class(&name, &sample_ref::bytes(reaper)) {
+        let bytes = sample_ref::bytes(reaper);
+        let bytes = bytes.map_err(|why| JniError::Unfit(why.to_string()))?;
+        match env.define_class(&name, &bytes) {
             Ok(class) => Ok((class.hold(env)?, reaper)),
             Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
                 let class = env.class(&name)?;

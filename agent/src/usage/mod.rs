@@ -210,7 +210,7 @@ impl Engine {
     fn new(env: &Env<'_>) -> Result<Self, String> {
         let text = |why: JniError| why.to_string();
         let class = env
-            .usage_class(&hook::bytes(jvm(env).map_err(text)?))
+            .usage_class(&hook::bytes(jvm(env).map_err(text)?).map_err(|why| why.to_string())?)
             .map_err(text)?;
         let table = env.usage_table(class.get()).map_err(text)?;
         for name in collections::CALLERS {
