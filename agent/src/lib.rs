@@ -7,7 +7,8 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `jvmti` | raw bindings of JVMTI and JNI, the functions the JVM calls; all `unsafe` is there |
+//! | `entry` | the functions that the JVM calls |
+//! | `jvmti` | JVMTI and JNI: nearly all `unsafe` is there; it imports nothing of ours |
 //! | `agent` | loading, starting, stopping; the one global |
 //! | `lent`, `giving_up` | what callbacks share until it is detached; whether faults ended it |
 //! | `ground` | what is in the Java heap from the start on: all of it is made, or nothing |
@@ -22,7 +23,8 @@
 //! | `ledger`, `tracer`, `tries` | accounts of sites, the thread that writes them to a trace, and what it does where it cannot |
 //! | `jvm_stats`, `pauses` | the JVM's own figures: heap, metaspace, collections |
 //! | `log`, `counters` | what the agent says and counts |
-//! | `java`, `sample_ref` | the agent's own Java classes: sources and class files |
+//! | `java` | the agent's own Java classes: sources and class files |
+//! | `sample_ref` | the class of samples in the JVM |
 //!
 //! # What it misses
 //!
@@ -61,6 +63,8 @@ mod collected;
 mod counters;
 mod counting;
 mod debugger;
+#[allow(unsafe_code)]
+mod entry;
 mod giving_up;
 mod ground;
 mod heap;
@@ -77,6 +81,7 @@ mod pace;
 mod pauses;
 mod random;
 mod reaper;
+#[allow(unsafe_code)]
 mod sample_ref;
 mod sampler;
 mod slots;

@@ -1,17 +1,23 @@
-//! The class `heapdiff.SampleRef`: the names by which the agent uses it. The class itself is in `java/`.
+//! The class of samples, `heapdiff.SampleRef`, in the JVM. Its source is in `java/`.
 
-use heapdiff_bytecode::Damage;
+use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
+
+use jni_sys::{jfieldID, jmethodID, jobject, jvalue};
 
 use crate::java;
+use crate::jvmti::calls::{
+    Class, Env, Global, Ints, JniError, Local, Longs, Objects, Ref, Result, jni,
+};
 
-pub(crate) const CONSTRUCTOR: &str = "(Ljava/lang/Object;JJIIIIII)V";
-pub(crate) const SWEEP: &str = "sweep";
-pub(crate) const SCAN: &str = "([Ljava/lang/Object;[Ljava/lang/Object;[I)I";
-pub(crate) const DRAIN: &str = "([Ljava/lang/Object;[I)I";
-pub(crate) const QUEUE: &str = "queue";
+const CONSTRUCTOR: &str = "(Ljava/lang/Object;JJIIIIII)V";
+const SWEEP: &str = "sweep";
+const SCAN: &str = "([Ljava/lang/Object;[Ljava/lang/Object;[I)I";
+const DRAIN: &str = "([Ljava/lang/Object;[I)I";
+const QUEUE: &str = "queue";
 
-pub(crate) const REFERENCE_QUEUE: &str = "java/lang/ref/ReferenceQueue";
-pub(crate) const QUEUE_TYPE: &str = "Ljava/lang/ref/ReferenceQueue;";
+const REFERENCE_QUEUE: &str = "java/lang/ref/ReferenceQueue";
+const QUEUE_TYPE: &str = "Ljava/lang/ref/ReferenceQueue;";
 
 /// How the agent finds out which objects were collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +28,246 @@ pub(crate) enum Reaper {
     Queue,
 }
 
-/// Returns the class file.
-pub(crate) fn bytes(reaper: Reaper) -> Result<Vec<u8>, Damage> {
-    java::sample_ref(reaper == Reaper::Queue)
+/// The class `heapdiff.SampleRef`, defined in the boot loader.
+pub(crate) struct RefClass {
+    class: &'static Global<Class>,
+    constructor: Method,
+    sweep: Method,
+    reaper: Reaper,
+}
+
+/// The class once it is defined, which it can be only once, with what it was made for.
+static DEFINED: OnceLock<(Global<Class>, Reaper)> = OnceLock::new();
+
+/// A method's id.
+#[derive(Clone, Copy)]
+struct Method(jmethodID);
+
+// SAFETY: the id of a method belongs to no thread.
+unsafe impl Send for Method {}
+// SAFETY: as above.
+unsafe impl Sync for Method {}
+
+/// What the constructor takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RefFields {
+    pub(crate) uid: u64,
+    pub(crate) size: i64,
+    pub(crate) site: u32,
+    pub(crate) class: u32,
+    pub(crate) thread: u32,
+    pub(crate) time: u32,
+    pub(crate) slot: i32,
+    pub(crate) mark: i32,
+}
+
+/// What a static field is set to.
+#[derive(Clone, Copy)]
+pub(crate) enum Static<'a> {
+    Int(i32),
+    Long(i64),
+    Objects(Ref<'a, Objects>),
+    Ints(Ref<'a, Ints>),
+    Longs(Ref<'a, Longs>),
+}
+
+impl Static<'_> {
+    /// The type of the fields that it is for.
+    const fn signature(&self) -> &'static CStr {
+        match self {
+            Static::Int(_) => c"I",
+            Static::Long(_) => c"J",
+            Static::Objects(_) => c"[Ljava/lang/Object;",
+            Static::Ints(_) => c"[I",
+            Static::Longs(_) => c"[J",
+        }
+    }
+}
+
+fn text(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| JniError::Unfit(text.to_owned()))
+}
+
+const fn type_of_sweep(reaper: Reaper) -> &'static str {
+    match reaper {
+        Reaper::Scan => SCAN,
+        Reaper::Queue => DRAIN,
+    }
+}
+
+impl RefClass {
+    /// Defines the class, unless that was done before: a heap that was full then may have had room for no more.
+    pub(crate) fn define(env: &Env<'_>, reaper: Reaper) -> Result<Self> {
+        let (class, reaper) = match DEFINED.get() {
+            Some(defined) => defined,
+            None => {
+                let defined = Self::defined(env, reaper)?;
+                DEFINED.get_or_init(|| defined)
+            }
+        };
+        let (sweep, of) = (text(SWEEP)?, class.get());
+        let sweep_type = text(type_of_sweep(*reaper))?;
+        let refs = Self {
+            class,
+            constructor: Method(env.method(of, (c"<init>", &text(CONSTRUCTOR)?))?),
+            sweep: Method(env.static_method(of, (&sweep, &sweep_type))?),
+            reaper: *reaper,
+        };
+        if *reaper == Reaper::Queue {
+            let queue = env.class(&text(REFERENCE_QUEUE)?)?;
+            let queue = env.make(queue.get(), c"()V", &[])?;
+            let (name, signature) = (text(QUEUE)?, text(QUEUE_TYPE)?);
+            let field = refs.static_field(env, &name, &signature)?;
+            // SAFETY: the field is the class's, and of the class that the object was just made of.
+            unsafe {
+                jni!(
+                    env.raw(),
+                    v1_1.SetStaticObjectField,
+                    of.raw(),
+                    field,
+                    queue.raw()
+                );
+            }
+            env.check()?;
+        }
+        Ok(refs)
+    }
+
+    /// The class, and what it is made for. A call that threw for lack of memory may yet have defined it: then the next
+    /// one is told so, and takes it as it is.
+    fn defined(env: &Env<'_>, reaper: Reaper) -> Result<(Global<Class>, Reaper)> {
+        let name = text(heapdiff_sites::CLASS_INTERNAL)?;
+        let bytes = java::sample_ref(reaper == Reaper::Queue);
+        let bytes = bytes.map_err(|why| JniError::Unfit(why.to_string()))?;
+        match env.define_class(&name, &bytes) {
+            Ok(class) => Ok((class.hold(env)?, reaper)),
+            Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
+                let class = env.class(&name)?;
+                let sweep = text(SWEEP)?;
+                for kind in [reaper, Reaper::Scan, Reaper::Queue] {
+                    let named = (&*sweep, &*text(type_of_sweep(kind))?);
+                    match env.static_method(class.get(), named) {
+                        Ok(_) => return Ok((class.hold(env)?, kind)),
+                        Err(JniError::HeapFull) => return Err(JniError::HeapFull),
+                        Err(_) => {}
+                    }
+                }
+                Err(JniError::Thrown(thrown))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    pub(crate) fn reaper(&self) -> Reaper {
+        self.reaper
+    }
+
+    /// Makes one.
+    pub(crate) fn new_object<'local>(
+        &self,
+        env: &Env<'local>,
+        referent: Ref<'_>,
+        fields: &RefFields,
+    ) -> Result<Local<'local>> {
+        let int = |value: u32| jvalue {
+            i: value.cast_signed(),
+        };
+        let arguments = [
+            jvalue { l: referent.raw() },
+            jvalue {
+                j: fields.uid.cast_signed(),
+            },
+            jvalue { j: fields.size },
+            int(fields.site),
+            int(fields.class),
+            int(fields.thread),
+            int(fields.time),
+            jvalue { i: fields.slot },
+            jvalue { i: fields.mark },
+        ];
+        let (class, constructor) = (self.class.get().raw(), self.constructor.0);
+        // SAFETY: the constructor is this class's, and takes these types in this order
+        // (`CONSTRUCTOR`).
+        unsafe {
+            let made = jni!(
+                env.raw(),
+                v1_1.NewObjectA,
+                class,
+                constructor,
+                arguments.as_ptr()
+            );
+            env.made(made, "a sample")
+        }
+    }
+
+    /// Takes collected references out of a chunk ([`Reaper::Scan`]) or the queue ([`Reaper::Queue`], which
+    /// looks at no chunk): they are put into `dead`, their places into `places`. Returns how many.
+    pub(crate) fn sweep(
+        &self,
+        env: &Env<'_>,
+        chunk: Ref<'_, Objects>,
+        dead: Ref<'_, Objects>,
+        places: Ref<'_, Ints>,
+    ) -> Result<usize> {
+        let reference = |object: jobject| jvalue { l: object };
+        let arguments = [
+            reference(chunk.raw()),
+            reference(dead.raw()),
+            reference(places.raw()),
+        ];
+        let arguments = match self.reaper {
+            Reaper::Scan => &arguments[..],
+            Reaper::Queue => &arguments[1..],
+        };
+        let (class, sweep) = (self.class.get().raw(), self.sweep.0);
+        // SAFETY: the method is this class's; the arguments are of the types in `SCAN` or
+        // `DRAIN`, whichever the class was made with.
+        let count = unsafe {
+            jni!(
+                env.raw(),
+                v1_1.CallStaticIntMethodA,
+                class,
+                sweep,
+                arguments.as_ptr()
+            )
+        };
+        env.check()?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    fn static_field(&self, env: &Env<'_>, name: &CStr, signature: &CStr) -> Result<jfieldID> {
+        let class = self.class.get().raw();
+        let (field, kind) = (name.as_ptr(), signature.as_ptr());
+        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        let field = unsafe { jni!(env.raw(), v1_1.GetStaticFieldID, class, field, kind) };
+        env.check()?;
+        match field.is_null() {
+            true => Err(JniError::Unfit(name.to_string_lossy().into_owned())),
+            false => Ok(field),
+        }
+    }
+
+    /// Sets a static field of the value's type.
+    pub(crate) fn set(&self, env: &Env<'_>, name: &str, value: Static<'_>) -> Result<()> {
+        let field = self.static_field(env, &text(name)?, value.signature())?;
+        let (raw, class) = (env.raw(), self.class.get().raw());
+        let object = match value {
+            Static::Int(value) => {
+                // SAFETY: the field is this class's, and of this type, or the JVM would not have found it.
+                unsafe { jni!(raw, v1_1.SetStaticIntField, class, field, value) };
+                return env.check();
+            }
+            Static::Long(value) => {
+                // SAFETY: as above.
+                unsafe { jni!(raw, v1_1.SetStaticLongField, class, field, value) };
+                return env.check();
+            }
+            Static::Objects(array) => array.raw(),
+            Static::Ints(array) => array.raw(),
+            Static::Longs(array) => array.raw(),
+        };
+        // SAFETY: as above; the reference is to an object of this type.
+        unsafe { jni!(raw, v1_1.SetStaticObjectField, class, field, object) };
+        env.check()
+    }
 }

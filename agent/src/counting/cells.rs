@@ -8,7 +8,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::returned::Returned;
-use crate::jvmti::counting::Shared;
+use crate::jvmti::Shared;
 
 /// Sites at most. What is beyond is not counted, and told.
 pub(crate) const MOST_SITES: usize = 1 << 16;

@@ -21,7 +21,6 @@ pub(crate) const MADE: &str = "made";
 /// Given an array of arrays that a call returned.
 pub(crate) const LEVELS: &str = "levels";
 pub(crate) const OBJECT_TYPE: &str = "(I)V";
-pub(crate) const UNSAFE: &str = "jdk/internal/misc/Unsafe";
 
 /// Returns the class file for these counters and this layout of arrays. `klass` is where a class's number is in its object; if
 /// `carriers` is true, the JVM has a method that returns the thread which carries a virtual thread.
