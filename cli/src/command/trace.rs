@@ -130,9 +130,9 @@ pub(crate) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> 
             Some(wanted) => {
                 let runs = counted(count as u64, "run");
                 Failure::usage(format!(
-                    "{path}: there is no run {wanted}; the trace has {runs}"
+                    "{path}: the trace has {runs} of a JVM, but no run {wanted}"
                 ))
-                .with_hint(format!("list them with `heapdiff trace info {path}`"))
+                .with_hint(format!("list the runs with `heapdiff trace info {path}`"))
             }
             None => input(format!(
                 "{path}: the trace is empty, no JVM has written to it yet"

@@ -84,7 +84,7 @@ fn a_report_goes_to_several_files() {
         (&["-o", "a.json", "-o", "a.json"][..], "given twice"),
         (
             &["-o", "a.json", "-o", "b.html", "--format", "md"],
-            "works with one -o only",
+            "allows only one -o",
         ),
         (
             &["-o", "a.json", "-o", "b.parquet"],

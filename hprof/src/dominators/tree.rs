@@ -409,7 +409,7 @@ fn preorder_of(
     let mut witnesses: Vec<u32> = Vec::new();
     for attempt in 0..=ATTEMPTS {
         progress.go_on()?;
-        progress.phase("searching", 0);
+        progress.phase("searching the heap graph", 0);
         let core = if attempt < ATTEMPTS {
             Core::find(graph, class_of, &witnesses, thresholds, store)?
         } else {
@@ -518,9 +518,10 @@ fn hang_leaves(
     for task in 1..=tasks {
         let wanted = all * task / tasks;
         // The last has all that is left.
-        let count = match task == tasks {
-            true => starts.len(),
-            false => starts.partition_point(|&start| (start as usize) < wanted),
+        let count = if task == tasks {
+            starts.len()
+        } else {
+            starts.partition_point(|&start| (start as usize) < wanted)
         };
         let (own, own_places);
         (own, starts) = starts.split_at_mut(count);

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use crate::bytes::array::{Array, Store};
 use crate::bytes::source::Source;
 use crate::error::{Error, Result, Warning};
+use crate::flaw::Flaw;
 use crate::graph::address::{MarkWriter, Pending};
 use crate::graph::bare::{Kept, Sifter};
 use crate::graph::cut_arrays::CutArray;
@@ -617,9 +618,10 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
         let (mut count, shape) = if array == RecordLayout::NO_ARRAY {
             // A damaged dump: the class of an array is no array class. Count it as an instance.
             self.worker.stats.classes[class as usize].instances += 1;
-            let shape = match T::COLLECT && self.job.tells_fields {
-                true => shape::with_elements(class),
-                false => self.shapes.instance(class),
+            let shape = if T::COLLECT && self.job.tells_fields {
+                shape::with_elements(class)
+            } else {
+                self.shapes.instance(class)
             };
             (0, shape)
         } else {
@@ -703,14 +705,11 @@ impl Scanned {
             self.cut_arrays.append(&mut part.cut_arrays);
             self.late_classes.append(&mut part.late_classes);
             if let Some(damage) = part.damage.take() {
-                self.warnings.push(Warning::damage(
-                    damage.offset as u64,
-                    format!(
-                        "{}. heapdiff skips the last {} bytes of the segment, from the start of this record, so the objects in them are missing from all figures",
-                        damage.message,
-                        segment.end - damage.offset
-                    ),
-                ));
+                let flaw = Flaw::SkippedRest {
+                    flaw: Box::new(damage.flaw),
+                    bytes: segment.end - damage.offset,
+                };
+                self.warnings.push(Warning::at(damage.offset as u64, &flaw));
             }
             self.runs.append(&mut part.runs, [inner_base, leaf_base]);
             self.waypoints
@@ -761,9 +760,10 @@ fn check_numbers(
     if objects >= NONE as usize || !shapes_fit {
         return Err(limit("objects", objects));
     }
-    match references < NONE as usize {
-        true => Ok(()),
-        false => Err(limit("references", references)),
+    if references < NONE as usize {
+        Ok(())
+    } else {
+        Err(limit("references", references))
     }
 }
 

@@ -296,7 +296,7 @@ impl Holders {
         }
         if holders.is_empty() {
             messages::warn(&format!(
-                "{}: this report has no stacks, so no holder is known; its dumps were taken without the agent",
+                "{}: the report has no allocation stacks, so the profile names no holders; take the dumps with the agent loaded",
                 path.display()
             ));
         }
