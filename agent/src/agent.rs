@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::{Counter, FORMAT, attach, statics};
+use rustc_hash::FxHashSet;
 
 use crate::collected::{CollectedRefs, CollectedSamples};
 use crate::counters::Counters;
@@ -20,16 +21,15 @@ use crate::counting;
 use crate::giving_up::GivingUp;
 use crate::ground::{Ground, Threads};
 use crate::jvmti::calls::{Class, Env, JniError, Local, Ref};
-use crate::jvmti::java::{RefClass, Static};
 use crate::jvmti::sys::{capability, error};
-use crate::jvmti::{Environment, Jvmti, Monitor, Thread, arm};
+use crate::jvmti::{Environment, Jvmti, Monitor, Thread};
 use crate::ledger::Ledger;
 use crate::lent::{Lent, Loan};
 use crate::log::{say, say_panics};
 use crate::options::{Options, ReaperChoice};
 use crate::pauses::Pauses;
 use crate::reaper::{Found, Work};
-use crate::sample_ref::Reaper;
+use crate::sample_ref::{Reaper, RefClass, Static};
 use crate::sampler::Sampler;
 use crate::stacks::Stacks;
 use crate::strategy::ActiveStrategy;
@@ -195,7 +195,7 @@ fn arm_for(
 ) -> std::result::Result<[Monitor; 2], i32> {
     environment
         .set_interval(options.sampling.interval)
-        .and_then(|()| arm(environment, at_load))
+        .and_then(|()| environment.arm(at_load))
         .and_then(|()| Ok([environment.monitor(NAME)?, environment.monitor(NAME)?]))
         .map_err(|failed| {
             say(format_args!("not started: setup failed ({failed})"));
@@ -444,6 +444,20 @@ pub(crate) fn sampler() -> Option<Sampling> {
     agent()?.running.borrow().map(Sampling)
 }
 
+/// The classes in the stacks of samples; `None` if the agent does not sample.
+pub(crate) fn sampled_classes() -> Option<FxHashSet<String>> {
+    sampler().map(|sampler| sampler.stacks.classes())
+}
+
+/// Brings counts in the heap up to date for a dump by a forked child.
+pub(crate) fn before_fork(env: &Env<'_>) {
+    if let Some(sampler) = sampler()
+        && let Some(counted) = &sampler.counted
+    {
+        counted.copy(env);
+    }
+}
+
 /// The collector begins.
 pub(crate) fn collecting() {
     if GIVING_UP.is_asked() {
@@ -655,7 +669,8 @@ impl Agent {
             self.jvmti.collect_garbage().map_err(text)?;
         }
         counting::stand(env, &self.options);
-        usage::stand(env, &self.options);
+        let sampler = sampler();
+        usage::stand(env, &self.options, sampler.as_ref().map(|s| &*s.refs));
         Ok(())
     }
 

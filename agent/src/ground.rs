@@ -11,11 +11,11 @@ use crate::counting::InHeap;
 use crate::heap::{Blobs, Fields};
 use crate::intern::{MAX_SITES, MAX_TYPES};
 use crate::jvm_stats::{largest_heap, runtime};
-use crate::jvmti::calls::{Env, Global, Local, Longs, Result, Value};
-use crate::jvmti::java::RefClass;
+use crate::jvmti::calls::{Env, Global, Local, Longs, Result};
 use crate::options::Options;
 use crate::pace::Pace;
 use crate::reaper::Found;
+use crate::sample_ref::RefClass;
 use crate::sampler::MAX_CLASSES;
 use crate::table::Table;
 use crate::totals::Totals;
@@ -89,21 +89,13 @@ impl<'local> Ground<'local> {
                 InHeap::create(env, of, options.count)?
             },
             threads: (
-                thread(env, "heapdiff agent")?,
+                env.thread("heapdiff agent")?,
                 match options.trace {
-                    Some(_) => Some(thread(env, "heapdiff trace")?),
+                    Some(_) => Some(env.thread("heapdiff trace")?),
                     None => None,
                 },
             ),
             fields,
         })
     }
-}
-
-/// A thread that has not been started.
-pub(crate) fn thread<'local>(env: &Env<'local>, name: &str) -> Result<Local<'local>> {
-    let name = env.text(name)?;
-    let class = env.class(c"java/lang/Thread")?;
-    let arguments = [Value::Text(name.get())];
-    env.make(class.get(), c"(Ljava/lang/String;)V", &arguments)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::counters::Counters;
 use crate::jvmti::calls::{Any, Bytes, Env, Global, Ints, Longs, Objects, Ref, Result};
-use crate::jvmti::java::{RefClass, Static};
+use crate::sample_ref::{RefClass, Static};
 use heapdiff_sites::Counter;
 
 /// Static fields that are set at once, when all that they refer to is there: until then a dump, and an agent that is at work

@@ -7,7 +7,8 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `jvmti` | raw bindings of JVMTI and JNI, the functions the JVM calls; all `unsafe` is there |
+//! | `entry` | the functions that the JVM calls |
+//! | `jvmti` | JVMTI and JNI: nearly all `unsafe` is there; it imports nothing of ours |
 //! | `agent` | loading, starting, stopping; the one global |
 //! | `lent`, `giving_up` | what callbacks share until it is detached; whether faults ended it |
 //! | `ground` | what is in the Java heap from the start on: all of it is made, or nothing |
@@ -22,7 +23,8 @@
 //! | `ledger`, `tracer`, `tries` | accounts of sites, the thread that writes them to a trace, and what it does where it cannot |
 //! | `jvm_stats`, `pauses` | the JVM's own figures: heap, metaspace, collections |
 //! | `log`, `counters` | what the agent says and counts |
-//! | `sample_ref`, `classfile` | the bytes of the Java class |
+//! | `java` | the agent's own Java classes: sources and class files |
+//! | `sample_ref` | the class of samples in the JVM |
 //!
 //! # What it misses
 //!
@@ -57,15 +59,17 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod agent;
-mod classfile;
 mod collected;
 mod counters;
 mod counting;
 mod debugger;
+#[allow(unsafe_code)]
+mod entry;
 mod giving_up;
 mod ground;
 mod heap;
 mod intern;
+mod java;
 mod jvm_stats;
 #[allow(unsafe_code)]
 mod jvmti;
@@ -77,6 +81,7 @@ mod pace;
 mod pauses;
 mod random;
 mod reaper;
+#[allow(unsafe_code)]
 mod sample_ref;
 mod sampler;
 mod slots;

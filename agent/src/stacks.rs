@@ -11,8 +11,7 @@ use crate::counters::Counters;
 use crate::heap::Blobs;
 use crate::intern::{Interner, Pending};
 use crate::jvmti::calls::{Class, Env, Ref};
-use crate::jvmti::java::VirtualThreads;
-use crate::jvmti::versions::{Redefinitions, Version};
+use crate::jvmti::versions::{Redefinitions, Version, VirtualThreads};
 use crate::jvmti::{Frame, Jvmti, RawFrame, Stack};
 use crate::options::{Filter, Named};
 

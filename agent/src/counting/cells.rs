@@ -8,7 +8,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::returned::Returned;
-use crate::jvmti::counting::Shared;
+use crate::jvmti::Shared;
 
 /// Sites at most. What is beyond is not counted, and told.
 pub(crate) const MOST_SITES: usize = 1 << 16;
@@ -19,8 +19,6 @@ const OWN_STRIPES: usize = 128;
 /// Threads with larger numbers, of as many bits, get no stripe. No number comes twice.
 pub(crate) const THREAD_BITS: u8 = 20;
 const THREADS: usize = 1 << THREAD_BITS;
-/// Bytes of a counter.
-pub(crate) const CELL: i64 = 8;
 /// Bytes of a site's counters in a stripe: by its number in the hooks, without the last four bits.
 const SITE: usize = 16;
 /// From a stripe's start to the next, not a power of two: counters of a site would share the few places that a cache has for

@@ -2,7 +2,6 @@
 
 use heapdiff_bytecode::{ClassName, Kind};
 
-use super::hooks::UNSAFE;
 use crate::jvmti::Environment;
 use crate::jvmti::calls::{Env, JniError, Result};
 
@@ -23,8 +22,7 @@ pub(crate) struct Layout {
 impl Layout {
     /// Asks the JVM.
     pub(crate) fn of(environment: &Environment, env: &Env<'_>) -> Result<Self> {
-        let name = std::ffi::CString::new(UNSAFE).map_err(|_| unfit())?;
-        let class = env.class(&name)?;
+        let class = env.class(c"jdk/internal/misc/Unsafe")?;
         let ask = |name| env.static_int(class.get(), name);
         let bases = [
             ask(c"ARRAY_BYTE_BASE_OFFSET")?,

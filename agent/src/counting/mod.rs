@@ -11,8 +11,11 @@
 //! the place of a method of the JDK's, and of its bytecode with the counters.
 
 mod calls;
-pub(crate) mod cells;
-pub(crate) mod hooks;
+mod cells;
+#[allow(unsafe_code)]
+mod class;
+mod counters;
+mod hooks;
 mod layout;
 mod lines;
 mod plan;
@@ -35,13 +38,11 @@ use std::time::{Duration, Instant};
 use heapdiff_bytecode::{Call, Name, Site, Sites, Told, rewrite};
 use heapdiff_sites::types::{of_class, of_signature};
 use heapdiff_sites::{CountedSite, Counts, attach};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::agent;
 use crate::debugger;
-use crate::ground::thread;
 use crate::jvmti::calls::{Class, Env, JniError, Local};
-use crate::jvmti::counting::ClassFiles;
+use crate::jvmti::classes::ClassFiles;
 use crate::jvmti::sys::error;
 use crate::jvmti::{Environment, Jvmti, JvmtiError, Thread, memory_file, modified_utf8, structs};
 use crate::log::{say, say_panics};
@@ -52,7 +53,7 @@ pub(crate) use plan::Asked;
 use plan::Plan;
 use portions::{Portions, by_halves};
 use progress::Progress;
-pub(crate) use standing::{InHeap, before_fork, fall, stand};
+pub(crate) use standing::{InHeap, fall, stand};
 use table::Table;
 
 /// How often is told how far that is.
@@ -76,6 +77,9 @@ mod state {
     pub(super) const CHANGING: u8 = 1;
     pub(super) const COUNTING: u8 = 2;
 }
+
+/// Returns the classes in the stacks of samples; `None` if the agent does not sample.
+type Sampled<'a> = &'a dyn Fn() -> Option<FxHashSet<String>>;
 
 /// All that counting has, from the first time on.
 struct Engine {
@@ -126,23 +130,28 @@ fn moves(from: u8, to: u8) -> bool {
 }
 
 /// Does what was asked for. Returns one of [`attach`]'s codes.
-pub(crate) fn ask(environment: Environment, env: &Env<'_>, asked: &Asked<'_>) -> i32 {
+pub(crate) fn ask(
+    environment: Environment,
+    env: &Env<'_>,
+    asked: &Asked<'_>,
+    sampled: Sampled<'_>,
+) -> i32 {
     say_panics();
-    if let Some(code) = standing::ask(env, asked) {
+    if let Some(code) = standing::ask(env, asked, sampled) {
         return code;
     }
     let done = match asked {
         Asked::Classes(_) if STATE.load(Acquire) != state::IDLE && !debugger::is_attached() => {
             return attach::COUNTS_ALREADY;
         }
-        Asked::Classes(options) => match changed_by(environment, env, options) {
+        Asked::Classes(options) => match changed_by(environment, env, options, sampled) {
             Ok(classes) => {
                 let most = i32::MAX - attach::CLASSES;
                 return attach::CLASSES + i32::try_from(classes).unwrap_or(most).min(most);
             }
             Err(why) => Err(why),
         },
-        Asked::Begin(options) => match planned(options) {
+        Asked::Begin(options) => match planned(options, sampled) {
             Ok(plan) if moves(state::IDLE, state::CHANGING) => {
                 let begun = begin(environment, env, plan);
                 let next = match begun {
@@ -205,21 +214,25 @@ fn debugged() -> Result<(), Failed> {
 }
 
 /// Reads the options, and takes the classes of sampled stacks from the agent if only these are wanted.
-fn planned(options: &str) -> Result<Plan, Failed> {
+fn planned(options: &str, sampled: Sampled<'_>) -> Result<Plan, Failed> {
     let mut plan = Plan::parse(options).map_err(|why| (attach::BAD_OPTIONS, why))?;
     if plan.sampled {
-        let sampler = agent::sampler().ok_or((
+        plan.only = Some(sampled().ok_or((
             attach::NO_SAMPLES,
             "the agent does not sample in this JVM".to_owned(),
-        ))?;
-        plan.only = Some(sampler.stacks.classes());
+        ))?);
     }
     Ok(plan)
 }
 
 /// Returns how many of the classes that are loaded a count with these options changes.
-fn changed_by(environment: Environment, env: &Env<'_>, options: &str) -> Result<usize, Failed> {
-    let plan = planned(options)?;
+fn changed_by(
+    environment: Environment,
+    env: &Env<'_>,
+    options: &str,
+    sampled: Sampled<'_>,
+) -> Result<usize, Failed> {
+    let plan = planned(options, sampled)?;
     let wanted = engine(environment, env)?.wanted(env, &plan);
     Ok(wanted.map_err(failed)?.len())
 }
@@ -380,8 +393,8 @@ impl Engine {
             );
         }
         let carriers = env.knows_carriers();
-        env.define_hooks(&hooks::bytes(&layout, cells, klass.unwrap_or(0), carriers))
-            .map_err(in_heap)?;
+        let class = hooks::bytes(&layout, cells, klass.unwrap_or(0), carriers).map_err(failed)?;
+        env.define_hooks(&class).map_err(in_heap)?;
         Ok(Self {
             jvmti: environment.for_class_files::<Counted>().map_err(failed)?,
             cells,
@@ -541,7 +554,7 @@ impl Engine {
 
     /// Starts the thread that watches a round.
     fn run_watch(&self, env: &Env<'_>, round: usize) -> Result<(), Failed> {
-        let thread = thread(env, "heapdiff count").map_err(in_heap)?;
+        let thread = env.thread("heapdiff count").map_err(in_heap)?;
         let run = self.jvmti.run_thread(thread.get(), Thread::Count, round);
         run.map_err(failed)
     }

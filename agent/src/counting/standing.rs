@@ -15,10 +15,9 @@ use rustc_hash::FxHashSet;
 use super::cells::MOST_SITES;
 use super::table::Known;
 use super::{
-    Asked, Begun, ENGINE, Engine, GRACE, Plan, Progress, STATE, begin, locked, moves, planned,
-    state,
+    Asked, Begun, ENGINE, Engine, GRACE, Plan, Progress, STATE, Sampled, begin, locked, moves,
+    planned, state,
 };
-use crate::agent;
 use crate::heap::{Blobs, Fields, LongChunks};
 use crate::jvmti::Environment;
 use crate::jvmti::calls::{Env, Global, Longs, Result};
@@ -95,22 +94,13 @@ pub(crate) fn fall(env: &Env<'_>) {
     }
 }
 
-/// Brings the heap up to date for a dump by a forked child.
-pub(crate) fn before_fork(env: &Env<'_>) {
-    if let Some(sampler) = agent::sampler()
-        && let Some(counted) = &sampler.counted
-    {
-        counted.copy(env);
-    }
-}
-
 /// Answers what is asked while the counters stand, by one of [`attach`]'s codes; else `None`.
-pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>) -> Option<i32> {
+pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>, sampled: Sampled<'_>) -> Option<i32> {
     let engine = ENGINE.get().filter(|_| STANDS.load(Acquire))?;
     let standing = locked(&engine.plan).clone()?;
     let answer = match asked {
         Asked::Classes(_) => return Some(attach::CLASSES),
-        Asked::Begin(options) => match planned(options) {
+        Asked::Begin(options) => match planned(options, sampled) {
             Err(why) => Err(why),
             Ok(plan) if plan.jdk != standing.jdk || !standing.is_open() => {
                 let why = "the agent already counts, but in other classes (see its options `count`, `include` and `exclude`)";

@@ -1,30 +1,30 @@
-//! JVMTI and JNI: the one place with raw bindings and with `unsafe`.
+//! JVMTI and JNI: the bottom of the agent. It imports nothing of the agent's other modules.
 //!
-//! [`Environment`] and [`Jvmti`] wrap the functions of JVMTI that the agent uses, `calls` those of JNI, `java` those that
-//! concern the agent's own class; `entry` has what the JVM calls. What a call needs to be sound is in the types: a
+//! [`Environment`] and [`Jvmti`] wrap the functions of JVMTI, `calls` those of JNI, and `classes` and `versions` what
+//! concerns class files and classes. What only one feature needs is in the feature's folder. `entry`, which has what the JVM
+//! calls, hands over its functions as [`Called`]. What a call needs to be sound is in the types: a
 //! [`Jvmti`] exists only of an environment that is never disposed of, a [`Frame`] only while it is on the
 //! stack.
 
 pub(crate) mod calls;
-mod entry;
-pub(crate) mod java;
 mod memory;
 pub(crate) mod perf;
 pub(crate) mod structs;
 pub(crate) mod versions;
-pub(crate) use entry::arm;
-pub(crate) use memory::{memory_file, wide_pipe};
+pub(crate) use memory::{Shared, memory_file, wide_pipe};
 pub(crate) mod sys;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::{NonNull, null_mut, without_provenance};
+use std::sync::OnceLock;
 
+use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 use jvmti_sys::{jrawMonitorID, jvmtiEnv, jvmtiEventCallbacks, jvmtiFrameInfo, jvmtiThreadInfo};
 
 use calls::{Any, Class, Env, Local, Ref};
-use sys::{Callbacks, Interface, as_int, capabilities, error, event};
+use sys::{Callbacks, Interface, VERSION_11, as_int, capabilities, error, event};
 
 /// A JVMTI environment that is being set up.
 ///
@@ -35,7 +35,7 @@ pub(crate) struct Environment(Jvmti);
 
 /// A JVMTI environment, for as long as the process lives: the agent never disposes of it.
 ///
-/// Outside of this module it comes from [`Environment::keep`] alone.
+/// Outside of this module it comes from [`Environment::keep`] alone, or from `Environment::jvmti` with a promise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jvmti(NonNull<jvmtiEnv>);
 
@@ -50,6 +50,31 @@ unsafe impl Sync for Jvmti {}
 pub(crate) struct JvmtiError(pub(crate) c_int);
 
 pub(crate) type Result<T> = std::result::Result<T, JvmtiError>;
+
+/// What the JVM calls.
+pub(crate) struct Called {
+    /// The callbacks of the environment that samples.
+    pub(crate) callbacks: fn() -> Callbacks,
+    /// The bodies of the agent's threads.
+    pub(crate) thread: fn(Thread) -> as_int::AgentThread,
+    /// Counts a panic within a callback.
+    pub(crate) fault: fn(),
+}
+
+/// Set before the agent does anything else.
+static CALLED: OnceLock<Called> = OnceLock::new();
+
+/// Sets what the JVM calls. Only the first call has an effect.
+pub(crate) fn set_called(called: Called) {
+    let _ = CALLED.set(called);
+}
+
+/// Something went wrong in a callback.
+fn fault() {
+    if let Some(called) = CALLED.get() {
+        (called.fault)();
+    }
+}
 
 /// A text as the JVM writes it: its characters beyond 16 bits are two of three bytes each, and zero is two bytes.
 pub(crate) fn modified_utf8(bytes: &[u8]) -> String {
@@ -74,7 +99,7 @@ pub(crate) fn modified_utf8(bytes: &[u8]) -> String {
     String::from_utf16_lossy(&units)
 }
 
-fn check(code: c_int) -> Result<()> {
+pub(crate) fn check(code: c_int) -> Result<()> {
     if code == 0 {
         Ok(())
     } else {
@@ -211,7 +236,7 @@ macro_rules! call {
                     reason = "the source type is the type of this field in the JVMTI function table"
                 )]
                 let function = std::mem::transmute::<_, $crate::jvmti::sys::as_int::$name>(function);
-                $crate::jvmti::check(function(jvmti.0.as_ptr() $(, $argument)*))
+                $crate::jvmti::check(function(jvmti.raw() $(, $argument)*))
             }
             None => Err($crate::jvmti::JvmtiError(
                 $crate::jvmti::sys::error::NULL_POINTER,
@@ -220,13 +245,56 @@ macro_rules! call {
     }};
 }
 
-pub(crate) mod counting;
-mod gather;
-mod usage;
-mod virtual_threads;
-pub(crate) mod walk;
+pub(crate) use call;
+
+pub(crate) mod classes;
 
 impl Environment {
+    /// An environment for JVMTI 11; else the JVM's answer, which is `JNI_EDETACHED` of a JVM that is not up.
+    ///
+    /// # Safety
+    /// `vm` is the JVM that called, or null.
+    // SAFETY: what is unsafe in it says so where it stands.
+    pub(crate) unsafe fn of(vm: *mut JavaVM) -> std::result::Result<Self, jint> {
+        if vm.is_null() {
+            return Err(JNI_ERR);
+        }
+        let mut env: *mut c_void = null_mut();
+        // SAFETY: the JVM that called has a full table; the pointer is to a pointer.
+        let result = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, VERSION_11) };
+        if result != JNI_OK {
+            return Err(result);
+        }
+        // The JVM makes a new one with each call, so that this is the only one that refers to it.
+        let env = NonNull::new(env.cast()).ok_or(JNI_ERR)?;
+        Ok(Self(Jvmti(env)))
+    }
+
+    /// A new one of the JVM that a thread belongs to.
+    pub(crate) fn another(env: &Env<'_>) -> Option<Self> {
+        let vm = env.vm().ok()?;
+        // SAFETY: the JVM itself tells where it is.
+        unsafe { Self::of(vm.as_ptr()) }.ok()
+    }
+
+    /// Turns on what is needed before the program runs. `at_load`: the JVM is not up, and has to say when it is. Attached
+    /// while another agent holds up its start, this would be told of that, too.
+    pub(crate) fn arm(&self, at_load: bool) -> Result<()> {
+        let called = CALLED.get().ok_or(JvmtiError(error::NULL_POINTER))?;
+        self.set_callbacks(&(called.callbacks)())?;
+        self.0.set_event(event::VM_DEATH, true)?;
+        self.0.set_event(event::VM_INIT, at_load)
+    }
+
+    /// The environment, while it is not kept.
+    ///
+    /// # Safety
+    /// The result is not used after the environment is given back.
+    // SAFETY: the caller's promise is all that it needs.
+    pub(crate) unsafe fn jvmti(&self) -> Jvmti {
+        self.0
+    }
+
     /// Keeps the environment for as long as the process lives.
     pub(crate) fn keep(self) -> Jvmti {
         ManuallyDrop::new(self).0
@@ -270,7 +338,12 @@ impl Drop for Environment {
 }
 
 impl Jvmti {
-    fn table(&self) -> &Interface {
+    /// The environment as the JVM knows it.
+    pub(crate) fn raw(&self) -> *mut jvmtiEnv {
+        self.0.as_ptr()
+    }
+
+    pub(crate) fn table(&self) -> &Interface {
         // SAFETY: the environment was made for version 11 or later, whose table is as long as
         // `Interface`; it lives as long as the process.
         unsafe { &*(*self.0.as_ptr()).cast::<Interface>() }
@@ -397,7 +470,7 @@ impl Jvmti {
     /// # Safety
     /// The method's class is loaded.
     // SAFETY: what is unsafe in it says so where it stands.
-    unsafe fn lines(&self, method: as_int::MethodId) -> Box<[(i64, i32)]> {
+    pub(crate) unsafe fn lines(&self, method: as_int::MethodId) -> Box<[(i64, i32)]> {
         let (mut count, mut entries) = (0, null_mut());
         // SAFETY: the method is valid by the caller's promise; the pointers are to an int and a pointer.
         let result = unsafe {
@@ -478,7 +551,7 @@ impl Jvmti {
     /// # Safety
     /// The text is null, or the JVM has given it to the caller, who does not use it any more.
     // SAFETY: what is unsafe in it says so where it stands.
-    unsafe fn text(&self, text: *mut c_char) -> Option<String> {
+    pub(crate) unsafe fn text(&self, text: *mut c_char) -> Option<String> {
         if text.is_null() {
             return None;
         }
@@ -494,7 +567,7 @@ impl Jvmti {
     /// # Safety
     /// The JVM has given the memory to the caller, who does not use it any more.
     // SAFETY: what is unsafe in it says so where it stands.
-    unsafe fn deallocate(&self, memory: *mut u8) {
+    pub(crate) unsafe fn deallocate(&self, memory: *mut u8) {
         // SAFETY: by the caller's promise. It cannot fail then.
         let _ = unsafe { call!(self, Deallocate, memory) };
     }
@@ -543,11 +616,8 @@ impl Jvmti {
     /// Starts a thread of the agent at `place` on a `java.lang.Thread` that has not been started.
     pub(crate) fn run_thread(&self, thread: Ref<'_>, which: Thread, place: usize) -> Result<()> {
         const NORMAL: c_int = 5;
-        let body: as_int::AgentThread = match which {
-            Thread::Agent => entry::agent_thread,
-            Thread::Trace => entry::trace_thread,
-            Thread::Count => entry::count_thread,
-        };
+        let called = CALLED.get().ok_or(JvmtiError(error::NULL_POINTER))?;
+        let body = (called.thread)(which);
         // SAFETY: a new thread object; the function lives as long as the library, which the JVM
         // does not unload; its argument is a number, which nobody reads through.
         unsafe {

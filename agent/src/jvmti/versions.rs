@@ -1,3 +1,5 @@
+//! What only some JVMs know: versions of classes, and virtual threads.
+//!
 //! Versions of classes: the JVM counts how often a class got other bytecode.
 //!
 //! After a redefinition a method's id stands for the new bytecode. Frames that still run the old bytecode get another id. So lines that
@@ -6,7 +8,7 @@
 
 use std::ptr::NonNull;
 
-use jni_sys::_jfieldID;
+use jni_sys::{_jfieldID, JNI_VERSION_21};
 
 use super::calls::{Class, Env, Ref, Result, Weak, jni};
 
@@ -75,5 +77,25 @@ impl Version {
     pub(crate) fn is_of(&self, env: &Env<'_>, class: Ref<'_, Class>) -> bool {
         let own = self.class.get(env);
         own.is_some_and(|own| own.get().is(env, class.any()))
+    }
+}
+
+/// Whether the thread is a virtual one. JDK 21 and later know.
+pub(crate) struct VirtualThreads {
+    known: bool,
+}
+
+impl VirtualThreads {
+    pub(crate) fn new(env: &Env<'_>) -> Self {
+        Self {
+            known: env.version() >= JNI_VERSION_21,
+        }
+    }
+
+    pub(crate) fn contain(&self, env: &Env<'_>, thread: Ref<'_>) -> bool {
+        // SAFETY: the JVM is of JNI version 21 or later, whose table has this function (24 has it at
+        // the same place, and only it is read); the
+        // environment is the current thread's, the reference is to a thread.
+        self.known && unsafe { jni!(env.raw(), v24.IsVirtualThread, thread.raw()) }
     }
 }

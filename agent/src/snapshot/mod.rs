@@ -4,10 +4,16 @@
 //! forked at a safepoint and writes what the walk tells it (`writer`); the parent watches it to its end (`watch`). What is
 //! known before has its place in `image`, and `room` tells where forking is no good.
 
+#[allow(unsafe_code)]
+mod gather;
 mod image;
 mod room;
 mod target;
 mod threads;
+#[allow(unsafe_code)]
+mod virtual_threads;
+#[allow(unsafe_code)]
+mod walk;
 mod watch;
 mod writer;
 
@@ -22,16 +28,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::attach;
 
+use crate::jvmti::Environment;
 use crate::jvmti::calls::Env;
 use crate::jvmti::sys::capability;
-use crate::jvmti::walk::NoChild;
-use crate::jvmti::{Environment, walk::end};
 use crate::log::say;
-pub(crate) use image::{
-    ClassInfo, FieldInfo, FrameInfo, Gathered, Image, MethodInfo, ObjectLayout, ThreadInfo, kind_of,
-};
+pub(crate) use image::Image;
 pub use room::memory_left;
 pub(crate) use target::Target;
+use walk::{NoChild, end};
 pub use watch::State;
 pub(crate) use writer::{Kind, Reference, Tally, Writer};
 

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::Progress;
-use crate::jvmti::walk::Child;
+use super::walk::Child;
 
 const POLL: Duration = Duration::from_millis(10);
 /// How long a child may do nothing: on the clock while it sleeps, of a processor's time while it could run. It has the

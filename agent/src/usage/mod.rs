@@ -4,6 +4,8 @@
 //! in objects of its own class, weak references to the collections, so that a dump has the figures as they are then and nothing has
 //! to be copied. Which of them belong to what grew is for the reader to see.
 
+#[allow(unsafe_code)]
+mod class;
 mod collections;
 mod concurrent;
 pub(crate) mod hook;
@@ -22,14 +24,13 @@ use heapdiff_sites::types::of_class;
 use heapdiff_units::Span;
 use rustc_hash::FxHashSet;
 
-use crate::agent;
 use crate::debugger;
 use crate::jvmti::calls::{Class, Env, Global, JniError, Local, Objects};
-use crate::jvmti::counting::ClassFiles;
-use crate::jvmti::java::Static;
+use crate::jvmti::classes::ClassFiles;
 use crate::jvmti::{Environment, Jvmti, modified_utf8};
 use crate::log::say;
 use crate::options::Options;
+use crate::sample_ref::{RefClass, Static};
 use points::{Needed, Watched};
 
 /// All that is needed, from the first time on.
@@ -147,12 +148,12 @@ fn note(watched: &Watched, entered: &Entered<'_>) {
 }
 
 /// Watches from now on, if the options say so. Where that cannot be the agent samples all the same.
-pub(crate) fn stand(env: &Env<'_>, options: &Options) {
+pub(crate) fn stand(env: &Env<'_>, options: &Options, refs: Option<&RefClass>) {
     if !options.usage {
         return;
     }
     let start = Instant::now();
-    match begin(env) {
+    match begin(env, refs) {
         Ok(()) => {
             let (classes, span) = (CHANGED.load(Acquire), Span(start.elapsed()));
             say(format_args!(
@@ -173,7 +174,7 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
     }
 }
 
-fn begin(env: &Env<'_>) -> Result<(), String> {
+fn begin(env: &Env<'_>, refs: Option<&RefClass>) -> Result<(), String> {
     let engine = match ENGINE.get() {
         Some(engine) => engine,
         None => {
@@ -181,9 +182,9 @@ fn begin(env: &Env<'_>) -> Result<(), String> {
             ENGINE.get_or_init(|| made)
         }
     };
-    let sampler = agent::sampler().ok_or("the agent has stopped")?;
+    let refs = refs.ok_or("the agent has stopped")?;
     let table = Static::Objects(engine.table.get());
-    let shown = sampler.refs.set(env, statics::USAGE, table);
+    let shown = refs.set(env, statics::USAGE, table);
     shown.map_err(|why| why.to_string())?;
     CHANGED.store(0, Release);
     refused().clear();
@@ -212,7 +213,7 @@ impl Engine {
     fn new(env: &Env<'_>) -> Result<Self, String> {
         let text = |why: JniError| why.to_string();
         let class = env
-            .usage_class(&hook::bytes(jvm(env).map_err(text)?))
+            .usage_class(&hook::bytes(jvm(env).map_err(text)?).map_err(|why| why.to_string())?)
             .map_err(text)?;
         let table = env.usage_table(class.get()).map_err(text)?;
         for name in collections::CALLERS {

@@ -227,6 +227,7 @@ fn messages_are_those_of_the_program() {
     for folder in [
         "cli/src",
         "agent/src",
+        "crates/import/src",
         "crates/push/src",
         "crates/query/src",
         "crates/trace/src",

@@ -63,6 +63,10 @@ impl<'a> Cursor<'a> {
         self.array(what).map(i32::from_be_bytes)
     }
 
+    pub(crate) fn i64(&mut self, what: &'static str) -> Result<i64, Damage> {
+        self.array(what).map(i64::from_be_bytes)
+    }
+
     /// A length that a `u32` before the content tells.
     pub(crate) fn length(&mut self, what: &'static str) -> Result<usize, Damage> {
         let offset = self.offset();
@@ -73,6 +77,11 @@ impl<'a> Cursor<'a> {
     /// The bytes from here on that were read since another place.
     pub(crate) fn since(&self, earlier: &Cursor<'a>) -> &'a [u8] {
         self.bytes.get(earlier.at..self.at).unwrap_or_default()
+    }
+
+    /// All bytes from here on.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
     }
 
     pub(crate) fn is_at_end(&self) -> bool {

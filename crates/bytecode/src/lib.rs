@@ -28,6 +28,8 @@
 //! [`enter()`] inserts calls where methods are entered, and [`within()`] before they set fields and after they have called others: what is
 //! pushed for these is told by their caller.
 //!
+//! [`fill()`] replaces constants of a compiled class by values that are known only when the class is defined.
+//!
 //! # What is left alone
 //!
 //! A class that cannot be read to its end is an [`Error`], and stays as it is. A method is left as it is, to the byte, and is
@@ -61,6 +63,7 @@ mod code;
 mod cursor;
 mod entry;
 mod error;
+mod fill;
 mod frames;
 mod insert;
 mod longer;
@@ -76,6 +79,7 @@ mod within;
 pub use calls::{Call, Invoke, Told};
 pub use entry::{Entered, Entry, Push, enter};
 pub use error::{Damage, Error, Fault, Reason};
+pub use fill::{INT_PLACEHOLDER, LONG_PLACEHOLDER, fill};
 pub use rewrite::{Counted, Dropped, Hooks, LeftAlone, Rewritten, Sites, rewrite};
 pub use site::{ClassName, Kind, Name, Site};
 pub use within::{Does, Step, within};

@@ -3,8 +3,9 @@
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
 
-const UTF8: u8 = 1;
-const INTEGER: u8 = 3;
+pub(crate) const UTF8: u8 = 1;
+pub(crate) const INTEGER: u8 = 3;
+pub(crate) const LONG: u8 = 5;
 const CLASS: u8 = 7;
 const STRING: u8 = 8;
 const FIELD: u8 = 9;
@@ -74,8 +75,8 @@ impl<'a> Pool<'a> {
                     cursor.take(1, WHAT)?;
                     (Constant::Handle(cursor.u16(WHAT)?), 0, 1)
                 }
-                3 | 4 | 17 => (Constant::Other, 4, 1),
-                5 | 6 => (Constant::Other, 8, 2),
+                INTEGER | 4 | 17 => (Constant::Other, 4, 1),
+                LONG | 6 => (Constant::Other, 8, 2),
                 16 | 19 | 20 => (Constant::Other, 2, 1),
                 tag => return Err(Fault::Tag(tag).at(offset)),
             };

@@ -27,7 +27,6 @@ mod export;
 mod export_names;
 mod guard;
 mod history;
-mod import;
 mod place;
 mod rank;
 pub mod read;
@@ -60,7 +59,6 @@ pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};
 pub use heapdiff_trend::Trend;
 pub use history::{AliveAt, Basis, Began, Points, Steps, Timeline};
-pub use import::{Import, ImportError, Origin};
 pub use place::{SQLITE_START, is_trace};
 pub use rank::{
     By, Candidate, HourlySlope, PerWork, Ranking, Standing, Trending, Verdict, rank, rank_groups,

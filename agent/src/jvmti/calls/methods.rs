@@ -83,12 +83,16 @@ impl<'local> Env<'local> {
         }
     }
 
+    /// A thread that has not been started.
+    pub(crate) fn thread(&self, name: &str) -> Result<Local<'local>> {
+        let name = self.text(name)?;
+        let class = self.class(c"java/lang/Thread")?;
+        let arguments = [Value::Text(name.get())];
+        self.make(class.get(), c"(Ljava/lang/String;)V", &arguments)
+    }
+
     /// Defines a class in the boot loader.
-    pub(in crate::jvmti) fn define_class(
-        &self,
-        name: &CStr,
-        bytes: &[u8],
-    ) -> Result<Local<'local, Class>> {
+    pub(crate) fn define_class(&self, name: &CStr, bytes: &[u8]) -> Result<Local<'local, Class>> {
         let len = jsize::try_from(bytes.len()).unwrap_or(jsize::MAX);
         let bytes = bytes.as_ptr().cast::<jbyte>();
         // SAFETY: the environment is the current thread's, the text ends with a zero byte, null is the boot loader, and there are
@@ -107,11 +111,7 @@ impl<'local> Env<'local> {
     }
 
     /// The method's id in this class, which lasts as long as the class.
-    pub(in crate::jvmti) fn method(
-        &self,
-        class: Ref<'_, Class>,
-        named: Named<'_>,
-    ) -> Result<jmethodID> {
+    pub(crate) fn method(&self, class: Ref<'_, Class>, named: Named<'_>) -> Result<jmethodID> {
         let (name, signature) = (named.0.as_ptr(), named.1.as_ptr());
         // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
         let id = unsafe { jni!(self.raw(), v1_1.GetMethodID, class.raw(), name, signature) };
@@ -119,7 +119,7 @@ impl<'local> Env<'local> {
     }
 
     /// As [`Self::method`] for a static one.
-    pub(in crate::jvmti) fn static_method(
+    pub(crate) fn static_method(
         &self,
         class: Ref<'_, Class>,
         named: Named<'_>,
@@ -317,7 +317,7 @@ impl<'local> Env<'local> {
 
 impl Ref<'_, Buffer> {
     /// Where a direct buffer's memory is, and how many bytes; `None` of one that is not direct.
-    pub(in crate::jvmti) fn memory(self, env: &Env<'_>) -> Option<(std::ptr::NonNull<u8>, usize)> {
+    pub(crate) fn memory(self, env: &Env<'_>) -> Option<(std::ptr::NonNull<u8>, usize)> {
         // SAFETY: the environment is the current thread's, the reference is to a buffer.
         let (start, len) = unsafe {
             (

@@ -18,9 +18,8 @@ use jni_sys::{JNIEnv, JavaVM, jfieldID, jobject};
 
 use super::Jvmti;
 pub(crate) use methods::Value;
-pub(in crate::jvmti) use refs::Weak;
 pub(crate) use refs::{
-    Any, Buffer, Bytes, Class, Global, Ints, Kind, Local, Longs, Objects, Ref, Text, Texts,
+    Any, Buffer, Bytes, Class, Global, Ints, Kind, Local, Longs, Objects, Ref, Text, Texts, Weak,
 };
 
 /// So much of an exception's message is read.
@@ -60,14 +59,14 @@ macro_rules! jni {
         ((**raw).$version.$name)(raw $(, $argument)*)
     }};
 }
-pub(in crate::jvmti) use jni;
+pub(crate) use jni;
 
 impl<'local> Env<'local> {
     /// # Safety
     /// `raw` is the current thread's environment, and `'local` no longer than the native call that it was given for;
     /// the JVMTI environment is not disposed of meanwhile.
     // SAFETY: what is unsafe in it says so where it stands.
-    pub(super) unsafe fn new(raw: NonNull<JNIEnv>, jvmti: Jvmti) -> Self {
+    pub(crate) unsafe fn new(raw: NonNull<JNIEnv>, jvmti: Jvmti) -> Self {
         Self {
             raw,
             jvmti,
@@ -75,17 +74,17 @@ impl<'local> Env<'local> {
         }
     }
 
-    pub(super) fn raw(&self) -> *mut JNIEnv {
+    pub(crate) fn raw(&self) -> *mut JNIEnv {
         self.raw.as_ptr()
     }
 
     /// The version of JNI, such as `0x0015_0000` of JDK 21.
-    pub(super) fn version(&self) -> i32 {
+    pub(crate) fn version(&self) -> i32 {
         // SAFETY: the environment is the current thread's.
         unsafe { jni!(self.raw(), v1_1.GetVersion) }
     }
 
-    pub(in crate::jvmti) fn vm(&self) -> Result<NonNull<JavaVM>> {
+    pub(crate) fn vm(&self) -> Result<NonNull<JavaVM>> {
         let mut vm = std::ptr::null_mut();
         // SAFETY: the environment is the current thread's, the pointer is to a pointer.
         unsafe { jni!(self.raw(), v1_2.GetJavaVM, &raw mut vm) };
@@ -99,7 +98,7 @@ impl<'local> Env<'local> {
     }
 
     /// What the last call threw, which is cleared.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         match self.is_throwing() {
             false => Ok(()),
             true => Err(self.caught()),
@@ -111,7 +110,7 @@ impl<'local> Env<'local> {
     /// # Safety
     /// The reference is fresh from the JVM and owned by nobody else, to an object of the kind, or null.
     // SAFETY: what is unsafe in it says so where it stands.
-    pub(super) unsafe fn returned<K>(&self, object: jobject) -> Result<Option<Local<'local, K>>> {
+    pub(crate) unsafe fn returned<K>(&self, object: jobject) -> Result<Option<Local<'local, K>>> {
         // SAFETY: by the caller's promise. Deleting it is allowed while an exception is pending.
         let object = unsafe { Local::new(self, object) };
         self.check()?;
@@ -123,7 +122,7 @@ impl<'local> Env<'local> {
     /// # Safety
     /// As there.
     // SAFETY: what is unsafe in it says so where it stands.
-    pub(super) unsafe fn made<K>(&self, object: jobject, what: &str) -> Result<Local<'local, K>> {
+    pub(crate) unsafe fn made<K>(&self, object: jobject, what: &str) -> Result<Local<'local, K>> {
         // SAFETY: by the caller's promise.
         let made = unsafe { self.returned(object)? };
         made.ok_or_else(|| JniError::Unfit(what.to_owned()))

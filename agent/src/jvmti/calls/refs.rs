@@ -74,14 +74,14 @@ impl<'a, K> Ref<'a, K> {
     /// # Safety
     /// The reference is null, or to an object of the kind and valid for `'a`.
     // SAFETY: what is unsafe in it says so where it stands.
-    pub(in crate::jvmti) unsafe fn new(raw: jobject) -> Option<Self> {
+    pub(crate) unsafe fn new(raw: jobject) -> Option<Self> {
         Some(Self {
             raw: NonNull::new(raw)?,
             kind: PhantomData,
         })
     }
 
-    pub(in crate::jvmti) fn raw(self) -> jobject {
+    pub(crate) fn raw(self) -> jobject {
         self.raw.as_ptr()
     }
 
@@ -107,7 +107,7 @@ impl<'a, K> Ref<'a, K> {
     }
 
     /// Makes a reference that does not keep the object alive.
-    pub(in crate::jvmti) fn hold_weakly(self, env: &Env<'_>) -> Result<Weak<K>> {
+    pub(crate) fn hold_weakly(self, env: &Env<'_>) -> Result<Weak<K>> {
         let vm = env.vm()?;
         // SAFETY: the environment is the current thread's, the reference is valid.
         let raw = unsafe { jni!(env.raw(), v1_2.NewWeakGlobalRef, self.raw()) };
@@ -138,7 +138,7 @@ impl<'local, K> Local<'local, K> {
     /// # Safety
     /// The reference is null, or fresh from the JVM for this call, owned by nobody else and to an object of the kind.
     // SAFETY: what is unsafe in it says so where it stands.
-    pub(in crate::jvmti) unsafe fn new(env: &Env<'local>, raw: jobject) -> Option<Self> {
+    pub(crate) unsafe fn new(env: &Env<'local>, raw: jobject) -> Option<Self> {
         Some(Self {
             raw: NonNull::new(raw)?,
             env: env.raw,
@@ -146,7 +146,7 @@ impl<'local, K> Local<'local, K> {
         })
     }
 
-    pub(in crate::jvmti) fn raw(&self) -> jobject {
+    pub(crate) fn raw(&self) -> jobject {
         self.raw.as_ptr()
     }
 
@@ -213,7 +213,7 @@ fn current_env(vm: NonNull<JavaVM>) -> Option<*mut JNIEnv> {
 
 /// A reference that does not keep its object alive.
 #[derive(Debug)]
-pub(in crate::jvmti) struct Weak<K = Any> {
+pub(crate) struct Weak<K = Any> {
     raw: NonNull<_jobject>,
     vm: NonNull<JavaVM>,
     kind: PhantomData<fn() -> K>,
@@ -226,7 +226,7 @@ unsafe impl<K> Sync for Weak<K> {}
 
 impl<K> Weak<K> {
     /// The object; `None` if it was collected.
-    pub(in crate::jvmti) fn get<'local>(&self, env: &Env<'local>) -> Option<Local<'local, K>> {
+    pub(crate) fn get<'local>(&self, env: &Env<'local>) -> Option<Local<'local, K>> {
         // SAFETY: the environment is the current thread's, the reference is this one's. What comes back is a new local reference
         // to an object of the kind, or null.
         unsafe {

@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use heapdiff_import::{ImportError, Origin};
 use heapdiff_jfr::Recording;
-use heapdiff_trace::{ImportError, Origin};
 use heapdiff_units::{Span, counted};
 
 use crate::failure::{Exit, Failure, Result, plain};
@@ -48,7 +48,7 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
             messages::said(&format!("warning: {warning}"));
         }
     }
-    let trace = heapdiff_trace::Import::new(&recording, import.tick.map(|span| span.0));
+    let trace = heapdiff_import::Import::new(&recording, import.tick.map(|span| span.0));
     let trace = trace.map_err(|e| match e {
         ImportError::TooManyTicks { .. } => Failure::usage(format!("--tick is too short: {e}")),
         other => refused(&shown.to_string(), other),
@@ -94,7 +94,7 @@ fn read(import: &Import) -> Result<Recording> {
 }
 
 /// Writes the trace in a folder beside its place, and gives it its name when it is whole.
-fn write(import: &Import, trace: &heapdiff_trace::Import<'_>) -> Result<()> {
+fn write(import: &Import, trace: &heapdiff_import::Import<'_>) -> Result<()> {
     let output = &import.output;
     let shown = output.display().to_string();
     let io = |e: &io::Error| failed(&shown, e);

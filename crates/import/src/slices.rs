@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use heapdiff_jfr::{Event, NameId, Recording, Sample, StackId};
+use heapdiff_trace::{Activity, EstimatedAmount};
 
 use super::{ImportError, NS_PER_MS};
-use crate::tick::{Activity, EstimatedAmount};
 
 /// Ticks, unless their length is given; and at most.
 const TICKS: i64 = 3600;

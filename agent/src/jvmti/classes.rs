@@ -1,14 +1,11 @@
-//! What counting needs of the JVM: memory that hooks write to, class files as they are loaded, classes that are loaded
-//! already.
+//! Class files as they are loaded, classes that are loaded already, and threads that start and end.
 
-use std::alloc::{Layout, alloc_zeroed};
-use std::ffi::{CStr, CString, c_char, c_int, c_uchar};
+use std::ffi::{CStr, c_char, c_int, c_uchar};
 use std::mem::transmute;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
-use jni_sys::{JNIEnv, jclass, jint, jobject, jvalue};
+use jni_sys::{JNIEnv, jclass, jint, jobject};
 use jvmti_sys::{
     jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassFileLoadHook, jvmtiEventThreadEnd,
     jvmtiEventThreadStart,
@@ -17,61 +14,11 @@ use jvmti_sys::{
 use super::calls::{Any, Class, Env, JniError, Kind, Local, Ref, jni};
 use super::sys::{Callbacks, capability, event};
 use super::{Environment, Jvmti, Result, modified_utf8};
-use crate::{agent, counting};
 
 /// Local references beside those to the classes.
 const MORE_LOCALS: jint = 64;
 /// Class status: initialised.
-const INITIALIZED: c_int = 4;
-
-/// Counters that compiled Java code adds to. They are there until the process ends.
-pub(crate) struct Shared {
-    start: NonNull<AtomicU64>,
-    len: usize,
-}
-
-// SAFETY: the memory belongs to no thread, and all access to it is atomic.
-unsafe impl Send for Shared {}
-// SAFETY: as above.
-unsafe impl Sync for Shared {}
-
-impl Shared {
-    /// So many counters at zero; `None` if there is no memory.
-    pub(crate) fn new(len: usize) -> Option<Self> {
-        // A line of memory more, so that the first counter can begin one.
-        let layout = Layout::array::<AtomicU64>(len.checked_add(8)?).ok()?;
-        if len == 0 {
-            return None;
-        }
-        // SAFETY: the size is not zero.
-        let memory = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        let skipped = memory.align_offset(64);
-        // SAFETY: fewer than 64 bytes, which were added, and a multiple of eight, as the memory is aligned to eight.
-        let start = unsafe { memory.add(skipped) }.cast::<AtomicU64>();
-        Some(Self { start, len })
-    }
-
-    pub(crate) fn address(&self) -> i64 {
-        i64::try_from(self.start.as_ptr().expose_provenance()).unwrap_or(0)
-    }
-
-    fn at(&self, at: usize) -> Option<&AtomicU64> {
-        // SAFETY: there are as many as `len` says; they were zero bytes at first, and are never given back.
-        (at < self.len).then(|| unsafe { self.start.add(at).as_ref() })
-    }
-
-    /// A counter; 0 for one that is not there.
-    pub(crate) fn get(&self, at: usize) -> u64 {
-        self.at(at).map_or(0, |counter| counter.load(Relaxed))
-    }
-
-    /// Sets a counter, if it is there.
-    pub(crate) fn set(&self, at: usize, to: u64) {
-        if let Some(counter) = self.at(at) {
-            counter.store(to, Release);
-        }
-    }
-}
+pub(crate) const INITIALIZED: c_int = 4;
 
 /// What class files become that an environment of JVMTI is shown.
 pub(crate) trait ClassFiles {
@@ -119,7 +66,7 @@ unsafe extern "C" fn class_file<F: ClassFiles>(
     let rewritten = match catch_unwind(AssertUnwindSafe(rewritten)) {
         Ok(rewritten) => rewritten,
         Err(_) => {
-            agent::fault();
+            super::fault();
             None
         }
     };
@@ -185,7 +132,7 @@ unsafe fn with_number<F: ClassFiles>(env: *mut JNIEnv, thread: jobject, work: fn
         Some(())
     };
     if catch_unwind(AssertUnwindSafe(all)).is_err() {
-        agent::fault();
+        super::fault();
     }
 }
 
@@ -306,49 +253,8 @@ impl Jvmti {
         Ok(found)
     }
 
-    /// Classes that are loaded and `wanted` by the number that hooks know them by, with that and their signature.
-    pub(crate) fn by_number<'local>(
-        &self,
-        env: &Env<'local>,
-        mut wanted: impl FnMut(u64) -> bool,
-    ) -> Result<Vec<(u64, String, Local<'local, Class>)>> {
-        let mut found = Vec::new();
-        let Ok(number) = env.numbers() else {
-            return Ok(found);
-        };
-        for class in self.classes(env)? {
-            let number = number(class.get());
-            if wanted(number) {
-                found.push((number, self.class_signature(class.get())?, class));
-            }
-        }
-        Ok(found)
-    }
-
-    /// Whether objects of a class are cloned by a method other than `Object`'s.
-    pub(crate) fn has_own_clone(&self, env: &Env<'_>, class: Ref<'_, Class>) -> bool {
-        let mut status = 0;
-        // SAFETY: a reference to a class object, a pointer to an int.
-        let told = unsafe { call!(self, GetClassStatus, class.raw(), &raw mut status) };
-        // Asked for a method JNI waits until the class is initialised.
-        if told.is_err() || status & INITIALIZED == 0 {
-            return false;
-        }
-        let Ok(method) = env.method(class, (c"clone", c"()Ljava/lang/Object;")) else {
-            return false;
-        };
-        let mut owner = null_mut();
-        // SAFETY: the method is of a class that the reference keeps, the pointer is to a pointer.
-        let told = unsafe { call!(self, GetMethodDeclaringClass, method.cast(), &raw mut owner) };
-        // SAFETY: a local reference to a class, fresh from the JVM and owned by nobody else, or null.
-        let owner = unsafe { Local::<Class>::new(env, owner) };
-        let owner = owner.filter(|_| told.is_ok());
-        let signature = owner.map(|owner| self.class_signature(owner.get()));
-        signature.is_some_and(|s| s.is_ok_and(|s| s != "Ljava/lang/Object;"))
-    }
-
     /// All classes that are loaded.
-    fn classes<'local>(&self, env: &Env<'local>) -> Result<Vec<Local<'local, Class>>> {
+    pub(crate) fn classes<'local>(&self, env: &Env<'local>) -> Result<Vec<Local<'local, Class>>> {
         let (mut count, mut list) = (0, null_mut());
         // SAFETY: the pointers are to an int and a pointer.
         unsafe { call!(self, GetLoadedClasses, &raw mut count, &raw mut list)? };
@@ -473,49 +379,5 @@ impl Env<'_> {
         let method = (c"currentCarrierThread", c"()Ljava/lang/Thread;");
         let class = self.class(c"java/lang/Thread");
         class.is_ok_and(|class| self.static_method(class.get(), method).is_ok())
-    }
-
-    /// What tells the numbers that hooks know classes by; 0 for none.
-    fn numbers(&self) -> super::calls::Result<impl Fn(Ref<'_, Class>) -> u64 + use<'_>> {
-        let unfit = |_| JniError::Unfit(counting::hooks::THIS.to_owned());
-        let name = CString::new(counting::hooks::THIS).map_err(unfit)?;
-        let hooks = self.class(&name)?;
-        let method = self.static_method(hooks.get(), (c"number", c"(Ljava/lang/Class;)J"))?;
-        Ok(move |class: Ref<'_, Class>| {
-            let argument = jvalue { l: class.raw() };
-            // SAFETY: the method is the hooks' class's, which the reference keeps, is static, takes a class and returns a
-            // long.
-            let number = unsafe {
-                jni!(
-                    self.raw(),
-                    v1_1.CallStaticLongMethodA,
-                    hooks.raw(),
-                    method,
-                    &raw const argument
-                )
-            };
-            match self.check() {
-                Ok(()) => number.cast_unsigned(),
-                Err(_) => 0,
-            }
-        })
-    }
-
-    /// Defines the class with the hooks in the boot loader, and has it initialised.
-    pub(crate) fn define_hooks(&self, bytes: &[u8]) -> super::calls::Result<()> {
-        let text = |text: &str| CString::new(text).map_err(|_| JniError::Unfit(text.to_owned()));
-        let name = text(counting::hooks::THIS)?;
-        let class = match self.define_class(&name, bytes) {
-            // A call that threw for lack of memory may yet have defined it.
-            Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
-                self.class(&name)?
-            }
-            other => other?,
-        };
-        let (object, kind) = (
-            text(counting::hooks::HOOKS.object)?,
-            text(counting::hooks::OBJECT_TYPE)?,
-        );
-        self.static_method(class.get(), (&object, &kind)).map(drop)
     }
 }

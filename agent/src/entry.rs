@@ -1,4 +1,4 @@
-//! What the JVM calls. Each function hands over to safe code and lets no panic out.
+//! What the JVM calls, above all else. Each function hands over to safe code and lets no panic out.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
@@ -7,16 +7,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 
 use jni_sys::{
-    JNI_EDETACHED, JNI_ERR, JNI_EVERSION, JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jclass, jint,
-    jlong, jobject,
+    JNI_EDETACHED, JNI_EVERSION, JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jclass, jint, jlong,
+    jobject,
 };
 use jvmti_sys::{
     jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassLoad, jvmtiEventVMDeath, jvmtiEventVMInit,
 };
 
-use super::calls::{Any, Class, Env, Ref};
-use super::sys::{Callbacks, VERSION_11, event};
-use super::{Environment, Jvmti};
+use crate::jvmti::calls::{Any, Class, Env, Ref};
+use crate::jvmti::sys::{Callbacks, as_int};
+use crate::jvmti::{Called, Environment, Jvmti, Thread, set_called};
 use crate::{agent, counting, snapshot};
 
 thread_local! {
@@ -168,11 +168,7 @@ unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
 /// # Safety
 /// Only the JVM calls it.
 // SAFETY: what is unsafe in it says so where it stands.
-pub(super) unsafe extern "C" fn agent_thread(
-    _: *mut jvmtiEnv,
-    env: *mut JNIEnv,
-    place: *mut c_void,
-) {
+unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
     for _ in 0..agent::MAX_FAULTS {
         let mut ended = false;
         alone(|| {
@@ -196,11 +192,7 @@ pub(super) unsafe extern "C" fn agent_thread(
 /// # Safety
 /// Only the JVM calls it.
 // SAFETY: what is unsafe in it says so where it stands.
-pub(super) unsafe extern "C" fn trace_thread(
-    _: *mut jvmtiEnv,
-    env: *mut JNIEnv,
-    place: *mut c_void,
-) {
+unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
         unsafe { with_agent(env, |env| agent::trace(env, place.addr())) };
@@ -212,11 +204,7 @@ pub(super) unsafe extern "C" fn trace_thread(
 /// # Safety
 /// Only the JVM calls it.
 // SAFETY: what is unsafe in it says so where it stands.
-pub(super) unsafe extern "C" fn count_thread(
-    _: *mut jvmtiEnv,
-    env: *mut JNIEnv,
-    round: *mut c_void,
-) {
+unsafe extern "C" fn count_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, round: *mut c_void) {
     alone(|| {
         if let Some(jvmti) = counting::jvmti() {
             // SAFETY: the environment is the one that the JVM gave for this thread; the agent disposes of no environment that it
@@ -233,10 +221,9 @@ type WithThread = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject);
 // SAFETY: as above.
 type WithClass = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject, jclass);
 
-/// Turns on what is needed before the program runs. `at_load`: the JVM is not up, and has to say when it is. Attached
-/// while another agent holds up its start, this would be told of that, too.
-pub(crate) fn arm(environment: &Environment, at_load: bool) -> super::Result<()> {
-    environment.set_callbacks(&Callbacks {
+/// The callbacks of the environment that samples.
+fn callbacks() -> Callbacks {
+    Callbacks {
         base: jvmtiEventCallbacks {
             // SAFETY: the types differ in the name of the JNI environment alone, which jvmti-sys
             // takes from an older jni-sys.
@@ -253,39 +240,24 @@ pub(crate) fn arm(environment: &Environment, at_load: bool) -> super::Result<()>
         },
         reserved: None,
         sampled_object_alloc: Some(sampled_object_alloc),
-    })?;
-    environment.0.set_event(event::VM_DEATH, true)?;
-    environment.0.set_event(event::VM_INIT, at_load)
+    }
 }
 
-/// An environment for JVMTI 11; else the JVM's answer, which is `JNI_EDETACHED` of a JVM that is not up.
-///
-/// # Safety
-/// `vm` is the JVM that called, or null.
-// SAFETY: what is unsafe in it says so where it stands.
-unsafe fn environment_of(vm: *mut JavaVM) -> Result<Environment, jint> {
-    if vm.is_null() {
-        return Err(JNI_ERR);
+/// The body of a thread of the agent.
+fn body(thread: Thread) -> as_int::AgentThread {
+    match thread {
+        Thread::Agent => agent_thread,
+        Thread::Trace => trace_thread,
+        Thread::Count => count_thread,
     }
-    let mut env: *mut c_void = null_mut();
-    // SAFETY: the JVM that called has a full table; the pointer is to a pointer.
-    let result = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, VERSION_11) };
-    if result != JNI_OK {
-        return Err(result);
-    }
-    // The JVM makes a new one with each call, so that this is the only one that refers to it.
-    let env = NonNull::new(env.cast()).ok_or(JNI_ERR)?;
-    Ok(Environment(Jvmti(env)))
 }
 
-impl Environment {
-    /// A new one of the JVM that a thread belongs to.
-    pub(crate) fn another(env: &Env<'_>) -> Option<Self> {
-        let vm = env.vm().ok()?;
-        // SAFETY: the JVM itself tells where it is.
-        unsafe { environment_of(vm.as_ptr()) }.ok()
-    }
-}
+/// What the JVM calls, for the modules below.
+const CALLED: Called = Called {
+    callbacks,
+    thread: body,
+    fault: agent::fault,
+};
 
 /// The option text; what is not UTF-8 in it is replaced.
 ///
@@ -315,7 +287,8 @@ pub(crate) unsafe extern "system" fn Agent_OnLoad(
     _: *mut c_void,
 ) -> jint {
     // SAFETY: what the JVM hands over.
-    let (environment, options) = unsafe { (environment_of(vm), text_of(options)) };
+    let (environment, options) = unsafe { (Environment::of(vm), text_of(options)) };
+    set_called(CALLED);
     provoked::prepare();
     // Any other answer ends the JVM, so a failure to load answers the same.
     if catch_unwind(AssertUnwindSafe(|| agent::load(environment.ok(), &options))).is_err() {
@@ -337,12 +310,13 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
     _: *mut c_void,
 ) -> jint {
     // SAFETY: what the JVM hands over.
-    let (environment, options) = unsafe { (environment_of(vm), text_of(options)) };
+    let (environment, options) = unsafe { (Environment::of(vm), text_of(options)) };
+    set_called(CALLED);
     let mut result = heapdiff_sites::attach::FAILED;
     alone(|| {
         // One more, for the names of exceptions: the first may be given back before this returns.
         // SAFETY: what the JVM hands over.
-        let naming = unsafe { environment_of(vm) };
+        let naming = unsafe { Environment::of(vm) };
         let (environment, naming) = match (environment, naming) {
             (Ok(environment), Ok(naming)) => (environment, naming),
             // Asked early enough, it has no environments to give.
@@ -368,17 +342,19 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
             let attach = |env: &Env<'_>| {
                 result = match wanted {
                     Some(wanted) => {
-                        counting::before_fork(env);
+                        agent::before_fork(env);
                         snapshot::take(&environment, env, wanted)
                     }
                     None => match counting::Asked::of(&options) {
-                        Some(asked) => counting::ask(environment, env, &asked),
+                        Some(asked) => {
+                            counting::ask(environment, env, &asked, &agent::sampled_classes)
+                        }
                         None => agent::load_and_start(env, environment, &options),
                     },
                 }
             };
             // SAFETY: the environment is this thread's; the other is disposed of after this.
-            unsafe { with_env(env.cast(), naming.0, attach) };
+            unsafe { with_env(env.cast(), naming.jvmti(), attach) };
         }
         drop(naming);
     });

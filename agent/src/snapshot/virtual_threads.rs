@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use jni_sys::{JNIEnv, jobject, jvalue};
 use jvmti_sys::{jvmtiFrameInfo, jvmtiStackInfo};
 
-use super::calls::Env;
 use super::gather::{DEEPEST, Ids, Methods, delete};
-use super::sys::VERSION_21;
-use super::{Jvmti, Result};
-use crate::snapshot::Gathered;
+use super::image::Gathered;
+use crate::jvmti::calls::Env;
+use crate::jvmti::sys::VERSION_21;
+use crate::jvmti::{Jvmti, Result, call};
 
 /// Maximum number of threads whose stacks are read.
 const MOST: usize = 20_000;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use heapdiff_jfr::{Recording, State};
+use heapdiff_trace::{NewCollection, NewTick};
 
 use super::NS_PER_MS;
 use super::slices::Ticks;
-use crate::tick::{NewCollection, NewTick};
 
 /// What is known of heap, classes and collections, tick by tick.
 pub(super) struct JvmStats<'a> {

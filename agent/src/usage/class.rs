@@ -4,8 +4,8 @@ use std::ffi::CString;
 
 use jni_sys::jobject;
 
-use super::calls::{Class, Env, Global, JniError, Local, Objects, Ref, Result, jni};
-use crate::usage::hook;
+use super::hook;
+use crate::jvmti::calls::{Class, Env, Global, JniError, Local, Objects, Ref, Result, jni};
 
 fn text(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| JniError::Unfit(text.to_owned()))

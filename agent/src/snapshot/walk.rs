@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 
 use jni_sys::{jint, jlong, jvalue};
 
-use super::sys::VERSION_17;
-use super::{Environment, JvmtiError, Result, error};
-use crate::snapshot::{Image, Kind, Progress, Reference, Tally, Target, Writer};
+use super::{Image, Kind, Progress, Reference, Tally, Target, Writer};
+use crate::jvmti::sys::{VERSION_17, error};
+use crate::jvmti::{Environment, JvmtiError, Result, call};
 
 const VISIT_OBJECTS: jint = 0x100;
 const VISIT_ABORT: jint = 0x8000;
@@ -172,7 +172,7 @@ impl Environment {
     pub(crate) fn marks_objects(&self) -> bool {
         let mut version = 0;
         // SAFETY: the pointer is to an int. Where it fails the version stays 0.
-        let _ = unsafe { call!(self.0, GetVersionNumber, &raw mut version) };
+        let _ = unsafe { call!(self.jvmti(), GetVersionNumber, &raw mut version) };
         version < VERSION_17
     }
 
@@ -207,7 +207,7 @@ impl Environment {
         // get the walk, which outlives the call and which nothing else uses meanwhile.
         let walked: Result<()> = unsafe {
             call!(
-                self.0,
+                self.jvmti(),
                 FollowReferences,
                 0,
                 null_mut(),

@@ -4,6 +4,8 @@
 //! recording's time is cut into ticks of equal length, each with what was allocated in it and what was alive at its end
 //! as far as the recording tells.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod jvm_stats;
 mod slices;
 
@@ -12,14 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heapdiff_jfr::{Event, Jvm, LIVE_TABLE_FULL, MANY_OLD, MOST_LIVE, NameId, Recording, StackId};
+use heapdiff_trace::{FrameName, Limits, Names, NewRun, TraceError, Writer, Written};
 use heapdiff_units::counted;
 
 use self::jvm_stats::JvmStats;
 use self::slices::{Slices, Ticks};
-use crate::database::TraceError;
-use crate::tick::{Limits, NewRun, Written};
-use crate::write::Writer;
-use crate::write_names::{FrameName, Names};
 
 const NS_PER_MS: i64 = 1_000_000;
 
@@ -138,7 +137,7 @@ impl<'a> Import<'a> {
             flags: words([&jvm.arguments, &jvm.flags]),
             options: format!("imported from {}", origin.files.join(", ")),
             interval_bytes: recording.interval.unwrap_or(mean).max(1),
-            strategy: crate::RECORDING.to_owned(),
+            strategy: heapdiff_trace::RECORDING.to_owned(),
         }
     }
 }

@@ -10,13 +10,13 @@ use std::ptr::null_mut;
 use jni_sys::{jclass, jfieldID, jobject, jvalue};
 use jvmti_sys::{jvmtiFrameInfo, jvmtiStackInfo};
 
-use super::calls::{Any, Class, Env, Local, Ref};
-use super::sys::as_int;
-use super::versions::Redefinitions;
-use super::{Environment, Jvmti, Result};
-use crate::snapshot::{
+use super::image::{
     ClassInfo, FieldInfo, FrameInfo, Gathered, MethodInfo, ObjectLayout, ThreadInfo, kind_of,
 };
+use crate::jvmti::calls::{Any, Class, Env, Local, Ref};
+use crate::jvmti::sys::{as_int, error};
+use crate::jvmti::versions::Redefinitions;
+use crate::jvmti::{Environment, Jvmti, JvmtiError, Result, call};
 
 /// The first id. It looks as addresses of a heap usually do.
 const BASE: u64 = 0x7_0000_0000;
@@ -62,8 +62,9 @@ impl Environment {
         &self,
         env: &'a Env<'local>,
     ) -> Result<(Gathered, Held<'a, 'local>)> {
-        let jvmti = self.0;
-        let held = Held::new(env, 1 << 12).ok_or(super::JvmtiError(super::error::NULL_POINTER))?;
+        // SAFETY: it is used within this call, for which the environment is borrowed.
+        let jvmti = unsafe { self.jvmti() };
+        let held = Held::new(env, 1 << 12).ok_or(JvmtiError(error::NULL_POINTER))?;
         let mut ids = Ids {
             next: BASE,
             classes: HashMap::new(),
@@ -327,7 +328,7 @@ impl Jvmti {
     ) -> Result<ClassInfo> {
         // SAFETY: by the caller's promise.
         let reference = unsafe { Ref::<Class>::new(class) };
-        let reference = reference.ok_or(super::JvmtiError(super::error::NULL_POINTER))?;
+        let reference = reference.ok_or(JvmtiError(error::NULL_POINTER))?;
         let mut info = ClassInfo {
             // SAFETY: by the caller's promise.
             address: unsafe { self.id_of(class) },

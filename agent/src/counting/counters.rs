@@ -1,0 +1,106 @@
+//! Reads the counters of all sites; sites of what calls returned are made as they are found.
+
+use heapdiff_sites::types::of_class;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::calls::mark;
+use super::returned::Pair;
+use super::table::Resolved;
+use super::{Engine, locked};
+use crate::jvmti::calls::{Class, Env, Ref};
+
+/// The name of a class that was unloaded before its counters were read.
+const UNLOADED: &str = "(an unloaded class)";
+impl Engine {
+    /// What every site has counted.
+    pub(super) fn counters(&self, env: &Env<'_>) -> Vec<[u64; 2]> {
+        let pairs = self.cells.returned.read();
+        self.resolve(env, &pairs);
+        let mut table = locked(&self.table);
+        table.tell_lost(self.cells.returned.lost());
+        let mut counters = self.cells.read(table.len());
+        for (pair, [objects, bytes]) in pairs {
+            let Some(resolved) = table.resolved.get(&pair) else {
+                continue;
+            };
+            let place = resolved
+                .site
+                .and_then(|site| counters.get_mut(site as usize));
+            if let Some(sum) = place {
+                let each = resolved.size.unwrap_or(0);
+                sum[0] = sum[0].wrapping_add(objects);
+                sum[1] = sum[1].wrapping_add(bytes.wrapping_add(each.wrapping_mul(objects)));
+            }
+        }
+        counters
+    }
+
+    /// A class's name within the JVM, and the bytes of its objects where its name is not its own alone: of a class that was made as the
+    /// program ran.
+    fn named(
+        &self,
+        env: &Env<'_>,
+        signature: &str,
+        class: Ref<'_, Class>,
+    ) -> (String, Option<u64>) {
+        let name = signature
+            .strip_prefix('L')
+            .and_then(|s| s.strip_suffix(';'));
+        let Some(name) = name else {
+            return (signature.to_owned(), None);
+        };
+        let stable = of_class(name).replace('.', "/");
+        match stable == name {
+            true => (stable, None),
+            false => (stable, self.jvmti.instance_size(env, class)),
+        }
+    }
+
+    /// Gives pairs that have none a site.
+    fn resolve(&self, env: &Env<'_>, pairs: &FxHashMap<Pair, [u64; 2]>) {
+        let mut unknown: Vec<Pair> = {
+            let table = locked(&self.table);
+            let unknown = pairs
+                .keys()
+                .filter(|pair| !table.resolved.contains_key(pair));
+            unknown.copied().collect()
+        };
+        if unknown.is_empty() {
+            return;
+        }
+        // In an order that does not change, which numbers of sites have then.
+        unknown.sort_unstable();
+        let numbers: FxHashSet<u64> = unknown.iter().map(|(_, class)| *class).collect();
+        let Ok(classes) = self
+            .jvmti
+            .by_number(env, |number| numbers.contains(&number))
+        else {
+            return;
+        };
+        let found: FxHashMap<u64, _> = classes
+            .into_iter()
+            .map(|(number, signature, class)| (number, (signature, class)))
+            .collect();
+        for (site, number) in unknown {
+            let of = pairs.get(&(site, number));
+            let is_array = of.is_some_and(|[_, bytes]| *bytes > 0);
+            let mark = locked(&self.table).mark(site);
+            let (name, size) = match found.get(&number) {
+                None => (UNLOADED.to_owned(), None),
+                Some((signature, class)) => {
+                    let class = class.get();
+                    if mark == Some(mark::UNLESS_OVERRIDDEN) && self.jvmti.has_own_clone(env, class)
+                    {
+                        let none = Resolved::default();
+                        locked(&self.table).resolved.insert((site, number), none);
+                        continue;
+                    }
+                    self.named(env, signature, class)
+                }
+            };
+            let mut table = locked(&self.table);
+            let is_object = !is_array && size.is_none();
+            table.resolve((site, number), &name, is_object, size);
+        }
+    }
+}

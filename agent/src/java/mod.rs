@@ -1,0 +1,128 @@
+//! The agent's own classes: Java sources in this folder, each with the class file that javac makes of it.
+//!
+//! `javac` of JDK 17 compiles the sources of one folder (this one, `scan` or `queue`):
+//!
+//! ```sh
+//! javac -g:none -nowarn -Xlint:-options -source 11 -target 11 --patch-module java.base=. -d OUT *.java
+//! ```
+//!
+//! The classes are for JDK 11, the oldest that the agent supports. They are compiled as part of `java.base`, since
+//! `--release 11` gives no access to `Unsafe`. A test checks that javac makes exactly these bytes.
+//!
+//! A constant that differs from JVM to JVM is a placeholder in the source ([`heapdiff_bytecode::fill()`]): constants cost
+//! less than fields that the agent would set. So does the name of a method that differs.
+
+use heapdiff_bytecode::{Damage, fill};
+
+/// `java.lang.HeapdiffCounts`, see its source.
+const COUNTS: &[u8] = include_bytes!("HeapdiffCounts.class");
+/// `java.lang.HeapdiffUsage`.
+const USAGE: &[u8] = include_bytes!("HeapdiffUsage.class");
+/// `heapdiff.SampleRef` for JDK 16 and later.
+const SCAN: &[u8] = include_bytes!("scan/SampleRef.class");
+/// `heapdiff.SampleRef` with a reference queue.
+const QUEUE: &[u8] = include_bytes!("queue/SampleRef.class");
+
+/// Returns the class that counts allocations, with its placeholders' values in their order.
+pub(crate) fn counts(numbers: &[i64; 12], names: &[(&str, &str)]) -> Result<Vec<u8>, Damage> {
+    fill(COUNTS, numbers, names)
+}
+
+/// Returns the class that counts how collections are used, with its placeholders' values in their order.
+pub(crate) fn usage(numbers: &[i64; 4], names: &[(&str, &str)]) -> Result<Vec<u8>, Damage> {
+    fill(USAGE, numbers, names)
+}
+
+/// Returns the class of samples.
+pub(crate) fn sample_ref(is_queue: bool) -> Result<Vec<u8>, Damage> {
+    fill(if is_queue { QUEUE } else { SCAN }, &[], &[])
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::path::Path;
+    use std::process::Command;
+
+    use heapdiff_bytecode::{INT_PLACEHOLDER, LONG_PLACEHOLDER};
+    use testdata::jvm::Jdk;
+
+    use super::*;
+
+    const COUNTS_SOURCE: &str = include_str!("HeapdiffCounts.java");
+    const USAGE_SOURCE: &str = include_str!("HeapdiffUsage.java");
+
+    /// Checks that a source defines constants with these values.
+    fn defines(source: &str, constants: &[(&str, i64)]) {
+        let source = source.replace('_', "");
+        for (name, value) in constants {
+            let line = format!(" {} = {value};", name.replace('_', ""));
+            assert!(source.contains(&line), "{name} = {value}");
+        }
+    }
+
+    pub(crate) fn counts_define(constants: &[(&str, i64)]) {
+        defines(COUNTS_SOURCE, constants);
+    }
+
+    pub(crate) fn usage_defines(constants: &[(&str, i64)]) {
+        defines(USAGE_SOURCE, constants);
+    }
+
+    #[test]
+    fn javac_makes_these_classes() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/java");
+        let java_lang: &[_] = &[
+            ("java/lang", "HeapdiffCounts", COUNTS),
+            ("java/lang", "HeapdiffUsage", USAGE),
+        ];
+        let scan: &[_] = &[("heapdiff", "SampleRef", SCAN)];
+        let queue: &[_] = &[("heapdiff", "SampleRef", QUEUE)];
+        let javac = Jdk::with_major(17).unwrap().javac();
+        for (folder, classes) in [
+            (folder.clone(), java_lang),
+            (folder.join("scan"), scan),
+            (folder.join("queue"), queue),
+        ] {
+            let out = tempfile::tempdir().unwrap();
+            let sources = classes.iter().map(|(_, name, _)| format!("{name}.java"));
+            let run = Command::new(&javac)
+                .current_dir(&folder)
+                .args(["-g:none", "-nowarn", "-Xlint:-options"])
+                .args(["-source", "11", "-target", "11"])
+                .args(["--patch-module", "java.base=.", "-d"])
+                .arg(out.path())
+                .args(sources)
+                .output()
+                .unwrap();
+            let errors = String::from_utf8_lossy(&run.stderr);
+            assert!(run.status.success(), "{errors}");
+            for (package, name, checked_in) in classes {
+                let made = out.path().join(package).join(format!("{name}.class"));
+                let made = std::fs::read(made).unwrap();
+                assert!(made == *checked_in, "compile {name}.java again");
+            }
+        }
+    }
+
+    /// No placeholder is left, and each has a value.
+    #[test]
+    fn all_placeholders_are_filled() {
+        let has = |class: &[u8], bytes: &[u8]| class.windows(bytes.len()).any(|w| w == bytes);
+        let long = LONG_PLACEHOLDER.to_be_bytes();
+        let int = INT_PLACEHOLDER.to_be_bytes();
+        let numbers = [7_000_001; 12];
+        let counts = counts(&numbers, &[]).unwrap();
+        let usage = usage(&[7_000_001; 4], &[]).unwrap();
+        for class in [&counts, &usage] {
+            assert!(!has(class, &long[..7]) && !has(class, &int[..2]));
+            assert!(has(class, &7_000_001_i64.to_be_bytes()));
+        }
+        for class in [sample_ref(false), sample_ref(true)] {
+            let class = class.unwrap();
+            assert!(!has(&class, &long[..7]) && !has(&class, &int[..3]));
+        }
+        // The names that are replaced.
+        assert!(has(COUNTS, b"\x01\x00\x0dcurrentThread"));
+        assert!(has(USAGE, b"\x01\x00\x16compareAndSetReference"));
+    }
+}
