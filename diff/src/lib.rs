@@ -95,11 +95,11 @@ mod names;
 mod next_step;
 mod origin;
 mod redaction;
-mod report;
 #[doc(hidden)]
 pub mod samples;
 #[doc(hidden)]
 pub mod sentence;
+mod snapshot_info;
 mod summary;
 mod suspect;
 mod through;
@@ -112,17 +112,17 @@ pub use allocated::{Allocated, AllocatedLine};
 pub use compare::{Comparison, Filter};
 pub use gates::{Gates, Grave, Grown, TooMuch};
 pub use headline::Headline;
-pub use heap::{
-    Died, HeapClass, HeapCoverage, HeapOptions, HeapReport, HeapSuspect, HeapThread, HeapWaste,
-    OneDump, ThreadHold,
-};
-pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
-pub use redaction::redaction_rules;
-pub use report::{
+pub use heap::{HeapOptions, OneDump};
+pub use heapdiff_model::diff::{
     AgentInfo, AllocatedAt, AssumedRoots, ClassGrowth, Coverage, Delta, Growth, History,
     HistoryGrowth, HistorySeries, HistorySlope, LayoutInfo, Report, SampledBytes, SnapshotInfo,
     Stack, Suspect, Through, Verdict,
 };
+pub use heapdiff_model::heap::{
+    Died, HeapClass, HeapCoverage, HeapReport, HeapSuspect, HeapThread, HeapWaste, ThreadHold,
+};
+pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
+pub use redaction::redaction_rules;
 pub use summary::Summary;
 
 // What only heapdiff's own crates use.
@@ -137,6 +137,7 @@ pub use self::{
         is_application_frame, is_jdk_frame,
     },
     samples::frames::frame_text,
+    snapshot_info::{assumed_roots, layout_info},
     through::through,
     waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow, WasteSummary},
 };

@@ -1,7 +1,7 @@
 //! What reports say of the dump that they are of.
 
-use heapdiff_diff::AssumedRoots;
 use heapdiff_diff::samples::{AgentObjects, Samples, is_agent_class};
+use heapdiff_diff::{assumed_roots, layout_info};
 use heapdiff_report::SnapshotInfo;
 use hprof::{Histogram, Node, Refs, Snapshot, Warning};
 
@@ -22,7 +22,7 @@ pub(crate) fn of_histogram(histogram: &Histogram) -> SnapshotInfo {
         taken_ms: histogram.header().taken_ms,
         id_size: histogram.header().id_size,
         jvm: None,
-        layout: histogram.layout().into(),
+        layout: layout_info(histogram.layout()),
         objects: objects.sum(),
         reachable_objects: None,
         reachable_bytes: None,
@@ -68,14 +68,14 @@ pub(crate) fn of_own(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
         taken_ms: snapshot.header().taken_ms,
         id_size: snapshot.header().id_size,
         jvm: snapshot.jvm(),
-        layout: snapshot.layout().into(),
+        layout: layout_info(snapshot.layout()),
         objects,
         reachable_objects: Some(reachable_objects),
         reachable_bytes: Some(reachable),
         unreachable_bytes: Some(unreachable),
         partial: snapshot.is_partial(),
         warnings: lines(snapshot.warnings().iter().chain(&snapshot.layout_doubt())),
-        assumed_roots: AssumedRoots::of(snapshot),
+        assumed_roots: assumed_roots(snapshot),
         agent: None,
         holds_weakly: snapshot.refs() == Refs::All,
     }

@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use heapdiff_model::diff::SampledBytes;
 use heapdiff_sites::{
     Counter, Estimate, Interval, Sampling, Strategy, corrected, size_class, whole,
 };
@@ -14,7 +15,6 @@ use heapdiff_sites::{
 use super::counting::ROUNDED_MS;
 use super::lines::{Disagreement, Lines, Sampled};
 use super::{Collected, Samples, SiteId};
-use crate::report::SampledBytes;
 
 /// What was allocated at one stack.
 #[derive(Clone, Debug)]

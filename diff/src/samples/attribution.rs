@@ -7,13 +7,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use heapdiff_model::diff::{AgentInfo, Coverage, SampledBytes, Stack};
 use heapdiff_sites::{
     Counter, Division, Estimate, Follow, Keys, Part, Sampling, Stratum, Totals, Unseen, whole,
 };
 use hprof::{Holders, Snapshot};
 use serde::Serialize;
 
-use crate::report::{AgentInfo, Coverage, SampledBytes, Stack};
 use crate::samples::counting::Counting;
 use crate::samples::frame_kind::allocating_frame;
 use crate::samples::frames::visible_key;

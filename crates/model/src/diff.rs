@@ -1,11 +1,8 @@
-//! The report's model: `heapdiff.diff/1`. Keys are in the order of the fields here.
+//! `heapdiff.diff/1`: what grew between dumps, and what holds it.
 
 use std::borrow::Cow;
 
-use hprof::{Layout, Snapshot};
 use serde::{Deserialize, Serialize};
-
-use crate::growth::least;
 
 /// A diff of two or more dumps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,10 +61,32 @@ impl Report {
     }
 }
 
-/// Growth of fewer bytes is noise among these dumps.
-pub(crate) fn noise(snapshots: &[SnapshotInfo]) -> u64 {
+/// Growth of fewer bytes is noise in a heap of any size.
+const LEAST: u64 = 16 << 10;
+/// Growth of less than this part of the reachable bytes is noise.
+const LEAST_PART: u64 = 2_000;
+
+/// Returns the growth below which bytes are noise in a heap with `reachable` bytes.
+#[must_use]
+pub fn least(reachable: u64) -> u64 {
+    (reachable / LEAST_PART).max(LEAST)
+}
+
+/// Returns the growth below which bytes are noise among these dumps.
+#[must_use]
+pub fn noise(snapshots: &[SnapshotInfo]) -> u64 {
     let reachable = snapshots.iter().map(|s| s.reachable_bytes).max();
     least(reachable.unwrap_or(0))
+}
+
+/// Returns the last figure less the first; if there is only one figure, all of it.
+#[must_use]
+pub fn difference(figures: &[u64]) -> i64 {
+    match figures {
+        [first, .., last] => last.cast_signed() - first.cast_signed(),
+        [only] => only.cast_signed(),
+        [] => 0,
+    }
 }
 
 /// One dump.
@@ -115,19 +134,6 @@ pub struct AssumedRoots {
     pub retained_bytes: u64,
 }
 
-impl AssumedRoots {
-    /// The assumed roots of a dump; `None` if it lacks none.
-    #[must_use]
-    pub fn of(snapshot: &Snapshot) -> Option<Self> {
-        let (missing, total) = snapshot.assumed_roots()?;
-        Some(Self {
-            kind: missing.root_kind().name().into(),
-            objects: total.objects,
-            retained_bytes: total.bytes,
-        })
-    }
-}
-
 /// The JVM's object layout as inferred from a dump.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayoutInfo {
@@ -142,18 +148,6 @@ pub struct LayoutInfo {
     pub align: u32,
     /// `addresses` when measured, `assumed` when only modelled.
     pub source: Cow<'static, str>,
-}
-
-impl From<&Layout> for LayoutInfo {
-    fn from(layout: &Layout) -> Self {
-        Self {
-            reference: layout.reference,
-            header: layout.header,
-            array_header: layout.array_header,
-            align: layout.align,
-            source: layout.source.name().into(),
-        }
-    }
 }
 
 /// The sampling agent's state in a dump.
@@ -207,6 +201,14 @@ pub enum Verdict {
     Cache,
     /// It grew once, as programs do when they start.
     Warmup,
+}
+
+impl Verdict {
+    /// Whether it is something to worry about. Caches that fill and programs that warm up are not.
+    #[must_use]
+    pub const fn is_grave(self) -> bool {
+        matches!(self, Self::Leak | Self::Growth)
+    }
 }
 
 /// Something that accumulates.
@@ -282,7 +284,7 @@ impl Suspect {
     /// Bytes by which it grew, in the heap and in direct buffers outside of it.
     #[must_use]
     pub fn growth_with_off_heap(&self) -> i64 {
-        let off_heap = crate::growth::difference(&self.off_heap_bytes);
+        let off_heap = difference(&self.off_heap_bytes);
         self.growth.retained_bytes.saturating_add(off_heap)
     }
 }

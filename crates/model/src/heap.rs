@@ -1,12 +1,10 @@
-//! The model of one dump's report: `heapdiff.heap/1`. Keys are in the order of the fields here.
+//! `heapdiff.heap/1`: what holds most of one dump.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::next_step;
-use crate::report::{Coverage, SnapshotInfo, Stack, Suspect, Through};
-use crate::waste::WasteSummary;
+use crate::diff::{Coverage, SnapshotInfo, Stack, Through};
 
 /// What keeps most of one dump.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,38 +93,6 @@ pub struct HeapSuspect {
     pub next: Vec<String>,
 }
 
-impl HeapSuspect {
-    /// A suspect of a comparison with nothing. `dump` is the dump's path.
-    pub(super) fn of(suspect: Suspect, rank: u32, dump: &str) -> Self {
-        let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);
-        Self {
-            rank,
-            // Large is not leaking: without a pattern there is nothing to fix.
-            likely_fix: suspect
-                .detector
-                .as_ref()
-                .and_then(|_| next_step::likely_fix(&suspect)),
-            next: next_step::commands(&suspect, dump),
-            holder_id: suspect.holder_id,
-            objects: last(&suspect.objects),
-            shallow_bytes: last(&suspect.shallow_bytes),
-            retained_bytes: last(&suspect.retained_bytes),
-            off_heap_bytes: last(&suspect.off_heap_bytes),
-            reasons: suspect.reasons,
-            root: suspect.root,
-            path: suspect.path,
-            holder: suspect.holder,
-            class: suspect.class,
-            detector: suspect.detector,
-            holders: suspect.holders,
-            also_held_by: suspect.also_held_by,
-            stacks: suspect.stacks,
-            coverage: suspect.coverage.into(),
-            allocated_through: suspect.allocated_through,
-        }
-    }
-}
-
 /// How much of what is held the samples explain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeapCoverage {
@@ -199,17 +165,4 @@ pub struct HeapClass {
     pub shallow_bytes: u64,
     /// What they retain as a set.
     pub retained_bytes: u64,
-}
-
-/// The kinds of waste that there are, the most to be won first.
-pub(super) fn waste(summary: &WasteSummary) -> Vec<HeapWaste> {
-    let all = WasteSummary::compared(std::slice::from_ref(summary), 1);
-    let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);
-    let rows = all.kinds.into_iter().map(|row| HeapWaste {
-        kind: row.kind.into(),
-        objects: last(&row.objects),
-        bytes_to_win: last(&row.bytes_to_win),
-        holder: row.holders.into_iter().next().map(|h| h.holder),
-    });
-    rows.filter(|row| row.bytes_to_win > 0).collect()
 }
