@@ -131,7 +131,7 @@ pub use self::{
     frame_parts::FrameParts,
     ignore::pattern,
     next_step::quoted,
-    samples::attribution::{LiveBySite, LiveClass, LiveFrame, by_class, by_site},
+    samples::attribution::{LiveBySite, LiveClass, by_class, by_site},
     samples::frame_kind::{
         Folded, Frames, Shown, add_frameworks, added_frameworks, allocating_frame,
         is_application_frame, is_jdk_frame,
@@ -139,7 +139,7 @@ pub use self::{
     samples::frames::frame_text,
     snapshot_info::{assumed_roots, layout_info},
     through::through,
-    waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow, WasteSummary},
+    waste::{ComparedWaste, WasteSummary},
 };
 
 /// The examples of the README, run as tests.

@@ -8,7 +8,7 @@ use heapdiff_diff::{
     Allocated, ClassGrowth, Comparison, Filter, Gates, Report, SnapshotInfo, Summary, through,
 };
 
-use heapdiff_report::{DiffReport, Format, growth};
+use heapdiff_report::{DiffReport, DiffView, Format, View, growth};
 use heapdiff_trace::Trace;
 use hprof::{Header, Progress, Snapshot};
 
@@ -176,21 +176,22 @@ pub(super) fn shaped(
         let more_classes = diff.classes.len().saturating_sub(rows);
         diff.classes.truncate(rows);
         let mut report = DiffReport {
-            diff,
-            more_suspects: more_suspects.clone(),
-            more_classes,
-            verbose: setup.progress.verbose,
-            known: ignored.known.clone(),
-            allocated: allocated.clone().filter(|_| shows_all_stacks(format)),
-            focus: question.focus.clone(),
-            columns: question.columns,
-            gates,
-            outcomes: Vec::new(),
-            allow_partial: question.allow_partial,
-            labels: question.labels.clone(),
-            source_root: question.source_root.clone(),
+            data: diff,
+            view: View {
+                columns: question.columns,
+                allocated: allocated.clone().filter(|_| shows_all_stacks(format)),
+                ..question.view(setup)
+            },
+            more: DiffView {
+                more_suspects: more_suspects.clone(),
+                more_classes,
+                known: ignored.known.clone(),
+                gates,
+                outcomes: Vec::new(),
+                allow_partial: question.allow_partial,
+            },
         };
-        report.outcomes = gates::outcomes(&report);
+        report.more.outcomes = gates::outcomes(&report);
         report
     };
     Ok(setup.outputs().map(shape).collect())

@@ -38,7 +38,7 @@ pub(super) fn suspect(suspect: Suspect, rank: u32, dump: &str) -> HeapSuspect {
 
 /// The kinds of waste that there are, the most to be won first.
 pub(super) fn waste(summary: &WasteSummary) -> Vec<HeapWaste> {
-    let all = WasteSummary::compared(std::slice::from_ref(summary), 1);
+    let all = WasteSummary::compared(std::slice::from_ref(summary), 1).waste;
     let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);
     let rows = all.kinds.into_iter().map(|row| HeapWaste {
         kind: row.kind.into(),

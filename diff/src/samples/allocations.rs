@@ -453,7 +453,7 @@ impl Sum {
 /// The class of stacks that are known to have allocated several.
 const SEVERAL: &str = "(several classes)";
 /// The class of stacks of which no sample is left.
-const FORGOTTEN: &str = "(class not remembered)";
+pub const FORGOTTEN: &str = "(class not remembered)";
 
 impl StackAllocations {
     /// What was allocated, in a word.

@@ -23,7 +23,7 @@ use heapdiff_sites::{Counter, Sampling, Strategy, Weight};
 use hprof::{ObjectIndex, Snapshot};
 
 pub use crate::agent_objects::{AgentObjects, is_agent_class};
-pub use allocations::{Allocations, NotCounted, StackAllocations};
+pub use allocations::{Allocations, FORGOTTEN, NotCounted, StackAllocations};
 pub use at_sites::AtSites;
 pub use lines::Disagreement;
 pub use originals::OriginalNames;

@@ -1,9 +1,10 @@
 //! `heapdiff.sites/1`: live bytes by allocation stack.
 
-use heapdiff_diff::{LiveFrame, SampledBytes, Stack};
 use serde::Serialize;
 
-use super::{CountedInDump, Graph, SnapshotInfo};
+use crate::count::CountedInDump;
+use crate::diff::{SampledBytes, Stack};
+use crate::snapshot::SnapshotInfo;
 
 /// The allocation sites of a dump: what is alive.
 #[derive(Debug, Serialize)]
@@ -28,24 +29,25 @@ pub struct SitesReport {
     pub frames: Vec<LiveFrame>,
     /// The classes, most bytes first; none by stack.
     pub classes: Vec<LiveClassRow>,
-    /// True if text lists frames, not stacks.
-    #[serde(skip)]
-    pub lists_frames: bool,
-    /// Number of frames, listed or not.
-    #[serde(skip)]
-    pub frame_count: u64,
-    /// Classes, listed or not; 0 by stack.
-    #[serde(skip)]
-    pub class_count: u64,
-    /// Those of them that have live samples.
-    #[serde(skip)]
-    pub sampled_classes: u64,
-    /// Whether text shows every frame.
-    #[serde(skip)]
-    pub verbose: bool,
-    /// What flame graphs and profiles show of it.
-    #[serde(skip)]
-    pub graph: Graph,
+}
+
+/// The live objects of a class that one frame allocated, whatever called it.
+#[derive(Clone, Debug, Serialize)]
+pub struct LiveFrame {
+    /// The innermost frame of the application; `None` if no stack was recorded.
+    pub frame: Option<String>,
+    /// The class.
+    pub class: String,
+    /// Number of stacks with the frame.
+    pub stacks: u64,
+    /// Live samples.
+    pub samples: u64,
+    /// Estimated bytes.
+    pub estimated_bytes: u64,
+    /// The 95 % interval of the estimated bytes.
+    pub ci95: [u64; 2],
+    /// Estimated objects.
+    pub estimated_objects: u64,
 }
 
 /// The live objects of a class.
@@ -97,12 +99,6 @@ pub struct AllocatedReport {
     pub classes: Vec<CountedClassRow>,
     /// What was counted by line of code; `None` by class, and where the agent does not count.
     pub counted: Option<CountedInDump>,
-    /// Whether text shows every frame.
-    #[serde(skip)]
-    pub verbose: bool,
-    /// What flame graphs and profiles show of it.
-    #[serde(skip)]
-    pub graph: Graph,
 }
 
 /// All rows together.
@@ -131,9 +127,6 @@ pub struct AllocatedTotals {
 pub struct AllocatedStackRow {
     /// The frames, the leaf first.
     pub frames: Vec<String>,
-    /// What was allocated, in a word.
-    #[serde(skip)]
-    pub class: String,
     /// The classes of the samples that are remembered, most samples first.
     pub classes: Vec<String>,
     /// Samples.

@@ -1,9 +1,8 @@
 //! The dump that a report is of.
 
-use heapdiff_diff::{AgentInfo, AssumedRoots, LayoutInfo};
 use serde::Serialize;
 
-use super::Condition;
+use crate::diff::{self, AgentInfo, AssumedRoots, LayoutInfo};
 
 /// One dump, as every report describes it.
 #[derive(Clone, Debug, Serialize)]
@@ -15,7 +14,7 @@ pub struct SnapshotInfo {
     /// When it was taken, milliseconds since 1970.
     pub taken_ms: u64,
     /// Bytes of an identifier in the file.
-    pub id_size: usize,
+    pub id_size: u32,
     /// The JVM's version; `None` where nothing tells it.
     pub jvm: Option<String>,
     /// The JVM's object layout.
@@ -37,19 +36,16 @@ pub struct SnapshotInfo {
     pub assumed_roots: Option<AssumedRoots>,
     /// `None` without the agent, and where no graph was built.
     pub agent: Option<AgentInfo>,
-    /// Whether weak and phantom references, too, count as holding (`--refs all`).
-    #[serde(skip)]
-    pub holds_weakly: bool,
 }
 
-impl From<&heapdiff_diff::SnapshotInfo> for SnapshotInfo {
+impl From<&diff::SnapshotInfo> for SnapshotInfo {
     /// A dump whose graph was built, with weaker references as they count by default.
-    fn from(info: &heapdiff_diff::SnapshotInfo) -> Self {
+    fn from(info: &diff::SnapshotInfo) -> Self {
         Self {
             path: info.path.clone(),
             bytes: info.bytes,
             taken_ms: info.taken_ms,
-            id_size: info.id_size as usize,
+            id_size: info.id_size,
             jvm: info.jvm.clone(),
             layout: info.layout.clone(),
             objects: info.objects,
@@ -60,20 +56,6 @@ impl From<&heapdiff_diff::SnapshotInfo> for SnapshotInfo {
             warnings: info.warnings.clone(),
             assumed_roots: info.assumed_roots.clone(),
             agent: info.agent.clone(),
-            holds_weakly: false,
-        }
-    }
-}
-
-impl SnapshotInfo {
-    /// The state of the dump.
-    #[must_use]
-    pub fn condition(&self) -> Condition<'_> {
-        Condition {
-            path: &self.path,
-            partial: self.partial,
-            lacks_roots: self.assumed_roots.is_some(),
-            warnings: &self.warnings,
         }
     }
 }

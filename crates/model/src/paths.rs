@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{SelectedTotals, SnapshotInfo};
+use crate::show::SelectedTotals;
+use crate::snapshot::SnapshotInfo;
 
 /// Shortest paths to the selected objects, merged into one tree.
 #[derive(Debug, Serialize)]

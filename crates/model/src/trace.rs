@@ -3,7 +3,9 @@
 
 use serde::Serialize;
 
-use super::{Condition, CountRow, CountSite, CountTotals, CountedClassRow, CountedMissed};
+use crate::count::{CountSite, CountTotals, CountedMissed};
+use crate::diff::{HistoryGrowth, HistorySeries, HistorySlope};
+use crate::sites::{CountRow, CountedClassRow};
 
 /// What a trace holds.
 #[derive(Debug, Serialize)]
@@ -32,19 +34,6 @@ pub struct TraceFile {
     pub bytes: u64,
     /// What was damaged or missing.
     pub warnings: Vec<String>,
-}
-
-impl TraceFile {
-    /// The state of the trace.
-    #[must_use]
-    pub fn condition(&self) -> Condition<'_> {
-        Condition {
-            path: &self.path,
-            partial: false,
-            lacks_roots: false,
-            warnings: &self.warnings,
-        }
-    }
 }
 
 /// A JVM that wrote.
@@ -184,14 +173,8 @@ pub struct TraceTopReport {
     pub counted: Option<CountedClasses>,
     /// What it counted of each line of code, where it did so (`count=on`), in spans that end in the window.
     pub lines: Option<CountedLines>,
-    /// Whether it counted classes, and only a part of the run or of the stacks was asked for.
-    #[serde(skip)]
-    pub counts_more: bool,
     /// What was noted, oldest first.
     pub notes: Vec<NoteRow>,
-    /// Whether text shows every frame, and what does not grow.
-    #[serde(skip)]
-    pub verbose: bool,
 }
 
 impl TraceTopReport {
@@ -269,9 +252,9 @@ pub struct CandidateRow {
     /// Samples that are alive.
     pub live_samples: u64,
     /// Last moment less first.
-    pub growth: Growth,
+    pub growth: HistoryGrowth,
     /// Growth an hour.
-    pub slope: SlopeRow,
+    pub slope: HistorySlope,
     /// The same by the work done; `None` where that was done evenly, or is not known.
     pub per_work: Option<PerWorkRow>,
     /// From the first major collection to the last.
@@ -292,7 +275,7 @@ pub struct CandidateRow {
     /// Whether it began within the window.
     pub began_within: Option<bool>,
     /// What was alive over time.
-    pub series: SeriesRow,
+    pub series: HistorySeries,
 }
 
 /// Growth by what all sites together allocated.
@@ -409,9 +392,6 @@ pub struct TraceSamplesReport {
     pub totals: SampleTotals,
     /// The samples, in the order of `by`.
     pub samples: Vec<SampleReportRow>,
-    /// Whether text shows every frame.
-    #[serde(skip)]
-    pub verbose: bool,
 }
 
 impl TraceSamplesReport {
@@ -452,6 +432,3 @@ pub struct SampleReportRow {
     /// The frames, the leaf first.
     pub frames: Vec<String>,
 }
-
-use heapdiff_diff::HistoryGrowth as Growth;
-pub use heapdiff_diff::{HistorySeries as SeriesRow, HistorySlope as SlopeRow};

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{ObjectRef, SnapshotInfo};
+use crate::show::ObjectRef;
+use crate::snapshot::SnapshotInfo;
 
 /// The threads of a dump.
 #[derive(Debug, Serialize)]

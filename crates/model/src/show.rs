@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{SizeofClass, SnapshotInfo};
+use crate::sizeof::SizeofClass;
+use crate::snapshot::SnapshotInfo;
 
 /// The objects that a selector names, the largest in full.
 #[derive(Debug, Serialize)]

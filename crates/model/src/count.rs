@@ -2,8 +2,6 @@
 
 use serde::Serialize;
 
-use super::Condition;
-
 /// What was counted.
 #[derive(Debug, Serialize)]
 pub struct CountReport {
@@ -135,13 +133,4 @@ impl From<CountedMissed> for CountMissed {
 impl CountReport {
     /// The schema's name.
     pub const SCHEMA: &'static str = "heapdiff.count/1";
-
-    pub(super) fn condition(&self) -> Condition<'_> {
-        Condition {
-            path: &self.process,
-            partial: false,
-            lacks_roots: false,
-            warnings: &[],
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::SnapshotInfo;
+use crate::snapshot::SnapshotInfo;
 
 /// A class histogram.
 #[derive(Debug, Serialize)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::SnapshotInfo;
+use crate::snapshot::SnapshotInfo;
 
 /// The biggest objects of a dump, or of what some objects dominate directly.
 #[derive(Debug, Serialize)]

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{SnapshotInfo, ThreadLocalValues};
+use crate::show::ThreadLocalValues;
+use crate::snapshot::SnapshotInfo;
 
 /// Shallow, deep and retained sizes of the selected objects.
 #[derive(Debug, Serialize)]
@@ -29,12 +30,6 @@ pub struct SizeofReport {
     pub finals: Option<SizeofFinals>,
     /// Where the bytes are, with `--tree`: lines, each followed by those below it.
     pub tree: Option<Vec<SizeofLine>>,
-    /// Whether text shows the classes.
-    #[serde(skip)]
-    pub shows_classes: bool,
-    /// Classes that are not listed: how many, their objects and bytes.
-    #[serde(skip)]
-    pub more_classes: (u64, u64, u64),
 }
 
 /// What deep sizes count and follow.

@@ -2,8 +2,6 @@
 
 use serde::Serialize;
 
-use super::{Condition, Graph};
-
 /// The allocation sites of a flight recording.
 #[derive(Debug, Serialize)]
 pub struct RecordingReport {
@@ -25,15 +23,6 @@ pub struct RecordingReport {
     pub stacks: Vec<RecordedStack>,
     /// The classes, most bytes first; none by stack.
     pub classes: Vec<RecordedClass>,
-    /// Classes, listed or not; 0 by stack.
-    #[serde(skip)]
-    pub class_count: u64,
-    /// Whether text shows every frame.
-    #[serde(skip)]
-    pub verbose: bool,
-    /// What flame graphs and profiles show of it.
-    #[serde(skip)]
-    pub graph: Graph,
 }
 
 /// The file, and what it holds.
@@ -128,15 +117,4 @@ pub struct RecordedClass {
 impl RecordingReport {
     /// The schema's name.
     pub const SCHEMA: &'static str = "heapdiff.recording/1";
-
-    /// The state of the recording.
-    #[must_use]
-    pub fn condition(&self) -> Condition<'_> {
-        Condition {
-            path: &self.recording.path,
-            partial: self.recording.partial,
-            lacks_roots: false,
-            warnings: &self.recording.warnings,
-        }
-    }
 }
