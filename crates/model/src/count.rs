@@ -1,121 +1,141 @@
 //! `heapdiff.count/1`: allocations of a running JVM, counted.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What was counted.
-#[derive(Debug, Serialize)]
+/// The report of `heapdiff count --format json`: what a running JVM allocated while its allocations were
+/// counted. Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CountReport {
-    /// The schema's name.
+    /// Name of the schema.
     pub schema: &'static str,
-    /// The process, with its main class.
+    /// The process id and the main class, as text shows them.
     pub process: String,
-    /// The time between the two readings of the counters.
+    /// Milliseconds between the two readings of the counters.
     pub millis: u64,
-    /// Whether classes of the JDK's were counted, too.
+    /// True if JDK classes were counted, too (--jdk). Their counts are lower bounds, because the JIT compiler
+    /// replaces some of their methods with its own code.
     pub jdk: bool,
-    /// True if only classes in sampled stacks were counted.
+    /// True if only classes were counted whose methods are in stacks that the agent sampled
+    /// (--sampled-classes). Reports of earlier versions lack the key.
+    #[schemars(extend("optional" = true))]
     pub only_sampled: bool,
-    /// Class files that got counters.
+    /// Number of class files that got counters: each class once, and the classes that were loaded during the
+    /// count.
     pub classes: u64,
-    /// All sites together, those that are not listed included.
+    /// All sites together.
     pub totals: CountTotals,
-    /// Sites by bytes, then by objects, most first.
+    /// One entry for each method, line and allocated class, the most bytes first, then the most objects. All
+    /// entries unless --top limits them.
     pub sites: Vec<CountSite>,
-    /// What was not counted.
+    /// Allocations that were requested but not counted.
     pub missed: CountMissed,
 }
 
-/// What the agent had counted when it copied its counters into the heap (`count=on`).
-#[derive(Debug, Serialize)]
+/// Allocation counts at the time when the agent copied its counters into the heap (`count=on`).
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CountedInDump {
-    /// From the begin of the count to the copy.
+    /// Milliseconds from the start of the count to the copy of the counters in the heap.
     pub millis: u64,
-    /// From the copy to the dump.
+    /// Milliseconds from the copy to the dump.
     pub before_dump_ms: u64,
-    /// Whether classes of the JDK's are counted, too.
+    /// True if JDK classes are counted, too. Their counts are lower bounds, because the JIT compiler replaces
+    /// some of their methods with its own code.
     pub jdk: bool,
-    /// All sites together, those that are not listed included.
+    /// All sites together.
     pub totals: CountTotals,
-    /// Sites by bytes, then by objects, most first.
+    /// One entry for each method, line and allocated class, the most bytes first, then the most objects. All
+    /// entries unless --top limits them.
     pub sites: Vec<CountSite>,
-    /// What was not counted.
+    /// Allocations that are not counted.
     pub missed: CountedMissed,
-    /// Lines of which samples say something else, by the difference, the largest first; at most ten.
+    /// Lines of code for which the samples and the count differ by more than random variation, the largest
+    /// difference first. If the samples are lower: the JIT compiler removed allocations, which are counted but
+    /// never sampled, or the JDK made copies for the line, which are counted at the line and sampled in the
+    /// JDK. If the samples are higher: some allocations of the line are not counted. Reports of earlier
+    /// versions lack the key.
+    #[schemars(extend("maxItems" = 10, "optional" = true))]
     pub disagreements: Vec<LineDisagreement>,
-    /// How many there are.
+    /// Number of these lines, listed or not. Reports of earlier versions lack the key.
+    #[schemars(extend("optional" = true))]
     pub disagreement_count: u64,
 }
 
 /// A line whose count and whose samples contradict each other.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LineDisagreement {
-    /// The class whose code it is.
+    /// The class that has the code.
     pub class: String,
-    /// Its method.
+    /// The method.
     pub method: String,
     /// The line.
     pub line: u32,
-    /// Bytes that were counted, whatever is allocated there.
+    /// Counted bytes of all classes that are allocated at the line.
     pub counted_bytes: u64,
-    /// Bytes that samples say.
+    /// Bytes that the samples estimate.
     pub estimated_bytes: u64,
-    /// The 99 % interval of that.
+    /// 99 % interval of that estimate. It includes large objects that a JVM before JDK 25 may have left out.
     pub ci99: [u64; 2],
 }
 
-/// What was not counted, as far as a dump tells.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+/// Allocations that were not counted, as far as a dump records them.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct CountedMissed {
-    /// Sites for which there was no counter, or no room in the heap.
+    /// Number of sites for which there was no counter left, or no room in the heap.
     pub sites: u64,
-    /// Methods that cannot be rewritten.
+    /// Number of methods that cannot be instrumented.
     pub methods: u64,
-    /// Classes that cannot be rewritten, or that the JVM did not take.
+    /// Number of classes that cannot be instrumented, or that the JVM rejected.
     pub classes: u64,
 }
 
 /// All sites together.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountTotals {
-    /// Sites that allocated.
+    /// Number of sites that allocated, listed or not.
     pub sites: u64,
-    /// Allocations.
+    /// Number of executed allocations, including those that the JIT compiler removes.
     pub objects: u64,
-    /// Their bytes, of the sites of which they are known.
+    /// Bytes of these allocations, without the sites whose bytes are not known.
     pub bytes: u64,
-    /// Sites whose bytes are not known.
+    /// Number of sites whose bytes are not known.
     pub sites_without_bytes: u64,
 }
 
-/// A site.
-#[derive(Debug, Serialize)]
+/// An allocation site.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CountSite {
-    /// The class whose code it is.
+    /// The class that has the code, as in Java source. In traces, `(other lines)` stands for the lines for
+    /// which `trace_max` left no row.
     pub class: String,
-    /// The method.
+    /// The method. Overloads share an entry only if they share their lines in the source.
     pub method: String,
-    /// The line, if the class tells lines.
+    /// The line; null if the class has no line numbers.
+    #[schemars(extend("minimum" = 1))]
     pub line: Option<u32>,
-    /// The class of what is allocated.
+    /// The allocated class as in Java source: com.acme.Foo$Bar, byte[].
     pub allocated: String,
-    /// Allocations.
+    /// Number of allocations.
     pub objects: u64,
-    /// Their bytes; `None` if the JVM did not tell the size of one.
+    /// Their bytes. Null if the bytes are not known: the JVM did not report the size of an object, or the dump
+    /// has no class of this name, or classes of this name have different sizes.
     pub bytes: Option<u64>,
 }
 
-/// What was not counted, though it was asked for.
-#[derive(Debug, Default, Serialize)]
+/// Allocations that were requested but not counted.
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountMissed {
-    /// Sites for which the agent had no counter left.
+    /// Number of sites for which the agent had no counter left.
     pub sites: u64,
-    /// Methods that cannot be rewritten.
+    /// Number of methods that cannot be instrumented.
     pub methods: u64,
-    /// Some of them, with the reason.
+    /// Some of them, at most 20, with the reason.
+    #[schemars(extend("maxItems" = 20))]
     pub method_names: Vec<String>,
-    /// Classes that cannot be rewritten, or that the JVM did not take.
+    /// Number of classes that cannot be instrumented, or that the JVM rejected.
     pub classes: u64,
-    /// Some of them, with the reason.
+    /// Some of them, at most 20, with the reason.
+    #[schemars(extend("maxItems" = 20))]
     pub class_names: Vec<String>,
 }
 

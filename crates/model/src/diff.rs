@@ -2,37 +2,48 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A diff of two or more dumps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+use crate::words::{DETECTORS, TRENDS, or_null};
+
+/// The report of `heapdiff BEFORE AFTER --format json`: what grew, and what holds it. Lists of figures have one
+/// for each dump, in the order of the dumps. Later versions may add keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// `heapdiff.diff/1`.
+    /// Name of the schema.
     pub schema: Cow<'static, str>,
-    /// The dumps, oldest first.
+    /// The dumps in the order in which they are compared: by time, or as they were named if they are of several
+    /// JVMs.
+    #[schemars(with = "Vec<crate::snapshot::SnapshotInfo>", extend("minItems" = 2))]
     pub snapshots: Vec<SnapshotInfo>,
-    /// Whether what differs between the dumps can be taken for growth: none of them is incomplete, of another program
-    /// or JVM than the others, the same as another, or was named out of order.
+    /// True if differences between the dumps can be read as growth: no dump is damaged, lacks GC roots, is the
+    /// same as another, is of another program or JVM than the others, or was named out of order. If it is
+    /// false, gates do not decide (exit code 3) without --allow-partial.
     #[serde(default = "comparable")]
     pub comparable: bool,
-    /// Why not, what was asked for that fits nothing, and how much the agent did not watch.
+    /// Reasons why the dumps are not comparable, and options that match nothing: --include, --exclude, --focus,
+    /// rules of --ignore, --trace.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// Reachable objects and bytes, last dump less first.
+    /// Reachable objects and their bytes, last dump less first.
     pub delta: Delta,
-    /// How much of the growth of reachable bytes the suspects are; nothing is counted twice.
+    /// Part of the growth of reachable bytes that the suspects explain; no byte is counted twice. With --top
+    /// and --include, only the analyzed suspects are included.
     #[serde(default)]
     pub explained_bytes: u64,
-    /// Growth of fewer bytes is taken for noise: it makes no suspect.
+    /// Growth of fewer bytes is noise and makes no suspect: 16 KiB, or one part in 2,000 of the reachable bytes
+    /// of the largest dump.
     #[serde(default)]
     pub noise_bytes: u64,
-    /// Classes whose figures differ between dumps, by growth of retained bytes.
+    /// Classes whose figures differ between dumps, by growth of retained bytes. All of them unless --top limits
+    /// them.
     pub classes: Vec<ClassGrowth>,
-    /// What grows, the most growth first.
+    /// Suspects, the most growth first. At most 10 unless --top sets another limit.
     pub suspects: Vec<Suspect>,
 }
 
-/// Of a report that was written before reports told.
+/// Returns the value of `comparable` in reports of versions that did not write it.
 const fn comparable() -> bool {
     true
 }
@@ -89,44 +100,48 @@ pub fn difference(figures: &[u64]) -> i64 {
     }
 }
 
-/// One dump.
+/// One dump of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotInfo {
-    /// The path as given.
+    /// Path of the dump as given on the command line.
     pub path: String,
-    /// The file's size.
+    /// Size of the file on disk, compressed if the file is compressed.
     pub bytes: u64,
-    /// When it was taken, in milliseconds since 1970.
+    /// When the dump was taken, in milliseconds since 1970, UTC.
     pub taken_ms: u64,
-    /// Bytes of an identifier in the file.
+    /// Bytes of an object id in the file.
     pub id_size: u32,
-    /// The JVM's version, where the heap has it.
+    /// Version of the JVM: java.vm.version in the system properties of the heap; null if it was not found, or
+    /// not searched for.
     pub jvm: Option<String>,
-    /// The JVM's object layout.
+    /// The JVM's object layout, on which shallow sizes are based.
     pub layout: LayoutInfo,
-    /// All objects in the dump.
+    /// Number of objects in the dump, class objects included, reachable or not.
     pub objects: u64,
-    /// Those that GC roots reach.
+    /// Number of objects that a GC root reaches by references that retain (--refs); null if no graph was built
+    /// (histo without --retained).
     pub reachable_objects: u64,
-    /// Their shallow sizes together.
+    /// Shallow bytes of these objects; null if no graph was built.
     pub reachable_bytes: u64,
-    /// Bytes of garbage.
+    /// Shallow bytes of all other objects; null if no graph was built.
     pub unreachable_bytes: u64,
-    /// True if damage or missing GC roots keep some of the content out of the figures.
+    /// True if damage or missing GC roots keep some of the dump's content out of the figures.
     pub partial: bool,
-    /// What was damaged or missing.
+    /// Damage, missing data and oddities of the dump, one sentence each.
     pub warnings: Vec<String>,
-    /// Objects that count as GC roots because the dump, although whole, lacks roots; missing elsewhere.
+    /// Objects without referrers that count as GC roots, because the dump lacks roots although it is whole: it
+    /// has no frames of parked virtual threads (JDK 19 to 21), or was written by jhsdb. Missing for other
+    /// dumps, and if no graph was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumed_roots: Option<AssumedRoots>,
-    /// The sampling agent, where one was loaded.
+    /// The agent; null if it was not loaded, and if no graph was built.
     pub agent: Option<AgentInfo>,
 }
 
 /// Objects without referrers that count as GC roots because a dump lacks roots.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AssumedRoots {
-    /// The kind of these roots.
+    /// The kind of these roots, as in paths.
     pub kind: Cow<'static, str>,
     /// Number of these objects.
     pub objects: u64,
@@ -135,62 +150,69 @@ pub struct AssumedRoots {
 }
 
 /// The JVM's object layout as inferred from a dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LayoutInfo {
-    /// Bytes of a reference.
+    /// Bytes of a reference in the heap: 4 when compressed.
     #[serde(rename = "ref")]
+    #[schemars(extend("enum" = [4, 8]))]
     pub reference: u32,
-    /// Bytes of an object header.
+    /// Bytes of an object's header.
     pub header: u32,
-    /// Bytes of an array header.
+    /// Bytes of an array's header, its length included.
     pub array_header: u32,
-    /// Object alignment.
+    /// Object sizes are multiples of this.
     pub align: u32,
-    /// `addresses` when measured, `assumed` when only modelled.
+    /// addresses: measured from the distances between objects; assumed: modelled, because ids are no addresses
+    /// or there are too few objects.
+    #[schemars(extend("enum" = ["addresses", "assumed"]))]
     pub source: Cow<'static, str>,
 }
 
-/// The sampling agent's state in a dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The state of the sampling agent in a dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentInfo {
-    /// Mean bytes between samples.
+    /// Mean bytes between samples; 0 if every allocation is sampled.
     pub interval_bytes: u64,
-    /// Samples whose object is alive.
+    /// Number of samples whose object is reachable.
     pub live_samples: u64,
-    /// Distinct allocation sites.
+    /// Number of stacks in the site table.
     pub sites: u64,
-    /// When it started, in milliseconds since 1970.
+    /// When sampling began, in milliseconds since 1970, UTC.
     pub started_ms: u64,
     /// The JVM's process id.
     pub pid: u64,
 }
 
 /// A difference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Delta {
-    /// Objects.
+    /// Difference in the number of objects.
     pub objects: i64,
-    /// Shallow bytes.
+    /// Difference in shallow bytes.
     pub shallow_bytes: i64,
 }
 
-/// A class's reachable instances, one figure for each dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Reachable instances of a class, one figure for each dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassGrowth {
-    /// Its name as in Java source.
+    /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
     pub class: String,
-    /// Its loader's class; null for the boot loader.
+    /// Class of the loader that defined it; null for the boot loader. Ids of loaders have no meaning in another
+    /// dump.
     pub loader: Option<String>,
-    /// Reachable instances.
+    /// Number of reachable instances.
+    #[schemars(extend("minItems" = 2))]
     pub objects: Vec<u64>,
-    /// Their shallow sizes together.
+    /// Shallow sizes of these objects together.
+    #[schemars(extend("minItems" = 2))]
     pub shallow_bytes: Vec<u64>,
-    /// What they retain as a set.
+    /// Bytes that they retain as a set; no byte is counted twice.
+    #[schemars(extend("minItems" = 2))]
     pub retained_bytes: Vec<u64>,
 }
 
-/// What a suspect is taken for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The verdict on a suspect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// It grew, and something says that it will go on.
@@ -211,72 +233,95 @@ impl Verdict {
     }
 }
 
-/// Something that accumulates.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A place where something accumulates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Suspect {
     /// 1 for the most growth.
+    #[schemars(extend("minimum" = 1))]
     pub rank: u32,
-    /// What it is taken for.
+    /// leak: it grew, and evidence shows that the growth continues; growth: it grew; cache: it grew like a
+    /// cache that is not yet full; warmup: it grew once, as programs do when they start.
     pub verdict: Verdict,
-    /// Why, in sentences that a reader can check.
+    /// Reasons of the verdict, in sentences that a reader can check.
     pub reasons: Vec<String>,
-    /// Kind and name of what keeps it alive.
+    /// Kind and name of the GC root that keeps it alive.
     pub root: String,
-    /// The references from the root down to what accumulates.
+    /// The references from the root down to the accumulating objects.
     pub path: Vec<String>,
     /// The field whose content grows.
     pub holder: String,
-    /// What accumulates there.
+    /// Class of the accumulating objects.
     pub class: String,
-    /// Objects of that class, one figure for each dump.
+    /// Number of objects of that class held there.
+    #[schemars(extend("minItems" = 2))]
     pub objects: Vec<u64>,
-    /// Their shallow sizes together.
+    /// Shallow sizes of these objects together.
+    #[schemars(extend("minItems" = 2))]
     pub shallow_bytes: Vec<u64>,
-    /// What accumulates there retains.
+    /// Bytes that these objects retain.
+    #[schemars(extend("minItems" = 2))]
     pub retained_bytes: Vec<u64>,
-    /// Last dump less first.
+    /// Growth from the first dump to the last.
     pub growth: Growth,
-    /// The stacks that allocated the growth, where an agent sampled them.
+    /// The stacks that allocated the growth, the most bytes first, at most 50. Stacks of direct buffers come
+    /// first if memory outside of the heap grew more. Empty if no stack is known. `coverage` includes all
+    /// stacks.
     pub stacks: Vec<Stack>,
-    /// How much of the growth the samples explain.
+    /// Part of the growth that samples cover.
     pub coverage: Coverage,
-    /// The name of the detector that knows this kind of leak.
+    /// Name of the known leak pattern; null if no pattern matches. The first of `reasons` describes it.
+    #[schemars(extend("enum" = or_null(&DETECTORS)))]
     pub detector: Option<Cow<'static, str>>,
-    /// How the retained bytes went from dump to dump: `steady`, `uneven`, `slowing`, `late`, `plateau`,
-    /// `warm-up`, `jump`, `sawtooth`, `rising-sawtooth`. Null for two dumps.
+    /// How the retained bytes changed from dump to dump; null for two dumps.
+    #[schemars(extend("enum" = or_null(&TRENDS)))]
     pub trend: Option<Cow<'static, str>>,
-    /// Objects among which the growth is spread: 1 for one collection, more for one of each tenant, say.
+    /// Number of objects among which the growth is spread: 1 for one collection, more if, for example, each
+    /// tenant has one.
+    #[schemars(extend("minimum" = 1))]
     pub holders: u64,
-    /// Other fields that hold the same objects: removing one reference would not free them.
+    /// Other fields that hold the same objects.
+    #[schemars(extend("maxItems" = 4))]
     pub also_held_by: Vec<String>,
-    /// Memory outside of the heap that direct buffers among the growing objects own, one figure for
-    /// each dump.
+    /// Memory outside of the heap that direct buffers among the growing objects own, one figure for each dump;
+    /// empty if there are no direct buffers.
     pub off_heap_bytes: Vec<u64>,
-    /// What a trace tells of it; missing where none was given.
+    /// Data of a trace about the objects that the stacks of the suspect allocated; only with --trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "History")]
     pub history: Option<History>,
-    /// Where no stack is known: what was allocated of the class since the first dump, by stack, the most bytes first. The agent
-    /// counts all samples where it follows few; missing elsewhere.
+    /// The stacks that allocated objects of the class since the first dump, dead or alive, the most bytes
+    /// first, at most 10. Only if `stacks` is empty because no sample of the content is tracked (generational
+    /// ZGC).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1, "maxItems" = 10))]
     pub allocated_at: Vec<AllocatedAt>,
-    /// The frame of the program that most of the growth was allocated through; missing where few stacks say it.
+    /// The innermost application frame through which at least two thirds of the bytes of the stacks were
+    /// allocated. Missing if there are at most three stacks, or no such frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Through")]
     pub allocated_through: Option<Through>,
-    /// The answer in one sentence; empty in reports of earlier versions.
+    /// The answer in one sentence: the holder, what accumulates, the growth, its share of all growth, and the
+    /// application frame that allocated it.
     #[serde(default)]
+    #[schemars(extend("optional" = true))]
     pub headline: String,
-    /// The address of the largest object that has the holding field, in the last dump: `0x7f00a8`. A class object for a
-    /// static field. Missing if no object on the path has the field.
+    /// Address of the largest object that has the holding field, in the last dump: 0x7f00a8. For a static
+    /// field, address of a class object. Missing if no object on the path has the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub holder_id: Option<String>,
     /// The likely fix in one sentence; missing if nothing suggests one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub likely_fix: Option<String>,
-    /// Commands to paste that show more of it.
+    /// Commands that show more of the suspect in the last dump.
     #[serde(default)]
+    #[schemars(extend("optional" = true))]
     pub next: Vec<String>,
-    /// How the collections are used in which it grows; missing where the agent did not watch them (`usage=on`).
+    /// How the collections in which it grows are used, up to the last dump; only if the agent watched them
+    /// (usage=on).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Used")]
     pub usage: Option<Used>,
 }
 
@@ -289,153 +334,176 @@ impl Suspect {
     }
 }
 
-/// How collections are used, as the agent counted it up to the last dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How collections are used, as the agent counted up to the last dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Used {
-    /// When counting began, in milliseconds since 1970: of several collections, of the first.
+    /// When counting began for the first of the collections, in milliseconds since 1970.
     pub since_ms: u64,
-    /// Elements that were put.
+    /// Number of elements that were added.
     pub put: u64,
-    /// Elements that were removed.
+    /// Number of elements that were removed.
     pub removed: u64,
-    /// Readings: an element was asked for, or a pass over all was begun.
+    /// Number of reads: lookups of an element, and starts of an iteration.
     pub read: u64,
-    /// Collections in which that was counted.
+    /// Number of collections that were watched.
+    #[schemars(extend("minimum" = 1))]
     pub watched: u64,
-    /// How many there are at this place.
+    /// Number of collections at this place.
+    #[schemars(extend("minimum" = 1))]
     pub collections: u64,
 }
 
-/// What one stack allocated of a class between two dumps, dead or alive.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Objects of a class that one stack allocated between two dumps, dead or alive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AllocatedAt {
-    /// Frames, the leaf first; empty where the JVM told none.
+    /// Frames, the leaf first; empty if the JVM reported no stack.
     pub frames: Vec<String>,
-    /// Samples.
+    /// Number of samples.
+    #[schemars(extend("minimum" = 1))]
     pub samples: u64,
     /// Estimated bytes.
     pub estimated_bytes: u64,
 }
 
-/// A frame that most of a growth was allocated through.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A frame through which most of a growth was allocated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Through {
-    /// The frame; class and method alone where it is one method at several lines.
+    /// The frame; class and method alone if the frames are one method at several lines.
     pub frame: String,
-    /// Estimated bytes of the stacks that it is in.
+    /// Estimated bytes of the stacks with the frame.
     pub estimated_bytes: u64,
-    /// Their share of those of all the suspect's stacks, in thousandths.
+    /// Share of the bytes of all stacks of the suspect, in thousandths.
     pub permille: u64,
-    /// The stacks that it is in.
+    /// Number of stacks with the frame.
+    #[schemars(extend("minimum" = 1))]
     pub stacks: u64,
 }
 
-/// What a trace of the JVM tells of the objects that a suspect's stacks allocated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Data of a trace about the objects that the stacks of a suspect allocated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct History {
-    /// The suspect's stacks that the trace knows; the rest is not in the figures.
+    /// Number of stacks of the suspect that are in the trace. The figures do not include the other stacks.
     pub stacks: u64,
-    /// How the figures went, as `trend` of a suspect.
+    /// How the live figures changed, as `trend` of a suspect.
+    #[schemars(extend("enum" = TRENDS))]
     pub trend: Cow<'static, str>,
-    /// What the figures are compared at: `major` collections, `collections` of any kind, `ticks`.
+    /// What is compared: live objects after full GCs (major); the minimum between GCs of any kind
+    /// (collections); the minimum of equal parts if there was no GC (ticks).
+    #[schemars(extend("enum" = ["major", "collections", "ticks"]))]
     pub basis: Cow<'static, str>,
-    /// How many moments are compared.
+    /// Number of moments that are compared.
     pub points: u64,
-    /// When what stays began to grow, milliseconds since 1970; null where it does not.
+    /// When it began to grow, in milliseconds since 1970; null if it does not grow.
     pub began_ms: Option<u64>,
-    /// The same since the trace of the run began.
+    /// When it began to grow, in milliseconds since the trace of the run began; null if it does not grow.
     pub began_uptime_ms: Option<u64>,
-    /// Whether it began within the trace, rather than before its first tick.
+    /// False if it grew from the first data point, perhaps earlier.
     pub began_within: Option<bool>,
-    /// Last moment less first.
+    /// Growth from the first moment that is compared to the last.
     pub growth: HistoryGrowth,
-    /// Growth an hour.
+    /// Growth per hour.
     pub slope: HistorySlope,
-    /// Of the bytes allocated, the part that was not collected, in thousandths; 1000 where that is not known.
+    /// Part of the allocated bytes that was not collected, in thousandths; 1000 if it is not known.
     pub survival_permille: u64,
-    /// Whether collections told what was collected.
+    /// False if it is not known which objects were collected: under generational ZGC before a full GC, and in a
+    /// recording. Reports of earlier versions lack the key.
     #[serde(default = "is_known")]
+    #[schemars(extend("optional" = true))]
     pub survival_known: bool,
-    /// What was alive over time.
+    /// Live figures over time: the minimum of each of at most 60 equal parts of the ticks.
     pub series: HistorySeries,
 }
 
-/// Of reports that older versions saved.
+/// Returns the value of `survival_known` in reports of versions that did not write it.
 const fn is_known() -> bool {
     true
 }
 
 /// Growth over a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryGrowth {
-    /// Objects.
+    /// Growth in objects.
     pub objects: i64,
-    /// Bytes.
+    /// Growth in bytes.
     pub bytes: i64,
 }
 
-/// Growth an hour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Growth per hour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistorySlope {
-    /// Bytes.
+    /// Growth in bytes per hour, a Theil-Sen estimate.
     pub bytes_per_hour: i64,
-    /// Their 95 % interval; null where fewer than five moments are compared.
+    /// 95 % interval, which includes the interval of the estimates; null if fewer than five moments are
+    /// compared.
     pub ci95: Option<[i64; 2]>,
-    /// Objects.
+    /// Growth in objects per hour.
     pub objects_per_hour: i64,
 }
 
-/// What was alive over time, in at most 60 parts of it: the least of each.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Live figures over time: the minimum of each of at most 60 parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistorySeries {
-    /// The end of each part, milliseconds since 1970.
+    /// End of each part, in milliseconds since 1970.
+    #[schemars(extend("maxItems" = 60))]
     pub time_ms: Vec<u64>,
-    /// Objects.
+    /// Live objects in each part.
+    #[schemars(extend("maxItems" = 60))]
     pub live_objects: Vec<u64>,
-    /// Bytes.
+    /// Live bytes in each part.
+    #[schemars(extend("maxItems" = 60))]
     pub live_bytes: Vec<u64>,
 }
 
-/// A suspect's growth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Growth of a suspect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Growth {
-    /// Objects.
+    /// Growth in objects.
     pub objects: i64,
-    /// Shallow bytes.
+    /// Growth in shallow bytes.
     pub shallow_bytes: i64,
-    /// Retained bytes.
+    /// Growth in retained bytes.
     pub retained_bytes: i64,
 }
 
 /// An allocating stack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stack {
-    /// Frames, the leaf first.
+    /// Frames, the leaf first: com.acme.Foo.add(Foo.java:42). ` (lambda)`, ` (object)` or ` (proxy)` marks
+    /// methods or classes that the compiler or a library made. Empty if the JVM reported no stack.
     pub frames: Vec<String>,
-    /// What it allocated.
+    /// The allocated class; `class com.acme.Foo` if the stack defined a class.
     pub class: String,
-    /// Samples behind the estimate.
+    /// Number of samples behind the estimate.
     pub samples: u64,
-    /// Estimated bytes.
+    /// Estimated bytes. In a comparison, bytes of the growth: allocated less freed. Otherwise bytes of live
+    /// objects. Exact with interval 0, and with stack traces in the dump.
     pub estimated_bytes: u64,
-    /// Its 95 % interval.
+    /// 95 % interval of the estimate.
     pub ci95: [u64; 2],
-    /// The same as samples alone say it; missing where allocations that the agent counted say no more.
+    /// Estimate by samples alone, if allocation counts (count=on) make the estimate more exact: they narrow the
+    /// interval, and move the estimate into it. Missing otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SampledBytes")]
     pub sampled: Option<SampledBytes>,
-    /// Estimated objects.
+    /// Estimated number of objects.
     pub estimated_objects: u64,
-    /// Bytes alive of those allocated, as samples tell, in thousandths.
+    /// Part of the bytes allocated at this stack since the start that is alive, in thousandths, estimated by
+    /// samples.
+    #[schemars(extend("maximum" = 1000))]
     pub survival_permille: u64,
-    /// Whether enough of the stack's samples were followed until they are collected to tell that.
+    /// False if survival_permille is not reliable: too few samples of the stack were tracked until they were
+    /// collected (fewer than 16 are expected at the present interval or rate), the stack defined a class, or
+    /// the stacks are the JVM's own. Reports of earlier versions lack the key.
     #[serde(default = "is_known")]
+    #[schemars(extend("optional" = true))]
     pub survival_known: bool,
-    /// Threads that allocated.
+    /// Names of the threads that allocated, the most samples first, at most 8.
+    #[schemars(extend("maxItems" = 8))]
     pub threads: Vec<String>,
 }
 
-/// What samples say of a stack without counted allocations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Estimate for a stack by samples alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledBytes {
     /// Estimated bytes.
     pub estimated_bytes: u64,
@@ -443,18 +511,19 @@ pub struct SampledBytes {
     pub ci95: [u64; 2],
 }
 
-/// How much of a growth the samples explain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Part of a growth that samples cover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Coverage {
-    /// Samples among the growing objects.
+    /// Number of samples among the growing objects.
     pub samples: u64,
-    /// Bytes that they stand for.
+    /// Bytes that the samples represent. The estimate may exceed growth_bytes.
     pub sampled_bytes: u64,
-    /// Bytes that grew.
+    /// Measured growth of the retained bytes.
     pub growth_bytes: u64,
-    /// Bytes, at most, that have no sample because the agent could not keep it.
+    /// Maximum number of bytes of the growth that have no sample because the agent could not keep it. Intervals
+    /// of stacks are wider by this amount.
     pub unseen_bytes: u64,
-    /// Bytes of the growth for which no sample speaks.
+    /// Bytes of the growth that are not covered by samples: growth_bytes less sampled_bytes.
     #[serde(default)]
     pub unsampled_bytes: u64,
 }

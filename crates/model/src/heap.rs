@@ -2,32 +2,40 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Coverage, SnapshotInfo, Stack, Through};
+use crate::words::{DETECTORS, or_null};
 
-/// What keeps most of one dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The report of `heapdiff DUMP --format json`: what keeps most of one dump. Nothing is known to have grown.
+/// Later versions may add keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapReport {
-    /// `heapdiff.heap/1`.
+    /// Name of the schema.
     pub schema: Cow<'static, str>,
     /// The dump.
+    #[schemars(with = "crate::snapshot::SnapshotInfo")]
     pub snapshot: SnapshotInfo,
-    /// What was asked for that fits nothing.
+    /// Options that match nothing: --include, --exclude.
     pub warnings: Vec<String>,
-    /// What retains less is no suspect.
+    /// Minimum number of retained bytes of a suspect: a fiftieth of the reachable bytes, at least 16 KiB.
     pub least_bytes: u64,
-    /// How much of the reachable bytes the suspects are; nothing is counted twice.
+    /// Part of the reachable bytes that the suspects retain; no byte is counted twice. With --top and
+    /// --include, only the analyzed suspects are included.
     pub explained_bytes: u64,
-    /// The thread whose allocation failed, where the JVM wrote the dump for an `OutOfMemoryError`.
+    /// The thread whose allocation failed, if the JVM wrote the dump for an OutOfMemoryError; null if the dump
+    /// names no such thread.
     pub died: Option<Died>,
-    /// What keeps most, the most bytes first.
+    /// Places where much has accumulated, the most retained bytes first. At most 10 unless --top sets another
+    /// limit.
     pub suspects: Vec<HeapSuspect>,
-    /// Threads that retain as much as a suspect, the most bytes first.
+    /// Threads that retain least_bytes or more, the most bytes first, at most 20.
     pub threads: Vec<HeapThread>,
-    /// Memory that the program could do without, the most bytes first; empty where it was not looked for.
+    /// Wasted memory, the largest savings first; `heapdiff waste` has details. Kinds without savings are
+    /// missing.
     pub waste: Vec<HeapWaste>,
-    /// Classes by the bytes of their reachable instances, the most first.
+    /// Classes by the bytes of their reachable instances. All of them unless --top limits them.
     pub classes: Vec<HeapClass>,
 }
 
@@ -37,72 +45,85 @@ impl HeapReport {
 }
 
 /// A thread whose allocation failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Died {
-    /// Its name; null where the dump does not tell.
+    /// Name of the thread; null if the dump does not have it.
     pub thread: Option<String>,
-    /// What it was doing: its frames, the innermost first, without the error's own.
+    /// Its frames, the innermost first, without the frames of the error itself.
     pub frames: Vec<String>,
 }
 
 /// A place where much has accumulated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapSuspect {
-    /// 1 for what retains most.
+    /// 1 for the largest.
+    #[schemars(extend("minimum" = 1))]
     pub rank: u32,
-    /// What is known of it, in sentences that a reader can check.
+    /// What is known about it, in sentences that a reader can check. One dump cannot show a leak, so no
+    /// sentence says that it leaks.
     pub reasons: Vec<String>,
-    /// Kind and name of what keeps it alive.
+    /// Kind and name of the GC root that keeps it alive.
     pub root: String,
-    /// The references from the root down to what has accumulated.
+    /// The references from the root down to the accumulated objects.
     pub path: Vec<String>,
-    /// The field that holds it.
+    /// The field that holds the accumulated objects.
     pub holder: String,
-    /// What has accumulated there.
+    /// Class of the accumulated objects.
     pub class: String,
-    /// Objects of that class.
+    /// Number of objects of that class held there.
     pub objects: u64,
-    /// Their shallow sizes together.
+    /// Shallow sizes of these objects together.
     pub shallow_bytes: u64,
-    /// What has accumulated there retains.
+    /// Bytes that these objects retain.
     pub retained_bytes: u64,
-    /// The name of the detector that knows this kind of holder.
+    /// Name of the known leak pattern; null if no pattern matches. The first of `reasons` describes it.
+    #[schemars(extend("enum" = or_null(&DETECTORS)))]
     pub detector: Option<Cow<'static, str>>,
-    /// Objects among which it is spread: 1 for one collection, more for one of each tenant, say.
+    /// Number of objects among which the content is spread: 1 for one collection, more if, for example, each
+    /// tenant has one.
+    #[schemars(extend("minimum" = 1))]
     pub holders: u64,
-    /// Other fields that hold the same objects: removing one reference would not free them.
+    /// Other fields that hold the same objects.
+    #[schemars(extend("maxItems" = 4))]
     pub also_held_by: Vec<String>,
     /// Memory outside of the heap that direct buffers among the objects own.
     pub off_heap_bytes: u64,
-    /// The stacks that allocated it, where an agent sampled them.
+    /// The stacks that allocated the objects, the most bytes first, at most 50; empty if no stack is known.
+    /// `coverage` includes all stacks.
     pub stacks: Vec<Stack>,
-    /// How much of it the samples explain.
+    /// Part of retained_bytes that samples cover.
     pub coverage: HeapCoverage,
-    /// The frame of the program that most of it was allocated through; missing where few stacks say it.
+    /// The innermost application frame through which at least two thirds of the bytes of the stacks were
+    /// allocated. Missing if there are at most three stacks, or no such frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Through")]
     pub allocated_through: Option<Through>,
-    /// The address of the largest object that has the holding field: `0x7f00a8`. A class object for a static field. Missing
-    /// if no object on the path has the field.
+    /// Address of the largest object that has the holding field: 0x7f00a8. For a static field, address of a
+    /// class object. Missing if no object on the path has the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub holder_id: Option<String>,
-    /// The likely fix for a known leak pattern; missing if there is none.
+    /// The likely fix in one sentence; missing if nothing suggests one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub likely_fix: Option<String>,
-    /// Commands to paste that show more of it.
+    /// Commands that show more of the suspect.
     #[serde(default)]
+    #[schemars(extend("optional" = true))]
     pub next: Vec<String>,
 }
 
-/// How much of what is held the samples explain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Part of the content of a holder that samples cover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapCoverage {
-    /// Samples among the objects.
+    /// Number of samples among the objects.
     pub samples: u64,
-    /// Bytes that they stand for.
+    /// Bytes that the samples represent.
     pub sampled_bytes: u64,
-    /// Bytes, at most, that have no sample because the agent could not keep it.
+    /// Maximum number of bytes that have no sample because the agent could not keep it. Intervals of stacks are
+    /// wider by this amount.
     pub unseen_bytes: u64,
-    /// Bytes for which no sample speaks.
+    /// Bytes that are not covered by samples: retained_bytes less sampled_bytes.
     pub unsampled_bytes: u64,
 }
 
@@ -117,52 +138,52 @@ impl From<Coverage> for HeapCoverage {
     }
 }
 
-/// A thread that retains much.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A thread with a large retained size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapThread {
-    /// Its name; null where the dump does not tell.
+    /// Name of the thread; null if the dump does not have it.
     pub name: Option<String>,
-    /// Bytes that would be free without it.
+    /// Bytes that would be freed without the thread.
     pub retained_bytes: u64,
-    /// The frame whose local variable retains the most; null where none does.
+    /// The local variable that retains most; null if no variable retains anything.
     pub local: Option<ThreadHold>,
 }
 
-/// What a frame's local variable holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// An object that a local variable of a frame holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadHold {
-    /// The frame.
+    /// The frame of the local variable.
     pub frame: String,
-    /// The object's class.
+    /// Class of the object.
     pub class: String,
-    /// What it retains.
+    /// Bytes that the object retains.
     pub retained_bytes: u64,
 }
 
-/// Memory of one kind that a program could do without.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Wasted memory of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapWaste {
-    /// Its name, as in `heapdiff.waste/1`.
+    /// Kind of waste, as in heapdiff.waste/1.
     pub kind: Cow<'static, str>,
-    /// The wasteful objects.
+    /// Number of wasteful objects; for duplicates, all objects that equal another.
     pub objects: u64,
-    /// The part of their bytes that could be saved.
+    /// Savings: the part of their bytes that could be saved. No byte is in two kinds.
     pub bytes_to_win: u64,
-    /// The field that holds most of it; null where none does.
+    /// The field that holds most of it; null if none is known.
     pub holder: Option<String>,
 }
 
-/// A class's reachable instances.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Reachable instances of a class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapClass {
-    /// Its name as in Java source.
+    /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
     pub class: String,
-    /// Its loader's class; null for the boot loader.
+    /// Class of the loader that defined it; null for the boot loader.
     pub loader: Option<String>,
-    /// Reachable instances.
+    /// Number of reachable instances.
     pub objects: u64,
-    /// Their shallow sizes together.
+    /// Shallow sizes of these objects together.
     pub shallow_bytes: u64,
-    /// What they retain as a set.
+    /// Bytes that they retain as a set; no byte is counted twice.
     pub retained_bytes: u64,
 }

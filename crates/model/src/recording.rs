@@ -1,116 +1,133 @@
 //! `heapdiff.recording/1`: a flight recording by allocation stack or class.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The allocation sites of a flight recording.
-#[derive(Debug, Serialize)]
+use crate::words::EVENTS;
+
+/// The report of `heapdiff sites --format json` on a flight recording: what is alive, or was allocated, by
+/// stack or class. Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RecordingReport {
-    /// The schema's name.
+    /// Name of the schema.
     pub schema: &'static str,
-    /// The file.
+    /// The file and its content.
     pub recording: RecordingInfo,
-    /// The event whose samples these are.
+    /// The event whose samples the figures are based on. Samples of jdk.ObjectAllocationInNewTLAB and
+    /// jdk.ObjectAllocationOutsideTLAB count together.
+    #[schemars(extend("enum" = EVENTS))]
     pub event: &'static str,
-    /// What figures are of: `sampled` (the samples themselves, alive at the end), `live` or `allocated`.
+    /// `sampled`: the objects in the JVM's list of old objects that were alive at its last dump; their figures
+    /// are not extrapolated. `live`: an estimate of live objects. `allocated`: an estimate of allocated
+    /// objects, dead or alive.
+    #[schemars(extend("enum" = ["sampled", "live", "allocated"]))]
     pub measure: &'static str,
-    /// What rows are: `stack` or `class`.
+    /// What rows are: stacks (the default), or classes with --by class. Reports of earlier versions lack the
+    /// key.
+    #[schemars(extend("enum" = ["stack", "class"], "optional" = true))]
     pub by: &'static str,
-    /// What `--focus` says.
+    /// The regular expression of --focus; null without it.
     pub focus: Option<String>,
-    /// All together, those that are not listed included.
+    /// All matching stacks, listed or not.
     pub totals: RecordedTotals,
-    /// The stacks, most bytes first; none by class.
+    /// Stacks, the most bytes first (with `sampled`, the most samples). All of them unless --top limits them;
+    /// empty with --by class.
     pub stacks: Vec<RecordedStack>,
-    /// The classes, most bytes first; none by stack.
+    /// With --by class: classes, the most bytes first (with `sampled`, the most samples). All of them unless
+    /// --top limits them; otherwise empty. Reports of earlier versions lack the key.
+    #[schemars(extend("optional" = true))]
     pub classes: Vec<RecordedClass>,
 }
 
-/// The file, and what it holds.
-#[derive(Debug, Serialize)]
+/// The file and its content.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RecordingInfo {
-    /// The path as given.
+    /// Path of the recording as given on the command line.
     pub path: String,
-    /// The file's size on disk.
+    /// Size of the file on disk, compressed if the file is compressed.
     pub bytes: u64,
-    /// The JVM's version; `None` where nothing tells it.
+    /// Name and version of the JVM; null if the recording does not have them.
     pub jvm: Option<String>,
     /// The JVM's process id.
     pub pid: Option<u64>,
-    /// When it begins, milliseconds since 1970.
+    /// When the recording began, in milliseconds since 1970, UTC.
     pub from_ms: u64,
-    /// When it ends, milliseconds since 1970.
+    /// When it ended, in milliseconds since 1970, UTC.
     pub to_ms: u64,
-    /// Chunks of the recording.
+    /// Number of chunks that were read.
     pub chunks: u64,
-    /// Garbage collections.
+    /// Number of recorded GCs.
     pub collections: u64,
-    /// Mean bytes between samples, where these were drawn so.
+    /// Mean bytes between samples of async-profiler; null for other recordings.
     pub interval_bytes: Option<u64>,
-    /// How many there are of each event that tells of objects.
+    /// Number of events of each kind that has samples of objects.
     pub events: Vec<EventRow>,
-    /// Whether damage keeps some of the content out of the figures.
+    /// True if damage keeps some of the recording out of the figures.
     pub partial: bool,
-    /// What was damaged or missing.
+    /// Damage and missing data of the recording, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// An event and how often it is there.
-#[derive(Debug, Serialize)]
+/// A kind of event and the number of its events.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct EventRow {
     /// The event's name.
+    #[schemars(extend("enum" = EVENTS))]
     pub name: &'static str,
-    /// How often.
+    /// Number of these events.
     pub count: u64,
 }
 
-/// All stacks together, those left out of the list included.
-#[derive(Debug, Serialize)]
+/// All stacks together, listed or not.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RecordedTotals {
-    /// Stacks.
+    /// Number of pairs of stack and class.
     pub stacks: u64,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
     /// Estimated bytes.
     pub estimated_bytes: u64,
-    /// `None` where nothing is estimated.
+    /// 95 % interval of the estimate; null if nothing is estimated (measure `sampled`).
     pub ci95: Option<[u64; 2]>,
 }
 
-/// What one stack allocated of one class.
-#[derive(Debug, Serialize)]
+/// Objects of one class that one stack allocated.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RecordedStack {
-    /// The frames, the leaf first.
+    /// Frames, the leaf first: com.acme.Foo.add(line 42), because recordings have no names of source files.
+    /// Empty if there is no stack; `...` at the end if the stack was cut off.
     pub frames: Vec<String>,
-    /// The class, as in Java source.
+    /// The allocated class.
     pub class: String,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Estimated bytes.
+    /// Estimated bytes; with `sampled`, bytes of the samples themselves.
     pub estimated_bytes: u64,
-    /// The 95 % interval of the estimated bytes.
+    /// 95 % interval of the estimate; null if nothing is estimated (measure `sampled`).
     pub ci95: Option<[u64; 2]>,
-    /// `None` where the event does not tell.
+    /// Estimated number of objects; null if the event does not record object sizes, and with `sampled`.
     pub estimated_objects: Option<u64>,
-    /// When the first and the last of the samples were allocated, since the recording began.
+    /// When the first of the samples was allocated, in milliseconds since the recording began.
     pub first_ms: u64,
-    /// The same of the last.
+    /// When the last of the samples was allocated, in milliseconds since the recording began.
     pub last_ms: u64,
-    /// Threads that allocated.
+    /// Names of the threads that allocated, the most samples first, at most 8.
+    #[schemars(extend("maxItems" = 8))]
     pub threads: Vec<String>,
 }
 
-/// What was recorded of one class.
-#[derive(Debug, Serialize)]
+/// Recorded objects of one class.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RecordedClass {
-    /// The class, as in Java source.
+    /// The allocated class.
     pub class: String,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Estimated bytes.
+    /// Estimated bytes; with `sampled`, bytes of the samples themselves.
     pub estimated_bytes: u64,
-    /// The 95 % interval of the estimated bytes.
+    /// 95 % interval of the estimate; null if nothing is estimated (measure `sampled`).
     pub ci95: Option<[u64; 2]>,
-    /// `None` where the event does not tell.
+    /// Estimated number of objects; null if the event does not record object sizes, and with `sampled`.
     pub estimated_objects: Option<u64>,
 }
 

@@ -1,14 +1,16 @@
 //! `heapdiff.show/1`: objects with what they hold.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::sizeof::SizeofClass;
 use crate::snapshot::SnapshotInfo;
+use crate::words::ID;
 
-/// The objects that a selector names, the largest in full.
-#[derive(Debug, Serialize)]
+/// The report of `heapdiff show --format json`: objects with what they hold. Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ShowReport {
-    /// The schema's name.
+    /// Name of the schema.
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
@@ -16,83 +18,89 @@ pub struct ShowReport {
     pub selector: String,
     /// All objects that the selector names.
     pub selected: SelectedTotals,
-    /// Those that retain most.
+    /// The objects with the largest retained size, the largest first. At most 3 unless --top sets another
+    /// limit.
     pub objects: Vec<ShownObject>,
 }
 
-/// All objects that a selector names.
-#[derive(Clone, Copy, Debug, Serialize)]
+/// All objects that a selector selects.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct SelectedTotals {
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
     /// Their shallow sizes together, in bytes.
     pub shallow_bytes: u64,
 }
 
 /// An object in full.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ShownObject {
     /// The id, `0x7f0012345678`.
+    #[schemars(extend("pattern" = ID))]
     pub id: String,
     /// The class, as in Java source.
     pub class: String,
-    /// Its own size in bytes.
+    /// Size of the object itself.
     pub shallow_bytes: u64,
-    /// `None` for garbage.
+    /// Bytes that would be freed if the object were removed; null for an unreachable object.
     pub retained_bytes: Option<u64>,
-    /// Objects that would be gone without it.
+    /// Number of objects that would be freed with it, itself included; null for an unreachable object.
     pub retained_objects: Option<u64>,
     /// The kind of GC root that holds it directly.
     pub root: Option<&'static str>,
-    /// What keeps it alive alone; `None` where that is more than one thing, a GC root, or nothing.
+    /// The object that alone keeps it alive; null if a GC root, several objects, or nothing keeps it alive.
     pub dominator: Option<ObjectRef>,
-    /// A class object's superclass.
+    /// For a class object, its superclass.
     pub superclass: Option<ObjectRef>,
-    /// A class object's defining loader; `None` for the boot loader.
+    /// For a class object, its defining loader; null for the boot loader.
     pub loader: Option<ObjectRef>,
-    /// A string's text, a boxed value's value.
+    /// Text of a string, cut after 2000 characters with …; value of a boxed value; otherwise null.
     pub text: Option<String>,
-    /// An instance's fields, its own class's first; a class object's static fields.
+    /// Fields of an instance: the fields of its own class first, then of the superclass, and so on; static
+    /// fields of a class object.
     pub fields: Vec<ShownField>,
-    /// `None` for what is no array.
+    /// Elements of an array; null for other objects.
     pub array: Option<ShownArray>,
-    /// How many references lead to it, its own instances' to their class excepted.
+    /// Number of references to it in the whole dump, including references from unreachable objects. References
+    /// of instances to their class are not counted.
     pub referrer_count: u64,
-    /// The first of them.
+    /// The first of these references, at most as many as elements are shown.
     pub referrers: Vec<ShownReferrer>,
-    /// What a collection or the like holds; `None` for other objects.
+    /// Content of an object of a collection class of the JDK, or of a class that extends one; null for other
+    /// objects.
     pub contents: Option<ShownContents>,
-    /// The values of a thread local; `None` for other objects.
+    /// Values of a ThreadLocal, which are in the maps of the threads; null for other objects.
     pub thread_local: Option<ThreadLocalValues>,
 }
 
 /// The values of thread locals. They are in the maps of the threads.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ThreadLocalValues {
     /// Number of threads that have a value.
     pub threads: u64,
     /// Number of values, each counted once.
     pub objects: u64,
-    /// What all values retain together, in bytes.
+    /// Bytes that would be freed if all values were removed.
     pub retained_bytes: u64,
-    /// The classes with the most values.
+    /// The 3 classes with the most values.
     pub classes: Vec<SizeofClass>,
-    /// The value that retains most.
+    /// The value that retains most; null if there is no value.
     pub largest: Option<ObjectRef>,
-    /// What it retains, in bytes.
+    /// Bytes that this value retains.
     pub largest_retained_bytes: Option<u64>,
-    /// The name of a thread that has it.
+    /// The name of a thread that has the largest value.
     pub largest_thread: Option<String>,
-    /// The command that shows the values.
+    /// The command that shows the values; null if no thread has a value.
     pub next: Option<String>,
 }
 
 /// A reference to an object.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ShownReferrer {
     /// The field, or `[index]`.
     pub via: String,
-    /// `strong`, or the kind of `java.lang.ref` object whose referent it is.
+    /// `strong`, or the kind of the java.lang.ref object whose referent it is.
+    #[schemars(extend("enum" = ["strong", "soft", "weak", "phantom", "final"]))]
     pub strength: &'static str,
     /// The object.
     #[serde(flatten)]
@@ -100,7 +108,7 @@ pub struct ShownReferrer {
 }
 
 /// A field with its value.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ShownField {
     /// The field's name.
     pub name: String,
@@ -111,71 +119,80 @@ pub struct ShownField {
     pub value: ShownValue,
 }
 
-/// An array's elements, as many as are asked for.
-#[derive(Debug, Serialize)]
+/// Elements of an array.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ShownArray {
-    /// How many elements it has.
+    /// Number of elements.
     pub length: u32,
-    /// The elements that are listed.
+    /// Elements from `offset` on; at most 20 unless --top sets another limit.
     pub elements: Vec<ShownValue>,
-    /// The place of the first of them.
+    /// Index of the first listed element: 0, or the value of --offset.
     pub offset: u64,
 }
 
-/// What a collection of the JDK's holds, as its users see it.
-#[derive(Debug, Serialize)]
+/// Content of a JDK collection, as its users see it.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ShownContents {
-    /// `list`, `set`, `map`, `value`, `buffer` or `text`.
+    /// Kind of content. value is for Optional and atomic values, buffer for java.nio buffers, text for
+    /// StringBuilder and StringBuffer.
+    #[schemars(extend("enum" = ["list", "set", "map", "value", "buffer", "text"]))]
     pub kind: &'static str,
-    /// Elements, or keys of a map.
+    /// Number of elements, entries or characters, as the object records it; null if no field has it and it was
+    /// not counted.
     pub size: Option<u64>,
-    /// Elements for which there is room.
+    /// Number of elements for which there is room; for hash tables, number of buckets; null for other objects.
     pub capacity: Option<u64>,
-    /// Of buffers.
+    /// Position or limit of a buffer; null for other objects.
     pub position: Option<u64>,
-    /// As `position`.
+    /// Position or limit of a buffer; null for other objects.
     pub limit: Option<u64>,
-    /// Of a `StringBuilder`.
+    /// Characters of text, cut after 2000 with …; null for other kinds.
     pub text: Option<String>,
-    /// The place of the first entry.
+    /// Index of the first listed entry: 0, or the value of --offset.
     pub offset: u64,
-    /// The entries that are listed.
+    /// Entries in the usual order of iteration, at most 20 unless --top sets another limit; for a buffer,
+    /// elements between position and limit.
     pub entries: Vec<ShownEntry>,
-    /// Whether what was read fits together.
+    /// True if the content is consistent. It is false in damaged dumps, and if a thread was changing the
+    /// collection.
     pub whole: bool,
 }
 
 /// An element, or a key with its value.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ShownEntry {
-    /// `None` but in maps.
+    /// Key of an entry of a map; null for other collections.
     pub key: Option<ShownValue>,
     /// The element or the value.
     pub value: ShownValue,
 }
 
-/// A value: a number or such as text, or an object.
-#[derive(Debug, Serialize)]
+/// A value: a primitive value as text, or an object.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ShownValue {
-    /// `int`, ... or `Object` for references.
+    /// Type of the value; Object for references of any class.
     #[serde(rename = "type")]
+    #[schemars(extend("enum" = ["Object", "boolean", "char", "float", "double", "byte", "short", "int", "long"]))]
     pub kind: &'static str,
-    /// As in Java source, without a suffix; `None` for references and where the record ends early.
+    /// Value as in Java source, without a suffix, so that no digit is lost; null for references, and if the
+    /// object's record is too short.
     pub value: Option<String>,
-    /// `None` for the null reference and for what is no reference.
+    /// Target of a reference; null for the null reference and for other values.
     pub object: Option<ObjectRef>,
 }
 
 /// A mention of an object.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ObjectRef {
-    /// The id, `0x7f0012345678`.
+    /// Its id in this dump.
+    #[schemars(extend("pattern" = ID))]
     pub id: String,
-    /// `None` where the dump has no object with this id.
+    /// Class of the object, `class com.acme.Foo` for the class object of com.acme.Foo; null if the dump has no
+    /// object with this id.
     pub class: Option<String>,
-    /// An array's length.
+    /// Length of an array; null for other objects.
     pub length: Option<u32>,
-    /// The beginning of a string's text, a boxed value's value.
+    /// Text of a string, cut after 80 characters with …; value of a boxed value; otherwise null.
     pub text: Option<String>,
 }
 

@@ -1,150 +1,166 @@
 //! `heapdiff.sizeof/1`: what objects cost, alone and together.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::show::ThreadLocalValues;
 use crate::snapshot::SnapshotInfo;
+use crate::words::ID;
 
-/// Shallow, deep and retained sizes of the selected objects.
-#[derive(Debug, Serialize)]
+/// The report of `heapdiff sizeof --format json`: shallow, deep and retained sizes of objects, alone and as a
+/// set. Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SizeofReport {
-    /// The schema's name.
+    /// Name of the schema.
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// The selectors, as given.
+    /// The selectors as given. All objects that they select are one set.
     pub selectors: Vec<String>,
-    /// What deep sizes count and follow.
+    /// Options that decide which objects deep sizes count and which references they follow.
     pub options: SizeofOptions,
-    /// The deepest first.
+    /// The selected objects with the largest deep size, the largest first. At most 10 unless --top sets another
+    /// limit.
     pub objects: Vec<SizeofObject>,
-    /// All selected objects, taken as one set.
+    /// The selected objects taken as one set.
     pub set: SizeofSet,
-    /// The values of the thread locals among the selected objects; `None` if there is no thread local.
+    /// The values of the ThreadLocals among the selected objects; null if there is no ThreadLocal.
     pub thread_local: Option<ThreadLocalValues>,
-    /// What the set's deep size is made of, most bytes first.
+    /// The deep size of the set by class, most bytes first.
     pub by_class: Vec<SizeofClass>,
-    /// What `--skip-flyweights` leaves out; `None` without it.
+    /// Shared values in the whole dump that skip_flyweights leaves out; null without that option.
     pub flyweights: Option<SizeofFlyweights>,
-    /// Of which classes `--skip-final` does not know the fields' flags; `None` without it.
+    /// Classes for which skip_final has no information about final fields; null without that option.
     pub finals: Option<SizeofFinals>,
-    /// Where the bytes are, with `--tree`: lines, each followed by those below it.
+    /// The deep size of the set by place, with --tree: each object is counted at the place where a
+    /// breadth-first walk reaches it first. Each line is followed by the lines below it. The 30 lines with the
+    /// most bytes unless --top sets another limit. Null without --tree.
     pub tree: Option<Vec<SizeofLine>>,
 }
 
-/// What deep sizes count and follow.
-#[derive(Debug, Serialize)]
+/// Options of deep sizes.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SizeofOptions {
-    /// Whether shared values are left out.
+    /// True if shared values are left out.
     pub skip_flyweights: bool,
-    /// Whether static fields are not followed.
+    /// True if static fields of selected class objects are not followed.
     pub skip_static: bool,
-    /// True if final fields are skipped.
+    /// True if final fields are not followed, as far as heapdiff can tell which fields are final: see `finals`.
     pub skip_final: bool,
-    /// Regular expressions on names of classes.
+    /// Regular expressions. Objects of matching classes are left out, with the objects that only they reach.
     pub exclude: Vec<String>,
-    /// As `exclude`: classes whose references are not followed.
+    /// Regular expressions. Objects of matching classes are counted, but their references are not followed.
     pub stop_at: Vec<String>,
-    /// Which reference objects retain their referent: `strong`, `soft` or `all`.
+    /// Kinds of java.lang.ref references that are followed and that retain: only strong references (strong),
+    /// soft and final references too (soft), or all (all).
+    #[schemars(extend("enum" = ["strong", "soft", "all"]))]
     pub refs: &'static str,
 }
 
 /// One selected object.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SizeofObject {
-    /// The id, `0x7f0012345678`.
+    /// The object's id in this dump.
+    #[schemars(extend("pattern" = ID))]
     pub id: String,
-    /// The class, as in Java source.
+    /// Class of the object; `class com.acme.Foo` for the class object of com.acme.Foo.
     pub class: String,
-    /// Its own size in bytes.
+    /// Size of the object itself.
     pub shallow_bytes: u64,
-    /// Shallow bytes of all that it reaches, itself included.
+    /// Size of the object and of all objects that are reachable from it by fields and elements, each object
+    /// once. 0 for an object that the options leave out.
     pub deep_bytes: u64,
-    /// How many objects that is.
+    /// Number of these objects.
     pub deep_objects: u64,
-    /// `None` for garbage.
+    /// Bytes that would be freed if the object were removed; null for an unreachable object.
     pub retained_bytes: Option<u64>,
-    /// Objects that would be gone without it.
+    /// Number of objects that would be freed with it, itself included; null for an unreachable object.
     pub retained_objects: Option<u64>,
 }
 
 /// All selected objects, taken as one set.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SizeofSet {
-    /// Objects.
+    /// Number of selected objects.
     pub objects: u64,
-    /// Their shallow sizes together, in bytes.
+    /// Sizes of the selected objects themselves.
     pub shallow_bytes: u64,
-    /// What any of them reaches, each object once.
+    /// Size of the selected objects and of all objects that are reachable from any of them, each object once.
     pub deep_bytes: u64,
-    /// How many objects that is.
+    /// Number of these objects.
     pub deep_objects: u64,
-    /// What would be free if all of them were; `None` when all are garbage.
+    /// Bytes that would be freed if all selected objects were removed; null if all are unreachable.
     pub retained_bytes: Option<u64>,
-    /// Objects that would be gone without it.
+    /// Number of objects that would be freed with them; null if all are unreachable.
     pub retained_objects: Option<u64>,
-    /// Selected objects whose own deep size was measured: those that retain most.
+    /// Number of selected objects whose own deep size was measured: all of them, or those that retain most if
+    /// they have too much in common.
     pub measured: u64,
-    /// The deep sizes of the members added up; `None` where not all were measured.
+    /// Sum of the deep sizes of the selected objects. It is more than the deep size of the set if they reach
+    /// the same objects. Null if not all were measured.
     pub sum_deep_bytes: Option<u64>,
-    /// The retained sizes of the members added up.
+    /// Sum of the retained sizes of the selected objects. It is more than the retained size of the set if some
+    /// retain others, and less if some objects are retained by several together.
     pub sum_retained_bytes: u64,
-    /// What class tables of reports show if the objects are all instances of one class: the sum over those instances that
-    /// no other instance retains.
+    /// Size that class tables of reports show: the sum over the instances that no other instance retains. Null
+    /// unless the selected objects are all instances of one class.
     pub class_table_bytes: Option<u64>,
 }
 
-/// A class's part in a deep size.
-#[derive(Debug, Serialize)]
+/// Objects of one class.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SizeofClass {
-    /// The class, as in Java source.
+    /// Name of the class. Classes of one name are one row, whatever their loaders are.
     pub class: String,
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
     /// Their shallow sizes together, in bytes.
     pub shallow_bytes: u64,
 }
 
-/// Objects that are reached by the same fields, each object at the first place where a walk comes upon it.
-#[derive(Debug, Serialize)]
+/// Objects that are reached by the same fields, each object at the place where a walk reaches it first.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SizeofLine {
-    /// Lines above it that it hangs below.
+    /// Number of references from the selected objects to this line.
     pub depth: u32,
-    /// How the objects of the line above refer to these; `None` for the selected objects.
+    /// How the objects of the line above refer to these: a field, or `[]` for elements of arrays; null for the
+    /// selected objects.
     pub via: Option<String>,
-    /// `None` where they are of several classes.
+    /// Class of the objects; null if they have several classes, or are class objects.
     pub class: Option<String>,
-    /// The objects at this place.
+    /// Number of objects at this place.
     pub objects: u64,
-    /// Their shallow sizes together, in bytes.
+    /// Shallow sizes of these objects together.
     pub shallow_bytes: u64,
-    /// The same with all that lies below.
+    /// Number of objects at this place and below it.
     pub deep_objects: u64,
-    /// Shallow bytes of all that it reaches, itself included.
+    /// Bytes of the objects at this place and below it. On the first line it is the deep size of the set.
     pub deep_bytes: u64,
-    /// Lines right below that are not listed, and their deep bytes.
+    /// Number of lines directly below that are not listed.
     pub hidden_lines: u64,
-    /// Their deep bytes.
+    /// Deep bytes of these lines together.
     pub hidden_bytes: u64,
 }
 
 /// Shared values in the dump.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct SizeofFlyweights {
-    /// Enum constants.
+    /// Number of instances of subclasses of java.lang.Enum.
     pub enum_constants: u64,
-    /// Boxes that `valueOf` caches.
+    /// Number of cached boxes: Boolean.TRUE, Boolean.FALSE and the boxes that valueOf caches.
     pub cached_boxes: u64,
-    /// Those that can be told.
+    /// Number of strings that are known to be interned: string constants that classes resolved. A dump does not
+    /// mark other interned strings.
     pub interned_strings: u64,
 }
 
-/// Classes in the deep size whose final fields are followed, because it is not known which these are.
-#[derive(Debug, Serialize)]
+/// Classes in the deep size whose final fields are not known, and therefore followed.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SizeofFinals {
-    /// How many names of classes.
+    /// Number of class names in the deep size for which --classpath has no class file with the fields of the
+    /// dump. References in their final fields are followed.
     pub unknown_classes: u64,
-    /// The first few, in the order of names.
+    /// The first of these names, in alphabetical order.
     pub unknown: Vec<String>,
 }
 

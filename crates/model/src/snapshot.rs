@@ -1,40 +1,47 @@
 //! The dump that a report is of.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::diff::{self, AgentInfo, AssumedRoots, LayoutInfo};
 
 /// One dump, as every report describes it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SnapshotInfo {
-    /// The path as given.
+    /// Path of the dump as given on the command line.
     pub path: String,
-    /// The file's size on disk.
+    /// Size of the file on disk, compressed if the file is compressed.
     pub bytes: u64,
-    /// When it was taken, milliseconds since 1970.
+    /// When the dump was taken, in milliseconds since 1970, UTC.
     pub taken_ms: u64,
-    /// Bytes of an identifier in the file.
+    /// Bytes of an object id in the file.
+    #[schemars(extend("enum" = [4, 8]))]
     pub id_size: u32,
-    /// The JVM's version; `None` where nothing tells it.
+    /// Version of the JVM: java.vm.version in the system properties of the heap; null if it was not found, or
+    /// not searched for.
     pub jvm: Option<String>,
-    /// The JVM's object layout.
+    /// The JVM's object layout, on which shallow sizes are based.
     pub layout: LayoutInfo,
-    /// All objects of the dump, class objects included.
+    /// Number of objects in the dump, class objects included, reachable or not.
     pub objects: u64,
-    /// `None` where no graph was built.
+    /// Number of objects that a GC root reaches by references that retain (--refs); null if no graph was built
+    /// (histo without --retained).
     pub reachable_objects: Option<u64>,
-    /// Shallow bytes of the objects that GC roots reach; `None` where no graph was built.
+    /// Shallow bytes of these objects; null if no graph was built.
     pub reachable_bytes: Option<u64>,
-    /// Shallow bytes of garbage; `None` where no graph was built.
+    /// Shallow bytes of all other objects; null if no graph was built.
     pub unreachable_bytes: Option<u64>,
-    /// True if damage or missing GC roots keep some of the dump out of the figures.
+    /// True if damage or missing GC roots keep some of the dump's content out of the figures.
     pub partial: bool,
-    /// What was damaged or missing.
+    /// Damage, missing data and oddities of the dump, one sentence each.
     pub warnings: Vec<String>,
-    /// Objects that count as GC roots because the dump lacks roots; `None` elsewhere, and where no graph was built.
+    /// Objects without referrers that count as GC roots, because the dump lacks roots although it is whole: it
+    /// has no frames of parked virtual threads (JDK 19 to 21), or was written by jhsdb. Missing for other
+    /// dumps, and if no graph was built.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "AssumedRoots")]
     pub assumed_roots: Option<AssumedRoots>,
-    /// `None` without the agent, and where no graph was built.
+    /// The agent; null if it was not loaded, and if no graph was built.
     pub agent: Option<AgentInfo>,
 }
 

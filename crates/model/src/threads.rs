@@ -1,84 +1,89 @@
 //! `heapdiff.threads/1`: threads, their stacks, and what those hold.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::show::ObjectRef;
 use crate::snapshot::SnapshotInfo;
+use crate::words::ID;
 
-/// The threads of a dump.
-#[derive(Debug, Serialize)]
+/// The report of `heapdiff threads --format json`: threads, their stacks, and what those hold. Later versions
+/// may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ThreadsReport {
-    /// The schema's name.
+    /// Name of the schema.
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// All together, those that are not listed included.
+    /// All threads, listed or not.
     pub totals: ThreadTotals,
-    /// Those that retain most.
+    /// Threads, the largest retained size first. At most 100 unless --top sets another limit.
     pub threads: Vec<ThreadRow>,
 }
 
-/// All threads, those left out of the list included.
-#[derive(Clone, Copy, Debug, Serialize)]
+/// All threads, listed or not.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct ThreadTotals {
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
-    /// Those of them that are virtual.
+    /// Number of virtual threads among them.
     pub virtual_threads: u64,
 }
 
 /// One thread.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ThreadRow {
-    /// Its name; `None` where the dump does not tell.
+    /// Name of the thread; null if the dump does not have it.
     pub name: Option<String>,
-    /// `None` where the dump lacks the thread's object.
+    /// Id of the thread object; null if the dump lacks it.
+    #[schemars(extend("pattern" = ID))]
     pub id: Option<String>,
     /// The class, as in Java source.
     pub class: Option<String>,
-    /// Whether it is a daemon; `None` where the dump does not tell.
+    /// True for a daemon thread; null if the dump does not record it.
     pub daemon: Option<bool>,
-    /// Whether it is a virtual thread.
+    /// True for a virtual thread.
     #[serde(rename = "virtual")]
     pub is_virtual: bool,
-    /// Bytes that would be free without it.
+    /// Bytes that only this thread keeps alive: its object, and the objects that its frames hold.
     pub retained_bytes: Option<u64>,
-    /// Objects that would be gone without it.
+    /// Number of objects that would be freed without it.
     pub retained_objects: Option<u64>,
-    /// The innermost first.
+    /// The stack, the innermost frame first.
     pub frames: Vec<FrameRow>,
-    /// What the stack holds outside these frames.
+    /// Objects that the thread's stack holds outside of these frames.
     pub other_locals: Locals,
 }
 
 /// One frame.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct FrameRow {
-    /// The frame, as reports show it.
+    /// As in a Java stack trace: com.acme.Foo.add(Foo.java:42).
     pub frame: String,
-    /// What its local variables hold.
+    /// Objects that its local variables hold.
     #[serde(flatten)]
     pub locals: Locals,
 }
 
-/// What local variables hold.
-#[derive(Debug, Default, Serialize)]
+/// Objects that local variables hold.
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Locals {
-    /// How many objects.
+    /// Number of objects that local variables hold.
     #[serde(rename = "locals")]
     pub count: u64,
-    /// Those that retain most.
+    /// The objects that retain most, at most 5.
+    #[schemars(extend("maxItems" = 5))]
     pub largest: Vec<LocalRow>,
 }
 
 /// An object that a local variable holds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct LocalRow {
-    /// The kind of GC root.
+    /// The kind of GC root: a Java frame's local variable, a JNI local, and so on.
     pub kind: &'static str,
-    /// The object; `None` where the dump lacks it.
+    /// The object; null if the dump lacks it.
     pub object: Option<ObjectRef>,
-    /// Bytes that would be free without it.
+    /// Bytes that would be freed without the object.
     pub retained_bytes: u64,
 }
 

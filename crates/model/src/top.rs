@@ -1,45 +1,49 @@
 //! `heapdiff.top/1`: the objects that retain most.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::snapshot::SnapshotInfo;
+use crate::words::ID;
 
-/// The biggest objects of a dump, or of what some objects dominate directly.
-#[derive(Debug, Serialize)]
+/// The report of `heapdiff top --format json`: the objects that retain most. Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TopReport {
-    /// The schema's name.
+    /// Name of the schema.
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// What `--under` selects; `None` without it.
+    /// The objects that --under selects; null without it.
     pub under: Option<Under>,
-    /// The objects that retain most.
+    /// Objects, the largest first, at any depth of the dominator tree; with --under, only objects that the
+    /// selected objects dominate directly. At most 20 unless --top sets another limit.
     pub objects: Vec<TopObject>,
 }
 
-/// Objects whose part of the dominator tree a report is of.
-#[derive(Debug, Serialize)]
+/// Objects whose part of the dominator tree is reported.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Under {
     /// The selector, as given.
     pub selector: String,
-    /// Objects.
+    /// Number of selected objects.
     pub objects: u64,
-    /// What they retain together, nothing counted twice.
+    /// Bytes that would be freed if all of them were removed.
     pub retained_bytes: u64,
 }
 
 /// One object.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TopObject {
-    /// The id, `0x7f0012345678`.
+    /// The object's id in this dump.
+    #[schemars(extend("pattern" = ID))]
     pub id: String,
-    /// The class, as in Java source.
+    /// Class of the object; `class com.acme.Foo` for the class object of com.acme.Foo.
     pub class: String,
-    /// Its own size in bytes.
+    /// Size of the object itself.
     pub shallow_bytes: u64,
-    /// Bytes that would be free without it.
+    /// Bytes that would be freed if the object were removed.
     pub retained_bytes: u64,
-    /// Objects that would be gone without it.
+    /// Number of objects that would be freed with it, itself included.
     pub retained_objects: u64,
 }
 
