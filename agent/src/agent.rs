@@ -334,7 +334,7 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
     before.detach(env);
     // It sets what both have in common: the JVM's interval, what a dump finds.
     if !before.has_ended() {
-        say("stopped, but its thread has not ended yet; try again");
+        say("the agent stopped sampling, but its thread still runs; run the command again");
         return attach::FAILED;
     }
     COUNTERS.reset();
@@ -486,7 +486,9 @@ impl Agent {
                 return;
             }
             if let Err(failed) = self.enable() {
-                say(format_args!("not started after the delay: {failed}"));
+                say(format_args!(
+                    "sampling could not start after the delay (agent option `delay`): {failed}"
+                ));
                 return;
             }
             // Whoever had it stop meanwhile may have turned the events off before they were on.
@@ -755,7 +757,9 @@ fn refs(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Arc<Ref
             ReaperChoice::Queue => Reaper::Queue,
         };
         if asked != refs.reaper() {
-            say("the option reaper cannot be changed in a running JVM; keeping the first value");
+            say(
+                "the option `reaper` cannot change in a running JVM; the agent keeps the first value",
+            );
         }
         return Ok(Arc::clone(refs));
     }

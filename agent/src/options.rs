@@ -340,7 +340,7 @@ impl Options {
                 "trace_max" => {
                     let size = given.size(MAX_TRACE)?;
                     if size < MIN_TRACE {
-                        return Err(given.wrong("the value must be at least 1m"));
+                        return Err(given.wrong("the value must be at least 1m (1 MiB)"));
                     }
                     keeping.max = Some(size);
                 }

@@ -61,7 +61,7 @@ impl Pace {
 
 #[allow(
     clippy::cast_possible_truncation,
-    reason = "only the lower half is used"
+    reason = "only the lower 32 bits are used"
 )]
 const fn low(window: u64) -> u32 {
     window as u32

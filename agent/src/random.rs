@@ -19,7 +19,7 @@ impl Random {
         z ^= z >> 31;
         #[allow(
             clippy::cast_possible_truncation,
-            reason = "only the high half of the product is used"
+            reason = "only the upper 64 bits of the 128-bit product are used"
         )]
         let high = ((u128::from(z) * u128::from(limit)) >> 64) as u64;
         high

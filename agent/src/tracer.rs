@@ -90,13 +90,13 @@ impl Unsaid {
     fn notes(mut self) -> Vec<String> {
         if self.unseen > 0 {
             self.notes.push(format!(
-                "{} GCs followed each other so fast that the trace has only their pauses, or nothing about them",
+                "{} GCs followed each other too fast: for some the trace has only the pause, for the others nothing",
                 self.unseen
             ));
         }
         if self.left_out > 0 {
             self.notes.push(format!(
-                "{} GCs are missing in the trace, because at most {MOST_COLLECTIONS} GCs can wait to be written",
+                "{} GCs are missing in the trace, because the agent keeps at most {MOST_COLLECTIONS} GCs in memory until it writes them",
                 self.left_out
             ));
         }
@@ -357,27 +357,22 @@ impl Tracing<'_> {
             let seconds = (now.uptime_ms - before.uptime_ms).unsigned_abs() / 1000;
             let span = Span(Duration::from_secs(seconds));
             notes.push(format!(
-                "the disk of the trace was full: one tick contains the data of {span}"
+                "the disk with the trace was full, so the data of {span} was written as one tick"
             ));
         }
         if now.thinnings > before.thinnings {
             let sampling = self.sampler.strategy.sampling();
-            notes.push(match sampling.strategy {
-                Strategy::Bytes if self.sampler.unproven.is_some() => format!(
-                    "from now on only one sample per {} bytes is tracked until it is collected, because young GCs of ZGC keep tracked objects alive",
-                    sampling.interval
+            let distance = match sampling.strategy {
+                Strategy::Bytes => format!("{} bytes", sampling.interval),
+                Strategy::Time => format!("{} ms", sampling.rate),
+                Strategy::Count | Strategy::Class => format!("{} allocations", sampling.rate),
+            };
+            notes.push(match self.sampler.unproven {
+                Some(_) => format!(
+                    "from now on the agent tracks only one sample per {distance} until its object is freed, because young GCs of ZGC do not free tracked objects"
                 ),
-                _ if self.sampler.unproven.is_some() => format!(
-                    "from now on samples are tracked until they are collected only at a rate of {}, because young GCs of ZGC keep tracked objects alive",
-                    sampling.rate
-                ),
-                Strategy::Bytes => format!(
-                    "{THINNED}: from now on the interval is {} bytes, and live samples were downsampled to it",
-                    sampling.interval
-                ),
-                _ => format!(
-                    "{THINNED}: from now on the rate is {}, and live samples were downsampled to it",
-                    sampling.rate
+                None => format!(
+                    "{THINNED}: from now on the agent takes one sample per {distance}, and it discarded live samples to match this distance"
                 ),
             });
         }
@@ -468,9 +463,10 @@ mod tests {
         };
         let notes = unsaid.notes();
         assert_eq!((notes.len(), notes[0].as_str()), (3, "first"));
-        assert!(notes[1].starts_with("3 GCs followed each other so fast"));
-        let left_out =
-            format!("5 GCs are missing in the trace, because at most {MOST_COLLECTIONS} GCs");
+        assert!(notes[1].starts_with("3 GCs followed each other too fast"));
+        let left_out = format!(
+            "5 GCs are missing in the trace, because the agent keeps at most {MOST_COLLECTIONS} GCs"
+        );
         assert!(notes[2].starts_with(&left_out), "{}", notes[2]);
     }
 }

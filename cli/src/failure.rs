@@ -142,8 +142,8 @@ impl Failure {
                         dump.display(),
                         quoted(&printable(sql))
                     ),
-                    None => "for example: select * from objects where class = 'com.acme.Foo'; docs/query.md translates \
-                             more of OQL"
+                    None => "for example: select * from objects where class = 'com.acme.Foo'; docs/query.md shows \
+                             more OQL queries in SQL"
                         .to_owned(),
                 };
                 usage(error.to_string()).with_hint(hint)

@@ -102,7 +102,7 @@ pub(crate) fn frames(focus: &Regex, all: &Allocated) -> Option<String> {
         text.is_some_and(|text| focus.is_match(text))
     });
     (!fits).then(|| {
-        format!("--focus {focus}: no stack frame matches (flame graphs and profiles do not match classes)")
+        format!("--focus {focus}: no stack frame matches (in flame graphs and profiles, --focus is not compared with classes)")
     })
 }
 
@@ -150,7 +150,7 @@ mod tests {
             ..Allocated::default()
         };
         let said = |focus: &str| frames(&Regex::new(focus).unwrap(), &all);
-        let none = "no stack frame matches (flame graphs and profiles do not match classes)";
+        let none = "no stack frame matches (in flame graphs and profiles, --focus is not compared with classes)";
         for focus in ["Shop", "Unused"] {
             assert_eq!(said(focus).unwrap(), format!("--focus {focus}: {none}"));
         }

@@ -69,7 +69,9 @@ pub(crate) fn outcomes(report: &DiffReport) -> Vec<Gate> {
 fn growth(too_much: &TooMuch<'_>) -> String {
     let what = match too_much.what {
         Grown::Heap { less_known: false } => "the heap".to_owned(),
-        Grown::Heap { less_known: true } => "the heap (without known growth)".to_owned(),
+        Grown::Heap { less_known: true } => {
+            "the heap (without the growth that --ignore names)".to_owned()
+        }
         Grown::Suspect(suspect) => suspect.holder.clone(),
     };
     format!(
@@ -126,7 +128,10 @@ mod tests {
         };
         let all = "--fail-on-growth: the heap grew by 4.0 KiB (4,096 bytes; the limit is 1,000)";
         assert_eq!(told(false), all);
-        let less = all.replace("the heap", "the heap (without known growth)");
+        let less = all.replace(
+            "the heap",
+            "the heap (without the growth that --ignore names)",
+        );
         assert_eq!(told(true), less);
     }
 }

@@ -85,7 +85,7 @@ impl Job {
             Task::Sites { job, .. } if job.by_class && format.shows_stacks() => {
                 let message = "--by class prints a table; flame graphs and profiles need stacks";
                 return Err(Failure::usage(message)
-                    .with_hint("leave out --by class, or write text or JSON"));
+                    .with_hint("leave out --by class, or use --format text or --format json"));
             }
             Task::Trace {
                 job: TraceJob::Flame { .. },

@@ -24,7 +24,10 @@ mod messages;
 mod overwrite;
 #[cfg_attr(
     not(target_os = "linux"),
-    allow(dead_code, reason = "only the attach commands wait and transfer dumps")
+    allow(
+        dead_code,
+        reason = "only the commands that attach to a JVM wait and transfer dumps"
+    )
 )]
 mod progress;
 mod report_file;

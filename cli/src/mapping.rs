@@ -22,8 +22,9 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Option<Arc<Mapping>>> {
     let texts: Vec<Vec<u8>> = files.iter().map(|f| text(f)).collect::<Result<_>>()?;
     let mapping = Mapping::new(texts).map_err(|(at, error)| {
         let file = files.get(at).map_or(Path::new(""), |file| file);
-        input(file, &format!("not a ProGuard or R8 mapping: {error}"))
-            .with_hint("create one with ProGuard's -printmapping or R8's --pg-map-output")
+        input(file, &format!("not a ProGuard or R8 mapping: {error}")).with_hint(
+            "create a mapping file with ProGuard's -printmapping or R8's --pg-map-output",
+        )
     })?;
     Ok(Some(Arc::new(mapping)))
 }
@@ -33,7 +34,10 @@ fn text(file: &Path) -> Result<Vec<u8>> {
     let read = File::open(file).and_then(|f| f.take(MOST + 1).read_to_end(&mut text));
     read.map_err(|e| input(file, &plain(&e)))?;
     match text.len() as u64 > MOST {
-        true => Err(input(file, "not a mapping: the file is larger than 2 GiB")),
+        true => Err(input(
+            file,
+            "not a ProGuard or R8 mapping: the file is larger than 2 GiB",
+        )),
         false => Ok(text),
     }
 }

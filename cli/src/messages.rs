@@ -82,7 +82,7 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             let names = heapdiff_report::printable(&names);
             let _ = writeln!(
                 out,
-                "{label} --classpath has no matching class file for {names}{more}, so their final fields are followed (a dump does not record which fields are final)"
+                "{label} --classpath has no matching class file for {names}{more}, so --skip-final has no effect on these classes (a dump does not record which fields are final)"
             );
         }
     }
@@ -173,10 +173,10 @@ pub(crate) fn undecided(why: &str) {
     error(&Failure {
         exit: Exit::Input,
         message: format!(
-            "gates were not decided: {}",
+            "the gates (--fail-on-...) were not checked: {}",
             heapdiff_report::printable(why)
         ),
-        hint: Some("add --allow-partial to decide them anyway".to_owned()),
+        hint: Some("add --allow-partial to check the gates anyway".to_owned()),
     });
 }
 

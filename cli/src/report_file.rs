@@ -57,7 +57,7 @@ pub(crate) fn open(path: &Path) -> Result<ReportFile> {
 fn read<T: DeserializeOwned>(path: &Path, text: &[u8], schema: &str) -> Result<T> {
     serde_json::from_slice(text).map_err(|e| {
         wrong(path, &format!("not a valid report ({schema}): {e}"))
-            .with_hint("write one with `heapdiff BEFORE AFTER -o report.json`")
+            .with_hint("create a report with `heapdiff BEFORE AFTER -o report.json`")
     })
 }
 

@@ -90,7 +90,7 @@ fn put(
                     Failure::usage(message).with_hint("write it to a file with -o FILE.pb.gz")
                 );
             }
-            let style = output.color.style(&stdout).with_frames(output.frames);
+            let style = output.style(output.color.style(&stdout));
             let style = match stdout.is_terminal() {
                 true => style.within(columns(&stdout)),
                 false => style,
@@ -108,7 +108,7 @@ fn put(
                 When::Always => When::Always.style(&io::stdout()),
                 _ => Style::plain(),
             };
-            let style = style.with_frames(output.frames);
+            let style = output.style(style);
             replace(path, |out| render(style, out))
                 .map_err(|e| failed(&path.display().to_string(), &e))
         }

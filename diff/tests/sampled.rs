@@ -436,7 +436,8 @@ fn what_was_lost_widens_intervals_and_is_told() {
         let [warning] = &report.snapshots[1].warnings[..] else {
             panic!("{:?}", report.snapshots[1].warnings);
         };
-        let says = format!("{lost} since its table was full (max_samples)");
+        let lost = heapdiff_units::grouped(lost.unsigned_abs());
+        let says = format!("{lost} because its table was full (max_samples)");
         assert!(warning.contains(&says), "{warning}");
         assert!(
             !warning.contains("allocation sites are left out"),

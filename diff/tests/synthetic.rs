@@ -273,7 +273,10 @@ fn a_buffer_that_grows_in_place_is_named() {
         "{:?}",
         s.path
     );
-    assert!(s.reasons[0].starts_with("the objects became larger, and their number did not change"));
+    assert!(
+        s.reasons[0]
+            .starts_with("the total size of the objects grew, and their number did not change")
+    );
 }
 
 /// Logs with a buffer each; `count` of them.
@@ -299,7 +302,7 @@ fn buffers_that_grow_in_place_are_counted() {
         let report = report(vec![logs(40, 1000), logs(count, len)]);
         report.suspects[0].reasons[0].clone()
     };
-    let larger = "the objects became larger, and their number changed from 40 to 41";
+    let larger = "the total size of the objects grew, and their number changed from 40 to 41";
     assert_eq!(reason(41, 30_000), larger);
     assert_ne!(reason(400, 1000), larger);
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::flaw::Flaw;
+
 /// A dump could not be read at all. Damage that leaves something readable is a [`Warning`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -113,19 +115,20 @@ pub struct Warning {
 }
 
 impl Warning {
-    pub(crate) fn damage(offset: u64, message: impl Into<String>) -> Self {
+    /// The warning about a flaw at a place of the file.
+    pub(crate) fn at(offset: u64, flaw: &Flaw) -> Self {
         Self {
             offset: Some(offset),
-            message: message.into(),
-            partial: true,
+            ..Self::new(flaw)
         }
     }
 
-    pub(crate) fn note(message: impl Into<String>) -> Self {
+    /// The warning about a flaw of the dump as a whole.
+    pub(crate) fn new(flaw: &Flaw) -> Self {
         Self {
             offset: None,
-            message: message.into(),
-            partial: false,
+            message: flaw.to_string(),
+            partial: flaw.is_partial(),
         }
     }
 }

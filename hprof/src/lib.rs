@@ -51,6 +51,8 @@ pub mod answers;
 pub mod bytes;
 pub mod dominators;
 mod error;
+#[doc(hidden)]
+pub mod flaw;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzz;

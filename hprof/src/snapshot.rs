@@ -12,11 +12,13 @@ use crate::bytes::source::Source;
 use crate::dominators::held::{LaidOut, Note, RowCodes};
 use crate::dominators::tree::{DominatorTree, Node};
 use crate::error::{Result, Warning};
+use crate::flaw::Flaw;
 use crate::graph::address::{AddressMap, Split};
 use crate::graph::bare;
-use crate::graph::build::{self, Built, LateClasses, Plan};
+use crate::graph::build::{self, Built};
 use crate::graph::cut_arrays;
 use crate::graph::missing_roots::MissingRoots;
+use crate::graph::plan::{LateClasses, Plan};
 use crate::graph::scan::{Piece, Scanned};
 use crate::graph::waypoints::Waypoints;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
@@ -64,32 +66,23 @@ impl Dump {
         all.append(&mut self.outline.warnings);
         all.extend(more);
         if duplicates > 0 {
-            all.push(Warning::note(format!(
-                "{duplicates} class records have the id of an earlier class and were ignored"
-            )));
+            let classes = duplicates;
+            all.push(Warning::new(&Flaw::SameClasses { classes }));
         }
         if oversized > 0 {
-            let text = format!(
-                "{oversized} classes inherit more fields than fit into the file; references from their objects were not followed"
-            );
-            all.push(Warning {
-                partial: true,
-                ..Warning::note(text)
-            });
+            let classes = oversized;
+            all.push(Warning::new(&Flaw::TooManyFields { classes }));
         }
         all.extend(short_bodies(short));
         all.extend(self.sizes.doubts());
         all.extend(lost_locals(&self.classes, stats));
-        let (own, next) = (self.source.number() + 1, self.source.number() + 2);
-        if let Some(at) = self.outline.next_heap {
-            all.push(Warning::note(format!(
-                "the file contains another, later heap at byte {at}, written by the hprof agent. heapdiff reads dump {own} of the file; add `--dump {next}` to read the next one"
-            )));
-        } else if let Some(at) = self.outline.next_dump {
-            all.push(Warning::note(format!(
-                "the file contains another dump, {at} bytes after the start of this one. heapdiff reads dump {own} of the file; add `--dump {next}` to read the next one"
-            )));
-        }
+        let own = self.source.number() + 1;
+        let later = match (self.outline.next_heap, self.outline.next_dump) {
+            (Some(at), _) => Some(Flaw::LaterHeap { at, own }),
+            (None, Some(at)) => Some(Flaw::LaterDump { at, own }),
+            (None, None) => None,
+        };
+        all.extend(later.as_ref().map(Warning::new));
         all.sort_by_key(|w| (w.offset.is_none(), w.offset));
         all.dedup();
         self.warnings = all;
@@ -101,22 +94,13 @@ fn lost_locals(classes: &Classes, stats: &Stats) -> Option<Warning> {
     classes.forked.as_ref().filter(|f| f.recorded.is_none())?;
     let found = classes.by_name("java.lang.VirtualThread").iter();
     let threads: u64 = found.map(|c| stats.classes[c.index()].instances).sum();
-    (threads > 0).then(|| {
-        Warning::note(format!(
-            "the stacks of {threads} virtual threads are missing, because an older agent wrote this dump. Objects that they hold count for other threads or for none. Take a new dump: `heapdiff dump PID --fork`"
-        ))
-    })
+    (threads > 0).then(|| Warning::new(&Flaw::NoVirtualStacks { threads }))
 }
 
 /// The warning about references that lie beyond their records, which only a pass that reads references finds.
 fn short_bodies(short: u64) -> Option<Warning> {
-    let text = format!(
-        "{short} reference fields count as null, because the records of their objects end before these fields"
-    );
-    (short > 0).then(|| Warning {
-        partial: true,
-        ..Warning::note(text)
-    })
+    let fields = short;
+    (fields > 0).then(|| Warning::new(&Flaw::ShortBodies { fields }))
 }
 
 /// One analysed dump.
@@ -427,7 +411,10 @@ impl Snapshot {
                 }
                 // Leaves keep classes.
                 None => {
-                    progress.phase("reading the dump again: single objects may keep classes", 0);
+                    progress.phase(
+                        "reading the dump again, because single objects may keep classes alive",
+                        0,
+                    );
                     plan.bare_leaves = false;
                     options.thresholds.count(|tally| &tally.read_again, 1);
                 }

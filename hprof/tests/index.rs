@@ -448,7 +448,7 @@ fn questions_about_few_objects_do_without_the_graph() {
         quick += usize::from(
             phases(&mapped, pair)
                 .iter()
-                .all(|&p| p == "searching paths"),
+                .all(|&p| p == "searching for paths"),
         );
     }
     // Soft references have to do with some.

@@ -58,7 +58,7 @@ struct Searching(Mutex<Option<Peak>>);
 
 impl Progress for Searching {
     fn phase(&self, name: &'static str, _: u64) {
-        if name == "searching" {
+        if name == "searching the heap graph" {
             *self.0.lock().unwrap() = Some(Peak::start());
         }
     }

@@ -258,8 +258,10 @@ fn what_cannot_be_understood_is_not_copied() {
     let dump = planted(writer::Options::default());
     // Cut anywhere, or with a byte changed: whatever is left of the secret is where a reader would find it.
     let mut lost = 0;
+    let mut of_cut = String::new();
     for at in (40..dump.len()).step_by(37) {
-        let (out, _) = redacted(&dump[..at], false);
+        let (out, warnings) = redacted(&dump[..at], false);
+        of_cut += &warnings.join("\n");
         assert_not_found(&out, SECRET);
         let mut changed = dump.clone();
         changed[at] ^= 0x15;
@@ -270,6 +272,13 @@ fn what_cannot_be_understood_is_not_copied() {
         assert!(again.is_clean(), "{at}: {warnings:?} {again:?}");
     }
     assert!(lost > 0, "some of these are damage");
+    for part in [
+        ": a record of kind 0x01 is truncated; the last ",
+        ": the header of a record is truncated; the last ",
+        " bytes of the file were replaced by zeros",
+    ] {
+        assert!(of_cut.contains(part), "{part}");
+    }
 }
 
 /// Classes with their objects and bytes.
@@ -347,6 +356,7 @@ fn ending_at(dump: &[u8], record: usize, end: usize) -> Vec<u8> {
 fn nothing_after_a_wrong_length_is_copied() {
     let wide: Vec<u8> = SECRET.encode_utf16().flat_map(u16::to_be_bytes).collect();
     let (mut names, mut arrays) = (0, 0);
+    let mut all = String::new();
     for options in options() {
         let dump = planted(options);
         for (record, kind, end) in records(&dump) {
@@ -358,12 +368,14 @@ fn nothing_after_a_wrong_length_is_copied() {
                     let copied = out[at..].iter().filter(|&&b| b != 0).count();
                     assert_eq!(copied, 0, "kind {kind:#x} at {at}");
                     assert!(!warnings.is_empty());
+                    all += &warnings.join("\n");
                     *if kind == 1 { &mut names } else { &mut arrays } += 1;
                 }
             }
         }
     }
     assert!(names > 4 && arrays > 20, "{names} names, {arrays} arrays");
+    assert!(all.contains(": not a record of a dump (kind 0x"), "{all}");
 }
 
 #[test]
@@ -385,10 +397,29 @@ fn a_name_whose_wrong_length_includes_a_record_is_not_copied() {
     ];
     let constant = constant.concat();
     dump.splice(end..end, constant.iter().copied());
-    let (out, _) = redacted(&ending_at(&dump, at, end + constant.len()), false);
+    let (out, warnings) = redacted(&ending_at(&dump, at, end + constant.len()), false);
+    let header = "a name contains the header of another record";
+    assert!(warnings.join("").contains(header), "{warnings:?}");
     assert_not_found(&out, SECRET);
     let copied = out[at..].iter().filter(|&&b| b != 0).count();
     assert_eq!(copied, 0);
+}
+
+#[test]
+fn objects_with_too_many_fields_are_zero() {
+    let dump = |fields: usize| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let fields = vec![("number", FieldType::Long); fields];
+        let mut class = heap.add_class("com.acme.Base", None, &fields, &[]);
+        for number in 0..500 {
+            class = heap.add_class(&format!("com.acme.Sub{number}"), Some(class), &[], &[]);
+        }
+        heap.build()
+    };
+    let said = |fields| redacted(&dump(fields), false).1.join("\n");
+    let zeros = "classes have too many fields; their instances were replaced by zeros";
+    assert!(said(60_000).contains(zeros), "{}", said(60_000));
+    assert!(!said(1).contains(zeros));
 }
 
 #[test]

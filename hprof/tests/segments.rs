@@ -338,7 +338,9 @@ fn a_lost_segment_is_reported() {
         let folder = parts.left(parts.base.clone(), left);
         let (_, warnings, is_partial) = folder.open();
         let said = warnings.join("\n");
-        let part = format!("segments not found: {lost}. Their objects and GC roots are missing");
+        let part = format!(
+            "segments not found: {lost}. Their objects and GC roots are missing from all figures"
+        );
         assert!(is_partial && said.contains(&part), "{left:?}: {said}");
     }
     let (_, warnings, _) = parts.left(parts.merged(1, 0), &[1, 2]).open();

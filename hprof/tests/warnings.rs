@@ -281,10 +281,10 @@ fn a_dump_that_was_compressed_twice_is_read() {
         bytes
     };
     only(packed(1), &[]);
-    only(packed(2), &["compressed twice with gzip"]);
+    only(packed(2), &["the dump was compressed twice with gzip"]);
     let blocks = compress(&whole, Gzip::Blocks { bytes: 1000 }).unwrap();
     let again = compress(&blocks, Gzip::Plain).unwrap();
-    only(again.clone(), &["compressed twice with gzip"]);
+    only(again.clone(), &["the dump was compressed twice with gzip"]);
     let folder = tempfile::tempdir().unwrap();
     let refusal = |bytes: &[u8]| {
         let path = folder.path().join("x.hprof.gz");
@@ -324,7 +324,8 @@ fn virtual_threads_of_an_earlier_agents_forked_dump_are_told() {
         }
         heap.build()
     };
-    let told = "the stacks of 3 virtual threads are missing";
+    let told =
+        "the stacks of 3 virtual threads are missing, because an older agent wrote this dump";
     only(forked(0x7_0000_0000, 3), &[told]);
     only(forked(0x7_0000_0000, 0), &[]);
     only(forked(0x6_0000_0000, 3), &[]);

@@ -275,7 +275,9 @@ pub(crate) fn watch(env: &Env<'_>, round: usize) {
         sleep(LOOK);
     }
     if is_on() && moves(state::COUNTING, state::CHANGING) {
-        say("count: the time is over, but heapdiff did not read the counts; removing the counters");
+        say(
+            "count: the time is over, but heapdiff did not read the counts; the agent removes the counters now",
+        );
         engine.leave(env, &Progress::new(None));
     }
 }
@@ -532,7 +534,9 @@ impl Engine {
         }
         self.take_out(env, &Progress::new(None));
         STATE.store(state::IDLE, Release);
-        say("the debugger has disconnected: removing the counters from classes");
+        say(
+            "count: the debugger has disconnected, so the agent removed the counters from the classes",
+        );
     }
 
     /// Starts the thread that watches a round.
@@ -556,7 +560,7 @@ impl Engine {
             let found = self.jvmti.changeable(env, |name, _| changed.contains(name));
             let Ok(mut found) = found else {
                 say(
-                    "count: the counters stay in the classes, because the JVM did not list its classes",
+                    "count: the counters stay in the classes, because the JVM did not return the list of its classes",
                 );
                 break;
             };

@@ -113,7 +113,7 @@ pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>) -> Option<i32> {
         Asked::Begin(options) => match planned(options) {
             Err(why) => Err(why),
             Ok(plan) if plan.jdk != standing.jdk || !standing.is_open() => {
-                let why = "the agent already counts other classes (agent options count, include and exclude)";
+                let why = "the agent already counts, but in other classes (see its options `count`, `include` and `exclude`)";
                 Err((attach::COUNTS_ALREADY, why.to_owned()))
             }
             Ok(plan) => {

@@ -208,7 +208,7 @@ macro_rules! call {
             Some(function) => {
                 #[allow(
                     clippy::missing_transmute_annotations,
-                    reason = "the source is the type of the given field"
+                    reason = "the source type is the type of this field in the JVMTI function table"
                 )]
                 let function = std::mem::transmute::<_, $crate::jvmti::sys::as_int::$name>(function);
                 $crate::jvmti::check(function(jvmti.0.as_ptr() $(, $argument)*))

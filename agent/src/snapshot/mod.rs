@@ -75,7 +75,7 @@ pub(crate) fn take(environment: &Environment, env: &Env<'_>, wanted: Wanted<'_>)
         Ok(tally) => {
             if tally.late > 0 {
                 say(format_args!(
-                    "{} objects in the dump have no fields, because their classes were loaded while the dump began",
+                    "{} objects in the dump have no field values, because their classes were loaded after the agent started the dump",
                     tally.late
                 ));
             }

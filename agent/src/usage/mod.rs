@@ -156,17 +156,17 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
         Ok(()) => {
             let (classes, span) = (CHANGED.load(Acquire), Span(start.elapsed()));
             say(format_args!(
-                "collection usage: counting the use of {classes} JDK collection classes; setup took {span}"
+                "usage: counting puts, removals and reads in {classes} JDK collection classes; setup took {span}"
             ));
             for refused in refused().drain(..) {
                 say(format_args!(
-                    "collection usage: cannot count the use of {refused}"
+                    "usage: cannot count puts, removals and reads in {refused}"
                 ));
             }
         }
         Err(why) => {
             ON.store(false, Release);
-            say(format_args!("collection usage: not started: {why}"));
+            say(format_args!("usage: not started: {why}"));
         }
     }
 }
@@ -197,7 +197,7 @@ pub(crate) fn fall(env: &Env<'_>) {
     let Some(engine) = ENGINE.get() else { return };
     if let Err(why) = engine.hand_over(env) {
         say(format_args!(
-            "collection usage: the counting code stays in JDK classes: {why}"
+            "usage: the counting code stays in JDK classes: {why}"
         ));
     }
     for place in 0..=hook::PLACES {

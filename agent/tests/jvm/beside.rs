@@ -199,7 +199,7 @@ fn a_debugger() {
         for says in [
             "cannot count: a debugger is attached",
             "the counters stay in the classes until the debugger disconnects",
-            "the debugger has disconnected: removing the counters",
+            "the debugger has disconnected, so the agent removed the counters",
         ] {
             assert!(errors.contains(says), "{which}: {says}: {errors}");
         }

@@ -206,7 +206,7 @@ fn attached_it_counts_from_then_on() {
         assert!(
             target
                 .errors()
-                .contains("the agent already counts other classes")
+                .contains("the agent already counts, but in other classes")
         );
         // With other options it begins anew, without them it stops.
         assert_eq!(

@@ -214,7 +214,7 @@ fn attached_while_the_heap_fills_up() {
         ];
         assert!(
             codes.iter().all(|code| known.contains(code)
-                || *code == attach::FAILED && told(&target, "has not ended yet")),
+                || *code == attach::FAILED && told(&target, "its thread still runs")),
             "{context}: {codes:?} {}",
             target.errors()
         );

@@ -303,7 +303,7 @@ impl<'a> Recorded<'a> {
         (
             self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),
             self.number(
-                "SELECT count(*) FROM note WHERE text LIKE 'the disk of the trace was full: one tick contains the data of 1_s'",
+                "SELECT count(*) FROM note WHERE text LIKE 'the disk with the trace was full, so the data of 1_s was written as one tick'",
             ),
         )
     }

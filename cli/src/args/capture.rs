@@ -41,20 +41,20 @@ fn agent_help() -> String {
 }
 
 const FILTER_HELP: &str = r"
-The options include and exclude match two classes: the class of the object, and the class whose code
-allocates it (the innermost frame outside the JDK). So include=^com\.pet\. also samples a
-byte[] that an ArrayList allocates when com.pet calls it.
+The options `include` and `exclude` are compared with two classes: the class of the object, and the
+class whose code allocates the object (the innermost frame outside the JDK). For example,
+include=^com\.pet\. also samples a byte[] that the JDK allocates in a call from com.pet.
 
 ";
 
 const AGENT_HELP: &str = "\
 heapdiff uses the first agent library (libheapdiff_agent.so) that it finds: --agent, the environment
 variable HEAPDIFF_AGENT, a library next to the executable, or the one embedded in it. If the JVM
-cannot read the library there, heapdiff copies it to the JVM's /tmp or another folder.
+cannot read this library, heapdiff copies the library to the JVM's /tmp or another folder.
 
-The agent stays loaded until the JVM ends: `attach` again changes its options, `detach` stops it.
-JDK 21 and later print a warning about agents, unless the JVM was started with
--XX:+EnableDynamicAgentLoading.";
+The agent stays loaded until the JVM ends. Run `heapdiff attach` again to change the options of the
+agent, and `heapdiff detach` to stop the agent. JDK 21 and later print a warning about agents,
+unless the JVM was started with -XX:+EnableDynamicAgentLoading.";
 
 #[derive(Debug, Args)]
 #[command(after_help = agent_help())]
@@ -102,15 +102,16 @@ impl StatusArgs {
 }
 
 const COUNT_HELP: &str = "\
-The agent inserts counters into all loaded classes and into classes loaded later, and removes them
-at the end: a few classes at a time, with pauses. The program is slower until the count ends. It is
-slowest when the agent changes its first class: HotSpot then discards all compiled code, unless an
-agent was loaded at the start (-agentpath). --sampled-classes changes fewer classes; run `heapdiff
-attach` a few minutes before, because it needs samples.
+The agent inserts counters into all loaded classes and into classes loaded later, and removes the
+counters at the end: a few classes at a time, with pauses. The program is slower until the count
+ends. The program is slowest when the agent changes the first class: HotSpot then discards all
+compiled code, unless an agent was loaded at the start (-agentpath). --sampled-classes changes fewer
+classes, but needs samples: run `heapdiff attach` a few minutes before.
 
-Counted: every executed allocation, even if the JIT removes it; clone, reflection, array copies and
-lambdas at the call site. Not counted: allocations by JNI, by constructor references (Foo::new) and
-by the JVM itself. A method that is running when the count begins is counted from its next call.
+Every executed allocation is counted, even if the JIT removes the allocation. Allocations by clone,
+reflection, array copies and lambdas are counted at the line that calls them. Not counted:
+allocations by JNI, by constructor references (Foo::new) and by the JVM itself. A method that is
+running when the count begins is counted from its next call.
 With --jdk some counts are lower bounds, because the JIT replaces some JDK methods with intrinsics.";
 
 #[derive(Debug, Args)]

@@ -174,7 +174,7 @@ impl OutputsArgs {
         let more: Vec<PathBuf> = files.collect();
         if let (Some(format), [another, ..]) = (self.report.format, &more[..]) {
             let message = format!(
-                "--format {} works with one -o only, but -o {} was given too",
+                "--format {} allows only one -o, but there is a second one: -o {}",
                 format.name(),
                 another.display()
             );
@@ -185,7 +185,14 @@ impl OutputsArgs {
         let color = self.report.color;
         let setup = self.report.setup(first)?;
         let more = more.into_iter();
-        let more = more.map(|file| Output::new(None, Some(file), color));
+        let (frames, verbose) = (setup.output.frames, setup.output.verbose);
+        let more = more.map(|file| {
+            Ok(Output {
+                frames,
+                verbose,
+                ..Output::new(None, Some(file), color)?
+            })
+        });
         Ok(Setup {
             more: more.collect::<Result<_>>()?,
             ..setup
@@ -215,7 +222,10 @@ impl ReportArgs {
 impl AnalysisArgs {
     pub(super) fn setup(self, output: Output, progress: Wanted) -> Result<Setup> {
         Ok(Setup {
-            output,
+            output: Output {
+                verbose: progress.verbose,
+                ..output
+            },
             more: Vec::new(),
             top: None,
             progress,

@@ -109,7 +109,7 @@ impl DiffArgs {
                 let one = one.display();
                 let message = format!("these options need two dumps, but only {one} was given");
                 return Err(too_few(message)
-                    .with_hint("gates (--fail-on-...), --ignore, --trace and --columns both need two dumps: heapdiff BEFORE AFTER"));
+                    .with_hint("only a comparison has --fail-on-..., --ignore, --trace and `--columns both`: heapdiff BEFORE AFTER"));
             }
             [_] => return self.heap(),
             _ => {}
@@ -144,8 +144,8 @@ pub(super) struct GrowthArgs {
     /// Exit with 1 if any suspect has the verdict `leak` or `growth`
     #[arg(long, help_heading = "Diff")]
     fail_on_suspect: bool,
-    /// Decide gates even if a dump is damaged or the dumps are not comparable, instead of exiting
-    /// with 3
+    /// Check the gates (--fail-on-...) even if a dump is damaged or the dumps are not comparable,
+    /// instead of exiting with 3
     #[arg(long, help_heading = "Diff")]
     allow_partial: bool,
     /// File of known growth to leave out, one rule per line, such as `holder com.acme.Cache.*`,

@@ -86,7 +86,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff show app.hprof com.acme.Session --top 5",
-                "the 5 sessions that retain the most",
+                "the 5 Session objects that retain the most",
             ),
         ],
     ),
@@ -95,7 +95,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         &[
             (
                 "heapdiff paths app.hprof com.acme.Session",
-                "why sessions are not collected",
+                "why Session objects are not freed",
             ),
             (
                 "heapdiff paths app.hprof /Order$/ --refs strong",
@@ -191,11 +191,11 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         &[
             (
                 "heapdiff redact app.hprof -o safe.hprof.gz",
-                "write a copy to share",
+                "write a copy for other people",
             ),
             (
                 "heapdiff redact safe.hprof.gz --check",
-                "list the sensitive content that is still in it",
+                "list the sensitive content of this dump",
             ),
         ],
     ),
@@ -287,7 +287,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff count 4711 --include '^com\\.acme\\.' --jdk",
-                "count in matching classes only, JDK classes included",
+                "count in matching classes only, also in JDK classes",
             ),
         ],
     ),
@@ -345,7 +345,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         &[
             (
                 "heapdiff trace top app.db",
-                "allocating frames by growth of their live bytes",
+                "frames that allocate, by growth of live bytes",
             ),
             (
                 "heapdiff trace top app.db --by class --window 1h",
@@ -371,11 +371,11 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
         &[
             (
                 "heapdiff trace samples app.db --focus Session",
-                "the oldest live samples of sessions",
+                "live samples with Session in class or stack",
             ),
             (
                 "heapdiff trace samples app.db --garbage recent",
-                "the most recently collected samples",
+                "samples of the objects that the GC freed last",
             ),
         ],
     ),
@@ -427,7 +427,7 @@ const EXAMPLES: &[(&[&str], &[Example])] = &[
             ),
             (
                 "heapdiff trace import 1.jfr 2.jfr -o app.db --service shop",
-                "import successive dumps of a running recording",
+                "import two files of one recording",
             ),
         ],
     ),

@@ -57,8 +57,8 @@ const AFTER_HELP: &str = "\
 or 512m (as in -Xmx). If a dump is given as -, heapdiff reads it from standard input. If a dump has
 the name of a command, write ./histo.
 
-Exit codes: 0 done, 1 a gate (--fail-on-...) tripped, 2 wrong usage, 3 an input could not be read,
-or a JVM or a server could not be reached.";
+Exit codes: 0 = done, 1 = a gate (--fail-on-...) failed the command, 2 = wrong usage, 3 = an input
+could not be read, or a JVM or a server could not be reached.";
 
 const SELECTOR_HELP: &str = "\
 SELECTOR: an object, class, field, frame or thread, written as in reports. The address, length or
@@ -88,10 +88,10 @@ interval. Frames are listed from the allocation to the start of the thread. JDK 
 shows the frames that allocate it. For allocation totals per class, load the agent with
 strategy=class.
 
-From a JFR recording, sites shows live objects if the recording has them, otherwise allocations.
-Live objects are recorded as profiler.LiveObject (async-profiler) or jdk.OldObjectSample.
-jdk.OldObjectSample covers only objects that the JVM tracked. Its figures are not extrapolated to
-the whole heap.";
+From a JFR recording, `heapdiff sites` shows live objects if the recording has them, otherwise
+allocations. Live objects are recorded as profiler.LiveObject (async-profiler) or as
+jdk.OldObjectSample (JFR). jdk.OldObjectSample covers only objects that the JVM tracked; heapdiff
+does not extrapolate these objects to the whole heap.";
 
 /// Compares Java heap dumps and names the field that leaks. With its agent, it also names the code
 /// that allocated the objects.
@@ -126,7 +126,7 @@ enum Command {
     Sizeof(SizeofArgs),
     /// Show objects with their fields, elements and referrers
     Show(ShowArgs),
-    /// Show the shortest paths from GC roots to objects: why they are not collected
+    /// Show the shortest paths from GC roots to objects: why the objects are not freed
     Paths(SelectArgs),
     /// Find wasted memory: duplicate strings and arrays, empty and sparse collections, unused
     /// capacity

@@ -25,13 +25,14 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const AFTER_HELP: &str = "\
 URL is the address of the server, with a path if it has one: http://localhost:4040. Profiles are
 sent to its /push.v1.PusherService/Push, or to /ingest if that does not exist. To select one of
-these paths, give a URL that ends in it.
+these two paths, give a URL that ends in this path.
 
 Credentials: the environment variable HEAPDIFF_PUSH_TOKEN is sent as a bearer token. If
 HEAPDIFF_PUSH_USER is set too, both are sent as user and password. Use --header for other headers,
 for example 'X-Scope-OrgID: shop' for a tenant. @FILE reads headers from a file, one per line.
 
-MOMENT: 10m (10 minutes before the end), +5m (5 minutes after the start), or 2026-11-21T22:05:00Z.";
+MOMENT: 10m (10 minutes before the end of the run), +5m (5 minutes after the start of the run), or
+2026-11-21T22:05:00Z.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]

@@ -24,7 +24,8 @@ const QUERY_HELP: &str = "\
 Tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated, counted_sites.
 Instead of a SELECT, `.tables`, `.schema [TABLE]` or `describe TABLE` shows the tables and their
 columns. docs/query.md has the functions and more examples. Object ids are written 0x7f0012345678.
-In a SELECT, two dumps are called before and after; more dumps are called dump1, dump2, ...";
+In a SELECT, two dumps have the names `before` and `after`; more dumps have the names `dump1`,
+`dump2`, ...";
 
 #[derive(Debug, Args)]
 #[command(
@@ -145,7 +146,8 @@ fn split(
     }
     match &paths[..] {
         [only] if only.as_os_str() == "-" && !has_named => {
-            let message = "no dump was given: `-` reads the SELECT from standard input";
+            let message =
+                "no dump was given: here `-` means that the SELECT comes from standard input";
             return Err(Failure::usage(message).with_hint("usage: heapdiff query DUMP -"));
         }
         [sql, dumps @ ..] if !has_named && is_statement(sql) => {
@@ -234,7 +236,7 @@ impl ExportArgs {
             None => Format::Parquet,
             Some(format @ (Format::Parquet | Format::Csv)) => format,
             Some(other) => {
-                let message = format!("export cannot write the format {}", other.name());
+                let message = format!("`heapdiff export` cannot write the format {}", other.name());
                 return Err(
                     Failure::usage(message).with_hint("use --format parquet or --format csv")
                 );

@@ -19,8 +19,8 @@ Kept: names of classes, fields, methods and source files, object ids, sizes, ref
 Numbers in fields are not changed, unless --numbers is given. SECURITY.md explains what the kept
 data can reveal.
 
-Exit codes: 0 done, 1 --check found content that redact removes, 2 wrong usage, 3 the dump could not
-be read.";
+Exit codes: 0 = done, 1 = --check found content that `heapdiff redact` replaces, 2 = wrong usage,
+3 = the dump could not be read.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]

@@ -70,7 +70,7 @@ struct Paths(Vec<PathBuf>);
 fn paths(text: &str) -> Result<Paths, String> {
     let paths = std::env::split_paths(text).filter(|p| !p.as_os_str().is_empty());
     match paths.collect::<Vec<PathBuf>>() {
-        paths if paths.is_empty() => Err("it contains no path".to_owned()),
+        paths if paths.is_empty() => Err("it names no file and no folder".to_owned()),
         paths => Ok(Paths(paths)),
     }
 }

@@ -9,8 +9,8 @@ use crate::failure::Result;
 use crate::job::{Output, Place, Summarize};
 
 const AFTER_HELP: &str = "\
-`heapdiff OUT.heap AFTER.hprof` then gives the same report as with the full dump, so you can delete
-the dump. The last argument of a comparison must be a full dump, not a summary.";
+`heapdiff OUT.heap AFTER.hprof` then gives the same report as `heapdiff IN AFTER.hprof`, so you can
+delete IN. The last argument of a comparison must be a full dump, not a summary.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]

@@ -20,24 +20,30 @@ use crate::merge::Merged;
 use crate::time::Moment;
 
 const TOP_HELP: &str = "\
-Uncollected garbage looks alive, so heapdiff compares the live bytes after each full GC. With fewer
-than five full GCs it compares the minimum between GCs of any kind. The slope is a Theil-Sen
-estimate; its 95 % interval includes the sampling error. A class or site is called a leak only if
-its growth is certain from the first full GC to the last.
+Objects that the GC has not freed yet look alive, so heapdiff compares the live bytes after each
+full GC. With fewer than five full GCs, it compares the lowest live bytes between two GCs of any
+kind. The slope is a Theil-Sen estimate; its 95 % interval includes the sampling error. A class or
+site is called a leak only if the whole interval is above zero, and the live bytes grew from the
+first full GC to the last.
 
-MOMENT: 10m (10 minutes before the end), +5m (5 minutes after the start), or 2026-11-21T22:05:00Z.";
+MOMENT: 10m (10 minutes before the end of the run), +5m (5 minutes after the start of the run), or
+2026-11-21T22:05:00Z.";
 
 const FLAME_HELP: &str = "\
 The extension of the file selects the format: a web page (.html), an SVG (.svg), or collapsed stacks
 (.collapsed) for other tools. Widths are bytes, estimated from samples as in `heapdiff trace top`.
 
-MOMENT: 10m (10 minutes before the end), +5m (5 minutes after the start), or 2026-11-21T22:05:00Z.";
+MOMENT: 10m (10 minutes before the end of the run), +5m (5 minutes after the start of the run), or
+2026-11-21T22:05:00Z.";
 
 const SAMPLES_HELP: &str = "\
 A sample is one object whose allocation the agent recorded, with the size of this object; `heapdiff
-trace top` scales samples up to all objects. Live samples are live at the last tick of the run. The
-agent keeps the last 512 collected samples and 512 random ones (agent option garbage). Heap dumps of
-the same JVM contain the same uids: `heapdiff query DUMP \"select * from samples\"`.";
+trace top` scales samples up to all objects. A live sample is one whose object was live at the end
+of the run. The agent also keeps samples of objects that the GC freed: the latest 512, and 512 that
+are chosen at random (agent option `garbage`).
+
+Each sample has a number (uid). Heap dumps of the same JVM contain samples with the same uids:
+`heapdiff query DUMP \"select * from samples\"`.";
 
 #[derive(Debug, Args)]
 pub(super) struct TraceArgs {
@@ -53,7 +59,7 @@ enum TraceCommand {
     Top(TraceTopArgs),
     /// Draw a flame graph of the allocated or live bytes
     Flame(FlameArgs),
-    /// List single samples, live or collected, with uid, size, thread and age
+    /// List single samples, of live or freed objects, with uid, size, thread and age
     Samples(SamplesArgs),
     /// Export a trace for other tools: as tables, or as pprof profiles of time slices
     Export(TraceExportArgs),
@@ -167,7 +173,7 @@ struct SamplesArgs {
     trace: PathBuf,
     #[command(flatten)]
     run: RunArgs,
-    /// Show collected samples instead of live ones: the most recent, or a random choice
+    /// Show samples of freed objects, not of live objects: the most recent, or a random choice
     #[arg(long, value_enum, value_name = "WHICH")]
     garbage: Option<GarbageArg>,
     /// Show only samples with a matching class or frame
@@ -231,10 +237,10 @@ struct PruneArgs {
 }
 
 const IMPORT_HELP: &str = "\
-All recordings must be of one JVM, for example successive dumps of one running recording. Chunks
-that two recordings share are counted once. A recording contains live objects, with their allocation
-times, only for some moments: JFR writes them at each dump of a recording, and async-profiler at the
-end.";
+All recordings must come from one JVM, for example files that JFR.dump wrote from one running
+recording. Chunks that are in two recordings are counted once. A recording contains live objects,
+with their allocation times, only for some moments: JFR records live objects when it writes a file
+(JFR.dump), and async-profiler when it stops.";
 
 #[derive(Debug, Args)]
 #[command(after_help = IMPORT_HELP)]

@@ -10,9 +10,9 @@ use crate::job::{Setup, Task};
 
 const HELP: &str = "\
 Savings are the bytes that would be free if equal strings, arrays and boxes were shared, empty
-collections were not allocated, and arrays were no longer than needed. Each byte is counted in one
-category only; unreachable objects are not counted. Holders are the fields of application classes
-that hold the waste.";
+collections were not allocated, and arrays had no unused capacity. Each byte is counted in one
+category only; unreachable objects are not counted. A holder is the field of an application class
+that holds wasted memory.";
 
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]

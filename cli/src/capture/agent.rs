@@ -29,8 +29,10 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
     (attach::FAILED, "the agent could not start", Some(SAYS)),
     (
         attach::HEAP_FULL,
-        "the heap is full, so the agent was not loaded or changed",
-        Some("a heap dump shows what fills the heap; run the command again when the heap has room"),
+        "the heap is full, so the agent was not loaded, or keeps its old options",
+        Some(
+            "a heap dump shows what fills the heap; run this command again when the heap has free space",
+        ),
     ),
     (
         attach::NOT_UP,

@@ -104,7 +104,7 @@ fn announcement(process: &Process, classes: u64) -> String {
     let seconds = classes.div_ceil(CLASSES_A_SECOND).max(1);
     let time = Span(Duration::from_secs(seconds));
     format!(
-        "{process}: inserting counters into {}; the program is slower for about {time} meanwhile, and again when the counters are removed",
+        "{process}: inserting counters into {}; the program is slower for about {time}, and once more when the counters are removed",
         counted_of(classes)
     )
 }
@@ -180,7 +180,7 @@ fn wait(jvm: &Jvm<'_>, time: Span, meter: &Meter) -> Result<()> {
     let message = format!("heapdiff: counting for {time}; Ctrl-C ends the count now");
     meter.countdown(
         time,
-        "until the counters are read, Ctrl-C reads them now",
+        "until the counters are read; Ctrl-C reads the counters now",
         &message,
     );
     let start = Instant::now();
@@ -254,8 +254,8 @@ fn other_version(process: &Process) -> Failure {
 }
 
 const OTHER_VERSION: (&str, &str) = (
-    "the loaded agent has another version, which cannot count in sampled classes only",
-    "restart the program, or count without --sampled-classes",
+    "the loaded agent has another version, which cannot limit the count to sampled classes",
+    "restart the JVM, or count without --sampled-classes",
 );
 
 /// Why nothing was counted, by what the agent returned, and what helps.
@@ -275,12 +275,12 @@ fn reason(code: i32) -> Option<(String, &'static str)> {
             "the classes have their original code again",
         ),
         attach::NO_SAMPLES => (
-            "--sampled-classes needs samples, but no agent samples in this JVM",
+            "--sampled-classes needs samples, but the agent does not sample in this JVM",
             "run `heapdiff attach PID`, wait a few minutes, and run the command again",
         ),
         attach::HEAP_FULL => (
             "the heap is full, so nothing is counted",
-            "`heapdiff dump PID` shows what fills the heap; run the command again when the heap has room",
+            "`heapdiff dump PID` shows what fills the heap; run `heapdiff count` again when the heap has free space",
         ),
         attach::NOT_UP => (
             "the JVM is still starting, so nothing is counted",
@@ -288,7 +288,7 @@ fn reason(code: i32) -> Option<(String, &'static str)> {
         ),
         attach::ALREADY_LOADED => (
             "the loaded agent has a version that cannot count",
-            "restart the program",
+            "restart the JVM",
         ),
         attach::BAD_OPTIONS | attach::FAILED => ("the agent cannot count", SAYS),
         code => {
@@ -369,7 +369,7 @@ mod tests {
             (
                 attach::HEAP_FULL,
                 "so nothing is counted",
-                "when the heap has room",
+                "when the heap has free space",
             ),
             (attach::NOT_UP, "so nothing is counted", "in a few seconds"),
             (attach::ALREADY_LOADED, "that cannot count", "restart"),

@@ -14,13 +14,12 @@ use crate::job::LONGEST_ARGUMENT;
 
 /// What helps where a fork does not.
 const ORDINARY: &str =
-    "without --fork the JVM writes the dump itself, and is paused while it writes";
+    "leave out --fork: the JVM then writes the dump itself, and is paused while it writes";
 
 /// What helps where there are to be no files.
-const WITH_FILES: &str =
-    "without --no-files the JVM writes the dumps itself, to files, and is paused while it writes";
+const WITH_FILES: &str = "leave out --no-files: the JVM then writes the dumps to files itself, and is paused while it writes";
 
-/// Why the agent took no snapshot.
+/// Why the agent wrote no dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) why: String,
@@ -100,7 +99,7 @@ pub(super) fn ask_by(
     Ok(reason(code))
 }
 
-/// Why there is no snapshot, by what the agent returned, and what helps.
+/// Why there is no dump, by what the agent returned, and what helps.
 fn reason(code: i32) -> Option<Refused> {
     let (why, hint) = match code {
         attach::DONE => return None,
@@ -112,9 +111,9 @@ fn reason(code: i32) -> Option<Refused> {
             "the JVM cannot fork: there is not enough memory for a child, or forking is not allowed",
             ORDINARY,
         ),
-        attach::HEAP_FULL => ("the heap is full, so no snapshot was taken", ORDINARY),
+        attach::HEAP_FULL => ("the heap is full, so no dump was taken", ORDINARY),
         attach::NOT_UP => (
-            "the JVM is still starting, so no snapshot was taken",
+            "the JVM is still starting, so no dump was taken",
             "run the command again in a few seconds",
         ),
         attach::NO_SPACE => (
@@ -126,7 +125,7 @@ fn reason(code: i32) -> Option<Refused> {
             "the loaded agent has a version that cannot fork the JVM",
             ORDINARY,
         ),
-        attach::FAILED => ("the agent took no snapshot", SAYS),
+        attach::FAILED => ("the agent wrote no dump", SAYS),
         code => {
             return Some(Refused {
                 why: format!("the agent refused the command with code {code}"),
@@ -145,7 +144,9 @@ fn reason(code: i32) -> Option<Refused> {
 
 /// What is said of a dump that the JVM wrote itself, where a child was to.
 pub(super) fn stood_still(file: &impl std::fmt::Display, why: &str) -> String {
-    format!("{file}: the JVM was paused while it wrote this dump itself: {why}")
+    format!(
+        "{file}: the JVM wrote this dump itself and was paused meanwhile, because a forked child could not: {why}"
+    )
 }
 
 #[cfg(test)]
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn where_there_are_to_be_no_files_they_are_the_way_out() {
         let hint = |code| reason(code).unwrap().hinting_at_files().hint;
-        let files = "without --no-files the JVM writes the dumps itself";
+        let files = "leave out --no-files: the JVM then writes the dumps to files itself";
         assert!(hint(attach::SHARED_HEAP).starts_with(files));
         assert!(!hint(attach::NOT_UP).contains("the JVM writes the dumps"));
     }
@@ -179,21 +180,21 @@ mod tests {
             (
                 attach::SHARED_HEAP,
                 "the heap is in shared memory",
-                "without --fork the JVM writes the dump itself",
+                "leave out --fork: the JVM then writes the dump itself",
             ),
             (
                 attach::NO_ROOM,
                 "there is not enough memory for a child",
-                "without --fork",
+                "leave out --fork",
             ),
             (
                 attach::HEAP_FULL,
-                "the heap is full, so no snapshot",
-                "without --fork",
+                "the heap is full, so no dump",
+                "leave out --fork",
             ),
             (
                 attach::NOT_UP,
-                "the JVM is still starting, so no snapshot",
+                "the JVM is still starting, so no dump",
                 "in a few seconds",
             ),
             (
@@ -204,11 +205,11 @@ mod tests {
             (
                 attach::ALREADY_LOADED,
                 "has a version that cannot fork",
-                "without --fork",
+                "leave out --fork",
             ),
             (
                 attach::FAILED,
-                "the agent took no snapshot",
+                "the agent wrote no dump",
                 "standard error shows why",
             ),
             (

@@ -73,7 +73,7 @@ impl Held {
         // Where there is no room for it we give up first, and the child then fails.
         if let Err(Unreceived::NoRoom(why)) = &came {
             return Err(refused(format!("{process}: {why}")).with_hint(
-                "without --no-files the dumps are files, and --max-memory limits the memory of the analysis",
+                "leave out --no-files: the dumps are then written to files, and --max-memory limits the memory of the analysis",
             ));
         }
         let answer = asked?;

@@ -136,7 +136,7 @@ pub(super) fn load(
     let loaded = agent::load_or_change(jvm, library, (attach::ADD, options), wanted)?;
     if !wanted.quiet {
         messages::said(&format!(
-            "{}: the agent was already loaded; it keeps its options, adds {options}, and discarded earlier samples",
+            "{}: the agent was already loaded. Its earlier options still apply, {options} is added, and its earlier samples are discarded",
             jvm.process
         ));
     }
@@ -258,7 +258,11 @@ pub(super) fn wait(
     };
     let message =
         format!("heapdiff: the second dump follows in {span}{earlier}; Ctrl-C takes it now");
-    meter.countdown(span, "until the second dump, Ctrl-C takes it now", &message);
+    meter.countdown(
+        span,
+        "until the second dump; Ctrl-C takes the second dump now",
+        &message,
+    );
     let start = Instant::now();
     loop {
         let left = span.0.saturating_sub(start.elapsed());
@@ -278,7 +282,7 @@ pub(super) fn wait(
         };
         let seen = watch.enough();
         if let Some(seen) = totals.confirmed(jvm, &seen, watch.wanted()) {
-            let said = format!("a site has grown enough: {}", seen.said);
+            let said = format!("an allocation site has grown enough: {}", seen.said);
             if !wanted.quiet {
                 messages::said(&said);
             }

@@ -70,7 +70,7 @@ fn load(capture: &Capture, agent: &Agent) -> Result<String> {
             "{process}: the agent uses these options now and discarded earlier samples"
         )),
         _ => Err(refused(format!("{process}: the agent is loaded already"))
-            .with_hint("this version of the agent cannot change its options; restart the program to change them")),
+            .with_hint("the loaded version of the agent cannot change its options; restart the JVM to change the options")),
     }
 }
 
@@ -80,13 +80,13 @@ fn detach(capture: &Capture) -> Result<String> {
     let jvm = Jvm::attach(&process, deadline)?;
     match agent::detach(&jvm, capture.wanted)? {
         None => Err(refused(format!("{process}: no agent is loaded"))
-            .with_hint("`heapdiff ps` shows which JVMs have one")),
+            .with_hint("`heapdiff ps` shows which JVMs have the agent loaded")),
         Some(Loaded::Detached) => Ok(format!(
             "{process}: the agent stopped sampling and discarded its samples"
         )),
         Some(Loaded::DetachedBefore) => Ok(format!("{process}: the agent was not sampling, so there was nothing to stop")),
         Some(_) => Err(refused(format!("{process}: the agent did not stop"))
-            .with_hint("this version of the agent samples until the JVM ends; restart the program to stop it")),
+            .with_hint("the loaded version of the agent cannot stop before the JVM ends; restart the JVM to stop the agent")),
     }
 }
 

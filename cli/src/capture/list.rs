@@ -26,7 +26,7 @@ pub(crate) fn ps() -> Result<Exit> {
     }
     let lines = table(&jvms).join("\n");
     write::print(&format!(
-        "{lines}\n\nheap used: most collectors report the value of the last GC; `heapdiff status PID` shows what the agent does\n"
+        "{lines}\n\nThe column `heap used` has the value of the last GC for most collectors. `heapdiff status PID` shows what the agent does.\n"
     ))?;
     Ok(Exit::Done)
 }
@@ -119,7 +119,7 @@ fn agent(jvm: &Jvm<'_>) -> Result<String> {
     let state = match agent::state(jvm)? {
         State::NotLoaded => return Ok(format!("not loaded; `heapdiff attach {pid}` loads it")),
         State::Unknown => {
-            return Ok("loaded; this version of the agent does not report what it does".to_owned());
+            return Ok("loaded; this version of the agent does not report whether it samples, counts or writes a trace".to_owned());
         }
         state => state,
     };

@@ -272,8 +272,8 @@ impl<'a> Jvm<'a> {
         );
         Err(
             refused(message).with_hint(match is_socket && answers.is_err() {
-                true => "an earlier process with the same id left this file; delete it as that user or as root",
-                false => "another program created this file, or a process with the same id uses the same /tmp",
+                true => format!("an earlier process with the id {id} left this file; delete the file as {owner} or as root"),
+                false => format!("another program created this file, or a process in another container has the id {id} and uses the same /tmp"),
             }),
         )
     }

@@ -55,7 +55,7 @@ impl Image {
         let [entries, places, strings] = [4, 5, 6].map(|at| u64::from(word(at, little)));
         let index = HEADER as u64 + 8 * entries + places + strings;
         if index > LARGEST_INDEX.min(file.metadata()?.len()) {
-            return Err(damaged("the index is longer than the file"));
+            return Err(damaged("the index would be longer than the file"));
         }
         let mut bytes = Vec::new();
         let mut file = file.try_clone()?;
@@ -102,7 +102,7 @@ impl Image {
             return Err(io::Error::new(io::ErrorKind::Unsupported, message));
         }
         if size > most {
-            return Err(damaged("a class is too long"));
+            return Err(damaged("a class file is too long"));
         }
         self.file.seek(SeekFrom::Start(at))?;
         let mut bytes = Vec::new();
@@ -112,7 +112,7 @@ impl Image {
 }
 
 fn damaged(what: &str) -> io::Error {
-    let message = format!("the module image is damaged: {what}");
+    let message = format!("the JDK module file (jimage) is damaged: {what}");
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 

@@ -28,10 +28,10 @@ pub(super) fn run(setup: &Setup, path: &Path, question: &Question) -> Result<Vec
         ReportFile::Heap(heap) => {
             if question.gates.any() || question.growth.is_some() || question.ignore.is_some() {
                 let message = format!(
-                    "{}: gates and --ignore need a report of two dumps",
+                    "{}: --fail-on-... and --ignore need a report of two dumps",
                     path.display()
                 );
-                return Err(Failure::usage(message).with_hint("this report is about one dump; write one with `heapdiff BEFORE AFTER -o report.json`"));
+                return Err(Failure::usage(message).with_hint("this report is about one dump; create a report of two dumps with `heapdiff BEFORE AFTER -o report.json`"));
             }
             let reports = heap::shaped(setup, *heap, (heap::More::default(), None), question);
             Ok(each(reports, Report::Heap))

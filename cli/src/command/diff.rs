@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use heapdiff_diff::samples::SITES_LEFT_OUT;
+use heapdiff_diff::sentence::SITES_LEFT_OUT;
 use heapdiff_diff::{
     Allocated, ClassGrowth, Comparison, Filter, Gates, Report, SnapshotInfo, Summary, through,
 };
@@ -324,7 +324,7 @@ pub(super) fn opened_last(
 
 /// Reduces an open dump, and has its summary kept for the next comparison.
 fn summarize(setup: &Setup, dump: &Path, snapshot: &Snapshot, meter: &Meter) -> Result<Summary> {
-    meter.phase("folding the dominator tree", 0);
+    meter.phase("merging the dominator tree by class", 0);
     let summary =
         Summary::new(snapshot, dump.display().to_string()).map_err(|e| Failure::input(dump, &e))?;
     summary::write_later(&summary, snapshot, setup);

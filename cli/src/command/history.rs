@@ -101,10 +101,10 @@ fn judge(suspect: &mut Suspect, trending: &Trending, (moments, is_over): (u64, b
     let low = trending.bytes.ci95.map_or(0, |[low, _]| low);
     let low = Size(u64::try_from(low).unwrap_or(0));
     let grows = format!(
-        "the trace shows that the live objects of these stacks grow by at least {low} per hour ({moments})"
+        "the trace shows that the live bytes allocated by these stacks grow by at least {low} per hour ({moments})"
     );
     let over = |how: &str| {
-        format!("the trace shows that the live objects of these stacks {how} ({moments})")
+        format!("the trace shows that the live bytes allocated by these stacks {how} ({moments})")
     };
     let (verdict, reason) = match (suspect.verdict, trending.verdict) {
         (Verdict::Growth, trace::Verdict::Leak) => (Verdict::Leak, grows),
@@ -219,7 +219,7 @@ mod tests {
         assert!(!reasons.contains("two dumps"), "{reasons}");
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Plateau);
         assert_eq!(verdict, Verdict::Cache);
-        let level = "live objects of these stacks grew, then stayed level (14 moments)";
+        let level = "live bytes allocated by these stacks grew, then stayed level (14 moments)";
         assert!(reasons.contains(level), "{reasons}");
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Warmup);
         assert_eq!(verdict, Verdict::Warmup);

@@ -27,10 +27,9 @@ pub(crate) fn run(setup: &Setup, hunt: &Hunt, question: &Question) -> Result<Vec
         Report::Diff,
     );
     let file = Output {
-        format: setup.output.format,
         file: Some(hunted.folder.join(kept)),
         color: When::Never,
-        frames: setup.output.frames,
+        ..setup.output.clone()
     };
     for report in &reports {
         write::report(&file, report)?;
@@ -93,7 +92,7 @@ fn few_samples(suspect: &Suspect, hunt: &Hunt) -> Option<String> {
         return None;
     }
     Some(format!(
-        "only {} of the growth in {}, too few to find the allocating stacks; run `heapdiff hunt {} interval={}k`",
+        "there is only {} of the growth in {}: too few to find the stacks that allocate; run `heapdiff hunt {} interval={}k`",
         counted(samples, "sample"),
         printable(&suspect.holder),
         printable(&hunt.target.to_string()),

@@ -107,7 +107,7 @@ fn doubts(event: Event, samples: usize, lacks_sizes: bool) -> Vec<String> {
         doubts.push(text.to_owned());
     }
     if lacks_sizes {
-        let text = "this JVM does not record the sizes of old objects: each object counts as 16 bytes, each array as its elements";
+        let text = "this JVM does not record the sizes of old objects: each object counts as 16 bytes, and each array as the bytes of its elements";
         doubts.push(text.to_owned());
     }
     doubts

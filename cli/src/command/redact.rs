@@ -150,7 +150,10 @@ fn told(dump: &Path, left: &Left) -> String {
         false => format!("{dump}: not redacted\n"),
     };
     for (title, amounts) in [
-        ("left (redact would replace it)", &taken[..]),
+        (
+            "still in the dump (`heapdiff redact` replaces this)",
+            &taken[..],
+        ),
         ("kept on purpose", &kept),
     ] {
         let there: Vec<&(&str, Amount)> = amounts.iter().filter(|(_, a)| a.count > 0).collect();

@@ -413,7 +413,8 @@ fn not_counted(dump: &Path, why: NotCounted) -> Failure {
             let message = format!(
                 "{dump}: --allocated is not possible, because an older agent did not record all allocations"
             );
-            let hint = "load the agent of this version before the next dump: heapdiff attach PID";
+            let hint =
+                "load the agent of this heapdiff version before the next dump: heapdiff attach PID";
             Failure::usage(message).with_hint(hint)
         }
     }
@@ -536,7 +537,7 @@ mod tests {
         );
         assert_eq!(
             hint,
-            "load the agent of this version before the next dump: heapdiff attach PID"
+            "load the agent of this heapdiff version before the next dump: heapdiff attach PID"
         );
     }
 }

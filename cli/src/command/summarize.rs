@@ -27,7 +27,7 @@ pub(crate) fn run(job: &Summarize) -> Result<Exit> {
     messages::mapping(&job.setup);
     let file = summary.to_file(&snapshot).ok_or_else(|| {
         Failure::usage(format!(
-            "{}: the summary would be larger than 1 GiB, because every allocation was sampled; sample fewer with the agent option interval",
+            "{}: the summary would be larger than 1 GiB, because every allocation was sampled; set the agent option `interval` to sample fewer allocations",
             job.dump.display()
         ))
     })?;

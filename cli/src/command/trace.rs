@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, allocating_frame, frame_text};
+use heapdiff_jfr::LIVE_TABLE_FULL;
 use heapdiff_mapping::Mapping;
 use heapdiff_model::trace::{
     CandidateRow, Collections, CountingRow, DumpRow, NoteRow, PathRow, PerWorkRow, RunInfo, RunRow,
@@ -129,9 +130,9 @@ pub(crate) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> 
             Some(wanted) => {
                 let runs = counted(count as u64, "run");
                 Failure::usage(format!(
-                    "{path}: there is no run {wanted}; the trace has {runs}"
+                    "{path}: the trace has {runs} of a JVM, but no run {wanted}"
                 ))
-                .with_hint(format!("list them with `heapdiff trace info {path}`"))
+                .with_hint(format!("list the runs with `heapdiff trace info {path}`"))
             }
             None => input(format!(
                 "{path}: the trace is empty, no JVM has written to it yet"
@@ -157,6 +158,16 @@ fn file(trace: &Trace) -> TraceFile {
         bytes: bytes_of(path) + bytes_of(Path::new(&ahead)),
         warnings,
     }
+}
+
+/// Returns the file of a trace, with the warning that live bytes of a run are a lower bound, if they are.
+fn file_of_run(trace: &Trace, run: i64) -> Result<TraceFile> {
+    let mut file = file(trace);
+    let full = trace.last_note(run, LIVE_TABLE_FULL);
+    if full.map_err(|e| Failure::trace(&e))?.is_some() {
+        file.warnings.push(LIVE_TABLE_FULL.to_owned());
+    }
+    Ok(file)
 }
 
 fn run_info(number: u64, run: &Run) -> RunInfo {
@@ -284,7 +295,7 @@ fn top(
     let ranked = by.unwrap_or_default();
     let mut groups = Groups::new(&stacks, ranked, focus);
     let mut ranking = rank_groups(trace, &timeline, |site| groups.of(site)).map_err(failed)?;
-    let mut file = file(trace);
+    let mut file = file_of_run(trace, run.id)?;
     if by.is_none() {
         ranking.candidates.clear();
     } else if let Some(focus) = focus.filter(|_| ranking.candidates.is_empty()) {

@@ -89,7 +89,7 @@ pub(crate) struct Fork {
 #[derive(Debug)]
 #[cfg_attr(
     not(target_os = "linux"),
-    allow(dead_code, reason = "only systems with the attach commands count")
+    allow(dead_code, reason = "only Linux can attach, so only Linux can count")
 )]
 pub(crate) struct Count {
     pub(crate) target: Target,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use heapdiff_diff::Frames;
-use heapdiff_report::Format;
+use heapdiff_report::{Format, Style};
 
 use crate::failure::{Failure, Result};
 use crate::style::When;
@@ -17,18 +17,26 @@ pub(crate) struct Output {
     pub(crate) color: When,
     /// Frames of stacks in text, if the command line chose them.
     pub(crate) frames: Option<Frames>,
+    /// True if text shows internals.
+    pub(crate) verbose: bool,
 }
 
 impl Output {
+    /// Returns the style of text for a stream with these colours.
+    pub(crate) const fn style(&self, colours: Style) -> Style {
+        colours
+            .with_frames(self.frames)
+            .with_internals(self.verbose)
+    }
+
     /// Takes the format from the file's extension where it is not given, and refuses files that
     /// cannot be meant.
     pub(crate) fn new(format: Option<Format>, file: Option<PathBuf>, color: When) -> Result<Self> {
         let Some(path) = &file else {
             return Ok(Self {
                 format: format.unwrap_or_default(),
-                file,
                 color,
-                frames: None,
+                ..Self::default()
             });
         };
         if path.is_dir() {
@@ -51,7 +59,7 @@ impl Output {
             format,
             file,
             color,
-            frames: None,
+            ..Self::default()
         })
     }
 }

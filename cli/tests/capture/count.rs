@@ -39,7 +39,7 @@ fn begun(target: &Target, home: &Path, more: &[&str]) -> (Child, BufReader<Child
         "{announced}"
     );
     assert!(
-        announced.contains("; the program is slower for about 1s "),
+        announced.contains("; the program is slower for about 1s, "),
         "{announced}"
     );
     let mut line = String::new();

@@ -133,10 +133,7 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
         let dump = heapdiff(&open, &["dump", &pid, "-o", "a.hprof"]);
         let done = Done::from(as_nobody(&dump).output().expect("a run"));
         let done = done.failed(3, "its socket /tmp");
-        assert!(
-            done.stderr.contains("delete it as that user or as root"),
-            "{done:?}"
-        );
+        assert!(done.stderr.contains("or as root"), "{done:?}");
         run(&open, &["dump", &pid, "-o", "a.hprof"]).well();
         assert_eq!(fs::metadata(&socket).expect("its socket").uid(), 65_534);
         assert_eq!(instances(&open.join("a.hprof"), &[BOX]), [10_000]);

@@ -153,7 +153,7 @@ fn a_refusal_names_the_ordinary_dump_and_leaves_nothing() {
             "forked.hprof",
         ];
         let done = run(home.path(), &args).failed(3, "the heap is in shared memory");
-        assert!(done.stderr.contains("without --fork"), "{done:?}");
+        assert!(done.stderr.contains("leave out --fork"), "{done:?}");
         assert!(files(home.path()).is_empty());
         assert!(target.finish().expect("an end"));
     }
@@ -176,7 +176,7 @@ fn a_container_without_room_for_a_child_is_left_alone() {
     // Of its memory next to nothing is of files, which could be given up.
     group.leave(32 << 20);
     let done = run(home.path(), &args).failed(3, "there is not enough memory for a child");
-    assert!(done.stderr.contains("without --fork"), "{done:?}");
+    assert!(done.stderr.contains("leave out --fork"), "{done:?}");
     assert!(files(home.path()).is_empty());
     group.leave(512 << 20);
     run(home.path(), &args).well();
@@ -186,7 +186,7 @@ fn a_container_without_room_for_a_child_is_left_alone() {
         let half = resident(&pid) / 2;
         group.leave(half - (8 << 20));
         let done = run(home.path(), &again).failed(3, "there is not enough memory for a child");
-        assert!(done.stderr.contains("without --fork"), "{done:?}");
+        assert!(done.stderr.contains("leave out --fork"), "{done:?}");
         group.kill_together(false);
         group.leave(half - (8 << 20));
         run(home.path(), &again).well();
@@ -234,7 +234,7 @@ fn stops(log: &Path) -> (usize, usize) {
 }
 
 /// What a dump is said to be where the JVM wrote it itself.
-const STOOD_STILL: &str = "the JVM was paused while it wrote this dump itself";
+const STOOD_STILL: &str = "the JVM wrote this dump itself and was paused meanwhile";
 
 #[test]
 fn a_hunt_has_children_write_where_they_can() {
@@ -263,7 +263,7 @@ fn a_hunt_has_children_write_where_they_can() {
             let is_told = forks == 0 && args.is_empty();
             assert_eq!(told, usize::from(is_told), "{flag} {args}: {done:?}");
             if is_told {
-                let why = "found/before.hprof: the JVM was paused while it wrote this dump itself: the heap is in shared memory";
+                let why = "found/before.hprof: the JVM wrote this dump itself and was paused meanwhile, because a forked child could not: the heap is in shared memory";
                 assert!(done.stderr.contains(why), "{done:?}");
                 let must = ["hunt", &pid, "--fork", "--no-trace", "--for", "0", "-o"];
                 let must = run(home.path(), &[&must, &["must"][..], agent].concat());
@@ -338,7 +338,7 @@ fn a_hunt_falls_back_and_says_why() {
     for (more, told) in [(&[][..], true), (&["-q"], false), (&["--no-fork"], false)] {
         let args = ["hunt", &pid, "--agent", stub, "--for", "0", "--no-trace"];
         let done = run(home.path(), &[&args, more].concat()).well();
-        let why = "the JVM was paused while it wrote this dump itself: the agent wrote nothing";
+        let why = "the JVM wrote this dump itself and was paused meanwhile, because a forked child could not: the agent wrote nothing";
         assert_eq!(done.stderr.contains(why), told, "{done:?}");
     }
     let second = home.path().join(format!("hunt-{pid}-2"));

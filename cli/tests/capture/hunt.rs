@@ -208,7 +208,7 @@ fn a_hunt_takes_over_the_agent_of_an_attach() {
         let (child, lines, mut stderr) = hunt("first", &[]);
         let trace = home.path().join("first/trace.db");
         let taken_over = format!(
-            "the agent was already loaded; it keeps its options, adds trace={}, and discarded earlier samples",
+            "the agent was already loaded. Its earlier options still apply, trace={} is added, and its earlier samples are discarded",
             trace.canonicalize().unwrap_or(trace.clone()).display()
         );
         assert!(lines.contains(&taken_over), "{lines}");
@@ -220,7 +220,7 @@ fn a_hunt_takes_over_the_agent_of_an_attach() {
         stderr.read_to_string(&mut rest).expect("lines");
         for part in [
             "heapdiff: wrote first/before.hprof, after.hprof, report.txt, trace.db\n",
-            "too few to find the allocating stacks; run `heapdiff hunt ",
+            "too few to find the stacks that allocate; run `heapdiff hunt ",
             "\nheapdiff: next: heapdiff show first/after.hprof Shelf.boxes\n",
         ] {
             assert!(rest.contains(part), "{part}: {rest}");

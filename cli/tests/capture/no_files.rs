@@ -199,7 +199,7 @@ fn a_child_or_a_jvm_that_is_killed_is_told() {
     for writer in children(pid) {
         signal("KILL", writer);
     }
-    ended(child).failed(3, "the agent took no snapshot");
+    ended(child).failed(3, "the agent wrote no dump");
     assert_eq!(of_dumps(pid), before);
     let child = hunt(home.path(), &pid.to_string(), &["--for", "1h", "-q"]);
     until("a child", || !children(pid).is_empty());
@@ -216,7 +216,7 @@ fn what_cannot_be_without_files_is_refused() {
     let pid = target.pid().to_string();
     let done = ended(hunt(home.path(), &pid, &["--for", "0"]));
     let done = done.failed(3, "the heap is in shared memory");
-    let hint = "without --no-files the JVM writes the dumps itself";
+    let hint = "leave out --no-files: the JVM then writes the dumps to files itself";
     assert!(done.stderr.contains(hint), "{done:?}");
     let hint = "leave out trace=, or leave out --no-files";
     assert!(!done.stderr.contains(hint), "{done:?}");
@@ -255,7 +255,7 @@ fn a_dump_for_which_there_is_no_room_is_given_up() {
     let plain = heapdiff(home.path(), &args);
     let done = ended(begun(home.path(), &group.within(&plain)));
     let done = done.failed(3, "not enough memory for the dump: the container has");
-    let hint = "without --no-files the dumps are files";
+    let hint = "leave out --no-files: the dumps are then written to files";
     assert!(done.stderr.contains(hint), "{done:?}");
     assert_eq!(of_dumps(pid), before);
     assert!(target.finish().expect("an end"));

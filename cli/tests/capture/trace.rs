@@ -146,7 +146,7 @@ fn phases(trace: &heapdiff_trace::Trace) -> usize {
     let starts = [
         "the first dump is being taken",
         "the first dump is taken; the second follows in 1h, or as soon as a site has grown by 200.0 KiB",
-        "a site has grown enough: byte[] allocated in Late.remember(Late.java:",
+        "an allocation site has grown enough: byte[] allocated in Late.remember(Late.java:",
         "both dumps are taken",
     ];
     for (told, start) in told.iter().zip(starts) {
@@ -190,7 +190,7 @@ fn a_hunt_ends_when_enough_grew() {
         jvm.wait().expect("an end");
         assert!(
             said.contains(
-                "heapdiff: a site has grown enough: byte[] allocated in Late.remember(Late.java:"
+                "heapdiff: an allocation site has grown enough: byte[] allocated in Late.remember(Late.java:"
             ),
             "{said}"
         );
@@ -254,7 +254,10 @@ fn a_full_cache_that_turns_over_does_not_end_a_hunt() {
     jvm.kill().expect("an end");
     jvm.wait().expect("an end");
     let hunt = hunt.well();
-    assert!(!hunt.stderr.contains("a site has grown enough"), "{hunt:?}");
+    assert!(
+        !hunt.stderr.contains("an allocation site has grown enough"),
+        "{hunt:?}"
+    );
     assert!(!hunt.stderr.contains("records no trace"), "{hunt:?}");
     // It was the trace that seemed to grow.
     let top = ["trace", "top", "found/trace.db", "--format", "json"];

@@ -84,7 +84,7 @@ fn a_report_goes_to_several_files() {
         (&["-o", "a.json", "-o", "a.json"][..], "given twice"),
         (
             &["-o", "a.json", "-o", "b.html", "--format", "md"],
-            "works with one -o only",
+            "allows only one -o",
         ),
         (
             &["-o", "a.json", "-o", "b.parquet"],
@@ -601,4 +601,65 @@ fn dumps_that_cannot_be_compared_have_a_warning() {
         assert!(warned(&dumps), "{sentence}");
         assert!(!warned(&[before, SAMPLED]), "{sentence}");
     }
+}
+
+/// async-profiler's table of live objects has 1,024 entries.
+#[test]
+fn live_bytes_of_a_full_table_are_a_lower_bound() {
+    use testdata::recordings::live_objects;
+    const FULL: &str = "table of live objects was full (1,024";
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, chunks: i64| {
+        let chunks = (0..chunks).flat_map(|at| live_objects(at).finish());
+        let recording: Vec<u8> = chunks.collect();
+        fs::write(folder.path().join(name), recording).expect("a recording");
+    };
+    // Each chunk has 103 live objects.
+    write("full.jfr", 10);
+    write("room.jfr", 9);
+    let printed = |args: &[&str]| {
+        let done = run(folder.path(), args);
+        let errors = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{errors}");
+        String::from_utf8(done.stdout).expect("text") + &errors
+    };
+    for (recording, is_full) in [("full.jfr", true), ("room.jfr", false)] {
+        let trace = recording.replace("jfr", "db");
+        printed(&["trace", "import", "-q", recording, "-o", &trace]);
+        for args in [["sites", recording].as_slice(), &["trace", "top", &trace]] {
+            let text = printed(args);
+            assert_eq!(text.contains(FULL), is_full, "{args:?}: {text}");
+        }
+    }
+}
+
+/// Two instances of a class hold one array, and 10,000 instances are unreachable.
+#[test]
+fn a_class_retains_its_set_and_never_less_than_its_reachable_objects() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let object = writer::FieldType::Object;
+    let node = heap.add_class("com.acme.Node", Some(boot.object), &[("part", object)], &[]);
+    let body = heap.add_primitive_array(Elements::Byte(vec![1; 100_000]));
+    for global_ref in 1..=2 {
+        let one = heap.add_instance(node, &[body.into()]);
+        heap.add_root(Root::JniGlobal { global_ref }, one);
+    }
+    // Nothing leads to these.
+    for _ in 0..10_000 {
+        heap.add_instance(node, &[Value::NULL]);
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("a.hprof"), heap.build()).expect("a dump");
+    let args = ["histo", "a.hprof", "--retained", "--format", "json"];
+    let done = run(folder.path(), &args);
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    let classes = report["classes"].as_array().expect("classes");
+    let class = classes.iter().find(|c| c["class"] == "com.acme.Node");
+    let class = class.expect("the class");
+    let bytes = |key: &str| class[key].as_u64().expect(key);
+    // The array is freed only if both instances are.
+    assert_eq!(bytes("retained_bytes"), 2 * 16 + 100_016, "{class}");
+    assert_eq!(bytes("reachable_shallow_bytes"), 2 * 16);
+    assert_eq!(bytes("shallow_bytes"), 10_002 * 16);
 }

@@ -63,7 +63,7 @@ fn statements_come_from_files_and_standard_input() {
         (
             &["query", AFTER, "-f", "two.sql"][..],
             None,
-            "a query must be one statement, but this one has several",
+            "a query must be exactly one statement, but this query has several",
         ),
         (
             &["query", AFTER, "-f", "odd.sql"],
@@ -83,7 +83,7 @@ fn statements_come_from_files_and_standard_input() {
         (
             &["query", AFTER],
             None,
-            "a query must be one statement, but this one has none",
+            "a query must be exactly one statement, but this query has none",
         ),
         (
             &["query", AFTER, "-"],

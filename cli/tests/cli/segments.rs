@@ -103,7 +103,7 @@ impl Place {
     fn is_undecided(&self, why: &str, code: i32) {
         let gate = ["a.hprof", "b.hprof", "--fail-on-growth", "1MiB"];
         let (_, err) = self.ends(3, &gate);
-        let undecided = "gates were not decided: b.hprof";
+        let undecided = "the gates (--fail-on-...) were not checked: b.hprof";
         assert!(err.contains(undecided) && err.contains(why), "{err}");
         self.ends(code, &[&gate[..], &["--allow-partial"]].concat());
         for format in ["text", "json", "html", "md", "junit", "sarif", "github"] {

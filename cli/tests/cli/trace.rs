@@ -225,7 +225,7 @@ fn what_is_old_goes() {
         assert_eq!(done.status.code(), Some(0));
         String::from_utf8(done.stderr).expect("text")
     });
-    assert!(said[0].contains("deleted data before"), "{}", said[0]);
+    assert!(said[0].contains("deleted all data before"), "{}", said[0]);
     assert_eq!(said[0], said[1]);
     let same = |trace: &str| {
         run(

@@ -7,7 +7,7 @@ pub enum Error {
     #[error("{0}")]
     Damaged(#[from] Damage),
     /// A name of the hooks is empty, too long for a class file, or not plain ASCII.
-    #[error("`{0}` cannot be the name of a hook")]
+    #[error("`{0}` cannot be the name of the class or method that inserted code calls")]
     HookName(String),
 }
 
@@ -45,7 +45,7 @@ pub enum Fault {
     Switch { low: i32, high: i32 },
     #[error("a new array has the unknown element type {0}")]
     ArrayKind(u8),
-    #[error("a new array has the impossible number of {0} sizes")]
+    #[error("an instruction creates an array with the impossible number of {0} dimensions")]
     Sizes(u8),
     #[error("no instruction begins at byte {0} of the code")]
     Target(i64),
@@ -80,13 +80,15 @@ pub enum Reason {
     #[error("with the inserted code, the jump at byte {0} would be too long")]
     JumpTooFar(u16),
     /// The stack's depth has 16 bits.
-    #[error("with the inserted code, the stack of the method would be too deep")]
+    #[error(
+        "with the inserted code, the method would need an operand stack of more than 65,535 slots"
+    )]
     StackTooDeep,
     /// The number of locals has 16 bits.
     #[error("with the inserted code, the method would have too many local variables")]
     TooManyLocals,
     /// The number of constants has 16 bits.
-    #[error("the class has no room for more constants")]
+    #[error("the constant pool of the class is full")]
     PoolFull,
     /// Something in it is not understood.
     #[error("heapdiff cannot read the method: {0}")]
@@ -134,7 +136,7 @@ mod tests {
             ),
             (
                 Fault::Sizes(0),
-                "a new array has the impossible number of 0 sizes",
+                "an instruction creates an array with the impossible number of 0 dimensions",
             ),
             (
                 Fault::Target(-1),
@@ -178,7 +180,7 @@ mod tests {
             ),
             (
                 Reason::StackTooDeep,
-                "with the inserted code, the stack of the method would be too deep".to_owned(),
+                "with the inserted code, the method would need an operand stack of more than 65,535 slots".to_owned(),
             ),
             (
                 Reason::TooManyLocals,
@@ -186,7 +188,7 @@ mod tests {
             ),
             (
                 Reason::PoolFull,
-                "the class has no room for more constants".to_owned(),
+                "the constant pool of the class is full".to_owned(),
             ),
             (
                 Reason::Damaged(damage.clone()),
@@ -205,6 +207,9 @@ mod tests {
             "byte 0: a class file must begin with 0xCAFEBABE"
         );
         let name = Error::HookName("é".into()).to_string();
-        assert_eq!(name, "`é` cannot be the name of a hook");
+        assert_eq!(
+            name,
+            "`é` cannot be the name of the class or method that inserted code calls"
+        );
     }
 }

@@ -66,7 +66,7 @@ pub enum FleetError {
         source: heapdiff_tables::Error,
     },
     /// Neither a trace nor a report.
-    #[error("{}: neither a trace nor a report (`heapdiff BEFORE AFTER -o report.json`){why}", path.display())]
+    #[error("{}: neither a trace nor a report; create a report with `heapdiff BEFORE AFTER -o report.json`{why}", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,

@@ -52,7 +52,7 @@ pub enum Fault {
     Short(&'static str),
     #[error("a string has the unknown encoding {0}")]
     Encoding(u8),
-    #[error("the metadata has no string {index}, only {count}")]
+    #[error("the metadata has {count} strings, but no string {index}")]
     MetadataString { index: u64, count: usize },
     #[error("`{0}` is not a number")]
     Number(String),
@@ -130,7 +130,7 @@ mod tests {
             (Fault::Encoding(7), "a string has the unknown encoding 7"),
             (
                 Fault::MetadataString { index: 5, count: 4 },
-                "the metadata has no string 5, only 4",
+                "the metadata has 4 strings, but no string 5",
             ),
             (Fault::Number("x".to_owned()), "`x` is not a number"),
             (

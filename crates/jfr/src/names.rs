@@ -341,7 +341,7 @@ impl Keys {
         let is_new = !names.by_stack.contains_key(&stack);
         if is_new && names.text.saturating_add(text) > MOST_TEXT {
             self.stacks.insert(key, StackId::default());
-            let (what, most) = ("characters in the names of all stacks", MOST_TEXT);
+            let (what, most) = ("characters in the frame names of all stacks", MOST_TEXT);
             return Err(Fault::Limit { what, most }.at(chunk.offset()));
         }
         if is_new {

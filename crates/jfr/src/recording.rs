@@ -135,7 +135,7 @@ pub struct Sample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(
     missing_docs,
-    reason = "the fields have the names of the event's fields"
+    reason = "the fields have the same names as in the JFR event"
 )]
 pub struct Collection {
     /// The JVM's number for it.
@@ -151,7 +151,7 @@ pub struct Collection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     missing_docs,
-    reason = "the fields have the names of the event's fields"
+    reason = "the fields have the same names as in the JFR event"
 )]
 pub struct HeapSummary {
     pub gc_id: i64,
@@ -166,7 +166,7 @@ pub struct HeapSummary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     missing_docs,
-    reason = "the fields have the names of the events' fields"
+    reason = "the fields have the same names as in the JFR events"
 )]
 pub enum State {
     Metaspace { used: u64, committed: u64 },
@@ -177,7 +177,7 @@ pub enum State {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(
     missing_docs,
-    reason = "the fields have the names of the event's fields"
+    reason = "the fields have the same names as in the JFR event"
 )]
 pub struct Jvm {
     pub name: String,

@@ -61,7 +61,7 @@ pub enum Error {
         most: usize,
     },
     /// Several statements, or none.
-    #[error("a query must be one statement, but this one has {0}")]
+    #[error("a query must be exactly one statement, but this query has {0}")]
     Count(&'static str),
     /// It needs more memory than it may have.
     #[error("the query needs more memory than the limit of {limit} bytes")]

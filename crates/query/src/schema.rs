@@ -87,7 +87,7 @@ pub(crate) const CLASSES: Columns = &[
     (
         "retained_bytes",
         Int,
-        "sum of the retained bytes of the instances that no other instance of the class dominates",
+        "retained bytes of all instances together; an instance that another instance dominates is not added twice",
     ),
 ];
 
@@ -105,7 +105,7 @@ pub(crate) const REFS: Columns = &[
     (
         "kind",
         Text,
-        "kind of reference: field, static, element, local, superclass, loader, loads or class part",
+        "field, static, element, local, superclass, loader (class to its loader), loads (loader to its class), class part (constant, signer, domain)",
     ),
     (
         "via",
@@ -215,11 +215,11 @@ pub(crate) const FRAMES: Columns = &[
 ];
 
 pub(crate) const SAMPLES: Columns = &[
-    ("uid", Int, "number of the sample"),
+    ("uid", Int, "serial number of the sample"),
     (
         "id",
         Id,
-        "id of the sampled object; null if it was collected",
+        "id of the sampled object; null if the GC freed the object",
     ),
     ("class", Text, "class of the sampled object"),
     ("bytes", Int, "shallow size of the sampled object"),
@@ -232,19 +232,23 @@ pub(crate) const SAMPLES: Columns = &[
     (
         "collected_ms",
         Int,
-        "time at which the agent found the object collected, in milliseconds since the agent's start; null if it is alive",
+        "time at which the agent noticed that the GC had freed the object, in milliseconds since the agent's start; null for a live object",
     ),
     (
         "recent",
         Bool,
-        "true for one of the most recently collected samples",
+        "true if the object is one of those that the GC freed last",
     ),
     (
         "chosen",
         Bool,
-        "true for a sample in the random choice of collected samples",
+        "true if the sample was chosen at random among those of freed objects",
     ),
-    ("is_definition", Bool, "true for the definition of a class"),
+    (
+        "is_definition",
+        Bool,
+        "true if the sample is the definition of a class, not an allocation",
+    ),
     ("frame", Text, "innermost stack frame"),
     ("stack", Text, "all stack frames, the innermost first"),
 ];
@@ -353,7 +357,7 @@ impl Table {
     pub(crate) const fn description(self) -> &'static str {
         match self {
             Self::Objects => "every object",
-            Self::Classes => "every class with its histogram",
+            Self::Classes => "every class, with the number and bytes of its instances",
             Self::Refs => "every reference from one object to another",
             Self::Roots => "every GC root",
             Self::Strings => "every java.lang.String with its text",

@@ -68,7 +68,7 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
         table: &[u8],
         _args: &[&[u8]],
     ) -> Result<(Cow<'static, CStr>, Self)> {
-        let (heap, stop) = aux.ok_or_else(|| failed("a table without a dump"))?;
+        let (heap, stop) = aux.ok_or_else(|| failed("the table was created without a dump"))?;
         let name = std::str::from_utf8(table).unwrap_or_default();
         let unlisted = Some(Table::ObjectSums).filter(|table| table.name() == name);
         let table = Table::by_name(name).or(unlisted);
@@ -183,7 +183,9 @@ unsafe impl VTabCursor for HeapCursor<'_> {
                 continue;
             }
             let Some(op) = Op::of_code(c) else {
-                return Err(failed("a plan that was not made here"));
+                return Err(failed(
+                    "SQLite passed a query plan that heapdiff did not make",
+                ));
             };
             let value = match op {
                 Op::In => {

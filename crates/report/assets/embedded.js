@@ -1,4 +1,5 @@
 // The data of this page.
 
 const report = JSON.parse(byId("report").textContent);
+const sentences = JSON.parse(byId("sentences").textContent);
 const flameData = JSON.parse(byId("flame").textContent);

@@ -36,20 +36,13 @@ const framesView = (frames) => {
   return lines;
 };
 
-const stackView = (stack) => {
-  const [low, high] = stack.ci95;
-  const half = Math.max(high - stack.estimated_bytes, stack.estimated_bytes - low);
-  const about = [
-    `${size(stack.estimated_bytes)}${half > 0 ? ` \u00b1 ${size(half)}` : ""}`,
-    `${grouped(stack.estimated_objects)} objects`,
-    `${grouped(stack.samples)} samples${stack.sampled ? " and counts" : ""}`,
-    // Reports of some versions do not tell whether it is known.
-    stack.survival_known === false ? "alive: unknown" : `${Math.floor(stack.survival_permille / 10)} % alive`,
-  ];
+/** One stack. The sentence has its figures. */
+const stackView = (stack, figures) => {
+  const about = [figures];
   if (stack.threads.length) about.push(`in ${stack.threads.map(printable).join(", ")}`);
   const frames = element("ol", { class: "frames" });
   frames.append(...framesView(stack.frames));
-  if (!stack.frames.length) frames.append(element("li", { class: "runtime" }, "(no stack was recorded)"));
+  if (!stack.frames.length) frames.append(element("li", { class: "runtime" }, sentences.no_stack));
   return element(
     "div",
     { class: "stack" },
@@ -57,9 +50,6 @@ const stackView = (stack) => {
     frames,
   );
 };
-
-/** Whether a part is large enough to be worth a word: a hundredth of all. Reports of some versions do not tell it. */
-const isNoted = (part, all) => part > 0 && part >= Math.floor(all / 100);
 
 const fact = (list, label, ...values) =>
   list.append(element("dt", {}, label), ...values.map((value) => element("dd", {}, value)));
@@ -88,7 +78,8 @@ const historyView = ({ series: { time_ms, live_bytes }, slope, began_ms, began_w
   return [chart, told, ...since];
 };
 
-const suspectDetails = (suspect) => {
+/** The figures of a suspect. `said` has the sentences about its samples. */
+const suspectDetails = (suspect, said) => {
   const facts = element("dl");
   fact(facts, "why", ...suspect.reasons.map(printable));
   // Keys that reports of some versions lack.
@@ -109,25 +100,18 @@ const suspectDetails = (suspect) => {
   }
   fact(facts, "path", path);
   const box = element("div", { class: "details" }, facts);
-  const { samples, sampled_bytes, growth_bytes, unsampled_bytes } = suspect.coverage;
   if (suspect.stacks.length) {
-    const silent = isNoted(unsampled_bytes, growth_bytes) ? `; ${size(unsampled_bytes)} not covered by samples` : "";
-    const told = `allocated in these stacks: ${grouped(samples)} samples cover ${size(sampled_bytes)} of ${size(growth_bytes)}${silent}`;
-    box.append(element("h3", {}, told));
+    box.append(element("h3", {}, `allocated in these stacks: ${said.sampled}`));
     const through = suspect.allocated_through;
-    if (through) {
-      const share = `${Math.floor(through.permille / 10)}.${through.permille % 10} %`;
-      const about = `: ${share} of the bytes that the stacks allocated, on ${grouped(through.stacks)} stacks`;
-      box.append(element("p", {}, "through ", name(through.frame), about));
-    }
-    box.append(...suspect.stacks.map(stackView));
+    if (through) box.append(element("p", {}, "through ", name(through.frame), `: ${said.through}`));
+    box.append(...suspect.stacks.map((stack, i) => stackView(stack, said.stacks[i])));
   }
   if (suspect.likely_fix) fact(facts, "fix", printable(suspect.likely_fix));
   if (suspect.next?.length) fact(facts, "next", ...suspect.next.map((command) => element("code", {}, printable(command))));
   return box;
 };
 
-const suspectView = (suspect, widest) => {
+const suspectView = (suspect, said, widest) => {
   const grown = suspect.growth.retained_bytes;
   const verdict = Object.hasOwn(VERDICTS, suspect.verdict) ? suspect.verdict : "growth";
   const bar = element("span", { class: "weight", "aria-hidden": "true" });
@@ -146,7 +130,7 @@ const suspectView = (suspect, widest) => {
     ),
   );
   const open = () => {
-    if (row.open && row.children.length === 1) row.append(suspectDetails(suspect));
+    if (row.open && row.children.length === 1) row.append(suspectDetails(suspect, said));
   };
   row.addEventListener("toggle", open);
   return row;
@@ -163,15 +147,15 @@ const showSuspects = (suspects) => {
     byId("verdicts").append(chip, ` ${grouped(counts.get(verdict))} `);
   }
   if (!suspects.length) {
-    none.textContent = "No significant growth found.";
-    none.hidden = false;
+    none.textContent = sentences.none ?? "";
+    none.hidden = !sentences.none;
     return;
   }
   const widest = suspects.reduce((most, s) => Math.max(most, s.growth.retained_bytes), 0);
-  const rows = suspects.map((suspect) => suspectView(suspect, widest));
+  const rows = suspects.map((suspect, i) => suspectView(suspect, sentences.suspects[i], widest));
   list.append(...rows);
   rows[0].open = true;
-  rows[0].append(suspectDetails(suspects[0]));
+  rows[0].append(suspectDetails(suspects[0], sentences.suspects[0]));
   let texts = null;
   let wanted = "";
   let limit = FIRST;

@@ -27,6 +27,12 @@ pub(crate) fn sentence(report: &Report) -> Option<String> {
     Some(sentence.to_string())
 }
 
+/// Returns the sentence of a report without suspects if the heap did not grow by much.
+pub(crate) fn nothing(report: &Report) -> Option<String> {
+    let has_growth = report.unexplained_bytes() > 0;
+    (!has_growth).then(|| Verdict::NoGrowth.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,7 +22,7 @@ const SHOWN: usize = 10;
 pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
     let mut annotations = Annotations::default();
     if let Some(why) = report.undecided() {
-        annotations.plain(Level::Error, "gates are not decided", why);
+        annotations.plain(Level::Error, "gates were not checked", why);
     }
     for why in report
         .more

@@ -16,7 +16,8 @@ use std::io::{self, Write};
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use heapdiff_diff::{Allocated, FrameParts, Headline, Report, SnapshotInfo, Suspect};
+use heapdiff_diff::sentence::{First, Rate, Samples, Whole};
+use heapdiff_diff::{Allocated, FrameParts, Headline, Report, SnapshotInfo, Stack, Suspect};
 use heapdiff_sites::packages;
 use heapdiff_units::{counted, grouped, signed, signed_size};
 use regex::Regex;
@@ -25,8 +26,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::HEADLINES;
+use crate::coverage;
 use crate::printable::printable;
 use crate::stacks::{Names, Stacks, Step};
+use crate::text::interval;
 
 pub(crate) use heap::render as render_heap;
 pub use stacks::{StackPage, render_stacks};
@@ -91,6 +94,51 @@ struct Page<'a> {
     /// The JSON, escaped so that no name ends the element.
     report: String,
     flame: String,
+    sentences: String,
+}
+
+/// Sentences about the report that the script shows.
+#[derive(Serialize)]
+struct Sentences {
+    /// The sentence in place of suspects, if there are none.
+    none: Option<String>,
+    no_stack: String,
+    /// For each suspect of the report.
+    suspects: Vec<SuspectSentences>,
+}
+
+#[derive(Serialize)]
+struct SuspectSentences {
+    sampled: String,
+    through: Option<String>,
+    /// The figures of each stack.
+    stacks: Vec<String>,
+}
+
+impl Sentences {
+    fn new(report: &Report, has_more: bool) -> Self {
+        let is_empty = report.suspects.is_empty() && !has_more;
+        let none = crate::explained::nothing(report).filter(|_| is_empty);
+        let suspect = |suspect: &Suspect| SuspectSentences {
+            sampled: coverage::sentence(&suspect.coverage, Whole::Growth),
+            through: suspect
+                .allocated_through
+                .as_ref()
+                .map(|through| crate::share(through, suspect.stacks.len())),
+            stacks: suspect.stacks.iter().map(figures).collect(),
+        };
+        Self {
+            none: none.as_deref().map(crate::capitalized),
+            no_stack: Samples::NoStack.to_string(),
+            suspects: report.suspects.iter().map(suspect).collect(),
+        }
+    }
+}
+
+/// Returns the figures of a stack.
+fn figures(stack: &Stack) -> String {
+    let bytes = interval(stack.estimated_bytes, stack.ci95);
+    format!("{bytes}, {}", coverage::stack(stack))
 }
 
 /// The answer for one of the first suspects.
@@ -193,6 +241,7 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
         cut,
         has_flame: flame.is_some(),
         focus: context.focus.map(|f| printable(f.as_str()).into_owned()),
+        sentences: json(&Sentences::new(&embedded, context.more_suspects))?,
         report: json(&embedded)?,
         flame: flame.unwrap_or_else(|| Ok("null".to_owned()))?,
     };
@@ -250,19 +299,13 @@ fn layout(report: &Report) -> String {
 
 /// The JVM, what sizes rest on, and the samples of a dump.
 fn layout_of(last: &SnapshotInfo) -> String {
-    let layout = &last.layout;
-    let mut text = crate::text::layout_line(
-        last.jvm.as_deref(),
-        &layout.source,
-        [layout.reference, layout.header, layout.align],
-    );
+    let mut text = crate::text::layout_line(last.jvm.as_deref(), &last.layout);
     if let Some(agent) = &last.agent {
-        let _ = write!(
-            text,
-            "; {} live samples, one every {} bytes",
-            grouped(agent.live_samples),
-            grouped(agent.interval_bytes)
-        );
+        let _ = write!(text, "; {}", counted(agent.live_samples, "live sample"));
+        if agent.interval_bytes > 0 {
+            let (rate, first) = (Rate::Bytes(agent.interval_bytes), First::Same);
+            let _ = write!(text, ", {}", Samples::Rate { rate, first });
+        }
     }
     text
 }
@@ -277,10 +320,10 @@ fn suspect_bytes(suspect: &Suspect, stacks: usize) -> usize {
     let own = bytes(&suspect.root) + bytes(&suspect.holder) + bytes(&suspect.class);
     let own = own + texts(&suspect.path) + texts(&suspect.reasons) + 60 * suspect.objects.len();
     let stacks = suspect.stacks.iter().take(stacks);
-    let stacks = stacks.map(|s| texts(&s.frames) + bytes(&s.class) + texts(&s.threads) + 200);
+    let stacks = stacks.map(|s| texts(&s.frames) + bytes(&s.class) + texts(&s.threads) + 270);
     let history = suspect.history.as_ref();
     let history = history.map_or(0, |h| 400 + 48 * h.series.time_ms.len());
-    own + 500 + history + stacks.sum::<usize>()
+    own + 800 + history + stacks.sum::<usize>()
 }
 
 /// The report as far as it fits: fewer stacks of each suspect first.
@@ -456,10 +499,10 @@ mod tests {
         let page = rendered(&report, Some(&all));
         assert_eq!(
             page.matches("<script").count(),
-            3,
-            "two of data, one that runs"
+            4,
+            "three of data, one that runs"
         );
-        assert_eq!(page.matches("</script>").count(), 3);
+        assert_eq!(page.matches("</script>").count(), 4);
         let json: serde_json::Value = serde_json::from_str(embedded(&page, "report")).unwrap();
         assert_eq!(
             json["suspects"][0]["holder"], HOSTILE,
@@ -548,7 +591,7 @@ mod tests {
                 told(&plain, 0, true),
             ),
             (
-                "; 4,000 live samples, one every 65,536 bytes",
+                "; 4,000 live samples, one sample every 64.0 KiB allocated",
                 told(&sampled, 0, false),
             ),
             (

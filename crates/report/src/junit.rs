@@ -7,12 +7,11 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use heapdiff_diff::sentence;
+use heapdiff_diff::sentence::{self, Samples};
 use heapdiff_diff::{Report, Suspect};
 use heapdiff_units::{Size, counted, grouped, signed_size};
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 
-use crate::markdown::NOT_FOLLOWED;
 use crate::printable::printable;
 use crate::verdict;
 
@@ -68,7 +67,7 @@ pub fn render(report: &Report, checks: &Checks<'_>, out: &mut dyn Write) -> io::
     }
     for gate in checks.gates {
         let status = match (checks.undecided, &gate.tripped) {
-            (Some(why), _) => error(&format!("not decided: {}", printable(why))),
+            (Some(why), _) => error(&format!("not checked: {}", printable(why))),
             (None, None) => TestCaseStatus::success(),
             (None, Some(why)) => failure("gate", &printable(why), ""),
         };
@@ -210,15 +209,13 @@ fn described(suspect: &Suspect) -> String {
         lines.extend(stack.frames.iter().map(|frame| format!("    at {frame}")));
     }
     if suspect.stacks.is_empty() {
-        for (i, at) in suspect.allocated_at.iter().take(STACKS).enumerate() {
-            if i == 0 {
-                lines.push(NOT_FOLLOWED.trim_end().to_owned());
-            }
+        if !suspect.allocated_at.is_empty() {
+            lines.push(Samples::NotTracked.to_string());
+        }
+        for at in suspect.allocated_at.iter().take(STACKS) {
             let (bytes, class) = (Size(at.estimated_bytes), &suspect.class);
             let samples = counted(at.samples, "sample");
-            lines.push(format!(
-                "allocated {bytes} of {class} since the first dump, dead or alive ({samples})"
-            ));
+            lines.push(format!("allocated {bytes} of {class} ({samples})"));
             lines.extend(at.frames.iter().map(|frame| format!("    at {frame}")));
         }
     }

@@ -9,6 +9,7 @@
 
 pub mod bounded;
 pub mod collapsed;
+mod coverage;
 mod explained;
 mod findings;
 mod format;
@@ -35,6 +36,7 @@ mod text;
 mod times;
 mod view;
 
+use heapdiff_diff::sentence::Samples;
 use heapdiff_diff::{Suspect, Verdict};
 
 pub use format::Format;
@@ -52,7 +54,7 @@ pub use view::{
 };
 
 /// What a report says where gates were asked for and do not decide.
-pub const UNDECIDED: &str = "gates are not decided, because the dumps cannot be compared (--allow-partial decides them anyway)";
+pub const UNDECIDED: &str = "gates were not checked, because the dumps cannot be compared (--allow-partial checks the gates anyway)";
 
 /// What a suspect is taken for, as people read it.
 #[must_use]
@@ -68,14 +70,23 @@ pub fn verdict(suspect: &Suspect) -> &'static str {
 /// Maximum number of suspects that have a headline.
 pub(crate) const HEADLINES: usize = 3;
 
-/// How much was allocated through a frame: `97.5 % of what these stacks allocated, on 48 of 50 stacks`.
+/// Returns the part that was allocated through a frame. `stacks` is the number of all stacks.
 #[must_use]
 pub fn share(through: &heapdiff_diff::Through, stacks: usize) -> String {
-    let (whole, tenth) = (through.permille / 10, through.permille % 10);
-    format!(
-        "{whole}.{tenth} % of the bytes that the stacks allocated, on {} of {stacks} stacks",
-        through.stacks
-    )
+    let (permille, of) = (through.permille, stacks);
+    Samples::Through {
+        permille,
+        stacks: through.stacks,
+        of,
+    }
+    .to_string()
+}
+
+/// Returns a sentence with a capital letter and a full stop.
+pub(crate) fn capitalized(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|c| c.to_ascii_uppercase());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
 /// The dumps that were compared, in one line.

@@ -9,23 +9,20 @@ mod room;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heapdiff_diff::sentence::Verdict;
+use heapdiff_diff::sentence::{Samples, Whole};
 use heapdiff_diff::{
-    ClassGrowth, Frames, Headline, Report, Shown, SnapshotInfo, Stack, Suspect, Through,
+    ClassGrowth, Coverage, Frames, Headline, Report, Shown, SnapshotInfo, Stack, Suspect, Through,
 };
 use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 
 use crate::printable::{printable, shortened};
 use crate::stacks::less;
-use crate::text::is_noted;
 use crate::{HEADLINES, verdict};
 pub(crate) use heap::render as render_heap;
 use room::{Comment, DETAILS, HEAD, MOST, TABLE};
 
 /// The most characters of one name.
 const NAME: usize = 200;
-/// Why stacks are those of the class and not of what is held.
-pub(crate) const NOT_FOLLOWED: &str = "No sample of these objects is tracked. ";
 /// The most stacks of one suspect.
 const STACKS: usize = 3;
 /// The most frames of one stack.
@@ -74,10 +71,13 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
         let _ = writeln!(text, "> **Warning:** {}\n", prose(crate::UNDECIDED));
     }
     if let Some(explained) = crate::explained::sentence(report) {
-        capitalized(&explained, &mut text.0);
+        paragraph(&explained, &mut text.0);
     }
-    if report.suspects.is_empty() && !more.suspects && report.unexplained_bytes() == 0 {
-        capitalized(&Verdict::NoGrowth.to_string(), &mut text.0);
+    if report.suspects.is_empty()
+        && !more.suspects
+        && let Some(nothing) = crate::explained::nothing(report)
+    {
+        paragraph(&nothing, &mut text.0);
     }
     if !report.suspects.is_empty() {
         text.0 += "| # | verdict | grew by | holder | content |\n|--:|---|--:|---|---|\n";
@@ -191,24 +191,17 @@ fn details(suspect: &Suspect) -> String {
     steps(&suspect.path, text);
     allocated_at(suspect.allocated_through.as_ref(), &suspect.stacks, text);
     if suspect.stacks.is_empty() {
-        for (i, at) in suspect.allocated_at.iter().take(STACKS).enumerate() {
+        if !suspect.allocated_at.is_empty() {
+            paragraph(&Samples::NotTracked.to_string(), text);
+        }
+        for at in suspect.allocated_at.iter().take(STACKS) {
             let (bytes, class) = (Size(at.estimated_bytes), code(&suspect.class));
-            let why = if i == 0 { NOT_FOLLOWED } else { "" };
             let samples = counted(at.samples, "sample");
-            let _ = writeln!(
-                text,
-                "{why}{bytes} of {class}, dead or alive, allocated since the first dump at ({samples}):\n"
-            );
+            let _ = writeln!(text, "{bytes} of {class} allocated at ({samples}):\n");
             frames(&at.frames, text);
         }
-    }
-    let silent = suspect.coverage.unsampled_bytes;
-    if !suspect.stacks.is_empty() && is_noted(silent, suspect.coverage.growth_bytes) {
-        let _ = writeln!(
-            text,
-            "{} of the growth is not covered by samples.\n",
-            Size(silent)
-        );
+    } else {
+        doubts(&suspect.coverage, Whole::Growth, text);
     }
     let more = suspect.stacks.len().saturating_sub(STACKS) as u64;
     if more > 0 {
@@ -248,6 +241,13 @@ fn allocated_at(through: Option<&Through>, stacks: &[Stack], text: &mut String) 
         let (bytes, class) = (Size(stack.estimated_bytes), code(&stack.class));
         let _ = writeln!(text, "{bytes} of {class} allocated at ({basis}):\n");
         frames(&stack.frames, text);
+    }
+}
+
+/// Writes what samples do not show.
+fn doubts(coverage: &Coverage, whole: Whole, text: &mut String) {
+    for doubt in crate::coverage::doubts(coverage, whole) {
+        paragraph(&doubt.to_string(), text);
     }
 }
 
@@ -308,11 +308,9 @@ fn rows_of_classes<T>(
     text.0 += "\n</details>\n";
 }
 
-/// Writes a sentence with a capital letter and a full stop, as a paragraph.
-fn capitalized(sentence: &str, text: &mut String) {
-    let mut letters = sentence.chars();
-    let first = letters.next().map(|c| c.to_ascii_uppercase());
-    let _ = writeln!(text, "{}{}.\n", first.unwrap_or_default(), letters.as_str());
+/// Writes a sentence as a paragraph.
+fn paragraph(sentence: &str, text: &mut String) {
+    let _ = writeln!(text, "{}\n", crate::capitalized(sentence));
 }
 
 /// A sentence as it is, if it is not too long.
@@ -356,7 +354,7 @@ fn frames(frames: &[String], text: &mut String) {
         lines.push(format!("… and {more} more"));
     }
     if shown.is_empty() {
-        lines.push("(no stack was recorded)".to_owned());
+        lines.push(Samples::NoStack.to_string());
     }
     block(lines, text);
 }

@@ -377,13 +377,8 @@ mod tests {
 
     #[test]
     fn where_no_stack_is_known_the_class_s_are_told() {
-        let text = "the agent tracks no sample of these objects; all allocations of the class since the first dump:";
-        let other = "No sample of these objects is tracked.";
-        for (format, sentence) in [
-            (Format::Text, text),
-            (Format::Md, other),
-            (Format::Junit, other),
-        ] {
+        let sentence = "he agent tracks no sample of these objects";
+        for format in [Format::Text, Format::Md, Format::Junit] {
             let told = |stacks: bool, at: usize| {
                 let mut named = diff(None, Gates::default(), false);
                 let suspect = &mut named.data.suspects[0];
@@ -420,7 +415,7 @@ mod tests {
         };
         many.data.suspects[0].allocated_at = vec![one; 5];
         let said = rendered(Format::Text, many);
-        assert!(said.contains("3 stacks more (-v shows them)"), "{said}");
+        assert!(said.contains("3 more stacks (-v shows all)"), "{said}");
     }
 
     #[test]
@@ -454,12 +449,12 @@ mod tests {
     fn gates_are_not_decided_on_dumps_that_cannot_be_compared() {
         let why = Some("x.hprof is damaged");
         for (format, undecided) in [
-            (Format::Text, "gates are not decided"),
-            (Format::Html, "gates are not decided"),
-            (Format::Md, "gates are not decided"),
+            (Format::Text, "gates were not checked"),
+            (Format::Html, "gates were not checked"),
+            (Format::Md, "gates were not checked"),
             (
                 Format::Junit,
-                "<error message=\"not decided: x.hprof is damaged\"",
+                "<error message=\"not checked: x.hprof is damaged\"",
             ),
         ] {
             let says = |report| rendered(format, report).contains(undecided);

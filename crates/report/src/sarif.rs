@@ -35,7 +35,7 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
         run.notify("warning", warning);
     }
     if let Some(why) = report.undecided() {
-        run.notify("error", &format!("gates are not decided: {why}"));
+        run.notify("error", &format!("gates were not checked: {why}"));
     }
     let tripped = report
         .more
@@ -361,7 +361,7 @@ mod tests {
         report.data.doubt("two JVMs".to_owned());
         report.more.gates.suspect = true;
         let log = told(&report).to_string();
-        assert!(log.contains("gates are not decided: "), "{log}");
+        assert!(log.contains("gates were not checked: "), "{log}");
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub struct Style {
     on: bool,
     columns: Option<usize>,
     frames: Option<Frames>,
+    internals: bool,
 }
 
 impl Style {
@@ -29,6 +30,7 @@ impl Style {
             on: true,
             columns: None,
             frames: None,
+            internals: false,
         }
     }
 
@@ -39,6 +41,7 @@ impl Style {
             on: false,
             columns: None,
             frames: None,
+            internals: false,
         }
     }
 
@@ -56,6 +59,17 @@ impl Style {
     #[must_use]
     pub const fn with_frames(self, frames: Option<Frames>) -> Self {
         Self { frames, ..self }
+    }
+
+    /// Returns the style with or without internals: the object layout, and the agent's own memory.
+    #[must_use]
+    pub const fn with_internals(self, internals: bool) -> Self {
+        Self { internals, ..self }
+    }
+
+    /// True if internals are shown.
+    pub(crate) const fn shows_internals(self) -> bool {
+        self.internals
     }
 
     /// Returns the frames to show of a stack: those that were chosen, else all in a verbose report, else at most `limit`

@@ -134,7 +134,7 @@ pub fn count_sign(token: &str) -> String {
 pub const KEYS: &[(&str, &str)] = &[
     (
         "interval",
-        "mean bytes between samples; with 0, each allocation is sampled [default: 512k]",
+        "mean number of bytes per sample; 0 samples every allocation [default: 512k]",
     ),
     (
         "depth",
@@ -142,11 +142,11 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "include",
-        "regular expression: sample objects of matching classes or allocated by them; comma: \\,",
+        "regex: sample only if the class of the object or of the code matches (write , as \\,)",
     ),
     (
         "exclude",
-        "regular expression: leave out objects of matching classes or allocated by them",
+        "regex: do not sample if the class of the object or of the code matches (write , as \\,)",
     ),
     (
         "strategy",
@@ -154,11 +154,11 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "rate",
-        "mean allocations between samples, for strategy=count or class [default: 1000]",
+        "mean number of allocations per sample, for strategy=count or class [default: 1000]",
     ),
     (
         "ms",
-        "mean milliseconds between samples, for strategy=time [default: 10]",
+        "mean number of milliseconds per sample, for strategy=time [default: 10]",
     ),
     (
         "delay",
@@ -170,7 +170,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "embed",
-        "on or off: store samples in heap dumps; off needs the option trace [default: on]",
+        "on or off: also store samples in heap dumps; off only with trace=FILE [default: on]",
     ),
     (
         "max_samples",
@@ -178,11 +178,11 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "follow",
-        "generational ZGC: bytes between samples that are tracked [default: 8 samples a second]",
+        "with generational ZGC: track one sample per this many bytes [default: 8 per second]",
     ),
     (
         "garbage",
-        "how many recent, and how many random, collected samples to keep [default: 512]",
+        "samples of freed objects to keep: this many recent and this many random [default: 512]",
     ),
     (
         "classes",
@@ -190,7 +190,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "reaper",
-        "advanced: how to find collected samples: auto, scan (JDK 16+) or queue [default: auto]",
+        "advanced: how to detect freed objects: auto, scan (JDK 16+) or queue [default: auto]",
     ),
     (
         "trace",

@@ -18,7 +18,7 @@ pub const TOTALS_CHUNK: usize = 1024;
 /// Names of static fields.
 #[allow(
     missing_docs,
-    reason = "the table in the crate documentation explains them"
+    reason = "the table in the crate documentation explains these names"
 )]
 pub mod statics {
     pub const FORMAT: &str = "format";
@@ -54,7 +54,7 @@ pub mod statics {
 /// Names of instance fields.
 #[allow(
     missing_docs,
-    reason = "the table in the crate documentation explains them"
+    reason = "the table in the crate documentation explains these names"
 )]
 pub mod fields {
     pub const REFERENT: &str = "referent";

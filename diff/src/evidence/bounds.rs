@@ -374,6 +374,37 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
                 }
             }
         })
+        .or_else(|| bound_of_whole(context, &path[..at], &content))
+}
+
+/// Returns the bound of a collection whose parts, the objects at the end of a path, are objects with collections of their
+/// own: it limits all of their elements together.
+fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]) -> Option<Bound> {
+    let (whole, parts) = whole_of(context, path)?;
+    let held = Held::new(content, context.trie()[whole].objects.max(1));
+    let sample = *context.trie()[whole].samples.first()?;
+    let (name, bound) = match context.snapshot.represents(sample) {
+        Some(class) => static_bound(context, class, held.now)?,
+        None => own_bound(context, whole, held.now)?,
+    };
+    // `maxSegments` limits the segments.
+    let limits_parts = share_a_word(&name, context.via(parts));
+    held.bound((name, bound)).filter(|_| !limits_parts)
+}
+
+/// Returns the object above a path whose last step is a part of a collection, such as a segment of a cache, and the step of
+/// its field that holds the parts. None if the class of the last step is not called a part.
+fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, StepId)> {
+    const PARTS: [&str; 5] = ["segment", "shard", "stripe", "partition", "bucket"];
+    let (&part, above) = path.split_last()?;
+    let class = context.class(part).rsplit(['.', '$']).next()?;
+    if !words(class).iter().any(|word| PARTS.contains(&&**word)) {
+        return None;
+    }
+    let is_keeper = |&&step: &&StepId| names::is_keeper(context.class(step));
+    let between = above.iter().rev().take_while(is_keeper).count();
+    let (above, parts) = above.split_at(above.len() - between);
+    Some((*above.last()?, parts.first().copied().unwrap_or(part)))
 }
 
 /// The number of elements for each object that may state a limit.
@@ -401,8 +432,10 @@ impl Held {
     /// The bound that a field with this name and value states. None for a high-water mark.
     fn bound(&self, (field, bound): (String, u64)) -> Option<Bound> {
         let Self { now, late, is_one } = *self;
-        let room = bound.checked_sub(now)?;
-        if room.saturating_mul(8) < late {
+        let room = bound.saturating_sub(now);
+        let noise = noise(bound);
+        let is_noise = room <= noise && late <= noise;
+        if !is_noise && (now > bound || room.saturating_mul(8) < late) {
             return None;
         }
         let is_full = room <= bound / 50 && late <= bound / 50;
@@ -484,21 +517,34 @@ fn may_limit(context: &SuspectContext<'_>, class: ClassIndex, constant: &str) ->
     let Some(field) = context.own_field() else {
         return true;
     };
-    let field = context.via(field).rsplit('.').next().unwrap_or_default();
-    let shares = || {
-        let stem = |word: &String| word.trim_end_matches('s').to_owned();
-        let own: Vec<String> = words(field).iter().map(stem).collect();
-        words(constant)
-            .iter()
-            .map(stem)
-            .any(|word| own.contains(&word))
-    };
+    let shares = || share_a_word(constant, context.via(field));
     statics.count() + of_instance <= 1 || shares()
+}
+
+/// True if the names of two fields share a word, in singular or plural.
+fn share_a_word(one: &str, other: &str) -> bool {
+    let stems = |field: &str| -> Vec<String> {
+        let name = field.rsplit('.').next().unwrap_or_default();
+        let stem = |word: String| word.trim_end_matches('s').to_owned();
+        words(name).into_iter().map(stem).collect()
+    };
+    let other = stems(other);
+    stems(one).iter().any(|word| other.contains(word))
+}
+
+/// A full cache has this part of its limit more or less at each dump: entries are added before others are evicted.
+const NOISE_PART: u64 = 1000;
+
+fn noise(bound: u64) -> u64 {
+    bound / NOISE_PART
 }
 
 fn fits(value: Option<Value>, held: u64) -> Option<u64> {
     let value = u64::try_from(value?.integer()?).ok()?;
-    (value >= held && value >= LEAST && value <= held.saturating_mul(FAR)).then_some(value)
+    (value.saturating_add(noise(value)) >= held
+        && value >= LEAST
+        && value <= held.saturating_mul(FAR))
+    .then_some(value)
 }
 
 /// The first static field of a class that states a bound which fits.

@@ -191,11 +191,12 @@ impl Evidence<'_> {
     fn slight(&self) -> Option<u64> {
         let part = |w: &[u64]| {
             let grown = u128::from(w[1].saturating_sub(w[0]));
-            u64::try_from(grown * 1000 / u128::from(w[0].max(1))).unwrap_or(u64::MAX)
+            let part = (grown * 1000).div_ceil(u128::from(w[0].max(1)));
+            u64::try_from(part).unwrap_or(u64::MAX)
         };
         let largest = self.figures.windows(2).map(part).max()?;
         let few = self.figures.len() > 2 && self.figures.len() < LEAST_POINTS;
-        (few && largest < 1000 / SLIGHT_PART).then_some(largest)
+        (few && largest <= 1000 / SLIGHT_PART).then_some(largest)
     }
 
     /// The sentences that say why, the cause first.

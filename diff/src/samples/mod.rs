@@ -20,7 +20,10 @@ mod sites;
 mod traces;
 
 use heapdiff_sites::{Counter, Sampling, Strategy, Weight};
+use heapdiff_units::Size;
 use hprof::{ObjectIndex, Snapshot};
+
+use crate::sentence::{self, Loss};
 
 pub use crate::agent_objects::{AgentObjects, is_agent_class};
 pub use allocations::{Allocations, FORGOTTEN, NotCounted, StackAllocations};
@@ -28,9 +31,6 @@ pub use at_sites::AtSites;
 pub use lines::Disagreement;
 pub use originals::OriginalNames;
 pub use sites::{SiteId, Sites};
-
-const BY_TIME: &str = "samples were taken by time, so how much they stand for is unknown; bytes by stack are \
-                       those of the samples alone";
 
 /// A live object whose allocation site is known.
 #[derive(Clone, Copy, Debug)]
@@ -145,40 +145,31 @@ impl Agent {
         }
     }
 
-    /// The sentence that says why bytes by stack are uncertain; `None` where they are not.
+    /// Returns the reasons why bytes by stack are uncertain, as one sentence.
     fn doubts(&self) -> Option<String> {
         let mut doubts = Vec::new();
         if self.sampling.strategy == Strategy::Time {
-            doubts.push(BY_TIME.to_owned());
+            doubts.push(sentence::Samples::ByTime);
         }
         let full = match self.counter(Counter::FewFollowed) {
-            0 => "its table was full (max_samples)",
-            _ => "there was no room to follow them",
+            0 => Loss::TableFull,
+            _ => Loss::TrackedFull,
         };
         let reasons = [
             (Counter::DroppedFull, full),
-            (Counter::DroppedFailed, "the heap had no room for them"),
-            (Counter::DroppedPending, "an exception was under way"),
+            (Counter::DroppedFailed, Loss::HeapFull),
+            (Counter::DroppedPending, Loss::Exception),
         ];
-        let lost = reasons.map(|(counter, why)| (self.counter(counter), why));
-        let lost: Vec<String> = lost
-            .into_iter()
-            .filter(|&(count, _)| count > 0)
-            .map(|(count, why)| format!("{count} since {why}"))
-            .collect();
-        if !lost.is_empty() {
-            doubts.push(format!(
-                "the agent lost samples of up to {} bytes: {}; bytes by stack may be too low by as much",
-                self.lost_bytes(),
-                lost.join(", ")
-            ));
+        let reasons = reasons.map(|(counter, why)| (self.counter(counter), why));
+        let reasons: Vec<_> = reasons.into_iter().filter(|r| r.0 > 0).collect();
+        if !reasons.is_empty() {
+            let size = Size(self.lost_bytes());
+            doubts.push(sentence::Samples::AgentLost { size, reasons });
         }
         if self.counter(Counter::Faults) > 0 {
-            doubts.push(
-                "the agent failed and may have stopped sampling; see the JVM's standard error"
-                    .to_owned(),
-            );
+            doubts.push(sentence::Samples::AgentFailed);
         }
+        let doubts: Vec<String> = doubts.iter().map(ToString::to_string).collect();
         (!doubts.is_empty()).then(|| doubts.join("; "))
     }
 }
@@ -210,9 +201,6 @@ pub struct Cost {
     /// Stacks in the site table.
     pub sites: u64,
 }
-
-/// How the sentence ends that says why a dump's samples cannot be used.
-pub const SITES_LEFT_OUT: &str = "; allocation sites are left out";
 
 /// The allocation sites of a dump.
 #[derive(Clone, Debug)]
@@ -279,10 +267,11 @@ impl Samples {
                 (Some(samples), note)
             }
             Ok(None) => (traces::read(snapshot), None),
-            Err(fault) => (
-                traces::read(snapshot),
-                Some(format!("{fault}{SITES_LEFT_OUT}")),
-            ),
+            Err(fault) => {
+                let why = fault.to_string();
+                let note = sentence::Samples::Unreadable { why }.to_string();
+                (traces::read(snapshot), Some(note))
+            }
         }
     }
 
@@ -391,13 +380,16 @@ mod tests {
         assert!(by_time.starts_with("samples were taken by time"));
         let lost = |why| {
             format!(
-                "the agent lost samples of up to 70 bytes: 7 since {why}; bytes by stack may be too low by as much"
+                "the agent lost samples of up to 70 B: 7 because {why}; bytes by stack may be too low by this amount"
             )
         };
         for (counter, why) in [
             (Counter::DroppedFull, "its table was full (max_samples)"),
             (Counter::DroppedFailed, "the heap had no room for them"),
-            (Counter::DroppedPending, "an exception was under way"),
+            (
+                Counter::DroppedPending,
+                "the thread was throwing an exception",
+            ),
         ] {
             assert_eq!(
                 told(&[(counter, 7), (Counter::DroppedBytes, 70)]),
@@ -408,11 +400,11 @@ mod tests {
         assert_eq!(doubts(Strategy::Bytes, &[few]), None);
         assert_eq!(
             told(&[few, (Counter::DroppedFull, 7), (Counter::DroppedBytes, 70)]),
-            lost("there was no room to follow them")
+            lost("there was no room to track them")
         );
         assert_eq!(
             told(&[(Counter::Faults, 1)]),
-            "the agent failed and may have stopped sampling; see the JVM's standard error"
+            "the agent failed and may have stopped sampling: see the JVM's standard error"
         );
         assert!(!told(&[(Counter::Faults, 1)]).contains("taken by time"));
     }

@@ -10,7 +10,7 @@ use super::{Change, Names};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     // How the content is held.
-    /// The objects became larger. `before` and `now` are their numbers.
+    /// The size of the objects grew more than their number. `before` and `now` are their numbers.
     GrewInPlace { before: u64, now: u64 },
     /// More objects are held by one holder.
     MoreObjects,
@@ -210,12 +210,12 @@ impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::GrewInPlace { before, now } if before == now => {
-                f.write_str("the objects became larger, and their number did not change")
+                f.write_str("the total size of the objects grew, and their number did not change")
             }
             Self::GrewInPlace { before: 0, .. } => f.write_str("the first dump has no such objects"),
             Self::GrewInPlace { before, now } => write!(
                 f,
-                "the objects became larger, and their number changed from {} to {}",
+                "the total size of the objects grew, and their number changed from {} to {}",
                 grouped(*before),
                 grouped(*now)
             ),

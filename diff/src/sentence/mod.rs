@@ -1,12 +1,9 @@
 //! The sentences of reports, one enum per subject. `Display` writes the sentence, without a full stop.
 
 mod evidence;
-/// Returns the sentence about more objects in holders whose number did not change.
-#[must_use]
-pub fn more_held() -> String {
-    Evidence::MoreHeld { before: 1, now: 1 }.to_string()
-}
-
+#[cfg(test)]
+mod examples;
+mod samples;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -15,7 +12,14 @@ mod warning;
 mod waste;
 
 pub(crate) use self::evidence::Evidence;
+pub use self::samples::{Alive, First, Loss, Rate, SITES_LEFT_OUT, Samples, Whole};
 pub(crate) use self::values::{Change, Names};
 pub use self::verdict::{TWO_DUMPS, Verdict};
 pub(crate) use self::warning::Warning;
 pub use self::waste::Waste;
+
+/// Returns the sentence about more objects in holders whose number did not change.
+#[must_use]
+pub fn more_held() -> String {
+    Evidence::MoreHeld { before: 1, now: 1 }.to_string()
+}

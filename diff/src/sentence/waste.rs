@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A statement about all waste of a report.
+/// A statement about all waste of a report, or the title of a kind of waste.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waste {
     /// The bytes that could be saved in one dump. `size` can have a style; `share` is the part of the reachable heap.
@@ -23,6 +23,41 @@ pub enum Waste {
     },
     /// Small kinds have no list of examples.
     SmallKinds,
+
+    // Titles of kinds.
+    /// Strings with equal content.
+    DuplicateStrings,
+    /// Arrays of primitives with equal content.
+    DuplicateArrays,
+    /// Boxes with equal values.
+    DuplicateBoxes,
+    /// Boxes in arrays and collections.
+    BoxedValues,
+    /// Collections without elements.
+    EmptyCollections,
+    /// Collections at most half full.
+    SparseCollections,
+    /// Arrays without a value.
+    ZeroArrays,
+    /// Arrays without a value in the second half.
+    LongArrays,
+}
+
+impl Waste {
+    /// Returns the title of the kind with this name in JSON.
+    #[must_use]
+    pub fn title(kind: &str) -> Self {
+        match kind {
+            "duplicate_strings" => Self::DuplicateStrings,
+            "duplicate_arrays" => Self::DuplicateArrays,
+            "duplicate_boxes" => Self::DuplicateBoxes,
+            "boxed_values" => Self::BoxedValues,
+            "empty_collections" => Self::EmptyCollections,
+            "sparse_collections" => Self::SparseCollections,
+            "zero_arrays" => Self::ZeroArrays,
+            _ => Self::LongArrays,
+        }
+    }
 }
 
 impl fmt::Display for Waste {
@@ -42,6 +77,14 @@ impl fmt::Display for Waste {
             Self::SmallKinds => f.write_str(
                 "kinds below 1% of the total have no list here (--format json has all lists)",
             ),
+            Self::DuplicateStrings => f.write_str("duplicate strings"),
+            Self::DuplicateArrays => f.write_str("duplicate arrays of primitives"),
+            Self::DuplicateBoxes => f.write_str("duplicate boxed values"),
+            Self::BoxedValues => f.write_str("boxed values as elements"),
+            Self::EmptyCollections => f.write_str("empty collections"),
+            Self::SparseCollections => f.write_str("collections at most half full"),
+            Self::ZeroArrays => f.write_str("arrays of zeros or nulls"),
+            Self::LongArrays => f.write_str("arrays at most half full"),
         }
     }
 }

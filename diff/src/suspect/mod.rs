@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use heapdiff_model::diff::{Coverage, Growth, Suspect, Verdict, difference};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_units::Size;
-use hprof::ObjectIndex;
+use hprof::{Hold, ObjectIndex};
 
 use self::resolved_paths::ResolvedPaths;
 use crate::evidence::bounds;
@@ -117,7 +117,11 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         root = format!("{root} \"{name}\"");
     }
     let title = titles::of(context, &labels);
-    let field = growth::holder(&down_to_head);
+    let is_shared_by_locals = is_shared_by_locals(&labels, &down_to_head);
+    if is_shared_by_locals {
+        reasons.push(sentence::Evidence::SeveralPaths);
+    }
+    let field = growth::holder(&down_to_head).filter(|_| !is_shared_by_locals);
     let head = candidate.content.first().map(|&s| text(trie[s].class));
     let holder = field.clone().unwrap_or_else(|| match candidate.at {
         // Nobody need be asked who holds a class.
@@ -125,6 +129,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
             .filter(|class| class.starts_with("class "))
             .unwrap_or_else(|| labels[0].0.clone()),
         StepId::ROOT => labels[0].0.clone(),
+        _ if is_shared_by_locals => names::hold_label(context.snapshot, Hold::Shared, None).0,
         at => text(trie[at].class),
     });
     let declaring = field.as_ref().and_then(|f| f.rsplit_once('.'));
@@ -398,6 +403,15 @@ fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
         }
     }
     families.values().any(|&count| count * 2 >= came)
+}
+
+/// True if several local variables of a thread lead to the objects, and no field that a person wrote does. `path` has the
+/// references of the shared steps in place of their labels.
+fn is_shared_by_locals(labels: &[Label], path: &[Label]) -> bool {
+    let is_local = |l: &Label| l.0 == titles::LOCAL;
+    let is_named = |l: &Label| growth::is_application(l.1) || l.1 == LabelKind::RuntimeStatic;
+    let at = path.iter().position(is_local);
+    !labels.iter().any(is_local) && at.is_some_and(|at| !path[at..].iter().any(is_named))
 }
 
 /// One of several fields that hold the same objects.

@@ -4,8 +4,12 @@
 //! the trie shows only that. Here the paths are followed down from the dominator, breadth first,
 //! to the first of the growing objects on each.
 
+use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
+
 use hprof::{
-    ClassIndex, Content, FieldValue, Hold, Node, ObjectIndex, Record, Reference, Snapshot, Value,
+    ClassIndex, Content, FieldValue, Hold, Node, ObjectIndex, Record, Reference, Snapshot, Thread,
+    Value,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -24,6 +28,8 @@ const DEPTH_TO_FEW: usize = 16;
 const ELEMENTS: u32 = 1 << 12;
 /// References that are followed in one search.
 const REFERENCES: u64 = 1 << 21;
+/// References that are followed from one wanted object to the next.
+const LINKS: usize = 1 << 17;
 /// The class that declares the field `referent`.
 const REFERENCE: &str = "java.lang.ref.Reference";
 /// Paths that are returned.
@@ -48,10 +54,11 @@ const SEVERAL: usize = 8;
 /// The objects that a way leads to.
 struct Way {
     path: Vec<Label>,
-    /// In the result of [`Ways::best`] the objects of all ways that begin with the same reference.
     objects: FxHashSet<ObjectIndex>,
     /// What they retain together.
     bytes: u64,
+    /// In the result of [`Ways::best`] the number of objects of all ways that begin with the same reference.
+    of_beginning: usize,
 }
 
 /// The ways by which objects were reached, in the order in which they were found.
@@ -69,6 +76,7 @@ impl Ways {
                 path: path.clone(),
                 objects: FxHashSet::default(),
                 bytes: 0,
+                of_beginning: 0,
             });
             list.len() - 1
         });
@@ -77,29 +85,54 @@ impl Ways {
         }
     }
 
-    /// The ways that most of the objects come by, and those that as good as many do, the shortest first; of those
-    /// that begin with one reference the one of most bytes. What leads to a few of many says nothing of the others.
+    /// Returns the ways that most of the objects come by, the shortest first, then those that several come by. Of the ways
+    /// that begin with one reference and have one holder, it returns the one of most bytes. Of one beginning, the holder of
+    /// most bytes comes first.
     fn best(self) -> Vec<Way> {
-        let mut best: Vec<Way> = Vec::new();
-        for mut way in self.list {
-            match best.iter_mut().find(|w| w.path.first() == way.path.first()) {
-                Some(known) => {
-                    if known.bytes < way.bytes {
-                        std::mem::swap(known, &mut way);
-                    }
-                    // All of them are reached from the same beginning.
-                    known.objects.extend(way.objects);
+        let mut beginnings: Vec<FxHashSet<ObjectIndex>> = Vec::new();
+        let mut index: FxHashMap<Option<Label>, usize> = FxHashMap::default();
+        let mut known: FxHashMap<(usize, Option<String>), usize> = FxHashMap::default();
+        let mut best: Vec<(usize, Way)> = Vec::new();
+        for way in self.list {
+            let first = way.path.first().cloned();
+            let beginning = *index.entry(first).or_insert_with(|| {
+                beginnings.push(FxHashSet::default());
+                beginnings.len() - 1
+            });
+            beginnings[beginning].extend(&way.objects);
+            match known.entry((beginning, growth::holder(&way.path))) {
+                Entry::Vacant(entry) => {
+                    entry.insert(best.len());
+                    best.push((beginning, way));
                 }
-                None => best.push(way),
+                Entry::Occupied(entry) => {
+                    let known = &mut best[*entry.get()].1;
+                    if known.bytes < way.bytes {
+                        *known = way;
+                    }
+                }
             }
         }
-        let most = best.iter().map(|w| w.bytes).max().unwrap_or(0);
-        let is_usual = |w: &Way| w.bytes >= most / 2;
-        best.retain(|w| is_usual(w) || w.objects.len() >= SEVERAL);
+        let most = best.iter().map(|(_, way)| way.bytes).max().unwrap_or(0);
+        let is_usual = |way: &Way| way.bytes >= most / 2;
         // The sort is stable.
-        best.sort_by_key(|w| !is_usual(w));
-        best.truncate(PATHS);
-        best
+        best.sort_by_key(|(beginning, way)| (*beginning, Reverse(way.bytes)));
+        let mut before = None;
+        let mut ranked: Vec<((bool, bool), Way)> = Vec::new();
+        for (beginning, mut way) in best {
+            let is_first = before.replace(beginning) != Some(beginning);
+            way.of_beginning = beginnings[beginning].len();
+            let objects = match is_first {
+                true => way.of_beginning,
+                false => way.objects.len(),
+            };
+            if is_usual(&way) || objects >= SEVERAL {
+                ranked.push(((!is_usual(&way), !is_first), way));
+            }
+        }
+        ranked.sort_by_key(|(rank, _)| *rank);
+        ranked.truncate(PATHS);
+        ranked.into_iter().map(|(_, way)| way).collect()
     }
 
     /// References that leave the dominator on the way to some object.
@@ -161,6 +194,8 @@ pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
     let Some(dominator) = tree.dominator(sample) else {
         return Vec::new();
     };
+    let above = tree.object(dominator);
+    let locals = above.map_or_else(Vec::new, |o| local_variables(snapshot, o, dominator));
     let search = Search {
         snapshot,
         wanted,
@@ -168,10 +203,12 @@ pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
         of,
         class: snapshot.class_of(sample),
         dominator,
+        locals: &locals,
     };
-    let all: Vec<ObjectIndex> = match tree.object(dominator) {
+    let all: Vec<ObjectIndex> = match above {
         Some(object) => std::iter::once(object)
             .chain(loaded_by(snapshot, object))
+            .chain(locals.iter().copied())
             .collect(),
         // Growing objects may be roots themselves, as virtual threads are. The search does not start there.
         None => {
@@ -207,6 +244,8 @@ struct Search<'a> {
     of: u64,
     class: Option<ClassIndex>,
     dominator: Node,
+    /// If a thread dominates the objects, those of its local variables, sorted. They are starts after the thread.
+    locals: &'a [ObjectIndex],
 }
 
 impl Search<'_> {
@@ -223,10 +262,15 @@ impl Search<'_> {
     /// The ways from these objects; `chain` levels more are searched as long as they only go on along chains.
     fn ways(&self, starts: &[ObjectIndex], chain: usize) -> Vec<SharedPath> {
         let (snapshot, of) = (self.snapshot, self.of);
+        let local = names::hold_label(snapshot, Hold::Local, None);
         let start = |&object| Reached {
             object,
             steps: 0,
-            from: None,
+            from: self
+                .locals
+                .binary_search(&object)
+                .is_ok()
+                .then(|| (0, local.clone())),
         };
         let mut reached: Vec<Reached> = starts.iter().map(start).collect();
         let mut seen: FxHashSet<ObjectIndex> = starts.iter().copied().collect();
@@ -290,13 +334,50 @@ impl Search<'_> {
                 break;
             }
         }
+        if let Wanted::All { .. } = self.wanted {
+            self.follow_links(&mut ways);
+        }
         let ways = ways.best().into_iter();
         let paths = ways.map(|way| SharedPath {
-            is_usual: way.objects.len() * 2 >= targets.len(),
-            objects: way.objects.len() as u64,
+            is_usual: way.of_beginning * 2 >= targets.len(),
+            objects: way.of_beginning as u64,
             labels: way.path,
         });
         paths.collect()
+    }
+
+    /// Adds to each way the wanted objects that are reachable from its objects through wanted objects: whoever refers to one
+    /// node of a list that is linked in both directions holds all nodes.
+    fn follow_links(&self, ways: &mut Ways) {
+        let most = LINKS / ways.list.len().max(1);
+        for way in &mut ways.list {
+            let mut left = most;
+            let mut work: Vec<ObjectIndex> = way.objects.iter().copied().collect();
+            work.sort_unstable();
+            // Without a link at one of these objects there are hardly any.
+            let mut tried = work.split_off(work.len().saturating_sub(SEVERAL));
+            let mut has_links = false;
+            while left > 0
+                && let Some(object) = tried.pop().or_else(|| work.pop().filter(|_| has_links))
+            {
+                let Some(record) = self.snapshot.read(object).ok() else {
+                    continue;
+                };
+                let references = holds(self.snapshot, &record);
+                left = left.saturating_sub(references.len());
+                for (target, _) in references {
+                    if target == object || !self.is_wanted(target) {
+                        continue;
+                    }
+                    has_links = true;
+                    if way.objects.insert(target) {
+                        let retained = self.snapshot.retained_bytes(target).unwrap_or(0);
+                        way.bytes = way.bytes.saturating_add(retained);
+                        work.push(target);
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -318,15 +399,28 @@ fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
         .take(snapshot.classes().dumped())
         .map(|(i, _)| ObjectIndex(i.0));
     let threads = snapshot.threads();
-    let locals = threads.iter().flat_map(|thread| {
-        let of_frames = thread.frames.iter().flat_map(|frame| &frame.locals);
-        of_frames.chain(&thread.other_locals).map(|l| l.object)
-    });
+    let locals = threads.iter().flat_map(locals);
     let mut all: Vec<ObjectIndex> = classes.chain(roots).chain(locals).collect();
     all.sort_by_key(|&o| (!is_own(snapshot, o), o));
     all.dedup();
     all.retain(|&o| snapshot.tree().is_reachable(o));
     all
+}
+
+/// Returns the objects of a thread's local variables that the thread dominates; none for another object.
+fn local_variables(snapshot: &Snapshot, thread: ObjectIndex, node: Node) -> Vec<ObjectIndex> {
+    let threads = snapshot.threads();
+    let found = threads.iter().filter(|t| t.object == Some(thread));
+    let mut objects: Vec<ObjectIndex> = found.flat_map(locals).collect();
+    objects.retain(|&object| is_below(snapshot, node, object));
+    objects.sort_unstable();
+    objects.dedup();
+    objects
+}
+
+fn locals(thread: &Thread) -> impl Iterator<Item = ObjectIndex> + '_ {
+    let of_frames = thread.frames.iter().flat_map(|frame| &frame.locals);
+    of_frames.chain(&thread.other_locals).map(|l| l.object)
 }
 
 /// The classes of a class loader.

@@ -15,7 +15,7 @@ const VALUE: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry.value";
 /// The reference by which a Clojure Var holds its value.
 const VAR_ROOT: &str = "clojure.lang.Var.root";
 /// The label of what a frame holds.
-const LOCAL: &str = "<local variable>";
+pub(super) const LOCAL: &str = "<local variable>";
 /// Class objects that are read in one go.
 const BATCH: usize = 1 << 12;
 /// Objects of a step that are asked for their thread local.

@@ -2,6 +2,7 @@
 
 use crate::answers::objects::object::{Content, Record, Value};
 use crate::error::Warning;
+use crate::flaw::Flaw;
 use crate::ids::ObjectIndex;
 use crate::sizes::layout::LayoutSource;
 use crate::snapshot::Snapshot;
@@ -102,31 +103,22 @@ impl Snapshot {
             return None;
         }
         let [_, mode, name, version] = self.system_properties(PROPERTIES);
-        let says = match &mode {
-            Some(mode) => {
-                format!("has java.vm.compressedOopsMode={mode}, which means references of 4 bytes")
+        // HotSpot has set the property for compressed references since some version. Other JVMs never set it.
+        if mode.is_none() {
+            let hotspot = name.is_some_and(|n| n.contains("HotSpot") || n.contains("OpenJDK"));
+            let major = version.and_then(|v| v.parse::<u32>().ok());
+            if !hotspot || major.is_none_or(|v| v < TELLS_COMPRESSION) {
+                return None;
             }
-            // Without the property that only HotSpot sets, and has set since some version.
-            None => {
-                let hotspot = name.is_some_and(|n| n.contains("HotSpot") || n.contains("OpenJDK"));
-                let major = version.and_then(|v| v.parse::<u32>().ok());
-                if !hotspot || major.is_none_or(|v| v < TELLS_COMPRESSION) {
-                    return None;
-                }
-                "has no java.vm.compressedOopsMode, which means references of 8 bytes".to_owned()
-            }
-        };
+        }
         let layout = self.layout();
         let stated = if mode.is_some() { 4 } else { 8 };
         (layout.reference != stated).then(|| {
-            let inferred = match layout.source {
-                LayoutSource::Addresses => "the object addresses in the dump fit references of",
-                LayoutSource::Assumed => "heapdiff assumes references of",
-            };
-            Warning::note(format!(
-                "sizes may be wrong: the JVM {says}, but {inferred} {} bytes",
-                layout.reference
-            ))
+            Warning::new(&Flaw::OtherLayout {
+                mode,
+                is_measured: layout.source == LayoutSource::Addresses,
+                reference: layout.reference,
+            })
         })
     }
 }

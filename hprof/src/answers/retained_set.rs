@@ -59,7 +59,7 @@ impl Snapshot {
         }
         let graph = self.graph(progress)?;
         progress.go_on()?;
-        progress.phase("searching objects outside the selected set", 0);
+        progress.phase("computing the retained size of the selected objects", 0);
         let mut set = Bits::new(graph.object_count());
         members.iter().for_each(|o| set.set(o.0));
         let levels = Levels::of(&graph);
@@ -109,7 +109,10 @@ impl Snapshot {
             return Ok(rest);
         }
         let graph = self.graph(progress)?;
-        progress.phase("searching objects outside each class", classes.len() as u64);
+        progress.phase(
+            "computing the retained size of each class",
+            classes.len() as u64,
+        );
         let class_class = self.class_class();
         let class_of: Vec<u32> = (0..graph.object_count() as u32)
             .map(|o| match self.shapes.decode(self.shape(ObjectIndex(o))) {

@@ -14,6 +14,7 @@ use memchr::memmem;
 use rayon::prelude::*;
 
 use crate::error::Warning;
+use crate::flaw::Flaw;
 
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 /// Members decompressed at once at most, and the bytes that they may have together.
@@ -203,10 +204,8 @@ fn decompress_from(
         }
         let is_single = start == 0 && members == 1;
         if (is_single || out.ends_a_dump()) && !may_hold_member(rest) {
-            return Ok(Some(Warning::note(format!(
-                "{} bytes after the gzip data, at byte {at}, are not gzip data and were ignored; the dump is complete",
-                rest.len()
-            ))));
+            let bytes = rest.len();
+            return Ok(Some(Warning::new(&Flaw::AfterGzip { bytes, at })));
         }
         let mut decoder = GzDecoder::new(&input[at..]);
         loop {
@@ -214,10 +213,9 @@ fn decompress_from(
                 Ok(0) => break,
                 Ok(n) => out.write_all(&buffer[..n])?,
                 Err(e) => {
-                    let text = format!(
-                        "the gzip data is truncated or damaged in the block that starts here ({e}); everything after it is missing"
-                    );
-                    return Ok(Some(Warning::damage(at as u64, text)));
+                    let reason = e.to_string();
+                    let flaw = Flaw::DamagedGzip { reason };
+                    return Ok(Some(Warning::at(at as u64, &flaw)));
                 }
             }
         }

@@ -22,6 +22,7 @@ use crate::bytes::mapped::MappedFile;
 use crate::bytes::stamp::{self, Stamp};
 use crate::bytes::{gzip, source};
 use crate::error::{Error, Result, Warning};
+use crate::flaw::Flaw;
 use crate::records::outline::{RECORD_HEAD, head};
 use crate::records::record::{self, tag};
 
@@ -219,15 +220,11 @@ impl Beside {
 
     /// The warning that the segments are not read, for a reason.
     pub(crate) fn not_read(&self, why: &str) -> Warning {
-        Warning {
-            offset: None,
-            message: format!(
-                "{} not read ({}): {why}. Their objects and GC roots are missing from all figures",
-                self.count(),
-                self.names()
-            ),
-            partial: true,
-        }
+        Warning::new(&Flaw::UnreadSegments {
+            count: self.count(),
+            names: self.names(),
+            reason: why.to_owned(),
+        })
     }
 
     /// The warning about damage in the gzip data of a segment.
@@ -251,23 +248,18 @@ impl Beside {
         let mut joined = Joined {
             parts: vec![Part::Bytes(&base[..point.at])],
             bytes: point.at,
-            warnings: vec![Warning::note(format!(
-                "read {} and {} ({})",
-                self.base,
-                self.count(),
-                self.names()
-            ))],
+            warnings: vec![Warning::new(&Flaw::ReadSegments {
+                base: self.base.clone(),
+                count: self.count(),
+                names: self.names(),
+            })],
         };
         let missing = self.missing(point.has_heap);
         if !missing.is_empty() {
             let names = self.names_of(missing.into_iter());
-            joined.warnings.push(Warning {
-                offset: None,
-                message: format!(
-                    "segments not found: {names}. Their objects and GC roots are missing from all figures"
-                ),
-                partial: true,
-            });
+            joined
+                .warnings
+                .push(Warning::new(&Flaw::NoSegments { names }));
         }
         for (file, &segment) in self.files.iter().zip(segments) {
             joined.add(&self.name(file), segment);
@@ -513,25 +505,26 @@ impl<'a> Joined<'a> {
             return;
         }
         let left = segment.len() - at;
-        let text = if left < RECORD_HEAD {
-            format!(
-                "{name} is truncated inside the header of a record ({left} of {RECORD_HEAD} bytes are there): the rest of the segment is missing"
-            )
-        } else {
-            format!(
-                "{name} is damaged: it has no heap record at byte {at}, so heapdiff skips its last {left} bytes; the objects in them are missing from all figures"
-            )
-        };
-        self.damage(text);
+        let name = name.to_owned();
+        self.damage(&match left < RECORD_HEAD {
+            true => Flaw::CutSegmentHeader {
+                name,
+                left,
+                needs: RECORD_HEAD,
+            },
+            false => Flaw::NoSegmentRecord { name, at, left },
+        });
     }
 
     fn add_cut(&mut self, name: &str, segment: &'a [u8], (at, length): (usize, u64)) {
         let start = at + RECORD_HEAD;
         let left = segment.len() - start;
         self.push(Part::Bytes(&segment[..at]));
-        self.damage(format!(
-            "{name} is truncated: it has {left} of the {length} bytes of its last heap record; objects and GC roots in the rest of the record are missing from all figures"
-        ));
+        self.damage(&Flaw::CutSegment {
+            name: name.to_owned(),
+            left,
+            needs: length,
+        });
         if left > 0 {
             let mut head = [0; RECORD_HEAD];
             head.copy_from_slice(&segment[at..start]);
@@ -542,8 +535,8 @@ impl<'a> Joined<'a> {
         }
     }
 
-    fn damage(&mut self, text: String) {
-        self.warnings.push(Warning::damage(self.bytes as u64, text));
+    fn damage(&mut self, flaw: &Flaw) {
+        self.warnings.push(Warning::at(self.bytes as u64, flaw));
     }
 }
 

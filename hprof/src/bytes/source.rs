@@ -10,6 +10,7 @@ use crate::bytes::segments::{self, Beside, MergePoint, NoPoint};
 use crate::bytes::stamp::Stamp;
 use crate::bytes::{gzip, mem};
 use crate::error::{Error, Result, Warning};
+use crate::flaw::Flaw;
 
 /// Decompressed dumps larger than this go to an unlinked temporary file.
 const IN_MEMORY: usize = 64 << 20;
@@ -228,7 +229,11 @@ impl Source {
                 heap: 0,
                 path,
                 file_bytes: 0,
-                warnings: vec![Warning::damage(0, e.to_string())],
+                warnings: vec![Warning {
+                    offset: Some(0),
+                    message: e.to_string(),
+                    partial: true,
+                }],
                 unpacked: false,
                 stamp: None,
             },
@@ -263,8 +268,7 @@ impl Source {
             source.warnings.extend(warning.flatten());
         }
         if layers > 1 {
-            let text = "the dump was compressed twice with gzip, and was decompressed twice";
-            source.warnings.push(Warning::note(text));
+            source.warnings.push(Warning::new(&Flaw::CompressedTwice));
         }
         Ok(source)
     }

@@ -409,7 +409,7 @@ fn preorder_of(
     let mut witnesses: Vec<u32> = Vec::new();
     for attempt in 0..=ATTEMPTS {
         progress.go_on()?;
-        progress.phase("searching", 0);
+        progress.phase("searching the heap graph", 0);
         let core = if attempt < ATTEMPTS {
             Core::find(graph, class_of, &witnesses, thresholds, store)?
         } else {

@@ -3,9 +3,8 @@
 //! HotSpot writes as many elements as fit into a record and prints a warning on the JVM's output. The dump does not contain the
 //! true length. The distance to the next object is an upper bound of the true size.
 
-use heapdiff_units::grouped;
-
 use crate::error::Warning;
+use crate::flaw::Flaw;
 use crate::graph::address::{AddressMap, Split};
 use crate::ids::{ClassIndex, ObjectId};
 use crate::records::classes::Classes;
@@ -47,30 +46,14 @@ pub(crate) fn warnings(
         let class = ClassIndex(array.class);
         let least = sizes.array(class, array.len);
         let most = next.and_then(|next| next.checked_sub(array.id));
-        let most = most
-            .filter(|&most| most > least)
-            .map_or_else(String::new, |most| {
-                format!(
-                    ", and at most {} (where the next object begins)",
-                    grouped(most)
-                )
-            });
-        let of_elements = match classes[class].element {
-            Some(Kind::Object) => {
-                ". Objects that only its missing elements refer to count as unreachable"
-            }
-            _ => "",
-        };
-        Warning {
-            partial: true,
-            ..Warning::note(format!(
-                "the JVM truncated {} {} after {} elements: its real size is at least {} bytes{most}. All figures cover only the elements in the dump{of_elements}",
-                classes[class].name,
-                ObjectId(array.id),
-                grouped(u64::from(array.len)),
-                grouped(least),
-            ))
-        }
+        Warning::new(&Flaw::CutArray {
+            class: classes[class].name.to_string(),
+            id: ObjectId(array.id),
+            elements: array.len,
+            least,
+            most: most.filter(|&most| most > least),
+            of_objects: classes[class].element == Some(Kind::Object),
+        })
     };
     arrays.iter().zip(next).map(warning).collect()
 }

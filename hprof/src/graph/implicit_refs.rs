@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use crate::error::Warning;
+use crate::flaw::Flaw;
 use crate::graph::address::Split;
 use crate::graph::scan::Scanned;
 use crate::ids::{ClassIndex, NONE};
@@ -69,22 +70,14 @@ pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
 
 /// The warning for a dump without roots, without some of them, or without roots of the JVM's own.
 pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warning> {
-    if roots.is_empty() {
-        let text = "the dump has no GC roots (the JVM writes them last, so a truncated dump has none). heapdiff treats all classes as GC roots; objects held only by threads or JNI count as unreachable";
-        return Some(Warning {
-            partial: true,
-            ..Warning::note(text)
-        });
-    }
-    if is_incomplete {
-        return Some(Warning::note(
-            "GC roots may be missing, so heapdiff treats all classes as GC roots",
-        ));
-    }
     let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
-    (!sticky).then(|| {
-        Warning::note("the dump has no system classes among its GC roots, so heapdiff treats all classes of the boot loader as GC roots")
-    })
+    let flaw = match (roots.is_empty(), is_incomplete, sticky) {
+        (true, _, _) => Flaw::NoRoots,
+        (false, true, _) => Flaw::MissingRoots,
+        (false, false, false) => Flaw::NoSystemClasses,
+        (false, false, true) => return None,
+    };
+    Some(Warning::new(&flaw))
 }
 
 /// What no record shows: references from threads to locals and from loaders to classes, sorted; and what roots

@@ -12,6 +12,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::error::Warning;
+use crate::flaw::Flaw;
 use crate::graph::address::{AddressMap, Split};
 use crate::graph::bare;
 use crate::graph::bits::Bits;
@@ -101,29 +102,20 @@ pub(crate) fn add(graph: &mut HeapGraph, parts: &Parts<'_>) -> Option<(MissingRo
     {
         let missing = MissingRoots::Frames;
         let added = add_roots(graph, parts, missing, &[]);
-        let text = format!(
-            "the dump has no Java frames, no JNI globals and no system classes among its GC roots (typical of `jhsdb jmap --binaryheap`). heapdiff therefore treats {added} objects without referrers as GC roots of the kind \"{}\". Unreachable objects may count as reachable, and unreferenced cycles as unreachable. If the process still runs, take a dump with all roots: `jcmd PID GC.heap_dump FILE`",
-            missing.root_kind().name()
-        );
-        return Some((missing, partial(text)));
+        let kind = missing.root_kind().name();
+        let flaw = Flaw::OnlyThreads { added, kind };
+        return Some((missing, Warning::new(&flaw)));
     }
     let parked = parked_threads(parts)?;
     let missing = MissingRoots::ParkedThreads;
     let added = add_roots(graph, parts, missing, &parked.threads);
-    let text = format!(
-        "the dump has no frames of parked virtual threads ({} of them), because JDK 19 to 21 do not write these frames (this is {}). heapdiff therefore treats {added} objects without referrers as GC roots of the kind \"{}\". Unreachable objects may count as reachable, and unreferenced cycles as unreachable. JDK 22 and later write them",
-        parked.threads.len(),
-        parked.version,
-        missing.root_kind().name()
-    );
-    Some((missing, partial(text)))
-}
-
-fn partial(text: String) -> Warning {
-    Warning {
-        partial: true,
-        ..Warning::note(text)
-    }
+    let flaw = Flaw::NoParkedFrames {
+        threads: parked.threads.len(),
+        version: parked.version,
+        added,
+        kind: missing.root_kind().name(),
+    };
+    Some((missing, Warning::new(&flaw)))
 }
 
 /// Virtual threads whose frames are in no record.

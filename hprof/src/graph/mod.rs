@@ -35,6 +35,7 @@ pub(crate) mod missing_roots;
 pub(crate) mod permute;
 #[cfg(feature = "petgraph")]
 pub(crate) mod petgraph_impl;
+pub(crate) mod plan;
 #[cfg(test)]
 mod plan_tests;
 pub(crate) mod reach;

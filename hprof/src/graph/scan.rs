@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use crate::bytes::array::{Array, Store};
 use crate::bytes::source::Source;
 use crate::error::{Error, Result, Warning};
+use crate::flaw::Flaw;
 use crate::graph::address::{MarkWriter, Pending};
 use crate::graph::bare::{Kept, Sifter};
 use crate::graph::cut_arrays::CutArray;
@@ -703,14 +704,11 @@ impl Scanned {
             self.cut_arrays.append(&mut part.cut_arrays);
             self.late_classes.append(&mut part.late_classes);
             if let Some(damage) = part.damage.take() {
-                self.warnings.push(Warning::damage(
-                    damage.offset as u64,
-                    format!(
-                        "{}. heapdiff skips the last {} bytes of the segment, from the start of this record, so the objects in them are missing from all figures",
-                        damage.message,
-                        segment.end - damage.offset
-                    ),
-                ));
+                let flaw = Flaw::SkippedRest {
+                    flaw: Box::new(damage.flaw),
+                    bytes: segment.end - damage.offset,
+                };
+                self.warnings.push(Warning::at(damage.offset as u64, &flaw));
             }
             self.runs.append(&mut part.runs, [inner_base, leaf_base]);
             self.waypoints

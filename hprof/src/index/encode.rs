@@ -87,7 +87,7 @@ impl<'a> Decoder<'a> {
     /// A value that may be missing.
     #[allow(
         clippy::option_option,
-        reason = "the outer result reports damage, the inner result is the value"
+        reason = "the outer Option is None if the data is damaged, the inner Option is the value"
     )]
     pub fn option<T>(&mut self, one: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         match self.flag()? {

@@ -101,7 +101,7 @@ impl Alone {
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
         let bytes = whole(path, limit)?;
         if bytes.starts_with(MAGIC) && bytes.get(PROGRAM).is_some_and(|p| p != [0; 8]) {
-            return Err(IndexFault::Other("to be stored next to its dump"));
+            return Err(IndexFault::Other("as the cached summary of one dump"));
         }
         content(bytes, |content| self.header(content))
     }

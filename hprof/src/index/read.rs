@@ -18,7 +18,7 @@ use crate::dominators::tree::DominatorTree;
 use crate::error::{Error, Warning};
 use crate::graph::address::{AddressMap, PAIRS_IN_LINE, Range, Ranks, Space, Split};
 use crate::graph::blocks::Blocks;
-use crate::graph::build::{self, LateClasses};
+use crate::graph::plan::{self, LateClasses};
 use crate::graph::reach;
 use crate::graph::runs::{Row, RunTable};
 use crate::graph::scan::Piece;
@@ -325,7 +325,7 @@ impl SmallSection {
         // An index lists each of them once, and late ones in the order of the file.
         let unknown: HashSet<u64> = late_classes.unknown.iter().copied().collect();
         let sane = unknown.len() == late_classes.unknown.len() && late_classes.late.is_sorted();
-        let classes = build::classes_with(&source, &header, &outline, late_classes);
+        let classes = plan::classes_with(&source, &header, &outline, late_classes);
         let classes = classes.filter(|c| sane && class_hash(c) == self.class_hash);
         let (classes, sizes) = classes.zip(self.sizes.take()).ok_or(MISFIT)?;
         let known = self.derived.histogram.get().map_or(0, Vec::len);

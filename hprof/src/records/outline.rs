@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::bytes::source::Source;
 use crate::error::{Error, Result, Warning};
+use crate::flaw::Flaw;
 use crate::ids::IdMap;
 use crate::records::forked::Recorded;
 use crate::records::missing_length;
@@ -242,64 +243,41 @@ impl Outline {
                     out.record(bytes, header.id_size, (tag, heap), span, &mut unknown);
                 }
                 Next::Dump(at) => out.next_dump = Some(at),
-                Next::Rest(at) => out.warnings.push(Warning::damage(
-                    at as u64,
-                    format!(
-                        "the file ends inside the header of a record ({} of 9 bytes are there): the rest of the dump is missing",
-                        bytes.len() - at
-                    ),
-                )),
+                Next::Rest(at) => {
+                    let left = bytes.len() - at;
+                    let flaw = Flaw::CutHeader { left };
+                    out.warnings.push(Warning::at(at as u64, &flaw));
+                }
             }
         }
         if unknown > 0 {
-            out.warnings.push(Warning::note(format!(
-                "{unknown} records of unknown kinds were skipped"
-            )));
+            let flaw = Flaw::UnknownRecords { records: unknown };
+            out.warnings.push(Warning::new(&flaw));
         }
         out.cut_off |= limit < bytes.len();
-        if out.segments.is_empty() {
-            out.warnings.push(Warning::damage(
-                bytes.len() as u64,
-                "the dump contains no objects (no heap record): all figures are zero",
-            ));
-        } else if !out.complete && !out.cut_off {
-            let text = "the dump is truncated: its closing record is missing, so objects and GC roots may be missing from all figures";
-            out.warnings.push(Warning::damage(bytes.len() as u64, text));
-        }
+        let flaw = match (out.segments.is_empty(), out.complete || out.cut_off) {
+            (true, _) => Some(Flaw::NoHeapRecord),
+            (false, false) => Some(Flaw::NoEnd),
+            (false, true) => None,
+        };
+        let end = bytes.len() as u64;
+        out.warnings
+            .extend(flaw.map(|flaw| Warning::at(end, &flaw)));
         out
     }
 
     fn without_length(&mut self, at: usize, length: u64) {
         (self.cut_off, self.is_heap_cut_off) = (true, true);
-        self.warnings.push(Warning::damage(
-            at as u64,
-            format!("the dump is truncated: its heap record has no length, which JDK 5 to 8 write last. heapdiff reads the {length} bytes that follow, but objects and GC roots may be missing from all figures"),
-        ));
+        let flaw = Flaw::NoLength { bytes: length };
+        self.warnings.push(Warning::at(at as u64, &flaw));
     }
 
     fn cut(&mut self, at: usize, tag: u8, length: u64, left: u64) {
-        let (what, missing) = match tag {
-            tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => (
-                "a heap record",
-                "objects and GC roots in the rest of the record are missing from all figures",
-            ),
-            tag::UTF8 => ("a name", "this record and the rest of the dump are missing"),
-            tag::LOAD_CLASS => (
-                "a class name",
-                "this record and the rest of the dump are missing",
-            ),
-            tag::STACK_FRAME | tag::STACK_TRACE => (
-                "a stack trace",
-                "this record and the rest of the dump are missing",
-            ),
-            _ => ("a record", "the rest of the dump is missing"),
-        };
         self.cut_off = true;
         self.is_heap_cut_off |= matches!(tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
-        self.warnings.push(Warning::damage(
-            at as u64,
-            format!("{what} (kind {tag:#04x}) is truncated: it needs {length} bytes, but the file has only {left} more; {missing}"),
-        ));
+        let (kind, needs) = (tag, length);
+        let flaw = Flaw::CutRecord { kind, needs, left };
+        self.warnings.push(Warning::at(at as u64, &flaw));
     }
 
     fn record(

@@ -188,11 +188,7 @@ impl<'a> Records<'a> {
         for segment in &self.outline.segments {
             let (start, end) = (segment.start, segment.end);
             let walked = walk::walk(self.source, start, end, self.header.id_size, visitor);
-            warnings.extend(
-                walked
-                    .err()
-                    .map(|d| Warning::damage(d.offset as u64, d.message)),
-            );
+            warnings.extend(walked.err().map(|d| Warning::at(d.offset as u64, &d.flaw)));
         }
         warnings
     }

@@ -3,6 +3,7 @@
 //! This loop reads nearly all of a dump, so it is written for speed: no allocation, no copying,
 //! one bounds check a record. It never trusts a length.
 
+use crate::flaw::Flaw;
 use crate::records::record::{self, ClassDump, Kind, sub};
 
 /// The kind of a GC root, which keeps an object alive from outside the heap.
@@ -146,7 +147,7 @@ pub(crate) trait Visitor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) offset: usize,
-    pub(crate) message: String,
+    pub(crate) flaw: Flaw,
 }
 
 /// Walks `bytes[start..end]`, whose first byte is a sub-record's tag. Returns where it stopped.
@@ -225,13 +226,11 @@ fn walk_sized<V: Visitor, const ID: usize>(
             _ => {
                 let Some(kind) = Kind::from_code(head[ID + 8]).filter(|&k| k != Kind::Object)
                 else {
-                    let message = format!(
-                        "a primitive array has the unknown element type {}",
-                        head[ID + 8]
-                    );
                     return Err(Damage {
                         offset: start + at,
-                        message,
+                        flaw: Flaw::UnknownElement {
+                            element: head[ID + 8],
+                        },
                     });
                 };
                 let len = be32(head, ID + 4);
@@ -260,19 +259,9 @@ fn walk_sized<V: Visitor, const ID: usize>(
 
 #[cold]
 fn cut_off(offset: usize, tag: u8, needs: usize, left: usize) -> Damage {
-    let what = match tag {
-        sub::INSTANCE => "an object",
-        sub::OBJECT_ARRAY => "an object array",
-        sub::PRIMITIVE_ARRAY | sub::PRIMITIVE_ARRAY_NODATA => "a primitive array",
-        sub::CLASS_DUMP => "a class",
-        _ => "a root",
-    };
-    Damage {
-        offset,
-        message: format!(
-            "{what} needs {needs} bytes, but the heap segment ends after {left} of them"
-        ),
-    }
+    let kind = tag;
+    let flaw = Flaw::CutSubRecord { kind, needs, left };
+    Damage { offset, flaw }
 }
 
 /// Roots, classes and Android's extras. Returns the bytes used after the tag.
@@ -310,10 +299,9 @@ fn rare<V: Visitor, const ID: usize>(
         sub::UNREACHABLE => (R::Unknown, ID),
         sub::HEAP_DUMP_INFO => (R::Unknown, ID + 4),
         _ => {
-            let message = format!("a record in a heap segment has the unknown kind {tag:#04x}");
             return Err(Damage {
                 offset: at,
-                message,
+                flaw: Flaw::UnknownSubRecord { kind: tag },
             });
         }
     };

@@ -21,6 +21,7 @@ use rayon::prelude::*;
 
 use crate::bytes::source::Source;
 use crate::error::{Result, Warning};
+use crate::flaw::Flaw;
 use crate::progress::Progress;
 use crate::records::outline::{MAGIC, Next, TopLevel, TopRecord};
 use crate::records::record::{self, Header};
@@ -118,11 +119,10 @@ impl<'a> Redaction<'a> {
                 Ok(found) => header = found,
                 Err(_) => {
                     let rest = &bytes[start..];
-                    let message = format!(
-                        "the data after the dump cannot be read as a dump: its {} bytes were replaced by zeros",
-                        rest.len().saturating_sub(MAGIC.len())
-                    );
-                    done.warn(Warning::damage(start as u64, message));
+                    let flaw = Flaw::ZeroedEnd {
+                        bytes: rest.len().saturating_sub(MAGIC.len()),
+                    };
+                    done.warn(Warning::at(start as u64, &flaw));
                     // Its first bytes are those of every dump. They end the dump before.
                     let (magic, content) = rest.split_at(MAGIC.len().min(rest.len()));
                     if !is_zero(content) {
@@ -154,21 +154,17 @@ impl<'a> Redaction<'a> {
             done.warn(moved(warning.clone(), offset));
         }
         if survey.unplanned > 0 {
-            let many = survey.unplanned;
-            let message = format!(
-                "{many} classes have too many fields; their instances were replaced by zeros"
-            );
-            done.warn(Warning::note(message));
+            let classes = survey.unplanned;
+            done.warn(Warning::new(&Flaw::ZeroedInstances { classes }));
         }
         if let Some(damage) = &survey.damage {
             let at = (offset + survey.end) as u64;
             done.damaged_at = Some(at);
-            let message = format!(
-                "{}; the last {} bytes of the file were replaced by zeros",
-                damage.message,
-                dump.len() - survey.end
-            );
-            done.warn(Warning::damage(at, message));
+            let flaw = Flaw::ZeroedRest {
+                flaw: Box::new(damage.flaw.clone()),
+                bytes: dump.len() - survey.end,
+            };
+            done.warn(Warning::at(at, &flaw));
         }
         let texts = Cell::new(Amount::default());
         let counts = out.is_none();

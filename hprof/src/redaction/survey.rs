@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use rayon::prelude::*;
 
+use crate::flaw::Flaw;
 use crate::ids::ObjectId;
 use crate::progress::Progress;
 use crate::records::classes::Classes;
@@ -78,7 +79,7 @@ pub(super) struct Blank {
 /// The first damage of a dump.
 #[derive(Debug)]
 pub(super) struct FirstDamage {
-    pub(super) message: String,
+    pub(super) flaw: Flaw,
     /// Whether the heap record that is damaged lacks a length, so that a reader finds its end by its content.
     pub(super) lacks_length: bool,
 }
@@ -117,10 +118,10 @@ impl Survey {
         } = TopRecords::read(bytes, header);
         let mut end = damage.as_ref().map_or(bytes.len(), |d| d.offset);
         let mut damage = damage.map(|d| FirstDamage {
-            message: d.message,
+            flaw: d.flaw,
             lacks_length: false,
         });
-        progress.phase("searching names to keep", bytes.len() as u64);
+        progress.phase("finding the names to keep", bytes.len() as u64);
         let mut blocks = Vec::new();
         let mut dumps = Vec::new();
         'segments: for batch in segments.chunks(BATCH) {
@@ -138,7 +139,7 @@ impl Survey {
                 if let Some(first) = found.damage {
                     end = first.offset;
                     damage = Some(FirstDamage {
-                        message: first.message,
+                        flaw: first.flaw,
                         lacks_length: segment.lacks_length,
                     });
                     break 'segments;
@@ -240,11 +241,9 @@ impl TopRecords {
                     this.heap.push(r);
                     continue;
                 }
-                Next::Record(r) if is_cut_off(&r) => {
-                    Some(format!("a record of kind {:#04x} is truncated", r.tag))
-                }
+                Next::Record(r) if is_cut_off(&r) => Some(Flaw::TruncatedRecord { kind: r.tag }),
                 Next::Record(r) if includes_header(bytes, &r, header.id_size) => {
-                    Some("a name contains the header of another record".to_owned())
+                    Some(Flaw::NameWithHeader)
                 }
                 Next::Record(r) if has_plausible_length(r.tag, r.length, header.id_size) => {
                     (fitting, others) = (fitting + 1, 0);
@@ -258,21 +257,21 @@ impl TopRecords {
                 }
                 Next::Record(r) => {
                     (fitting, others) = (0, others + 1);
-                    let no_record = || format!("not a record of a dump (kind {:#04x})", r.tag);
+                    let no_record = Flaw::NotARecord { kind: r.tag };
                     doubtful.get_or_insert_with(|| Damage {
                         offset: r.at,
-                        message: no_record(),
+                        flaw: no_record.clone(),
                     });
                     if others < UNKNOWN_KINDS {
                         continue;
                     }
-                    Some(no_record())
+                    Some(no_record)
                 }
-                Next::Rest(_) => Some("the header of a record is truncated".to_owned()),
+                Next::Rest(_) => Some(Flaw::TruncatedHeader),
             };
-            let here = damage.map(|message| Damage {
+            let here = damage.map(|flaw| Damage {
                 offset: next.at(),
-                message,
+                flaw,
             });
             // After a wrong length, the bytes that are taken for a record's header are content.
             this.damage = here.map(|here| doubtful.unwrap_or(here));

@@ -10,6 +10,7 @@
 mod rule_tests;
 
 use crate::error::Warning;
+use crate::flaw::Flaw;
 use crate::ids::{ClassIndex, ObjectId};
 use crate::records::classes::{Class, Classes};
 use crate::records::forked::Forked;
@@ -226,21 +227,21 @@ impl Sizes {
 
     /// Returns the warnings about a dump of the hprof agent of JDK 5 to 8, where no size could be measured.
     pub(crate) fn doubts(&self) -> impl Iterator<Item = Warning> {
+        let Layout {
+            reference,
+            header,
+            align,
+            ..
+        } = self.layout;
         let doubts = self.modelled.then(|| {
-            let Layout { reference, header, align, .. } = self.layout;
-            let model = match self.agreed {
-                Some((agree, of)) => format!("heapdiff uses the layout that fits {agree} of {of} classes in the allocation sites of the dump"),
-                None => "heapdiff assumes a 64-bit JVM with compressed references".to_owned(),
+            let assumed = Flaw::AssumedSizes {
+                agree: self.agreed,
+                reference,
+                header,
+                align,
             };
-            [
-                Warning::note(format!(
-                    "sizes are assumed, not measured: object ids in this dump are numbers, not addresses (hprof agent of JDK 5 to 8). {model} (references {reference}, headers {header}, alignment {align} bytes)"
-                )),
-                // The agent writes an `Object[]` only up to its last element that is not null.
-                Warning::note(
-                    "object arrays may be longer than in this dump: the hprof agent of JDK 8 leaves out null elements at the end",
-                ),
-            ]
+            // The agent writes an `Object[]` only up to its last element that is not null.
+            [assumed, Flaw::NoTrailingNulls].map(|flaw| Warning::new(&flaw))
         });
         doubts.into_iter().flatten()
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bytes::source::Source;
-use crate::graph::build::Plan;
+use crate::graph::plan::Plan;
 use crate::records::forked::{Forked, Recorded};
 use crate::records::outline::Outline;
 use crate::records::record;

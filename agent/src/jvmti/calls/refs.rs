@@ -53,7 +53,7 @@ type Lasts<'a, K> = PhantomData<(&'a (), fn() -> K)>;
 
 /// The error of a JVM that has no room outside of the Java heap.
 fn no_room() -> JniError {
-    JniError::Thrown("no room for a reference".to_owned())
+    JniError::Thrown("no memory for a JNI reference".to_owned())
 }
 
 /// A reference that is valid for `'a`, and not null.

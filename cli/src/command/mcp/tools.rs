@@ -61,12 +61,12 @@ impl Tool {
         Self::of::<Sizeof>(
             "sizeof",
             "Sizes of objects",
-            "Shallow, deep and retained bytes of selected objects, each and as one set, and what they consist of by \
-             class (heapdiff.sizeof/1).",
+            "Shallow, deep and retained bytes of the selected objects, for each object and for all together, and the \
+             classes that these bytes belong to (heapdiff.sizeof/1).",
         ),
         Self::of::<Paths>(
             "paths",
-            "Find why objects are not collected",
+            "Find why objects are not freed",
             "Shortest paths from GC roots to selected objects, merged into a tree (heapdiff.paths/1).",
         ),
         Self::of::<Query>(

@@ -182,7 +182,9 @@ fn write(
             out.write_all(&writer.finish()?).map_err(Fault::Output)?;
             Ok(rows)
         }
-        ExportFormat::Pprof => Err(Fault::Row("a profile is not a table".to_owned())),
+        ExportFormat::Pprof => Err(Fault::Row(
+            "a pprof profile cannot contain a single table".to_owned(),
+        )),
     }
 }
 

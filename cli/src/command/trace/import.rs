@@ -36,7 +36,7 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
         // The log would be taken for the new file's.
         let message = format!(
-            "-o {shown}: the log file {} contains data that is not in the trace yet",
+            "-o {shown}: the SQLite write-ahead log {} contains data that is not in the trace yet",
             log.display()
         );
         return Err(Failure::usage(message)

@@ -36,7 +36,7 @@ pub(crate) fn prune(prune: &Prune) -> Result<Exit> {
     if !prune.quiet {
         let gone = |before: u64, after: u64, one: &str| counted(before.saturating_sub(after), one);
         messages::said(&format!(
-            "deleted data before {} UTC: {}, {}; the file now has {} (was {})",
+            "deleted all data before {} UTC ({}, {}); the trace now has {} (before: {})",
             utc(cut),
             gone(before.ticks, after.ticks, "tick"),
             gone(before.collections, after.collections, "GC"),

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use heapdiff_diff::Stack;
-use heapdiff_jfr::LIVE_TABLE_FULL;
 use heapdiff_push::{Endpoint, Patience, PushError, Series, TlsFault};
 use heapdiff_report::pprof::{About, LiveSample, render_live};
 use heapdiff_report::{printable, utc};
@@ -13,7 +12,7 @@ use heapdiff_trace::read::{Amount, Run};
 use heapdiff_units::{Size, counted};
 
 use super::by_site::BySite;
-use super::{file, frames, open_named};
+use super::{file_of_run, frames, open_named};
 use crate::command::history::key;
 use crate::failure::{Exit, Failure, Result};
 use crate::interrupt::{self, Wait};
@@ -130,11 +129,7 @@ impl Profile {
             let sum = merged.entry(alive).or_default();
             *sum = sum.plus(amount);
         }
-        let mut warnings = file(trace).warnings;
-        let full = trace.last_note(sites.run.id, LIVE_TABLE_FULL);
-        if full.map_err(|e| Failure::trace(&e))?.is_some() {
-            warnings.push(LIVE_TABLE_FULL.to_owned());
-        }
+        let mut warnings = file_of_run(trace, sites.run.id)?.warnings;
         if let Some(focus) = focus.filter(|_| merged.is_empty()) {
             warnings.push(format!("--focus {focus}: no stack frame matches"));
         }
@@ -301,7 +296,7 @@ impl Holders {
         }
         if holders.is_empty() {
             messages::warn(&format!(
-                "{}: this report has no stacks, so no holder is known; its dumps were taken without the agent",
+                "{}: the report has no allocation stacks, so the profile names no holders; take the dumps with the agent loaded",
                 path.display()
             ));
         }

@@ -13,7 +13,8 @@ use crate::job::{SampleOrder, SamplesJob, Setup};
 
 /// How many samples beyond those shown are collected before the last in order are dropped.
 const AT_HAND: usize = 1 << 16;
-const OLD: &str = "this trace contains no single samples, because an older agent wrote it";
+const OLD: &str =
+    "this trace has only totals, not the single samples, because an older agent wrote the trace";
 
 /// A site's class and frames, and whether samples of it are wanted.
 struct Named {

@@ -41,7 +41,7 @@ fn nothing_but_reading_is_allowed() {
                 "only SELECT is allowed",
                 "no such",
                 "not authorized",
-                "a query must be one statement",
+                "a query must be exactly one statement",
             ];
             assert!(known.iter().any(|k| text.starts_with(k)), "{sql}: {text}");
         }
@@ -79,14 +79,17 @@ fn mistakes_are_told_with_their_place() {
     let (.., hint) = wrong("select id from objects where class = \"byte[]\"");
     assert!(hint.unwrap().starts_with("strings need single quotes"));
     for (sql, text) in [
-        ("", "a query must be one statement, but this one has none"),
+        (
+            "",
+            "a query must be exactly one statement, but this query has none",
+        ),
         (
             "-- nothing",
-            "a query must be one statement, but this one has none",
+            "a query must be exactly one statement, but this query has none",
         ),
         (
             "select 1; select 2",
-            "a query must be one statement, but this one has several",
+            "a query must be exactly one statement, but this query has several",
         ),
     ] {
         assert_eq!(check(sql).unwrap_err().to_string(), text);

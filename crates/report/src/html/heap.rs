@@ -3,16 +3,15 @@
 
 use std::io::{self, Write};
 
-use askama::Template;
-use heapdiff_diff::sentence::Verdict;
-use heapdiff_diff::{HeapSuspect, Stack, is_application_frame};
-use heapdiff_model::heap::HeapReport;
-use heapdiff_units::{Size, counted, grouped};
-
-use super::{STYLE, layout_of, policy};
-use crate::kept;
+use super::{STYLE, figures, layout_of, policy};
 use crate::printable::printable;
 use crate::view::{HeapView, Viewed};
+use crate::{coverage, kept};
+use askama::Template;
+use heapdiff_diff::sentence::{Verdict, Waste, Whole};
+use heapdiff_diff::{HeapSuspect, Stack, is_application_frame};
+use heapdiff_model::heap::HeapReport;
+use heapdiff_units::{Size, grouped};
 
 /// The most stacks of one suspect, and classes, on the page.
 const STACKS: usize = 10;
@@ -67,6 +66,7 @@ struct Suspect {
     path: Vec<Step>,
     fix: Option<String>,
     next: Vec<String>,
+    sampled: Option<String>,
     stacks: Vec<StackRow>,
 }
 
@@ -171,25 +171,16 @@ fn suspect(suspect: &HeapSuspect, report: &Viewed<HeapReport, HeapView>) -> Susp
         path: suspect.path.iter().map(step).collect(),
         fix: suspect.likely_fix.as_deref().map(text),
         next: suspect.next.iter().map(|command| text(command)).collect(),
+        sampled: (!suspect.stacks.is_empty())
+            .then(|| coverage::sentence(&coverage::of_heap(suspect), Whole::Retained)),
         stacks: suspect.stacks.iter().take(STACKS).map(stack).collect(),
     }
 }
 
 fn stack(stack: &Stack) -> StackRow {
-    let half = stack.ci95[1].saturating_sub(stack.estimated_bytes);
-    let half = half.max(stack.estimated_bytes.saturating_sub(stack.ci95[0]));
-    let about = match half {
-        0 => String::new(),
-        half => format!(" ± {}", Size(half)),
-    };
     StackRow {
         class: text(&stack.class),
-        figures: format!(
-            "{}{about}, {}, {}",
-            Size(stack.estimated_bytes),
-            counted(stack.estimated_objects, "object"),
-            counted(stack.samples, "sample"),
-        ),
+        figures: figures(stack),
         frames: frames(&stack.frames),
     }
 }
@@ -207,7 +198,7 @@ fn waste(report: &Viewed<HeapReport, HeapView>) -> Vec<WasteRow> {
     let rows = report.data.waste.iter().map(|row| WasteRow {
         bytes: Size(row.bytes_to_win).to_string(),
         objects: grouped(row.objects),
-        kind: row.kind.replace('_', " "),
+        kind: Waste::title(&row.kind).to_string(),
         holder: text(row.holder.as_deref().unwrap_or("")),
     });
     rows.collect()

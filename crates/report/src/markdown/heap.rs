@@ -3,17 +3,16 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heapdiff_diff::sentence::Verdict;
+use heapdiff_diff::sentence::{Verdict, Waste, Whole};
 use heapdiff_diff::{HeapClass, HeapReport, HeapSuspect};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::{
-    Comment, STACKS, all_details, allocated_at, cell, code, cut, frames, html, next, prose,
+    Comment, STACKS, all_details, allocated_at, cell, code, cut, doubts, frames, html, next, prose,
     rows_of_classes, rows_of_suspects, steps, warnings,
 };
-use crate::kept;
-use crate::text::is_noted;
 use crate::view::{HeapView, Viewed};
+use crate::{coverage, kept};
 
 /// Threads, and kinds of waste, that are shown.
 const ROWS: usize = 5;
@@ -90,13 +89,8 @@ fn details(suspect: &HeapSuspect) -> String {
     let _ = writeln!(text, "- kept alive by {}\n", code(&suspect.root));
     steps(&suspect.path, text);
     allocated_at(suspect.allocated_through.as_ref(), &suspect.stacks, text);
-    let silent = suspect.coverage.unsampled_bytes;
-    if !suspect.stacks.is_empty() && is_noted(silent, suspect.retained_bytes) {
-        let _ = writeln!(
-            text,
-            "{} of this is not covered by samples.\n",
-            Size(silent)
-        );
+    if !suspect.stacks.is_empty() {
+        doubts(&coverage::of_heap(suspect), Whole::Retained, text);
     }
     let more = suspect.stacks.len().saturating_sub(STACKS) as u64;
     if more > 0 {
@@ -130,7 +124,7 @@ fn rest(report: &HeapReport, more_classes: usize, text: &mut Comment) {
                 "| {} | {} | {} | {} |",
                 Size(row.bytes_to_win),
                 grouped(row.objects),
-                row.kind.replace('_', " "),
+                Waste::title(&row.kind),
                 cell(row.holder.as_deref().unwrap_or("")),
             );
         }
@@ -170,7 +164,7 @@ mod tests {
         for parts in [
             "## What holds most of the heap\n",
             "a large object need not be a leak",
-            "1.0 MiB of this is not covered by samples.",
+            "1.0 MiB of the retained size is not covered by samples.",
         ] {
             assert!(text.contains(parts), "{text}");
         }

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use heapdiff_diff::sentence::{Alive, Samples};
 use heapdiff_model::sites::{AllocatedReport, AllocatedStackRow};
 use heapdiff_units::{Size, counted, grouped};
 
-use super::sites::{COUNTED, classes, more_classes, origin};
+use super::sites::{classes, large_objects, more_classes, origin};
 use super::table::{Align, Table};
 use super::{WIDTH, count, snapshot, stacks, table};
 use crate::style::Style;
@@ -26,30 +27,26 @@ pub(crate) fn render(
     let totals = &report.totals;
     origin(Some(&report.agent), totals.unseen_bytes, style, out)?;
     writeln!(out)?;
-    let (what, of) = match totals.samples {
+    let (things, from) = match totals.samples {
         Some(samples) => (counted(samples, "sample"), counted(totals.rows, "stack")),
         None => (counted(totals.objects, "object"), classes(totals.rows)),
     };
-    let of_focus = report.focus.as_ref().map_or_else(String::new, |focus| {
-        format!(", only stacks that match {}", table::printable(focus))
-    });
-    let line = format!(
-        "{} allocated in {}: {what} from {of}{of_focus}",
-        amount(totals.bytes, totals.ci95),
-        span(report.span_ms),
-    );
-    writeln!(out, "{}", style.fitted(&line, WIDTH))?;
+    let line = Samples::Allocated {
+        amount: amount(totals.bytes, totals.ci95),
+        span: span(report.span_ms),
+        things,
+        from,
+        focus: report
+            .focus
+            .as_ref()
+            .map(|focus| table::printable(focus).into_owned()),
+    };
+    writeln!(out, "{}", style.fitted(&line.to_string(), WIDTH))?;
     if report.by == "class" {
         return by_class(report, style, out);
     }
     super::sites::other_stacks(totals.other_stacks_bytes, totals.bytes, style, out)?;
-    if totals.undersampled_bytes > 0 {
-        let line = format!(
-            "large objects may have up to 50 % more than {}: JVMs before JDK 25 sample too few of them",
-            Size(totals.undersampled_bytes)
-        );
-        writeln!(out, "{}", style.yellow(style.fitted(&line, WIDTH)))?;
-    }
+    large_objects(totals.undersampled_bytes, false, style, out)?;
     for (number, row) in (1..).zip(&report.stacks) {
         write!(out, "\n{number:>3}  ")?;
         let figures = figures(row);
@@ -87,20 +84,19 @@ fn amount(bytes: u64, ci95: Option<[u64; 2]>) -> String {
 }
 
 fn figures(row: &AllocatedStackRow) -> String {
-    let figures = format!(
-        "{}  {}, {}",
-        amount(row.estimated_bytes, row.ci95),
-        counted(row.estimated_objects, "object"),
-        stacks::evidence(row.samples, row.sampled.is_some()),
-    );
-    match row.survival_permille {
-        Some(permille) => format!("{figures}, {}", stacks::alive(permille)),
-        None => figures,
-    }
+    let stack = Samples::Stack {
+        objects: row.estimated_objects,
+        samples: row.samples,
+        is_counted: row.sampled.is_some(),
+        alive: row
+            .survival_permille
+            .map_or(Alive::Omitted, Alive::Permille),
+    };
+    format!("{}  {stack}", amount(row.estimated_bytes, row.ci95))
 }
 
 fn by_class(report: &AllocatedReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}\n", style.dim(COUNTED))?;
+    writeln!(out, "{}\n", style.dim(Samples::AllocatedColumns))?;
     let columns = [
         ("objects", Align::Right),
         ("bytes", Align::Right),

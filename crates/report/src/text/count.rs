@@ -3,11 +3,13 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use heapdiff_diff::sentence::Samples;
 use heapdiff_model::count::{
     CountMissed, CountReport, CountSite, CountTotals, CountedInDump, LineDisagreement,
 };
 use heapdiff_units::{Size, Span, counted, grouped};
 
+use super::diff::wrapped;
 use super::table::{Align, Table, printable};
 use super::{WIDTH, stacks};
 use crate::style::Style;
@@ -34,14 +36,6 @@ const SAMPLED: &str = " in sampled stacks";
 
 /// The same of counts in a dump.
 pub(super) const EXECUTED: &str = "counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM";
-/// What it means that samples and counts contradict each other.
-const LESS: [&str; 2] = [
-    "At these lines samples show less than was counted: allocations that the JIT compiler removes are",
-    "never sampled, and what the JDK allocates for a line (clone, copyOf) is sampled in the JDK.",
-];
-const MORE: [&str; 1] = [
-    "At these lines samples show more than was counted: not all allocations at these lines are counted.",
-];
 pub(super) const WITHOUT_JDK: &str =
     "JDK classes have no counters; count=jdk adds counters to them.";
 
@@ -148,14 +142,17 @@ pub(super) fn in_dump(report: &CountedInDump, style: Style, out: &mut dyn Write)
 
 /// Lines of which samples say something else than was counted, with the reasons that there may be.
 fn disagreements(report: &CountedInDump, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    for (is_less, lines) in [(true, &LESS[..]), (false, &MORE)] {
+    for (is_less, sentence) in [
+        (true, Samples::LessThanCounted),
+        (false, Samples::MoreThanCounted),
+    ] {
         let of_kind = |d: &&LineDisagreement| (d.estimated_bytes < d.counted_bytes) == is_less;
         let mut found = report.disagreements.iter().filter(of_kind).peekable();
         if found.peek().is_none() {
             continue;
         }
-        for line in lines {
-            writeln!(out, "{}", style.dim(line.to_string()))?;
+        for line in wrapped(&crate::capitalized(&sentence.to_string()), WIDTH) {
+            writeln!(out, "{}", style.dim(line))?;
         }
         for d in found {
             let place = format!("{}.{} line {}", d.class, d.method, d.line);

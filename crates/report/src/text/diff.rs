@@ -2,8 +2,7 @@
 
 use std::io::{self, Write};
 
-use heapdiff_diff::sentence::more_held;
-use heapdiff_diff::sentence::{TWO_DUMPS, Verdict};
+use heapdiff_diff::sentence::{Samples, TWO_DUMPS, Whole, more_held};
 use heapdiff_diff::{
     ClassGrowth, Coverage, Headline, History, Report, SnapshotInfo, Stack, Suspect, Through,
 };
@@ -11,10 +10,10 @@ use heapdiff_units::{Size, counted, grouped, later, signed, signed_size};
 
 use super::WIDTH;
 use super::path::HolderPath;
-use super::stacks::is_noted;
 use super::table::{Align, Table, printable};
 use super::trace::{hourly, since, sparkline};
 use crate::HEADLINES;
+use crate::coverage;
 use crate::report::growth;
 use crate::style::Style;
 use crate::times::utc;
@@ -58,11 +57,8 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
     }
     writeln!(out)?;
     if report.suspects.is_empty() && more_suspects.is_empty() {
-        let nothing = match report.unexplained_bytes() {
-            0 => Verdict::NoGrowth.to_string(),
-            _ => "no suspect".to_owned(),
-        };
-        writeln!(out, "{nothing}")?;
+        let nothing = crate::explained::nothing(report);
+        writeln!(out, "{}", nothing.as_deref().unwrap_or("no suspect"))?;
     } else {
         writeln!(out, "{}", style.bold("What grew"))?;
         for suspect in &report.suspects {
@@ -80,7 +76,7 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         writeln!(out, "\n{}", style.dim(text))?;
     }
     writeln!(out)?;
-    dumps(&report.snapshots, view.verbose, style, out)?;
+    dumps(&report.snapshots, style, out)?;
     classes(&report.classes, *more_classes, style, out)
 }
 
@@ -147,12 +143,7 @@ fn headlines(report: &Report, has_more: bool, style: Style, out: &mut dyn Write)
     }
 }
 
-fn dumps(
-    snapshots: &[SnapshotInfo],
-    verbose: bool,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new(&[
         ("objects", Align::Right),
         ("reachable", Align::Right),
@@ -174,16 +165,10 @@ fn dumps(
         ]);
     }
     table.print(style, out)?;
-    if let Some(last) = snapshots.last().filter(|_| verbose) {
-        let layout = &last.layout;
-        let line = super::snapshot::layout_line(
-            last.jvm.as_deref(),
-            &layout.source,
-            [layout.reference, layout.header, layout.align],
-        );
-        writeln!(out, "{}", style.dim(line))?;
+    match snapshots.last() {
+        Some(last) => super::snapshot::layout(last.jvm.as_deref(), &last.layout, style, out),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// `common` is a reason of all suspects, which is printed elsewhere.
@@ -341,7 +326,7 @@ fn allocated(
         class: &suspect.class,
         through: suspect.allocated_through.as_ref(),
         coverage,
-        of: format!("{} growth", Size(coverage.growth_bytes)),
+        whole: Whole::Growth,
     };
     self::sampled(&sampled, (limit, verbose), style, out)
 }
@@ -353,8 +338,7 @@ pub(super) struct Sampled<'a> {
     pub(super) class: &'a str,
     pub(super) through: Option<&'a Through>,
     pub(super) coverage: &'a Coverage,
-    /// The whole, in words.
-    pub(super) of: String,
+    pub(super) whole: Whole,
 }
 
 /// Returns the first stacks. The first one that allocated the class that accumulates is always among them.
@@ -381,7 +365,7 @@ pub(super) fn sampled(
         class,
         through,
         coverage,
-        of,
+        whole,
     } = sampled;
     if let Some(through) = through {
         line("through", &through.frame, style, out)?;
@@ -391,33 +375,12 @@ pub(super) fn sampled(
         write!(out, "    {:<8} ", style.dim("from"))?;
         super::stacks::stack(stack, (INDENT, verbose), style, out)?;
     }
-    let mut text = format!(
-        "{} of {of}, in {}",
-        Size(coverage.sampled_bytes),
-        counted(coverage.samples, "sample"),
-    );
-    if coverage.unseen_bytes > 0 {
-        text += &format!(
-            "; samples of up to {} were lost",
-            Size(coverage.unseen_bytes)
-        );
-    }
-    let more = coverage.sampled_bytes.saturating_sub(coverage.growth_bytes);
-    if is_noted(more, coverage.growth_bytes) {
-        text +=
-            "; more than grew, as samples estimate, and new objects count where others went, too";
-    }
-    if is_noted(coverage.unsampled_bytes, coverage.growth_bytes) {
-        text += &format!(
-            "; {} is not covered by samples",
-            Size(coverage.unsampled_bytes)
-        );
-    }
+    let mut text = coverage::sentence(coverage, *whole);
     let more = stacks.len().saturating_sub(limit);
     if more > 0 {
-        text += &format!("; {} more (-v shows them)", counted(more as u64, "stack"));
+        text += &format!("; {}", more_stacks(more));
     }
-    line("sampled", &text, style, out)
+    reasons("sampled", &[&text], style, out)
 }
 
 /// What was allocated of the suspect's class where no sample of what it holds is followed.
@@ -430,12 +393,8 @@ fn allocated_at(
     if suspect.allocated_at.is_empty() {
         return Ok(());
     }
-    line(
-        "sampled",
-        "the agent tracks no sample of these objects; all allocations of the class since the first dump:",
-        style,
-        out,
-    )?;
+    let sentence = Samples::NotTracked.to_string();
+    reasons("sampled", &[&sentence], style, out)?;
     for at in suspect.allocated_at.iter().take(limit) {
         let figures = format!(
             "{} allocated, {}",
@@ -449,13 +408,14 @@ fn allocated_at(
     let more = suspect.allocated_at.len().saturating_sub(limit);
     match more {
         0 => Ok(()),
-        more => line(
-            "",
-            &format!("{} more (-v shows them)", counted(more as u64, "stack")),
-            style,
-            out,
-        ),
+        more => line("", &more_stacks(more), style, out),
     }
+}
+
+/// The number of stacks that are not shown.
+fn more_stacks(more: usize) -> String {
+    let more = counted(more as u64, "more stack");
+    format!("{more} (-v shows all)")
 }
 
 pub(super) const INDENT: usize = 13;
@@ -588,9 +548,9 @@ mod tests {
         };
         let sampled = "97.7 KiB of 97.7 KiB growth, in 10 samples";
         let all = [
-            "9.8 KiB is not covered by samples",
+            "9.8 KiB of the growth is not covered by samples",
             "samples of up to 4.9 KiB were lost",
-            "1 stack more (-v shows them)",
+            "1 more stack (-v shows all)",
         ];
         let text = told(&plain(), false);
         assert!(text.ends_with(sampled), "{text}");
@@ -602,12 +562,11 @@ mod tests {
         assert!(!told(&some, false).contains("not covered by samples"));
         let mut more = plain();
         more.coverage.sampled_bytes = 500_000;
-        assert!(
-            told(&more, false)
-                .contains("488.3 KiB of 97.7 KiB growth, in 10 samples; more than grew, as")
-        );
+        assert!(told(&more, false).contains(
+            "488.3 KiB of 97.7 KiB growth, in 10 samples; samples show more than the growth,"
+        ));
         more.coverage.sampled_bytes = 100_900;
-        assert!(!told(&more, false).contains("more than grew"));
+        assert!(!told(&more, false).contains("more than the growth"));
         let mut lost = plain();
         lost.coverage.unseen_bytes = 5000;
         assert!(told(&lost, false).ends_with(&format!("{sampled}; {}", all[1])));

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use heapdiff_diff::sentence::Verdict;
-use heapdiff_diff::{Coverage, HeapClass, HeapReport, HeapSuspect, HeapThread, HeapWaste};
+use heapdiff_diff::sentence::{Verdict, Waste, Whole};
+use heapdiff_diff::{HeapClass, HeapReport, HeapSuspect, HeapThread, HeapWaste};
 use heapdiff_units::{Size, grouped};
 
 use super::WIDTH;
@@ -11,9 +11,9 @@ use super::diff::{STACKS, Sampled, line, next, reasons, sampled, warnings, wrapp
 use super::path::HolderPath;
 use super::snapshot::heading;
 use super::table::{Align, Table, printable};
-use crate::kept;
 use crate::style::Style;
 use crate::view::{HeapView, Viewed};
+use crate::{coverage, kept};
 
 /// Frames of the thread that died that are shown, unless all are asked for.
 const FRAMES: usize = 8;
@@ -104,20 +104,13 @@ fn sampled_stacks(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let of = &suspect.coverage;
-    let coverage = Coverage {
-        samples: of.samples,
-        sampled_bytes: of.sampled_bytes,
-        growth_bytes: suspect.retained_bytes,
-        unseen_bytes: of.unseen_bytes,
-        unsampled_bytes: of.unsampled_bytes,
-    };
+    let coverage = coverage::of_heap(suspect);
     let stacks = Sampled {
         stacks: &suspect.stacks,
         class: &suspect.class,
         through: suspect.allocated_through.as_ref(),
         coverage: &coverage,
-        of: Size(suspect.retained_bytes).to_string(),
+        whole: Whole::Retained,
     };
     let limit = if report.view.verbose {
         usize::MAX
@@ -174,7 +167,7 @@ fn waste(waste: &[HeapWaste], style: Style, out: &mut dyn Write) -> io::Result<(
         table.row(vec![
             Size(row.bytes_to_win).to_string(),
             grouped(row.objects),
-            row.kind.replace('_', " "),
+            Waste::title(&row.kind).to_string(),
             row.holder.clone().unwrap_or_default(),
         ]);
     }

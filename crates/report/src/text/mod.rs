@@ -24,7 +24,7 @@ mod waste;
 use std::io::{self, Write};
 
 pub(crate) use self::snapshot::layout_line;
-pub(crate) use self::stacks::is_noted;
+pub(crate) use self::stacks::{interval, is_noted};
 use crate::report::Report;
 use crate::style::Style;
 pub(crate) use crate::style::WIDTH;

@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 
+use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_model::sites::{AgentReport, SitesReport};
 use heapdiff_units::{Size, counted, grouped};
 
+use super::diff::wrapped;
 use super::stacks::is_noted;
 use super::table::{Align, Table};
 use super::{WIDTH, snapshot, stacks, table};
@@ -12,8 +14,6 @@ use crate::style::Style;
 use crate::view::{SitesView, Viewed};
 
 const INDENT: usize = 5;
-/// What the agent's counts of classes are of.
-pub(super) const COUNTED: &str = "allocated: all allocations since the agent's start that pass its filters, except the last second";
 
 pub(crate) fn render(
     report: &Viewed<SitesReport, SitesView>,
@@ -26,20 +26,21 @@ pub(crate) fn render(
     let totals = &report.totals;
     origin(report.agent.as_ref(), totals.unseen_bytes, style, out)?;
     writeln!(out)?;
-    let of = match &report.focus {
-        Some(focus) => format!("only stacks that match {}", table::printable(focus)),
-        None => format!("of {} reachable", Size(reachable)),
-    };
     let from = match report.by {
         "class" => classes(report.more.sampled_classes),
         _ => counted(totals.stacks, "stack"),
     };
-    let line = format!(
-        "{} in {} from {from}, {of}",
-        stacks::interval(totals.estimated_bytes, totals.ci95),
-        counted(totals.samples, "live sample"),
-    );
-    writeln!(out, "{}", style.fitted(&line, WIDTH))?;
+    let line = Samples::Live {
+        amount: stacks::interval(totals.estimated_bytes, totals.ci95),
+        samples: totals.samples,
+        from,
+        reachable: Size(reachable),
+        focus: report
+            .focus
+            .as_ref()
+            .map(|focus| table::printable(focus).into_owned()),
+    };
+    writeln!(out, "{}", style.fitted(&line.to_string(), WIDTH))?;
     if report.by != "class" {
         other_stacks(
             totals.other_stacks_bytes,
@@ -49,16 +50,13 @@ pub(crate) fn render(
         )?;
     }
     if is_noted(totals.unsampled_bytes, reachable) {
-        let line = format!(
-            "{} of {} reachable is not covered by samples",
-            Size(totals.unsampled_bytes),
-            Size(reachable)
-        );
-        writeln!(out, "{}", style.dim(style.fitted(&line, WIDTH)))?;
+        let line = Samples::UncoveredHeap {
+            size: Size(totals.unsampled_bytes),
+            reachable: Size(reachable),
+        };
+        writeln!(out, "{}", style.dim(line))?;
     }
-    if let Some(line) = undersampled(totals.undersampled_bytes) {
-        writeln!(out, "{}", style.yellow(line))?;
-    }
+    large_objects(totals.undersampled_bytes, true, style, out)?;
     if report.by == "class" {
         return by_class(report, style, out);
     }
@@ -66,8 +64,7 @@ pub(crate) fn render(
         return by_frame(report, style, out);
     }
     if report.stacks.iter().any(|stack| !stack.survival_known) {
-        let line = "\"alive\" is unknown for stacks with too few samples of freed objects";
-        writeln!(out, "{}", style.dim(line))?;
+        writeln!(out, "{}", style.dim(Samples::AliveUnknown))?;
     }
     for (number, stack) in (1..).zip(&report.stacks) {
         writeln!(out)?;
@@ -92,11 +89,11 @@ pub(super) fn other_stacks(
     if !is_noted(part, total) {
         return Ok(());
     }
-    let line = format!(
-        "about {} of this was allocated in stacks without a sample",
-        Size(part)
-    );
-    writeln!(out, "{}", style.dim(style.fitted(&line, WIDTH)))
+    writeln!(
+        out,
+        "{}",
+        style.dim(Samples::OtherStacks { size: Size(part) })
+    )
 }
 
 /// `1 class`, `12 classes`.
@@ -122,9 +119,10 @@ fn by_frame(
         ("stacks", Align::Right),
         ("class, allocated in", Align::Left),
     ]);
+    let no_stack = Samples::NoStack.to_string();
     for row in &report.frames {
         let [low, high] = row.ci95;
-        let frame = row.frame.as_deref().unwrap_or("(no stack was recorded)");
+        let frame = row.frame.as_deref().unwrap_or(&no_stack);
         table.row(vec![
             Size(row.estimated_bytes).to_string(),
             format!("{}..{}", Size(low), Size(high)),
@@ -157,7 +155,7 @@ fn by_class(
 ) -> io::Result<()> {
     let counts = report.classes.iter().any(|c| c.allocated.is_some());
     if counts {
-        writeln!(out, "{}", style.dim(COUNTED))?;
+        writeln!(out, "{}", style.dim(Samples::AllocatedColumns))?;
     }
     writeln!(out)?;
     let mut columns = vec![
@@ -207,15 +205,19 @@ pub(super) fn more_classes(
     }
 }
 
-/// What large objects are told of, where the JVM samples too few of them.
-fn undersampled(bytes: u64) -> Option<String> {
-    (bytes > 0).then(|| {
-        format!(
-            "large objects may have up to 50 % more than {}: JVMs before JDK 25 sample too few of them;\n\
-             load the agent at start, or compare with a second dump",
-            Size(bytes)
-        )
-    })
+/// Writes that the JVM may have sampled too few large objects. `is_live` is true if the objects are alive.
+pub(super) fn large_objects(
+    bytes: u64,
+    is_live: bool,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let size = Size(bytes);
+    let sentence = Samples::LargeObjects { size, is_live }.to_string();
+    for line in wrapped(&sentence, WIDTH).iter().filter(|_| bytes > 0) {
+        writeln!(out, "{}", style.yellow(line))?;
+    }
+    Ok(())
 }
 
 /// Where the stacks come from.
@@ -226,8 +228,7 @@ pub(super) fn origin(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Some(agent) = agent else {
-        let exact = "the dump records the stack trace of each object: sizes are exact";
-        return writeln!(out, "{}", style.dim(exact));
+        return writeln!(out, "{}", style.dim(Samples::Exact));
     };
     let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
     let few = count("few_followed");
@@ -236,77 +237,67 @@ pub(super) fn origin(
     let uncounted = ["dropped_failed", "dropped_pending"].into_iter().any(count);
     let lost = uncounted || is_full;
     let uncounted = uncounted || is_full && !few;
-    let rate = match (agent.strategy, agent.interval_bytes, agent.rate) {
-        ("bytes", 0, _) => every(filtered, lost, "sampled"),
-        ("bytes", bytes, _) => format!("one sample every {} allocated", Size(bytes)),
-        ("time", _, ms) => format!("one sample every {ms} ms"),
-        ("class", _, rate) => format!("one sample every {} objects of a class", grouped(rate)),
-        (_, _, rate) => format!("one sample every {} objects", grouped(rate)),
+    let once = |first| match few {
+        true => First::Counted(first),
+        false => First::Other(first),
     };
-    let thinned = match (agent.first_interval_bytes, agent.first_rate) {
-        first if first == (agent.interval_bytes, agent.rate) => String::new(),
-        (_, ms) if agent.strategy == "time" && few => {
-            format!(" is tracked, one every {ms} ms is counted")
-        }
-        (_, ms) if agent.strategy == "time" => format!(", at first every {ms} ms"),
-        (0, 0 | 1) if few => format!(" is tracked, {}", every(filtered, uncounted, "counted")),
-        (bytes @ 1.., _) if few => {
-            format!(" is tracked, one every {} is counted", Size(bytes))
-        }
-        (_, rate) if few => format!(" is tracked, one every {} is counted", grouped(rate)),
-        (0, 0 | 1) => ", at first every allocation".to_owned(),
-        (0, rate) => format!(", at first one every {}", grouped(rate)),
-        (bytes, _) => format!(", at first every {}", Size(bytes)),
+    let rate = |bytes, rate| match (agent.strategy, bytes) {
+        ("bytes", 0) => Rate::Each {
+            is_filtered: filtered,
+            has_lost: lost,
+            is_counted: false,
+        },
+        ("bytes", bytes) => Rate::Bytes(bytes),
+        ("time", _) => Rate::Milliseconds(rate),
+        ("class", _) => Rate::OfClass(rate),
+        _ => Rate::Objects(rate),
     };
-    let cost = &agent.cost;
-    let heap = format!(
-        "the agent uses {} of the heap: {} of {} bytes, {} of {} bytes",
-        Size(cost.bytes),
-        counted(cost.samples, "sample"),
-        cost.bytes_per_sample,
-        counted(cost.sites, "stack"),
-        cost.bytes_per_site,
-    );
-    let age = agent.collected.median_age_ms;
-    let age = age.map_or_else(String::new, |ms| {
-        format!(", half within {ms} ms of allocation")
-    });
-    let collected = format!(
-        "{} freed{age}",
-        counted(agent.collected.samples, "sampled object")
-    );
-    let one = format!("{rate}{thinned}; {collected}");
-    let said = match one.len() <= WIDTH {
-        true => vec![one, heap],
-        false => vec![format!("{rate}{thinned}"), collected, heap],
+    // A rate of one is each allocation, whatever the strategy.
+    let first = match (agent.first_interval_bytes, agent.first_rate) {
+        first if first == (agent.interval_bytes, agent.rate) => First::Same,
+        (0, 0 | 1) if agent.strategy != "time" => once(Rate::Each {
+            is_filtered: filtered,
+            has_lost: uncounted,
+            is_counted: true,
+        }),
+        (bytes @ 1.., _) if agent.strategy != "time" => once(Rate::Bytes(bytes)),
+        (bytes, first_rate) => once(rate(bytes, first_rate)),
     };
-    for line in said {
+    let rate = Samples::Rate {
+        rate: rate(agent.interval_bytes, agent.rate),
+        first,
+    };
+    let freed = Samples::Freed {
+        samples: agent.collected.samples,
+        median_ms: agent.collected.median_age_ms,
+    };
+    let one = format!("{rate}; {freed}");
+    let lines = match one.len() <= WIDTH {
+        true => vec![one],
+        false => vec![rate.to_string(), freed.to_string()],
+    };
+    for line in lines {
         writeln!(out, "{}", style.dim(style.fitted(&line, WIDTH)))?;
     }
+    if style.shows_internals() {
+        let cost = &agent.cost;
+        let memory = Samples::AgentHeap {
+            size: Size(cost.bytes),
+            samples: cost.samples,
+            sample_bytes: cost.bytes_per_sample,
+            stacks: cost.sites,
+            stack_bytes: cost.bytes_per_site,
+        };
+        writeln!(out, "{}", style.dim(memory))?;
+    }
     let lost = agent.counters.iter().filter(|c| c.is_loss && c.count > 0);
-    let mut lost: Vec<String> = lost
-        .map(|c| format!("{} {}", grouped(c.count), c.name.replace('_', " ")))
-        .collect();
-    if !lost.is_empty() {
-        if unseen > 0 {
-            lost.push(format!("up to {} have no sample", Size(unseen)));
-        }
-        let line = format!("lost: {}", lost.join(", "));
+    let reasons: Vec<(u64, String)> = lost.map(|c| (c.count, c.name.replace('_', " "))).collect();
+    if !reasons.is_empty() {
+        let size = Size(unseen);
+        let line = Samples::AllLost { reasons, size }.to_string();
         writeln!(out, "{}", style.yellow(style.fitted(&line, WIDTH)))?;
     }
     Ok(())
-}
-
-/// What is true of all allocations, where some were left out by class, or lost.
-pub(super) fn every(filtered: bool, lost: bool, done: &str) -> String {
-    match (filtered, lost) {
-        (false, false) => format!("every allocation is {done}"),
-        (true, false) => format!("every allocation that passes the filters is {done}"),
-        (false, true) => format!("every allocation except lost ones is {done}"),
-        (true, true) => {
-            format!("every allocation that passes the filters, except lost ones, is {done}")
-        }
-    }
 }
 
 #[cfg(test)]
@@ -453,10 +444,19 @@ pub(super) mod tests {
 
     /// The same of an agent that follows `few` of its samples.
     fn told_by(
-        (strategy, interval_bytes, rate): (&'static str, u64, u64),
+        sampling: (&'static str, u64, u64),
         first: (u64, u64),
         lost: u64,
         few: bool,
+    ) -> String {
+        styled(sampling, first, (lost, few), Style::plain())
+    }
+
+    fn styled(
+        (strategy, interval_bytes, rate): (&'static str, u64, u64),
+        first: (u64, u64),
+        (lost, few): (u64, bool),
+        style: Style,
     ) -> String {
         let report = AgentReport {
             strategy,
@@ -484,7 +484,7 @@ pub(super) mod tests {
             ..agent()
         };
         let mut out = Vec::new();
-        origin(Some(&report), lost * 1024, Style::plain(), &mut out).unwrap();
+        origin(Some(&report), lost * 1024, style, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -527,7 +527,7 @@ pub(super) mod tests {
             (
                 ("bytes", 4096, 0),
                 (1024, 0),
-                " allocated, at first every 1.0 KiB; ",
+                " allocated, at first one every 1.0 KiB; ",
             ),
         ];
         for (sampling, first, words) in forms {
@@ -568,7 +568,7 @@ pub(super) mod tests {
         }
         let text = told(("time", 0, 80), (4096, 10), 0);
         assert!(
-            text.contains("one sample every 80 ms, at first every 10 ms; "),
+            text.contains("one sample every 80 ms, at first one every 10 ms; "),
             "{text}"
         );
     }
@@ -588,17 +588,6 @@ pub(super) mod tests {
                 && text.contains("lost: 3 dropped full"),
             "{text}"
         );
-        let said = [
-            "every allocation is counted",
-            "every allocation that passes the filters is counted",
-            "every allocation except lost ones is counted",
-            "every allocation that passes the filters, except lost ones, is counted",
-        ];
-        let cases = [(false, false), (true, false), (false, true), (true, true)];
-        assert_eq!(
-            cases.map(|(filtered, lost)| every(filtered, lost, "counted")),
-            said
-        );
     }
 
     #[test]
@@ -607,10 +596,12 @@ pub(super) mod tests {
             told(("bytes", 0, 0), (0, 0), 0),
             told(("bytes", 0, 0), (0, 0), 3),
         );
-        let heap =
-            "the agent uses 2.0 KiB of the heap: 7 samples of 64 bytes, 3 stacks of 100 bytes";
-        assert!(calm.contains(heap) && lossy.contains(heap));
         assert!(calm.contains("5 sampled objects freed\n"));
+        let verbose = Style::plain().with_internals(true);
+        let memory =
+            "the agent uses 2.0 KiB of the heap: 7 samples of 64 bytes, 3 stacks of 100 bytes\n";
+        assert!(styled(("bytes", 0, 0), (0, 0), (0, false), verbose).ends_with(memory));
+        assert!(!calm.contains("the agent uses"), "{calm}");
         assert!(lossy.contains("5 sampled objects freed, half within 30 ms of allocation\n"));
         let lost = "lost: 3 dropped full, up to 3.0 KiB have no sample";
         assert!(lossy.contains(lost) && !calm.contains("lost") && !calm.contains("have no sample"));
@@ -618,9 +609,44 @@ pub(super) mod tests {
 
     #[test]
     fn too_few_samples_of_large_objects_are_told_where_there_are_such_objects() {
-        assert_eq!(undersampled(0), None);
-        let told = undersampled(3 << 20).unwrap();
+        let told = |bytes| {
+            let mut out = Vec::new();
+            large_objects(bytes, true, Style::plain(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(told(0), "");
+        let told = told(3 << 20);
         assert!(told.starts_with("large objects may have up to 50 % more than 3.0 MiB: "));
         assert!(told.lines().all(|line| line.len() <= WIDTH), "{told}");
+    }
+    #[test]
+    fn filters_and_losses_are_named_where_each_allocation_counts() {
+        let cases = [
+            (false, false, "every allocation is sampled"),
+            (
+                true,
+                false,
+                "every allocation that passes the filters is sampled",
+            ),
+            (false, true, "every allocation except lost ones is sampled"),
+            (
+                true,
+                true,
+                "every allocation that passes the filters, except lost ones, is sampled",
+            ),
+        ];
+        for (is_filtered, has_lost, said) in cases {
+            let rate = |is_counted| {
+                let rate = Rate::Each {
+                    is_filtered,
+                    has_lost,
+                    is_counted,
+                };
+                let first = First::Same;
+                Samples::Rate { rate, first }.to_string()
+            };
+            assert_eq!(rate(false), said);
+            assert_eq!(rate(true), said.replace("sampled", "counted"));
+        }
     }
 }

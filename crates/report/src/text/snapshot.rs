@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use heapdiff_diff::LayoutInfo;
 use heapdiff_model::snapshot::SnapshotInfo;
 use heapdiff_units::{Size, grouped};
 
@@ -10,7 +11,10 @@ use super::table::printable;
 use crate::style::Style;
 use crate::view::View;
 
-/// Two lines: the file and its totals, then the layout that sizes rest on.
+/// The source of a layout that distances between objects show.
+const MEASURED: &str = "addresses";
+
+/// The file and its totals, then the object layout as in [`layout`].
 pub(crate) fn heading(
     snapshot: &SnapshotInfo,
     shallow_bytes: u64,
@@ -34,13 +38,20 @@ pub(crate) fn heading(
     let path = printable(&snapshot.path);
     let path = style.fitted(&path, room);
     writeln!(out, "{}  {totals}", style.bold(path))?;
-    let layout = &snapshot.layout;
-    let line = layout_line(
-        snapshot.jvm.as_deref(),
-        &layout.source,
-        [layout.reference, layout.header, layout.align],
-    );
-    writeln!(out, "{}", style.dim(line))
+    layout(snapshot.jvm.as_deref(), &snapshot.layout, style, out)
+}
+
+/// Writes the object layout if internals are shown, or if sizes may be wrong because the layout is assumed.
+pub(super) fn layout(
+    jvm: Option<&str>,
+    layout: &LayoutInfo,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if layout.source == MEASURED && !style.shows_internals() {
+        return Ok(());
+    }
+    writeln!(out, "{}", style.dim(layout_line(jvm, layout)))
 }
 
 /// What objects are to which no reference that counts leads from a GC root.
@@ -52,16 +63,18 @@ pub(super) const fn unheld(view: &View) -> &'static str {
 }
 
 /// The JVM, and what sizes rest on: bytes of a reference, of a header, and the alignment.
-pub(crate) fn layout_line(
-    jvm: Option<&str>,
-    source: &str,
-    [reference, header, align]: [u32; 3],
-) -> String {
+pub(crate) fn layout_line(jvm: Option<&str>, layout: &LayoutInfo) -> String {
     let jvm = jvm.map(|version| format!("JVM {}; ", printable(version)));
-    let basis = match source {
-        "addresses" => "measured object layout",
+    let basis = match &*layout.source {
+        MEASURED => "measured object layout",
         _ => "assumed object layout",
     };
+    let LayoutInfo {
+        reference,
+        header,
+        align,
+        ..
+    } = layout;
     format!(
         "{}{basis}: references {reference}, headers {header}, alignment {align} bytes",
         jvm.unwrap_or_default()
@@ -73,17 +86,20 @@ mod tests {
     use super::super::tests;
     use super::*;
 
-    fn line(source: &str) -> String {
+    fn line(source: &str, style: Style) -> String {
         let mut info = tests::snapshot();
         info.layout.source = source.to_owned().into();
         let mut out = Vec::new();
-        heading(&info, 5 << 20, Style::plain(), &mut out).unwrap();
+        heading(&info, 5 << 20, style, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn what_sizes_rest_on_is_told() {
-        let (measured, modelled) = (line("addresses"), line("model"));
+    fn a_measured_layout_is_internal_and_an_assumed_one_is_a_warning() {
+        let verbose = Style::plain().with_internals(true);
+        let (measured, modelled) = (line(MEASURED, verbose), line("assumed", Style::plain()));
+        assert!(!line(MEASURED, Style::plain()).contains("object layout"));
+        assert_eq!(line("assumed", verbose), modelled);
         let layout = ": references 4, headers 12, alignment 8 bytes";
         assert!(measured.contains(&format!("measured object layout{layout}")));
         assert!(modelled.contains(&format!("assumed object layout{layout}")));

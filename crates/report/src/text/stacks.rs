@@ -2,11 +2,13 @@
 
 use std::io::{self, Write};
 
+use heapdiff_diff::sentence::Samples;
 use heapdiff_diff::{Shown, Stack};
-use heapdiff_units::{Size, counted, grouped};
+use heapdiff_units::{Size, grouped};
 
 use super::WIDTH;
 use super::table::printable;
+use crate::coverage;
 use crate::style::Style;
 
 /// The most frames that are shown of one stack, unless all are asked for.
@@ -20,16 +22,8 @@ pub(crate) fn stack(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let alive = match stack.survival_known {
-        true => alive(stack.survival_permille),
-        false => "alive: unknown".to_owned(),
-    };
-    let figures = format!(
-        "{}  {}, {}, {alive}",
-        interval(stack.estimated_bytes, stack.ci95),
-        counted(stack.estimated_objects, "object"),
-        evidence(stack.samples, stack.sampled.is_some()),
-    );
+    let bytes = interval(stack.estimated_bytes, stack.ci95);
+    let figures = format!("{bytes}  {}", coverage::stack(stack));
     let about = (&*stack.class, &*figures);
     self::lines(
         about,
@@ -39,24 +33,6 @@ pub(crate) fn stack(
         style,
         out,
     )
-}
-
-/// What figures rest on: samples, and counted allocations where these say more.
-pub(super) fn evidence(samples: u64, is_counted: bool) -> String {
-    let samples = counted(samples, "sample");
-    match is_counted {
-        true => format!("{samples} and counts"),
-        false => samples,
-    }
-}
-
-/// What part of the bytes is alive, in thousandths.
-pub(super) fn alive(permille: u64) -> String {
-    match permille {
-        1000 => "all alive".to_owned(),
-        0..10 => "under 1 % alive".to_owned(),
-        permille => format!("{} % alive", permille / 10),
-    }
 }
 
 /// The same, of a class and its figures in words.
@@ -78,7 +54,7 @@ pub(crate) fn lines(
         writeln!(out, "{:indent$}{}", "", style.fitted(&text, room))
     };
     if frames.is_empty() {
-        line("(no stack was recorded)")?;
+        line(&Samples::NoStack.to_string())?;
     }
     let (shown, more) = style.frames(verbose, FRAMES).of(frames);
     for shown in shown {
@@ -227,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_part_is_alive_is_told_where_it_is_known() {
-        let told = |survival_known| {
+        let told = |survival_known, survival_permille| {
             let stack = Stack {
                 frames: vec!["com.acme.Web.get(Web.java:7)".to_owned()],
                 class: "byte[]".to_owned(),
@@ -236,7 +212,7 @@ mod tests {
                 ci95: [1024, 8192],
                 sampled: None,
                 estimated_objects: 9,
-                survival_permille: 1000,
+                survival_permille,
                 survival_known,
                 threads: Vec::new(),
             };
@@ -244,8 +220,9 @@ mod tests {
             super::stack(&stack, (0, false), Style::plain(), &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
-        assert_eq!(evidence(2, true), "2 samples and counts");
-        let (known, unknown) = (told(true), told(false));
+        let (known, unknown) = (told(true, 1000), told(false, 1000));
+        assert!(told(true, 9).contains("9 objects, 2 samples, under 1 % alive\n"));
+        assert!(told(true, 169).contains("9 objects, 2 samples, 16 % alive\n"));
         assert!(
             known.contains("9 objects, 2 samples, all alive\n"),
             "{known}"

@@ -77,19 +77,6 @@ fn change(figures: &[u64]) -> String {
     format!("{sign}{}", grouped(last.abs_diff(first)))
 }
 
-fn title(kind: &str) -> &'static str {
-    match kind {
-        "duplicate_strings" => "duplicate strings",
-        "duplicate_arrays" => "duplicate arrays of primitives",
-        "duplicate_boxes" => "duplicate boxed values",
-        "boxed_values" => "boxed values in arrays and collections",
-        "empty_collections" => "empty collections",
-        "sparse_collections" => "collections at most half full",
-        "zero_arrays" => "arrays of nothing but zero or null",
-        _ => "arrays whose second half is zero or null",
-    }
-}
-
 fn last(figures: &[u64]) -> u64 {
     figures.last().copied().unwrap_or(0)
 }
@@ -130,7 +117,7 @@ fn kinds(
             percent(last(&row.bytes_to_win), all),
             grouped(last(&row.objects)),
             grouped(last(&row.shallow_bytes)),
-            title(row.kind).to_owned(),
+            Waste::title(row.kind).to_string(),
         ]);
         table.row(cells);
     }
@@ -152,7 +139,7 @@ fn kind(
         _ if groups == 1 => "of 1 class".to_owned(),
         _ => format!("of {} classes", grouped(groups)),
     };
-    let mut name = title(row.kind).to_owned();
+    let mut name = Waste::title(row.kind).to_string();
     name[..1].make_ascii_uppercase();
     let count = counted(last(&row.objects), "object");
     writeln!(out, "{}: {count} {of}", style.bold(name))?;
@@ -292,10 +279,10 @@ mod tests {
         let names = [
             ("duplicate_arrays", "duplicate arrays of primitives"),
             ("duplicate_boxes", "duplicate boxed values"),
-            ("boxed_values", "boxed values in arrays and collections"),
+            ("boxed_values", "boxed values as elements"),
             ("sparse_collections", "collections at most half full"),
-            ("zero_arrays", "arrays of nothing but zero or null"),
-            ("long_arrays", "arrays whose second half is zero or null"),
+            ("zero_arrays", "arrays of zeros or nulls"),
+            ("long_arrays", "arrays at most half full"),
         ];
         for (kind, name) in names {
             let text = told(vec![row(kind, vec![1000], 0)], vec![1000]);

@@ -695,7 +695,7 @@ impl Snapshot {
 
     #[allow(
         clippy::cast_possible_truncation,
-        reason = "the bits above the size of the type are not part of the value"
+        reason = "the value has only as many low bits as its type"
     )]
     fn of_bits(&self, kind: Kind, bits: u64) -> Value {
         match kind {

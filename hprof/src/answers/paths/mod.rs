@@ -163,7 +163,7 @@ impl Snapshot {
             .filter(known)
             .for_each(|o| except.set(o.0));
         if let Some(mut ends) = Bidirectional::new(self, options.follow, &except) {
-            progress.phase("searching paths", 0);
+            progress.phase("searching for paths", 0);
             let search =
                 |targets: &[ObjectIndex], statics: Statics<'_>| Ok(ends.search(targets, statics));
             if let Some(paths) = self.paths_by(&targets, options.from_statics, search)? {
@@ -187,7 +187,7 @@ impl Snapshot {
             follow: options.follow,
         };
         progress.go_on()?;
-        progress.phase("searching paths", 0);
+        progress.phase("searching for paths", 0);
         let search = |targets: &[ObjectIndex], statics: Statics<'_>| {
             whole.search(targets, statics).map(Some)
         };

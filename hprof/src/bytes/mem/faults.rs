@@ -65,7 +65,9 @@ mod unix {
             .compare_exchange(-1, wake.into_raw_fd(), Ordering::AcqRel, Ordering::Acquire)
             .is_err()
         {
-            return Err(io::Error::other("lost files are handled already"));
+            return Err(io::Error::other(
+                "the handler for lost files is already installed",
+            ));
         }
         // SAFETY: a null new action asks for the present one, which is written to a value of its type.
         let before = unsafe {

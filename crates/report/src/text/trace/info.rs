@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
+use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_model::trace::{NoteRow, TraceInfoReport};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::{heading, line, run};
 use crate::style::Style;
-use crate::text::sites::every;
 use crate::times::{span, utc};
 
 /// The most notes that are shown of a run.
@@ -35,13 +35,20 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
             style,
             out,
         )?;
-        let sampled = match (&*row.run.strategy, row.run.interval_bytes) {
-            ("bytes", 0) if row.thinned => "at first every allocation".to_owned(),
-            ("bytes", bytes) if row.thinned => {
-                format!("at first one sample every {} allocated", Size(bytes))
-            }
-            ("bytes", 0) => every(is_filtered(&row.options), row.lost_samples > 0, "counted"),
-            ("bytes", bytes) => format!("one sample every {} allocated", Size(bytes)),
+        let rate = match row.run.interval_bytes {
+            0 => Rate::Each {
+                is_filtered: is_filtered(&row.options),
+                has_lost: row.lost_samples > 0,
+                is_counted: true,
+            },
+            bytes => Rate::Bytes(bytes),
+        };
+        let first = First::Same;
+        let sentence = Samples::Rate { rate, first };
+        let sampled = match (&*row.run.strategy, rate) {
+            ("bytes", Rate::Each { .. }) if row.thinned => format!("at first {rate}"),
+            ("bytes", _) if row.thinned => format!("at first {sentence}"),
+            ("bytes", _) => sentence.to_string(),
             ("recording", _) => "samples of a flight recording".to_owned(),
             (strategy, _) => format!("samples by {strategy}"),
         };

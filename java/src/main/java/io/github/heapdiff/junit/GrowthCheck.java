@@ -137,8 +137,8 @@ final class GrowthCheck {
             if (System.nanoTime() - end > 0) {
                 System.out.printf(
                         Locale.ROOT,
-                        "heapdiff: this test may hide its growth, because it may replace objects of an earlier test: only %,d of %,d additional rounds ran in 10 s;"
-                                + " run the test in a separate JVM%n",
+                        "heapdiff: this test may have growth that heapdiff cannot see, because its objects replace objects of an earlier test:"
+                                + " only %,d of %,d additional rounds, which prevent this, ran in 10 s; run the test in a separate JVM%n",
                         round,
                         extra);
                 return;

@@ -34,7 +34,7 @@ public final class Heap {
         Objects.requireNonNull(work);
         long current = Thread.currentThread().getId();
         if (checking == current) {
-            throw new IllegalStateException("a check of the heap cannot start inside the work of another check");
+            throw new IllegalStateException("Heap.assertNoGrowth cannot be called inside the work of another Heap.assertNoGrowth");
         }
         ONE_AT_A_TIME.acquireUninterruptibly();
         checking = current;

@@ -73,7 +73,7 @@ final class HeapSnapshots implements AutoCloseable {
                 return dump;
             }
             if (forkedOnly) {
-                throw new HeapUndecidedException("no forked child could write the heap: " + refused.get());
+                throw new HeapUndecidedException("no forked child could write the heap dump: " + refused.get());
             }
             hindrance = refused.get();
             forked = false;

@@ -48,14 +48,14 @@ final class Suspect {
     /** Returns the reason why this is no leak, from the verdict and the growth in each step of the work. */
     Optional<String> excuse() {
         if (verdict().equals("cache")) {
-            return Optional.of("heapdiff reports a cache");
+            return Optional.of("the verdict is cache, not leak");
         }
         if (verdict().equals("warmup")) {
-            return Optional.of("heapdiff reports a warm-up");
+            return Optional.of("the verdict is warmup, not leak");
         }
         List<Long> added = steps(figure());
         if (Collections.min(added) <= 0) {
-            return Optional.of("its " + figure().replace("_", " ") + " did not grow in each step");
+            return Optional.of("in at least one step of the work, its " + figure().replace("_", " ") + " did not grow");
         }
         // A cache that fills with random keys adds less and less. A last step that adds more needs no rule, because its rounds are
         // measured one by one.

@@ -61,7 +61,7 @@ class ForkedTest {
         assertEquals(1, asked().stream().filter("dump"::equals).count());
         String why = assertThrows(HeapUndecidedException.class, () -> Heap.assertNoGrowth(FORKED.withProgram(first), () -> {}))
                 .getMessage();
-        assertEquals("no forked child could write the heap: heapdiff dump --fork ended with 3: no room", why);
+        assertEquals("no forked child could write the heap dump: heapdiff dump --fork ended with 3: no room", why);
     }
 
     @Test
@@ -84,7 +84,7 @@ class ForkedTest {
         assertTrue(said.contains("cleanedOnce: passed") && said.contains("closeSession: passed"), said);
         assertTrue(said.contains("leakSession: failed: the heap grows"), said);
         String forced = OneCheck.in(List.of("-XX:+DisableExplicitGC", "-Dheapdiff.fork=always"), folder, "cleanedOnce");
-        assertTrue(forced.contains("cleanedOnce: undecided: no forked child could write the heap: explicit GC is disabled"), forced);
+        assertTrue(forced.contains("cleanedOnce: undecided: no forked child could write the heap dump: explicit GC is disabled"), forced);
     }
 
     @Test

@@ -70,10 +70,10 @@ class SuspectTest {
 
     @Test
     void theExcuseIsTrueOfTheFigures() throws Exception {
-        assertEquals("heapdiff reports a cache", excuse("cache", "[0,5,10]"));
-        assertEquals("heapdiff reports a warm-up", excuse("warmup", "[0,5,10]"));
-        assertEquals("its objects did not grow in each step", excuse("leak", "[0,0,10]"));
-        assertEquals("its objects did not grow in each step", excuse("growth", "[9,5]"));
+        assertEquals("the verdict is cache, not leak", excuse("cache", "[0,5,10]"));
+        assertEquals("the verdict is warmup, not leak", excuse("warmup", "[0,5,10]"));
+        assertEquals("in at least one step of the work, its objects did not grow", excuse("leak", "[0,0,10]"));
+        assertEquals("in at least one step of the work, its objects did not grow", excuse("growth", "[9,5]"));
         assertEquals("the second step added less than a quarter of what the first step added", excuse("leak", "[0,50,60]"));
         assertEquals("none", excuse("leak", "[0,5,10]"));
     }

@@ -1,0 +1,433 @@
+//! Allocation samples: how they were taken, what they cover, and why their figures are uncertain.
+
+use std::fmt;
+
+use heapdiff_units::{Size, counted, grouped};
+
+/// The end of a sentence about samples that cannot be used.
+pub const SITES_LEFT_OUT: &str = "; allocation sites are left out";
+
+/// A statement about allocation samples, and about stacks that samples show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Samples {
+    // How samples were taken.
+    /// The rate, and the rate at first if it was another one.
+    Rate { rate: Rate, first: First },
+    /// Sampled objects that were freed. `median_ms` is the median of their lifetimes.
+    Freed {
+        samples: u64,
+        median_ms: Option<u64>,
+    },
+    /// The agent's own memory. The size of a sample and of a stack are means.
+    AgentHeap {
+        size: Size,
+        samples: u64,
+        sample_bytes: u64,
+        stacks: u64,
+        stack_bytes: u64,
+    },
+    /// The dump has the stack of each object.
+    Exact,
+    /// An object, or all objects of a row, without a stack.
+    NoStack,
+
+    // What samples show.
+    /// All live samples. `from` is the number of stacks or classes, `focus` the pattern of `--focus`.
+    Live {
+        amount: String,
+        samples: u64,
+        from: String,
+        reachable: Size,
+        focus: Option<String>,
+    },
+    /// All allocations since the agent's start. `things` are samples or objects.
+    Allocated {
+        amount: String,
+        span: String,
+        things: String,
+        from: String,
+        focus: Option<String>,
+    },
+    /// The columns with the numbers of all allocations.
+    AllocatedColumns,
+    /// One stack. `is_counted` is true if its allocations were counted as well.
+    Stack {
+        objects: u64,
+        samples: u64,
+        is_counted: bool,
+        alive: Alive,
+    },
+    /// The part that was allocated through one frame.
+    Through {
+        permille: u64,
+        stacks: u64,
+        of: usize,
+    },
+    /// The dump has no sample of the content of a suspect.
+    NotTracked,
+
+    // What samples cover.
+    /// The samples of a suspect.
+    Covered {
+        sampled: Size,
+        size: Size,
+        whole: Whole,
+        samples: u64,
+    },
+    /// A part of a suspect without a sample.
+    Uncovered { size: Size, whole: Whole },
+    /// A part of the heap without a sample.
+    UncoveredHeap { size: Size, reachable: Size },
+    /// Samples show more than a suspect has.
+    MoreThan(Whole),
+    /// A part that was allocated in stacks without a sample.
+    OtherStacks { size: Size },
+    /// Samples of a suspect that the agent lost.
+    Lost { size: Size },
+    /// Numbers of lost samples with their reasons, and an upper bound of the size that they represent.
+    AllLost {
+        reasons: Vec<(u64, String)>,
+        size: Size,
+    },
+
+    // Why figures are uncertain.
+    /// JVMs before JDK 25 sample too few large objects. `is_live` is true if the objects are alive.
+    LargeObjects { size: Size, is_live: bool },
+    /// It is unknown how many objects of some stacks are alive.
+    AliveUnknown,
+    /// Samples were taken by time.
+    ByTime,
+    /// The agent lost samples.
+    AgentLost {
+        size: Size,
+        reasons: Vec<(u64, Loss)>,
+    },
+    /// The agent failed.
+    AgentFailed,
+    /// The samples cannot be read.
+    Unreadable { why: String },
+    /// Samples show less than was counted.
+    LessThanCounted,
+    /// Samples show more than was counted.
+    MoreThanCounted,
+}
+
+/// How often a sample is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// Each allocation is sampled, or counted if `is_counted`, unless a filter leaves it out or it is lost.
+    Each {
+        is_filtered: bool,
+        has_lost: bool,
+        is_counted: bool,
+    },
+    /// One sample in this many bytes.
+    Bytes(u64),
+    /// One sample in this time.
+    Milliseconds(u64),
+    /// One sample in this many objects of a class.
+    OfClass(u64),
+    /// One sample in this many objects.
+    Objects(u64),
+}
+
+/// The rate at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// It was the same.
+    Same,
+    /// It was higher.
+    Other(Rate),
+    /// It is the rate of counting still, and only some of these samples are tracked.
+    Counted(Rate),
+}
+
+/// What the samples of a suspect are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whole {
+    /// The growth between dumps.
+    Growth,
+    /// The retained size in one dump.
+    Retained,
+}
+
+/// The part of the bytes of a stack that is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alive {
+    /// The part in thousandths.
+    Permille(u64),
+    /// There are too few samples of freed objects.
+    Unknown,
+    /// The report does not have it.
+    Omitted,
+}
+
+/// The reason for which the agent lost samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The table was full.
+    TableFull,
+    /// The table of tracked samples was full.
+    TrackedFull,
+    /// The heap was full.
+    HeapFull,
+    /// The thread was throwing an exception.
+    Exception,
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Each { .. } => f.write_str("every allocation"),
+            Self::Bytes(bytes) => write!(f, "one every {}", Size(*bytes)),
+            Self::Milliseconds(ms) => write!(f, "one every {ms} ms"),
+            Self::OfClass(objects) | Self::Objects(objects) => {
+                write!(f, "one every {}", grouped(*objects))
+            }
+        }
+    }
+}
+
+impl Rate {
+    /// Writes the rate as a sentence of its own.
+    fn whole(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Each {
+                is_filtered,
+                has_lost,
+                is_counted,
+            } => {
+                f.write_str(match (is_filtered, has_lost) {
+                    (false, false) => "every allocation",
+                    (true, false) => "every allocation that passes the filters",
+                    (false, true) => "every allocation except lost ones",
+                    (true, true) => "every allocation that passes the filters, except lost ones,",
+                })?;
+                f.write_str(match is_counted {
+                    true => " is counted",
+                    false => " is sampled",
+                })
+            }
+            Self::Bytes(bytes) => write!(f, "one sample every {} allocated", Size(bytes)),
+            Self::Milliseconds(ms) => write!(f, "one sample every {ms} ms"),
+            Self::OfClass(objects) => {
+                write!(
+                    f,
+                    "one sample every {} objects of a class",
+                    grouped(objects)
+                )
+            }
+            Self::Objects(objects) => write!(f, "one sample every {} objects", grouped(objects)),
+        }
+    }
+}
+
+impl fmt::Display for Whole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Growth => "growth",
+            Self::Retained => "retained size",
+        })
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TableFull => "its table was full (max_samples)",
+            Self::TrackedFull => "there was no room to track them",
+            Self::HeapFull => "the heap had no room for them",
+            Self::Exception => "the thread was throwing an exception",
+        })
+    }
+}
+
+impl fmt::Display for Alive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Permille(1000) => f.write_str(", all alive"),
+            Self::Permille(0..10) => f.write_str(", under 1 % alive"),
+            Self::Permille(permille) => write!(f, ", {} % alive", permille / 10),
+            Self::Unknown => f.write_str(", alive: unknown"),
+            Self::Omitted => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rate { rate, first } => {
+                rate.whole(f)?;
+                match first {
+                    First::Same => Ok(()),
+                    First::Other(first) => write!(f, ", at first {first}"),
+                    First::Counted(each @ Rate::Each { .. }) => {
+                        f.write_str(" is tracked, ")?;
+                        each.whole(f)
+                    }
+                    First::Counted(first) => write!(f, " is tracked, {first} is counted"),
+                }
+            }
+            Self::Freed { samples, median_ms } => {
+                write!(f, "{} freed", counted(*samples, "sampled object"))?;
+                match median_ms {
+                    Some(ms) => write!(f, ", half within {ms} ms of allocation"),
+                    None => Ok(()),
+                }
+            }
+            Self::AgentHeap {
+                size,
+                samples,
+                sample_bytes,
+                stacks,
+                stack_bytes,
+            } => write!(
+                f,
+                "the agent uses {size} of the heap: {} of {sample_bytes} bytes, {} of {stack_bytes} bytes",
+                counted(*samples, "sample"),
+                counted(*stacks, "stack")
+            ),
+            Self::Exact => {
+                f.write_str("the dump records the stack trace of each object: sizes are exact")
+            }
+            Self::NoStack => f.write_str("(no stack was recorded)"),
+            Self::Live {
+                amount,
+                samples,
+                from,
+                reachable,
+                focus,
+            } => {
+                let samples = counted(*samples, "live sample");
+                write!(f, "{amount} in {samples} from {from}")?;
+                match focus {
+                    Some(focus) => only(focus, f),
+                    None => write!(f, ", of {reachable} reachable"),
+                }
+            }
+            Self::Allocated {
+                amount,
+                span,
+                things,
+                from,
+                focus,
+            } => {
+                write!(f, "{amount} allocated in {span}: {things} from {from}")?;
+                focus.as_ref().map_or(Ok(()), |focus| only(focus, f))
+            }
+            Self::AllocatedColumns => f.write_str(
+                "allocated: all allocations since the agent's start that pass its filters, except the last second",
+            ),
+            Self::Stack {
+                objects,
+                samples,
+                is_counted,
+                alive,
+            } => write!(
+                f,
+                "{}, {}{}{alive}",
+                counted(*objects, "object"),
+                counted(*samples, "sample"),
+                if *is_counted { " and counts" } else { "" }
+            ),
+            Self::Through {
+                permille,
+                stacks,
+                of,
+            } => write!(
+                f,
+                "{}.{} % of the bytes that the stacks allocated, on {stacks} of {of} stacks",
+                permille / 10,
+                permille % 10
+            ),
+            Self::NotTracked => f.write_str(
+                "the agent tracks no sample of these objects, so the stacks show all allocations of the class since \
+                 the first dump, alive or not",
+            ),
+            Self::Covered {
+                sampled,
+                size,
+                whole,
+                samples,
+            } => write!(
+                f,
+                "{sampled} of {size} {}, in {}",
+                match whole {
+                    Whole::Growth => "growth",
+                    Whole::Retained => "retained",
+                },
+                counted(*samples, "sample")
+            ),
+            Self::Uncovered { size, whole } => {
+                write!(f, "{size} of the {whole} is not covered by samples")
+            }
+            Self::UncoveredHeap { size, reachable } => {
+                write!(f, "{size} of {reachable} reachable is not covered by samples")
+            }
+            Self::MoreThan(Whole::Growth) => f.write_str(
+                "samples show more than the growth, because they are estimates and include objects that replaced \
+                 freed ones",
+            ),
+            Self::MoreThan(Whole::Retained) => f.write_str(
+                "samples show more than the retained size, because they are estimates",
+            ),
+            Self::OtherStacks { size } => {
+                write!(f, "about {size} of this was allocated in stacks without a sample")
+            }
+            Self::Lost { size } => write!(f, "samples of up to {size} were lost"),
+            Self::AllLost { reasons, size } => {
+                f.write_str("lost: ")?;
+                for (i, (count, reason)) in reasons.iter().enumerate() {
+                    let comma = if i > 0 { ", " } else { "" };
+                    write!(f, "{comma}{} {reason}", grouped(*count))?;
+                }
+                match size {
+                    Size(0) => Ok(()),
+                    size => write!(f, ", up to {size} have no sample"),
+                }
+            }
+            Self::LargeObjects { size, is_live } => {
+                write!(
+                    f,
+                    "large objects may have up to 50 % more than {size}: JVMs before JDK 25 sample too few of them"
+                )?;
+                match is_live {
+                    true => f.write_str("; load the agent at start, or compare with a second dump"),
+                    false => Ok(()),
+                }
+            }
+            Self::AliveUnknown => {
+                f.write_str("\"alive\" is unknown for stacks with too few samples of freed objects")
+            }
+            Self::ByTime => f.write_str(
+                "samples were taken by time, so the bytes that a sample represents are unknown: bytes by stack are \
+                 the sizes of the sampled objects only",
+            ),
+            Self::AgentLost { size, reasons } => {
+                write!(f, "the agent lost samples of up to {size}: ")?;
+                for (i, (count, reason)) in reasons.iter().enumerate() {
+                    let comma = if i > 0 { ", " } else { "" };
+                    write!(f, "{comma}{} because {reason}", grouped(*count))?;
+                }
+                f.write_str("; bytes by stack may be too low by this amount")
+            }
+            Self::AgentFailed => f.write_str(
+                "the agent failed and may have stopped sampling: see the JVM's standard error",
+            ),
+            Self::Unreadable { why } => write!(f, "{why}{SITES_LEFT_OUT}"),
+            Self::LessThanCounted => f.write_str(
+                "at these lines samples show less than was counted: allocations that the JIT compiler removes are \
+                 never sampled, and what the JDK allocates for a line (clone, copyOf) is sampled in the JDK",
+            ),
+            Self::MoreThanCounted => f.write_str(
+                "at these lines samples show more than was counted: not all allocations at these lines are counted",
+            ),
+        }
+    }
+}
+
+/// Writes the pattern that stacks match.
+fn only(focus: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, ", only stacks that match {focus}")
+}

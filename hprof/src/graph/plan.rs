@@ -1,0 +1,290 @@
+//! What is known of a dump before its objects are read: the pieces of the file, the classes, and guesses of the address
+//! range and the alignment. A pass over the objects completes it.
+
+use std::collections::HashSet;
+
+use crate::bytes::source::Source;
+use crate::graph::address::GRAIN;
+use crate::graph::reach::Reach;
+use crate::graph::runs;
+use crate::graph::scan::Scanned;
+use crate::ids::ObjectId;
+use crate::records::classes::Classes;
+use crate::records::outline::{Outline, Segment};
+use crate::records::record::{self, ClassDump, Header, sub};
+use crate::records::walk::{self, Visitor};
+
+/// A segment larger than this is split so that several threads can read it.
+const LARGE_SEGMENT: usize = 16 << 20;
+const PIECE: usize = 4 << 20;
+
+/// The starting point of every analysis: the pieces of the file, and the classes.
+pub(crate) struct Plan {
+    pub(crate) pieces: Vec<Segment>,
+    pub(crate) dumps: Vec<ClassDump>,
+    pub(crate) classes: Classes,
+    /// Class records before this offset are in `dumps`.
+    pub(crate) classes_end: usize,
+    /// A power of two that object addresses are multiples of.
+    pub(crate) alignment: u64,
+    /// Whether the graph shall have references from objects to their classes: to those that are not
+    /// certainly GC roots.
+    pub(crate) class_references: bool,
+    /// Whether objects that refer to nothing but such a class may be leaves.
+    pub(crate) bare_leaves: bool,
+    pub(crate) late_classes: LateClasses,
+    pub(crate) reach: Option<Reach>,
+}
+
+/// Classes that only the pass over the objects came upon.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LateClasses {
+    /// Offsets of class records that come after objects.
+    pub(crate) late: Vec<usize>,
+    /// Ids of classes that have no record, and those of them that arrays name.
+    pub(crate) unknown: Vec<u64>,
+    pub(crate) arrays: Vec<u64>,
+    /// Hidden classes that only their loaders lead to, sorted.
+    pub(crate) by_loader: Vec<u32>,
+}
+
+impl Plan {
+    pub(crate) fn new(source: &Source, header: &Header, outline: &Outline) -> Self {
+        let id_size = header.id_size;
+        let mut pieces = Vec::with_capacity(outline.segments.len());
+        for &segment in &outline.segments {
+            let mut start = segment.start;
+            if segment.len() > LARGE_SEGMENT {
+                for at in walk::split_points(source, segment.start, segment.end, id_size, PIECE) {
+                    pieces.push(Segment { start, end: at });
+                    start = at;
+                }
+            }
+            pieces.push(Segment {
+                start,
+                end: segment.end,
+            });
+        }
+        let (dumps, classes_end) = leading_classes(source, id_size, &outline.segments);
+        let classes = Classes::new(source, id_size, outline, &dumps);
+        let mut plan = Self {
+            pieces,
+            dumps,
+            classes,
+            classes_end,
+            alignment: 8,
+            class_references: false,
+            bare_leaves: true,
+            late_classes: LateClasses::default(),
+            reach: None,
+        };
+        plan.sample(source, id_size);
+        plan
+    }
+
+    /// Guesses the address range and the alignment from the class ids and the first object of each
+    /// piece. The alignment is a multiple of the true one; lengths of arrays are counted by it.
+    fn sample(&mut self, source: &Source, id_size: usize) {
+        let mut ids: Vec<u64> = self.dumps.iter().map(|c| c.id).collect();
+        let starts = self
+            .pieces
+            .iter()
+            .map(|piece| piece.start)
+            .chain([self.classes_end]);
+        let firsts = starts.filter_map(|start| {
+            let tag = *source.get(start)?;
+            let is_object = matches!(
+                tag,
+                sub::INSTANCE | sub::OBJECT_ARRAY | sub::PRIMITIVE_ARRAY
+            );
+            let id = source.get(start + 1..start + 1 + id_size)?;
+            is_object.then(|| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
+        });
+        let firsts: Vec<u64> = firsts.collect();
+        // Older forked dumps are aligned as their JVM is only up to the first array that the child made up.
+        let classes_only = ids.iter().fold(0, |a, b| a | b);
+        ids.extend(&firsts);
+        let bits = match self.classes.forked {
+            Some(_) => classes_only,
+            None => ids.iter().fold(0, |a, b| a | b),
+        };
+        self.alignment = 1 << bits.trailing_zeros().min(8);
+        let threads = rayon::current_num_threads() as u64 + 1;
+        let counters = self.classes.arrays().len() as u64 * 8 * threads;
+        while self.alignment > 8 && self.alignment * counters > (32 << 20) + source.len() as u64 * 4
+        {
+            self.alignment /= 2;
+        }
+        let (Some(&low), Some(&high)) = (ids.iter().min(), ids.iter().max()) else {
+            return;
+        };
+        let longest = self
+            .pieces
+            .iter()
+            .map(|p| p.len() as u64)
+            .max()
+            .unwrap_or(0);
+        // Objects of a piece spread over little more than its length, either way from its first.
+        let margin = longest * 2 + (1 << 20);
+        let aligned = low.trailing_zeros() >= GRAIN;
+        let below = runs::with_margin(low, margin);
+        let above = high.saturating_add(margin);
+        let in_order = runs::may_be_few(&firsts);
+        self.reach = Reach::new(below, above, source.len(), in_order).filter(|_| aligned);
+    }
+
+    /// Widens the address range to class records that come late: references to their class objects
+    /// are slots of the range, too.
+    fn cover_classes(&mut self, file: usize) {
+        let ids = || self.dumps.iter().map(|c| c.id);
+        let (Some(reach), Some(low), Some(high)) = (self.reach, ids().min(), ids().max()) else {
+            return;
+        };
+        if ids().all(|id| reach.range.slot(id).is_some()) {
+            return;
+        }
+        let aligned = ids().all(|id| id.trailing_zeros() >= GRAIN);
+        let wider = reach.with(low, high.saturating_add(8), file);
+        self.reach = wider.filter(|_| aligned);
+    }
+
+    /// Adds classes that the pass came upon. Returns whether there were any.
+    pub(crate) fn learn_classes(
+        &mut self,
+        source: &Source,
+        outline: &Outline,
+        id_size: usize,
+        scanned: &Scanned,
+    ) -> bool {
+        let late = scanned.late_classes.len();
+        if late > 0 {
+            // The records are read again rather than moved: they are few, and `scanned` is dropped.
+            let mut again = LateClassVisitor {
+                dumps: Vec::new(),
+                places: Vec::new(),
+                from: self.classes_end,
+            };
+            for piece in &self.pieces {
+                let _ = walk::walk(source, piece.start, piece.end, id_size, &mut again);
+            }
+            self.dumps.append(&mut again.dumps);
+            self.late_classes.late.append(&mut again.places);
+            self.classes_end = usize::MAX;
+            self.classes = Classes::new(source, id_size, outline, &self.dumps);
+        }
+        let unknown: Vec<u64> = scanned
+            .unknown_classes
+            .iter()
+            .copied()
+            .filter(|&id| self.classes.by_id(ObjectId(id)).is_none())
+            .collect();
+        let arrays: HashSet<u64> = scanned.unknown_arrays.iter().copied().collect();
+        let found = late > 0 || !unknown.is_empty();
+        if late > 0 {
+            self.cover_classes(source.len());
+        }
+        self.late_classes.unknown.extend(&unknown);
+        self.late_classes.arrays.extend(&arrays);
+        self.late_classes.arrays.sort_unstable();
+        self.late_classes.arrays.dedup();
+        self.classes.with_unknown(unknown, &arrays);
+        found
+    }
+
+    /// True if the plan had all that a pass came upon. If not, it has it now, and the pass has to run again.
+    pub(crate) fn is_settled(
+        &mut self,
+        source: &Source,
+        outline: &Outline,
+        id_size: usize,
+        scanned: &Scanned,
+    ) -> bool {
+        if self.learn_classes(source, outline, id_size, scanned) {
+            return false;
+        }
+        if scanned.misplaced == 0 {
+            return true;
+        }
+        let (low, high) = (scanned.stats.lowest, scanned.stats.highest);
+        let aligned = scanned.stats.address_bits.trailing_zeros() >= GRAIN;
+        let wider = |reach: Reach| reach.with(low, high.saturating_add(8), source.len());
+        self.reach = self.reach.and_then(wider).filter(|_| aligned);
+        false
+    }
+}
+
+/// Class records come first in nearly every dump: reads them up to the first object.
+fn leading_classes(
+    source: &Source,
+    id_size: usize,
+    segments: &[Segment],
+) -> (Vec<ClassDump>, usize) {
+    struct LeadingClassVisitor {
+        dumps: Vec<ClassDump>,
+        stopped: bool,
+    }
+    impl Visitor for LeadingClassVisitor {
+        fn class_dump(&mut self, _: usize, class: ClassDump) {
+            self.dumps.push(class);
+        }
+        fn stop(&mut self, tag: u8) -> bool {
+            self.stopped = matches!(
+                tag,
+                sub::INSTANCE | sub::OBJECT_ARRAY | sub::PRIMITIVE_ARRAY
+            );
+            self.stopped
+        }
+    }
+    let mut leading = LeadingClassVisitor {
+        dumps: Vec::new(),
+        stopped: false,
+    };
+    let mut end = 0;
+    for segment in segments {
+        // Damage shows again, and is reported, in the pass over the objects.
+        end = walk::walk(source, segment.start, segment.end, id_size, &mut leading)
+            .unwrap_or_else(|d| d.offset);
+        if leading.stopped {
+            break;
+        }
+    }
+    (leading.dumps, end)
+}
+
+struct LateClassVisitor {
+    dumps: Vec<ClassDump>,
+    places: Vec<usize>,
+    from: usize,
+}
+
+impl Visitor for LateClassVisitor {
+    fn class_dump(&mut self, at: usize, class: ClassDump) {
+        if at >= self.from {
+            self.dumps.push(class);
+            self.places.push(at);
+        }
+    }
+}
+
+/// The classes of a dump, those included that an earlier pass over the objects found late; `None` when that
+/// cannot be of this dump.
+///
+/// Cost: reads the class records.
+pub(crate) fn classes_with(
+    source: &Source,
+    header: &Header,
+    outline: &Outline,
+    late_classes: &LateClasses,
+) -> Option<Classes> {
+    let id_size = header.id_size;
+    let (mut dumps, _) = leading_classes(source, id_size, &outline.segments);
+    for &at in &late_classes.late {
+        let rest = source.get(at..)?.strip_prefix(&[sub::CLASS_DUMP])?;
+        dumps.push(record::class_dump(rest, id_size)?.0);
+    }
+    let mut classes = Classes::new(source, id_size, outline, &dumps);
+    let arrays = late_classes.arrays.iter().copied().collect();
+    classes.with_unknown(late_classes.unknown.iter().copied(), &arrays);
+    classes.hold_by_loaders(&late_classes.by_loader);
+    Some(classes)
+}
