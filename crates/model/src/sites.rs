@@ -214,8 +214,8 @@ pub struct SiteTotals {
 /// Settings and counters of the agent.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AgentReport {
-    /// How samples are drawn: by allocated bytes, by the number of allocations, by time, or none (only classes
-    /// are counted).
+    /// How samples are drawn: by allocated bytes, by the number of allocations, or by time. With class, they are
+    /// drawn by the number of allocations, and all allocations of each class are counted.
     #[schemars(extend("enum" = ["bytes", "count", "time", "class"]))]
     pub strategy: &'static str,
     /// Mean bytes between samples; 0 if every allocation is sampled.
