@@ -94,9 +94,10 @@ fn other_dump(next: Option<usize>) -> String {
 }
 
 fn changed(before: u64, now: u64) -> String {
-    match now == before {
-        true => "the file was modified while heapdiff read it".to_owned(),
-        false => format!("the file changed from {before} to {now} bytes while heapdiff read it"),
+    if now == before {
+        "the file was modified while heapdiff read it".to_owned()
+    } else {
+        format!("the file changed from {before} to {now} bytes while heapdiff read it")
     }
 }
 

@@ -315,12 +315,12 @@ impl fmt::Display for Flaw {
                     write!(f, ", and at most {most} (where the next object begins)")?;
                 }
                 f.write_str(". All figures cover only the elements in the dump")?;
-                match of_objects {
-                    true => f.write_str(
+                if *of_objects {
+                    f.write_str(
                         ". Objects that only its missing elements refer to count as unreachable",
-                    ),
-                    false => Ok(()),
+                    )?;
                 }
+                Ok(())
             }
             Self::NoRoots => f.write_str(
                 "the dump has no GC roots (the JVM writes them last, so a truncated dump has none). heapdiff treats all classes as GC roots; objects held only by threads or JNI count as unreachable",
@@ -398,9 +398,10 @@ impl fmt::Display for Flaw {
                         "no java.vm.compressedOopsMode, which means references of 8 bytes",
                     ),
                 }?;
-                f.write_str(match is_measured {
-                    true => ", but the object addresses in the dump fit references of",
-                    false => ", but heapdiff assumes references of",
+                f.write_str(if *is_measured {
+                    ", but the object addresses in the dump fit references of"
+                } else {
+                    ", but heapdiff assumes references of"
                 })?;
                 write!(f, " {reference} bytes")
             }

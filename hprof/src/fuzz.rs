@@ -153,9 +153,10 @@ pub fn snapshot(bytes: &[u8]) {
         holders: odd & 0x20 != 0,
         dump: 0,
         max_memory: (odd & 0x40 != 0).then_some(1),
-        thresholds: match odd & 0x10 != 0 {
-            true => Thresholds::LOW,
-            false => Thresholds::USUAL,
+        thresholds: if odd & 0x10 != 0 {
+            Thresholds::LOW
+        } else {
+            Thresholds::USUAL
         },
     };
     let source = Source::from_bytes(bytes.to_vec());

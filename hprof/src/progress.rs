@@ -17,9 +17,10 @@ pub trait Progress: Sync {
     /// # Errors
     /// [`Error::Cancelled`].
     fn go_on(&self) -> Result<()> {
-        match self.cancelled() {
-            true => Err(Error::Cancelled),
-            false => Ok(()),
+        if self.cancelled() {
+            Err(Error::Cancelled)
+        } else {
+            Ok(())
         }
     }
 }

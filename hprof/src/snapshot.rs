@@ -288,9 +288,10 @@ impl Analysed {
             rows.note(codes, mem::as_atomic_u16(slots));
             Ok(())
         };
-        let note: Option<Note<'_>> = match options.holders {
-            true => Some(&mut note),
-            false => None,
+        let note: Option<Note<'_>> = if options.holders {
+            Some(&mut note)
+        } else {
+            None
         };
         let thresholds = options.thresholds;
         let tree = DominatorTree::new(

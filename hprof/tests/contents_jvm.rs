@@ -56,9 +56,10 @@ fn shown(snapshot: &Snapshot, values: &[Value]) -> Vec<String> {
         .zip(snapshot.read_all(&others))
         .map(within)
         .collect();
-    let mut other_texts = match values_within.is_empty() {
-        true => Vec::new(),
-        false => shown(snapshot, &values_within),
+    let mut other_texts = if values_within.is_empty() {
+        Vec::new()
+    } else {
+        shown(snapshot, &values_within)
     }
     .into_iter();
     let mut texts = texts.into_iter();

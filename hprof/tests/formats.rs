@@ -694,9 +694,10 @@ fn allocation_sites_of_the_hprof_agent_tell_the_layout() {
         JvmLayout::BITS_32,
     ] {
         let mut heap = HeapBuilder::new(Written {
-            id_size: match layout == JvmLayout::BITS_32 {
-                true => IdSize::Four,
-                false => IdSize::Eight,
+            id_size: if layout == JvmLayout::BITS_32 {
+                IdSize::Four
+            } else {
+                IdSize::Eight
             },
             layout,
             ..Written::default()

@@ -136,9 +136,10 @@ fn list_of_boxes(nodes: usize, with_table: bool, softly: bool) -> Vec<u8> {
         all.push(node);
         next = node.into();
     }
-    let mut held = match with_table {
-        true => heap.add_object_array(boot.object, all),
-        false => heap.add_object_array(boot.object, [next]),
+    let mut held = if with_table {
+        heap.add_object_array(boot.object, all)
+    } else {
+        heap.add_object_array(boot.object, [next])
     };
     if softly {
         held = heap.add_reference_of(boot.soft_reference, held);

@@ -302,9 +302,10 @@ proptest! {
                     world.string_of(array, 0)
                 }
                 Thing::Array(content, bytes) => {
-                    let elements = match bytes {
-                        true => Elements::Byte(vec![content + 1; 40]),
-                        false => Elements::Int(vec![i32::from(content) + 1; 10]),
+                    let elements = if bytes {
+                        Elements::Byte(vec![content + 1; 40])
+                    } else {
+                        Elements::Int(vec![i32::from(content) + 1; 10])
                     };
                     let array = world.heap.add_primitive_array(elements);
                     if reachable {

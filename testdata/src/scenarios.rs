@@ -25,9 +25,10 @@ const fn all() -> [Scenario; leaks::LEAKS.len() + lookalikes::LEAKS.len()] {
     let mut all = [PLAIN; leaks::LEAKS.len() + lookalikes::LEAKS.len()];
     let mut at = 0;
     while at < all.len() {
-        all[at] = match at < leaks::LEAKS.len() {
-            true => leaks::LEAKS[at],
-            false => lookalikes::LEAKS[at - leaks::LEAKS.len()],
+        all[at] = if at < leaks::LEAKS.len() {
+            leaks::LEAKS[at]
+        } else {
+            lookalikes::LEAKS[at - leaks::LEAKS.len()]
         };
         at += 1;
     }

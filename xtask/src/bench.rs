@@ -194,12 +194,13 @@ fn pair_of_dumps(options: &Options, pair: &[PathBuf; 2], scratch: &Path) -> Resu
         jobs.extend(plan::indexed(&heapdiff, before, scratch));
     }
     if !options.no_peers {
-        let found = match options.smoke {
-            true => peers::present(options.peers.as_deref())
+        let found = if options.smoke {
+            peers::present(options.peers.as_deref())
                 .into_iter()
                 .take(1)
-                .collect(),
-            false => peers::ensure(options.peers.as_deref())?,
+                .collect()
+        } else {
+            peers::ensure(options.peers.as_deref())?
         };
         jobs.extend(plan::peers(&found, before, after, scratch));
     }

@@ -98,9 +98,10 @@ pub(crate) fn coverage(options: &Options) -> Result<()> {
     let (heapdiff, agent) = options.tested.products(options.smoke)?;
     let scratch = run::target_dir().join("coverage");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-    let (repeats, size) = match options.smoke {
-        true => (1, 4),
-        false => (options.repeats, options.size),
+    let (repeats, size) = if options.smoke {
+        (1, 4)
+    } else {
+        (options.repeats, options.size)
     };
     let tools = Tools {
         heapdiff: &heapdiff,

@@ -97,9 +97,10 @@ const COLLECTORS: [(&str, &[&str]); 4] = [
 /// Runs the parts, and shows their tables.
 pub(crate) fn forks(options: &Options) -> Result<()> {
     let jdks = java::for_agent(&options.java, &options.jdk)?;
-    let parts = match options.parts.is_empty() {
-        true => &PARTS[..],
-        false => &options.parts,
+    let parts = if options.parts.is_empty() {
+        &PARTS[..]
+    } else {
+        &options.parts
     };
     if parts.contains(&Part::Same) {
         same(&jdks)?;

@@ -73,9 +73,10 @@ impl Options {
     }
 
     fn targets(&self) -> Vec<&str> {
-        match self.targets.is_empty() {
-            true => TARGETS.to_vec(),
-            false => self.targets.iter().map(String::as_str).collect(),
+        if self.targets.is_empty() {
+            TARGETS.to_vec()
+        } else {
+            self.targets.iter().map(String::as_str).collect()
         }
     }
 }

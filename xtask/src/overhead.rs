@@ -104,9 +104,10 @@ pub(crate) fn overhead(options: &Options) -> Result<()> {
     let scratch = run::target_dir().join("overhead");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let agent = agent(options)?;
-    let profiler = match options.smoke {
-        true => Err("not part of the smoke run".to_owned()),
-        false => async_profiler::ensure(&scratch).map_err(|error| format!("{error:#}")),
+    let profiler = if options.smoke {
+        Err("not part of the smoke run".to_owned())
+    } else {
+        async_profiler::ensure(&scratch).map_err(|error| format!("{error:#}"))
     };
     if let Err(why) = &profiler {
         println!("async-profiler is not measured: {why}");

@@ -115,9 +115,10 @@ pub(crate) fn real(options: &Options) -> Result<()> {
             if options.output.is_none() && !alarms.is_empty() {
                 println!("{told}, version {}:\n\n{}", of.mended, report.text);
             }
-            let said = match alarms.is_empty() {
-                true => "nothing".to_owned(),
-                false => alarms.join("; "),
+            let said = if alarms.is_empty() {
+                "nothing".to_owned()
+            } else {
+                alarms.join("; ")
             };
             writeln!(
                 quiet,
@@ -205,9 +206,10 @@ fn verdicts(suspects: &Value) -> String {
     let all: Vec<String> = suspects
         .map(|s| format!("{} {:+}", s["verdict"].as_str().unwrap_or("none"), grown(s)))
         .collect();
-    match all.is_empty() {
-        true => "none".to_owned(),
-        false => all.join(", "),
+    if all.is_empty() {
+        "none".to_owned()
+    } else {
+        all.join(", ")
     }
 }
 

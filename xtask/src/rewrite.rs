@@ -53,9 +53,10 @@ const BATCH: u32 = 1000;
 /// Runs the parts, and fails where a rewritten class is refused or differs.
 pub(crate) fn rewrite(options: &Options) -> Result<()> {
     let jdks = java::jdks(&options.jdk)?;
-    let parts = match options.parts.is_empty() {
-        true => &PARTS[..],
-        false => &options.parts,
+    let parts = if options.parts.is_empty() {
+        &PARTS[..]
+    } else {
+        &options.parts
     };
     let mut wrong = Vec::new();
     for part in parts {

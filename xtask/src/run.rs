@@ -86,9 +86,10 @@ impl Products {
 
     /// As tested where figures only have to make sense.
     pub(crate) fn for_figures(smoke: bool) -> Result<Self> {
-        match smoke {
-            true => Self::as_tested(),
-            false => Self::build(),
+        if smoke {
+            Self::as_tested()
+        } else {
+            Self::build()
         }
     }
 

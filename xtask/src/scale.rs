@@ -202,12 +202,13 @@ fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> 
             }
         }
     }
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => bail!(
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        bail!(
             "the totals of the whole dump do not fit the totals of its tenth:\n{}",
             wrong.join("\n")
-        ),
+        )
     }
 }
 

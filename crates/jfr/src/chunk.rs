@@ -184,9 +184,10 @@ impl<'a> Chunk<'a> {
             match end {
                 Some(end) if end >= body => {
                     let there = self.cursor.part(end, usize::MAX).at();
-                    match there == end {
-                        true => Ok(Found { kind, body, end }),
-                        false => Err(start.fault(Fault::Short("an event"))),
+                    if there == end {
+                        Ok(Found { kind, body, end })
+                    } else {
+                        Err(start.fault(Fault::Short("an event")))
                     }
                 }
                 _ => Err(start.fault(Fault::EventSize(size))),

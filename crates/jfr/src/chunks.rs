@@ -26,9 +26,10 @@ pub fn is_recording(path: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     let mut packed = BufReader::new(file);
-    let read = match packed.fill_buf()?.starts_with(GZIP) {
-        true => MultiGzDecoder::new(packed).read_exact(&mut first),
-        false => packed.read_exact(&mut first),
+    let read = if packed.fill_buf()?.starts_with(GZIP) {
+        MultiGzDecoder::new(packed).read_exact(&mut first)
+    } else {
+        packed.read_exact(&mut first)
     };
     Ok(read.is_ok() && first == MAGIC)
 }
@@ -54,9 +55,10 @@ impl Chunks {
 
     pub(crate) fn of(mut packed: impl BufRead + 'static) -> Result<Self, JfrError> {
         let is_packed = packed.fill_buf()?.starts_with(GZIP);
-        let input: Box<dyn Read> = match is_packed {
-            true => Box::new(MultiGzDecoder::new(packed)),
-            false => Box::new(packed),
+        let input: Box<dyn Read> = if is_packed {
+            Box::new(MultiGzDecoder::new(packed))
+        } else {
+            Box::new(packed)
         };
         let mut chunks = Self {
             input,

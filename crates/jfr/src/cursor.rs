@@ -133,9 +133,10 @@ impl<'a> Cursor<'a> {
     }
 
     fn number(&mut self, width: u64, what: &'static str) -> Result<u64, Damage> {
-        match self.compressed {
-            true => self.varint(what),
-            false => self.fixed(width, what),
+        if self.compressed {
+            self.varint(what)
+        } else {
+            self.fixed(width, what)
         }
     }
 

@@ -144,18 +144,17 @@ impl Layouts {
     ) -> Result<(), Damage> {
         values.clear();
         for slot in self.get(index).map_or(&[][..], |l| l) {
-            let value = match slot.array {
-                false => value(slot.item, cursor)?,
-                true => {
-                    let count = cursor.count("an array")?;
-                    let array = Array {
-                        item: slot.item,
-                        count,
-                        at: cursor.at(),
-                    };
-                    self.pass(slot.item, count, cursor)?;
-                    Value::Array(array)
-                }
+            let value = if slot.array {
+                let count = cursor.count("an array")?;
+                let array = Array {
+                    item: slot.item,
+                    count,
+                    at: cursor.at(),
+                };
+                self.pass(slot.item, count, cursor)?;
+                Value::Array(array)
+            } else {
+                value(slot.item, cursor)?
             };
             values.push(value);
         }
@@ -257,9 +256,10 @@ fn written_out(types: &Types, index: TypeIndex, at: u64) -> Result<Layout, Damag
             continue;
         };
         *next += 1;
-        let name = match prefix.is_empty() {
-            true => field.name.to_string(),
-            false => format!("{prefix}.{}", field.name),
+        let name = if prefix.is_empty() {
+            field.name.to_string()
+        } else {
+            format!("{prefix}.{}", field.name)
         };
         let unknown = || Fault::UnknownType(field.id).at(at);
         let of = types.by_id(field.id).ok_or_else(unknown)?;

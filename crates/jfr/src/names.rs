@@ -267,9 +267,10 @@ impl Keys {
     ) -> NameId {
         let name = |keys: &mut Self, names: &mut Names, thread: &Record<'_, '_>| {
             let java = keys.named(chunk, names, thread, "javaName");
-            match java == NameId::default() {
-                true => keys.named(chunk, names, thread, "osName"),
-                false => java,
+            if java == NameId::default() {
+                keys.named(chunk, names, thread, "osName")
+            } else {
+                java
             }
         };
         self.called(chunk, names, record, field, |k| &mut k.threads, name)
@@ -388,9 +389,10 @@ impl Keys {
         Frame {
             class,
             method,
-            line: match is_native {
-                true => -1,
-                false => i32::try_from(line.max(0)).unwrap_or(0),
+            line: if is_native {
+                -1
+            } else {
+                i32::try_from(line.max(0)).unwrap_or(0)
             },
         }
     }

@@ -385,9 +385,10 @@ impl Recording {
     ) -> Result<(), Damage> {
         let names = &mut self.names;
         let time_ns = chunk.header.time_ns(record.int(chunk, "startTime"));
-        let allocated_ns = match event.is_of_live() {
-            true => chunk.header.time_ns(record.int(chunk, "allocationTime")),
-            false => time_ns,
+        let allocated_ns = if event.is_of_live() {
+            chunk.header.time_ns(record.int(chunk, "allocationTime"))
+        } else {
+            time_ns
         };
         let class = match event {
             Event::Old => {

@@ -63,9 +63,10 @@ impl Mapping {
     #[must_use]
     pub fn class(&self, name: &str) -> Option<String> {
         let element = name.trim_end_matches("[]");
-        let (host, rest) = match self.classes.contains_key(element) {
-            true => (element, ""),
-            false => element.split_at(SPUN.iter().filter_map(|mark| element.find(mark)).min()?),
+        let (host, rest) = if self.classes.contains_key(element) {
+            (element, "")
+        } else {
+            element.split_at(SPUN.iter().filter_map(|mark| element.find(mark)).min()?)
         };
         let original = &self.classes.get(host)?.original;
         self.set_fits();

@@ -121,10 +121,7 @@ impl Members {
             let ends = pairs.filter(|(m, next)| next.is_none_or(|next| next.lines != m.lines));
             ends.map(|(m, _)| m).collect()
         };
-        let may_be = match bare.is_empty() {
-            true => outermost(),
-            false => bare,
-        };
+        let may_be = if bare.is_empty() { outermost() } else { bare };
         let mut names: Vec<(Option<&str>, &str)> = Vec::new();
         for name in may_be.iter().map(|m| (m.class.as_deref(), &*m.original)) {
             if !names.contains(&name) {

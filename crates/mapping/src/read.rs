@@ -70,9 +70,10 @@ impl Mapping {
     fn add(&mut self, text: Vec<u8>) -> Result<(), MappingError> {
         let base = self.text.len();
         let mut open: Option<(Box<str>, Class)> = None;
-        let mut at = match text.starts_with(MARK) {
-            true => MARK.len(),
-            false => 0,
+        let mut at = if text.starts_with(MARK) {
+            MARK.len()
+        } else {
+            0
         };
         let mut any = false;
         // Whether a comment here is of the class, and not of one of its members.
@@ -135,13 +136,15 @@ impl Mapping {
             }
         }
         close(&mut self.classes, open, base + at);
-        match self.text.is_empty() {
-            true => self.text = text,
-            false => self.text.extend_from_slice(&text),
+        if self.text.is_empty() {
+            self.text = text
+        } else {
+            self.text.extend_from_slice(&text)
         }
-        match any {
-            true => Ok(()),
-            false => Err(MappingError::Empty),
+        if any {
+            Ok(())
+        } else {
+            Err(MappingError::Empty)
         }
     }
 }

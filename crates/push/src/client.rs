@@ -90,9 +90,10 @@ impl Endpoint {
             url: without_user(url),
             why,
         })?;
-        let roots = match base.starts_with("https:") {
-            true => roots(&base, authorities)?,
-            false => Vec::new(),
+        let roots = if base.starts_with("https:") {
+            roots(&base, authorities)?
+        } else {
+            Vec::new()
         };
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::Specific(Arc::new(roots)))

@@ -59,9 +59,10 @@ impl Stop {
 
     /// Returns an error if the query must end.
     pub(crate) fn check(&self) -> Result<()> {
-        match self.is_set() {
-            true => Err(Error::Run("interrupted".to_owned())),
-            false => Ok(()),
+        if self.is_set() {
+            Err(Error::Run("interrupted".to_owned()))
+        } else {
+            Ok(())
         }
     }
 

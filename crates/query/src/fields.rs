@@ -25,9 +25,10 @@ impl FieldKinds {
             Some(returned) => returned,
             None => all.entry(field.to_owned()).or_default(),
         };
-        match is_reference {
-            true => returned.references = true,
-            false => returned.others = true,
+        if is_reference {
+            returned.references = true
+        } else {
+            returned.others = true
         }
     }
 

@@ -84,11 +84,10 @@ fn asked<'d>(
     let name = context.get::<String>(argument)?;
     dumps.by_name(&name).ok_or_else(|| {
         let names = dumps.names().join(", ");
-        failed(match names.is_empty() {
-            true => {
-                format!("unknown dump `{name}`: the only dump of this query has no name")
-            }
-            false => format!("unknown dump `{name}`; the dumps are {names}"),
+        failed(if names.is_empty() {
+            format!("unknown dump `{name}`: the only dump of this query has no name")
+        } else {
+            format!("unknown dump `{name}`; the dumps are {names}")
         })
     })
 }

@@ -120,9 +120,10 @@ impl Heap {
 
     /// The objects of each class and their bytes; perhaps nothing of what is reachable or retained.
     pub(crate) fn sums(&self) -> &[ClassTotal] {
-        match self.own.is_empty() && self.totals.get().is_none() {
-            true => self.counts(),
-            false => self.totals(),
+        if self.own.is_empty() && self.totals.get().is_none() {
+            self.counts()
+        } else {
+            self.totals()
         }
     }
 

@@ -59,9 +59,10 @@ fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> 
                 name.push_str("[]");
                 (rest, is_array) = (more, true);
             }
-            match is_below {
-                true => Some((Source::Subclasses(name), rest)),
-                false => (points > 1 || is_array).then_some((Source::Class(name), rest)),
+            if is_below {
+                Some((Source::Subclasses(name), rest))
+            } else {
+                (points > 1 || is_array).then_some((Source::Class(name), rest))
             }
         }
         _ => None,
@@ -122,9 +123,11 @@ fn translated(list: &[Token<'_>], source: &Source, after: &[Token<'_>]) -> Optio
             (_, condition) => condition,
         };
         let terms: Vec<String> = class.into_iter().chain(condition).collect();
-        Some(match terms.is_empty() {
-            true => format!("select {columns} from {table}"),
-            false => format!("select {columns} from {table} where {}", terms.join(" and ")),
+        let query = format!("select {columns} from {table}");
+        Some(if terms.is_empty() {
+            query
+        } else {
+            format!("{query} where {}", terms.join(" and "))
         })
     })
 }

@@ -179,9 +179,10 @@ fn connect(
         let attach = format!("ATTACH ':memory:' AS {name}");
         connection.execute(&attach, []).map_err(failed)?;
     }
-    let schemas = match names.is_empty() {
-        true => vec![MAIN],
-        false => names.iter().map(String::as_str).collect(),
+    let schemas = if names.is_empty() {
+        vec![MAIN]
+    } else {
+        names.iter().map(String::as_str).collect()
     };
     for (at, schema) in schemas.into_iter().enumerate() {
         if let Some(heap) = dumps.and_then(|dumps| dumps.heap(at)) {

@@ -335,9 +335,10 @@ fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
             _ => return None,
         };
         let (token, left) = rest.split_at(end);
-        tokens.push(match is_name {
-            true => Token::Word(token),
-            false => Token::Other(token),
+        tokens.push(if is_name {
+            Token::Word(token)
+        } else {
+            Token::Other(token)
         });
         // A quote in a text is written twice, which would be two texts here.
         if first == '\'' && left.starts_with('\'') {

@@ -174,9 +174,10 @@ impl Limits {
         } else {
             f64::NEG_INFINITY
         };
-        let value = match least <= most {
-            true => share.value.clamp(least, most),
-            false => f64::midpoint(least, most),
+        let value = if least <= most {
+            share.value.clamp(least, most)
+        } else {
+            f64::midpoint(least, most)
         };
         match low <= high {
             true => Interval { value, low, high }.within(low, high),
@@ -233,9 +234,10 @@ fn fitted(intervals: &[Interval], sum: f64) -> Vec<Interval> {
     let (mut low, mut high) = (-1.0, 1.0);
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
-        match added(&moved(middle)) < sum {
-            true => low = middle,
-            false => high = middle,
+        if added(&moved(middle)) < sum {
+            low = middle
+        } else {
+            high = middle
         }
     }
     moved(f64::midpoint(low, high))

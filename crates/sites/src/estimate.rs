@@ -132,9 +132,10 @@ impl Estimate {
 
     /// Objects for each byte, as samples have them: between those of the smallest sample and of the largest.
     pub(crate) fn objects_per_byte(&self) -> f64 {
-        match self.added.bytes > 0.0 {
-            true => self.objects / self.added.bytes,
-            false => 0.0,
+        if self.added.bytes > 0.0 {
+            self.objects / self.added.bytes
+        } else {
+            0.0
         }
     }
 
@@ -145,9 +146,10 @@ impl Estimate {
 
     /// The number of samples of equal weight that would say as much about shares of the bytes (Kish).
     pub(crate) fn equal_samples(&self) -> f64 {
-        match self.added.squares > 0.0 {
-            true => self.added.bytes * self.added.bytes / self.added.squares,
-            false => 0.0,
+        if self.added.squares > 0.0 {
+            self.added.bytes * self.added.bytes / self.added.squares
+        } else {
+            0.0
         }
     }
 

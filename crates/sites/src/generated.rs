@@ -38,9 +38,10 @@ pub fn stable(name: &str) -> Cow<'_, str> {
     let plain = without_hash(without_address(element));
     let plain = without_suffix(&plain);
     let plain = without_number(&plain);
-    match plain == element {
-        true => Cow::Borrowed(name),
-        false => Cow::Owned(plain + dimensions),
+    if plain == element {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(plain + dimensions)
     }
 }
 

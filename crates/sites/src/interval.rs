@@ -74,9 +74,10 @@ impl Interval {
     /// Times a number. A negative one turns the interval around.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
-        let (low, high) = match factor < 0.0 {
-            true => (self.high, self.low),
-            false => (self.low, self.high),
+        let (low, high) = if factor < 0.0 {
+            (self.high, self.low)
+        } else {
+            (self.low, self.high)
         };
         Self {
             value: self.value * factor,

@@ -305,10 +305,7 @@ impl<K: Ord + Copy> Stratum<K> {
         }
         let sum: f64 = net.values().map(|e| e.net_bytes().max(0.0)).sum();
         let most = most.map_or(f64::INFINITY, float);
-        let factor = match sum > most {
-            true => most / sum,
-            false => 1.0,
-        };
+        let factor = if sum > most { most / sum } else { 1.0 };
         let part = |(key, estimate): (K, Estimate)| {
             let bytes = estimate.interval();
             let bytes = Interval {
@@ -320,9 +317,10 @@ impl<K: Ord + Copy> Stratum<K> {
                 Some(correct) if !self.went.contains_key(&key) => correct(key, bytes),
                 _ => bytes,
             };
-            let kept = match bytes.value == 0.0 {
-                true => 1.0,
-                false => corrected.value / bytes.value,
+            let kept = if bytes.value == 0.0 {
+                1.0
+            } else {
+                corrected.value / bytes.value
             };
             let bytes = corrected;
             let objects = estimate.net_objects() * factor * kept;
@@ -457,9 +455,10 @@ fn total<K>(by: &BTreeMap<K, Estimate>) -> Estimate {
 /// The part of the first dump's samples that are in the last. Without any, all may have stayed or none.
 fn survival(kept: &Estimate, went: &Estimate) -> Interval {
     let (stayed, samples) = (float(kept.samples), float(kept.samples + went.samples));
-    match samples > 0.0 {
-        true => Interval::share(stayed / samples, samples, 0.0),
-        false => Interval::share(1.0, 0.0, 0.0),
+    if samples > 0.0 {
+        Interval::share(stayed / samples, samples, 0.0)
+    } else {
+        Interval::share(1.0, 0.0, 0.0)
     }
 }
 

@@ -25,9 +25,10 @@ pub fn of_class(name: &str) -> String {
         let name = without_number(&name[..end.unwrap_or(name.len())]).replace('/', ".");
         stable(&name).into_owned()
     };
-    match name.starts_with('[') {
-        true => with_dimensions(name, class),
-        false => class(name),
+    if name.starts_with('[') {
+        with_dimensions(name, class)
+    } else {
+        class(name)
     }
 }
 

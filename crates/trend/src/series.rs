@@ -97,9 +97,10 @@ impl Course {
     #[must_use]
     pub fn of(points: &[(u64, u64)], noise: u64) -> Self {
         let timed = points.windows(2).all(|w| w[1].0 > w[0].0);
-        let points: Vec<(u64, u64)> = match timed {
-            true => points.to_vec(),
-            false => (0..).zip(points).map(|(i, p)| (i, p.1)).collect(),
+        let points: Vec<(u64, u64)> = if timed {
+            points.to_vec()
+        } else {
+            (0..).zip(points).map(|(i, p)| (i, p.1)).collect()
         };
         let mut course = Self::of_timed(&points, noise);
         if !timed {
@@ -135,13 +136,14 @@ impl Course {
             busy.push((clock, w[1].2));
         }
         let by_work = Self::of(&busy, noise);
-        match by_time.trend.is_over() && !by_work.trend.is_over() {
-            true => Self {
+        if by_time.trend.is_over() && !by_work.trend.is_over() {
+            Self {
                 short_end: None,
                 idle_end: true,
                 ..by_work
-            },
-            false => by_time,
+            }
+        } else {
+            by_time
         }
     }
 
@@ -179,9 +181,12 @@ impl Course {
             .collect();
         let share = noise / steps.len() as u64;
         let largest = steps.iter().map(|s| s.growth).max().unwrap_or(0);
-        let slowest_last = |a: &&Step, b: &&Step| match a.is_slower(1, b) {
-            true => std::cmp::Ordering::Less,
-            false => std::cmp::Ordering::Greater,
+        let slowest_last = |a: &&Step, b: &&Step| {
+            if a.is_slower(1, b) {
+                std::cmp::Ordering::Less
+            } else {
+                std::cmp::Ordering::Greater
+            }
         };
         let Some(&fastest) = steps.iter().max_by(slowest_last) else {
             return told(Trend::Level);

@@ -38,9 +38,10 @@ impl Slope {
         let all: Vec<(f64, f64)> = points.iter().filter(finite).copied().collect();
         let taken = all.len().min(MOST_POINTS);
         let last = all.len().checked_sub(1)?;
-        let chosen: Vec<(f64, f64)> = match taken == all.len() {
-            true => all,
-            false => (0..taken).map(|i| all[evenly(i, taken, last)]).collect(),
+        let chosen: Vec<(f64, f64)> = if taken == all.len() {
+            all
+        } else {
+            (0..taken).map(|i| all[evenly(i, taken, last)]).collect()
         };
         let mut slopes = Vec::with_capacity(taken * taken.saturating_sub(1) / 2);
         for (i, a) in chosen.iter().enumerate() {
@@ -80,9 +81,10 @@ fn median(sorted: &[f64]) -> f64 {
 /// The slopes that are left when on either side as many are taken away as chance has there.
 fn interval(slopes: &[f64], points: &[(f64, f64)]) -> Option<[f64; 2]> {
     let count = slopes.len() as f64;
-    let within = match points.len() <= EXACT {
-        true => exact(points.len())?,
-        false => Z95 * variance(points).sqrt(),
+    let within = if points.len() <= EXACT {
+        exact(points.len())?
+    } else {
+        Z95 * variance(points).sqrt()
     };
     let below = ((count - within) / 2.0).floor().max(0.0) as usize;
     let low = *slopes.get(below.saturating_sub(1))?;

@@ -349,12 +349,13 @@ impl Snapshot {
             _ => return Some(vec![None; threads.len()]),
         };
         let mut next = by_thread.into_values();
-        let stacks = threads
-            .iter()
-            .map(|thread| match hides && is_hidden(thread) {
-                true => None,
-                false => next.next(),
-            });
+        let stacks = threads.iter().map(|thread| {
+            if hides && is_hidden(thread) {
+                None
+            } else {
+                next.next()
+            }
+        });
         Some(stacks.collect())
     }
 

@@ -506,13 +506,14 @@ impl<'a> Joined<'a> {
         }
         let left = segment.len() - at;
         let name = name.to_owned();
-        self.damage(&match left < RECORD_HEAD {
-            true => Flaw::CutSegmentHeader {
+        self.damage(&if left < RECORD_HEAD {
+            Flaw::CutSegmentHeader {
                 name,
                 left,
                 needs: RECORD_HEAD,
-            },
-            false => Flaw::NoSegmentRecord { name, at, left },
+            }
+        } else {
+            Flaw::NoSegmentRecord { name, at, left }
         });
     }
 

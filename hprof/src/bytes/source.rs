@@ -255,9 +255,10 @@ impl Source {
         };
         let layers = gzip_layers(&source)?;
         for layer in 1..=layers {
-            let inside: fn(&[u8]) -> bool = match layer == layers {
-                true => |first| first == MAGIC,
-                false => gzip::is_gzip,
+            let inside: fn(&[u8]) -> bool = if layer == layers {
+                |first| first == MAGIC
+            } else {
+                gzip::is_gzip
             };
             let mut sink = Sink::new(&source.path, inside);
             let decompressed = gzip::decompress(&source, &mut sink);

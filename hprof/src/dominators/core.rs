@@ -137,9 +137,10 @@ impl Core {
         held.for_each(|object| members.insert(object));
         let sinks = find_sinks(cells, &joins, [&members, &to_joins, &to_classes], store)?;
         drop(to_classes);
-        let sinks = match worthwhile(&sinks, &joins, classes) {
-            true => sinks,
-            false => MappedBits::new(inner, store)?,
+        let sinks = if worthwhile(&sinks, &joins, classes) {
+            sinks
+        } else {
+            MappedBits::new(inner, store)?
         };
         let listed = sinks.list(store)?;
         joins
@@ -165,11 +166,12 @@ impl Core {
             .enumerate()
             .for_each(|(at, ((member, join), to_join))| {
                 *member |= join;
-                match listed.is_empty() {
-                    true => *member |= to_join,
-                    false => each_bit(at, to_join & !*member, |o| {
+                if listed.is_empty() {
+                    *member |= to_join
+                } else {
+                    each_bit(at, to_join & !*member, |o| {
                         *member |= u64::from(is_near(o)) << (o % 64)
-                    }),
+                    })
                 }
             });
         drop(to_joins);

@@ -126,9 +126,10 @@ pub(super) fn strong(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,
 ) -> impl Fn(u32) -> bool + Sync + use<> {
-    let words = match weak.iter().all(|of_level| of_level.is_empty()) {
-        true => 0,
-        false => graph.split.inner as usize / 64 + 1,
+    let words = if weak.iter().all(|of_level| of_level.is_empty()) {
+        0
+    } else {
+        graph.split.inner as usize / 64 + 1
     };
     let mut is_weak = vec![0_u64; words];
     for &object in weak.iter().flat_map(|of_level| of_level.iter()) {
@@ -285,8 +286,9 @@ pub(super) fn widened(span: u64, node: u32) -> u64 {
 /// first up to the second.
 pub(super) fn common(minima: &Minima<'_>, span: u64) -> u32 {
     let (low, high) = ((span >> 32) as u32, span as u32);
-    match low == high {
-        true => low,
-        false => minima.of(low as usize + 1, high as usize + 1),
+    if low == high {
+        low
+    } else {
+        minima.of(low as usize + 1, high as usize + 1)
     }
 }

@@ -84,9 +84,10 @@ pub(super) fn tasks(
             let (first, end) = (graph.begin(object) as u32, graph.begin(object + 1) as u32);
             // Much of the heap may hang on one row, which is then laid out in smaller parts. Many rows are many tasks as they are.
             let references = (end - first) as usize;
-            let share = match references * 8 < graph.targets.len() {
-                true => LARGEST_SHARE,
-                false => self::share(references, LEAST_BATCH),
+            let share = if references * 8 < graph.targets.len() {
+                LARGEST_SHARE
+            } else {
+                self::share(references, LEAST_BATCH)
             };
             for begin in (first..end).step_by(share) {
                 tasks.push(Task::Row {
@@ -312,9 +313,10 @@ impl Walk<'_> {
                 if number != object {
                     let sink = SEVERAL.wrapping_sub(number);
                     if sink < self.sinks && level == 0 {
-                        match part.to_sinks.len() < self.thresholds.noted {
-                            true => part.to_sinks.push((sink, above)),
-                            false => part.more_to_sinks = true,
+                        if part.to_sinks.len() < self.thresholds.noted {
+                            part.to_sinks.push((sink, above))
+                        } else {
+                            part.more_to_sinks = true
                         }
                     }
                     continue;

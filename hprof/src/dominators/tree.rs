@@ -518,9 +518,10 @@ fn hang_leaves(
     for task in 1..=tasks {
         let wanted = all * task / tasks;
         // The last has all that is left.
-        let count = match task == tasks {
-            true => starts.len(),
-            false => starts.partition_point(|&start| (start as usize) < wanted),
+        let count = if task == tasks {
+            starts.len()
+        } else {
+            starts.partition_point(|&start| (start as usize) < wanted)
         };
         let (own, own_places);
         (own, starts) = starts.split_at_mut(count);

@@ -150,9 +150,10 @@ pub(crate) fn measure(
         context.phase("reading objects");
         let scanned = scan::scan(&context.job(plan, &pinned, NoTargets), &plan.pieces)?;
         if attempt > 1 || !plan.learn_classes(source, outline, header.id_size, &scanned) {
-            return match scanned.runs.are_apart() && !scanned.stats.has_unaligned_ids() {
-                true => Ok(scanned),
-                false => measure_by_address(&context, plan),
+            return if scanned.runs.are_apart() && !scanned.stats.has_unaligned_ids() {
+                Ok(scanned)
+            } else {
+                measure_by_address(&context, plan)
             };
         }
         attempt += 1;

@@ -34,9 +34,10 @@ impl Reach {
             return None;
         }
         let in_blocks = !in_order || !is_compact(range.slots(), file);
-        let range = match in_blocks {
-            true => blocks::widened(range),
-            false => range,
+        let range = if in_blocks {
+            blocks::widened(range)
+        } else {
+            range
         };
         (!in_blocks || Blocks::fit(range)).then_some(Self {
             range,

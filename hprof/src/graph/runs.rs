@@ -228,9 +228,10 @@ impl RunTable {
         let at = self.in_file.partition_point(|r| numbers(r) <= number);
         let row = *self.in_file.get(at.checked_sub(1)?)? as usize;
         let rank = number.wrapping_sub(self.offsets[row][kind]);
-        let from = match self.row_of(near) == row {
-            true => near,
-            false => self.rows[row].slot,
+        let from = if self.row_of(near) == row {
+            near
+        } else {
+            self.rows[row].slot
         };
         Some((rank, from))
     }

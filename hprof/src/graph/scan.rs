@@ -618,9 +618,10 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
         let (mut count, shape) = if array == RecordLayout::NO_ARRAY {
             // A damaged dump: the class of an array is no array class. Count it as an instance.
             self.worker.stats.classes[class as usize].instances += 1;
-            let shape = match T::COLLECT && self.job.tells_fields {
-                true => shape::with_elements(class),
-                false => self.shapes.instance(class),
+            let shape = if T::COLLECT && self.job.tells_fields {
+                shape::with_elements(class)
+            } else {
+                self.shapes.instance(class)
             };
             (0, shape)
         } else {
@@ -759,9 +760,10 @@ fn check_numbers(
     if objects >= NONE as usize || !shapes_fit {
         return Err(limit("objects", objects));
     }
-    match references < NONE as usize {
-        true => Ok(()),
-        false => Err(limit("references", references)),
+    if references < NONE as usize {
+        Ok(())
+    } else {
+        Err(limit("references", references))
     }
 }
 

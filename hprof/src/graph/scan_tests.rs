@@ -94,9 +94,10 @@ fn rows(built: &Built) -> Vec<InRow> {
 fn number(built: &Built, classes: &Classes, id: u64) -> u32 {
     let split = built.graph.split;
     let class = classes.by_id(ObjectId(id)).map_or(NONE, |class| class.0);
-    match class < split.classes {
-        true => class,
-        false => built.map.by_id(id, split),
+    if class < split.classes {
+        class
+    } else {
+        built.map.by_id(id, split)
     }
 }
 
@@ -182,9 +183,10 @@ fn stack_traces_but_the_first_are_kept_in_every_segment() {
     let mut expected = Vec::new();
     for n in 0..40 {
         for (class, is_leaf) in [(leaf, true), (inner, false)] {
-            let values: &[Value] = match is_leaf {
-                true => &[],
-                false => &[Ref::from(leaf).into()],
+            let values: &[Value] = if is_leaf {
+                &[]
+            } else {
+                &[Ref::from(leaf).into()]
             };
             let object = heap.add_instance(class, values);
             // 1 is that of objects of which no stack is known.
@@ -244,9 +246,10 @@ fn objects_that_do_not_go_with_their_class_are_counted_as_its_instances() {
         add_array(&mut heap, BASE + 0x6000 + at * 0x100, plain, &[root]);
     }
     for tells in [false, true] {
-        let (built, classes) = match tells {
-            true => telling_fields(&heap),
-            false => build(&heap),
+        let (built, classes) = if tells {
+            telling_fields(&heap)
+        } else {
+            build(&heap)
         };
         let [plain, array] = [plain, array].map(|id| classes.by_id(ObjectId(id)).unwrap());
         let counts = [plain, array].map(|c| built.scanned.stats.classes[c.index()].instances);
@@ -254,13 +257,14 @@ fn objects_that_do_not_go_with_their_class_are_counted_as_its_instances() {
         // The last objects are arrays of a class that has none. What says so is only where fields are to be told.
         let shapes = &built.scanned.inner_shapes;
         assert_eq!(shapes.len(), 3);
-        let expected = match tells {
-            true => [
+        let expected = if tells {
+            [
                 plain.0,
                 shape::with_elements(plain.0),
                 shape::with_elements(plain.0),
-            ],
-            false => [plain.0; 3],
+            ]
+        } else {
+            [plain.0; 3]
         };
         assert_eq!(shapes[..], expected);
     }

@@ -90,9 +90,10 @@ impl<'a> Decoder<'a> {
         reason = "the outer Option is None if the data is damaged, the inner Option is the value"
     )]
     pub fn option<T>(&mut self, one: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
-        match self.flag()? {
-            true => one(self).map(Some),
-            false => Some(None),
+        if self.flag()? {
+            one(self).map(Some)
+        } else {
+            Some(None)
         }
     }
 

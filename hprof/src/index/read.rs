@@ -226,9 +226,10 @@ impl SmallSection {
             header: d.u32()?,
             array_header: d.u32()?,
             align: d.u32()?,
-            source: match d.flag()? {
-                true => LayoutSource::Addresses,
-                false => LayoutSource::Assumed,
+            source: if d.flag()? {
+                LayoutSource::Addresses
+            } else {
+                LayoutSource::Assumed
             },
         };
         let align = d.u64().filter(|a| a.is_power_of_two() && *a <= 1 << 20)?;
@@ -432,9 +433,10 @@ impl MapKind {
         match self {
             Self::Ordered(covered) => {
                 let ranks = ranks(sections, covered)?;
-                match ranks.marked.map(|m| m as usize) == [inner, leaves] {
-                    true => Ok(AddressMap::Ordered(ranks)),
-                    false => Err(MISFIT),
+                if ranks.marked.map(|m| m as usize) == [inner, leaves] {
+                    Ok(AddressMap::Ordered(ranks))
+                } else {
+                    Err(MISFIT)
                 }
             }
             Self::Runs(covered, rows) => {
@@ -451,22 +453,24 @@ impl MapKind {
                 let of_leaves = check::within(split.inner..objects);
                 let of_leaves = sections.column(Section::MapLeaves, of_leaves)?;
                 let marked = ranks.marked.map(|m| m as usize);
-                match marked == [with_refs.len(), of_leaves.len()] {
-                    true => Ok(AddressMap::Permuted {
+                if marked == [with_refs.len(), of_leaves.len()] {
+                    Ok(AddressMap::Permuted {
                         ranks,
                         with_refs,
                         leaves: of_leaves,
-                    }),
-                    false => Err(MISFIT),
+                    })
+                } else {
+                    Err(MISFIT)
                 }
             }
             Self::Sorted => {
                 let ids = sections.column(Section::MapIds, check::ascend::<u64>)?;
                 let numbers = check::within(split.classes..objects);
                 let numbers = sections.column(Section::MapNumbers, numbers)?;
-                match ids.len() == numbers.len() {
-                    true => Ok(AddressMap::Sorted { ids, numbers }),
-                    false => Err(MISFIT),
+                if ids.len() == numbers.len() {
+                    Ok(AddressMap::Sorted { ids, numbers })
+                } else {
+                    Err(MISFIT)
                 }
             }
         }
@@ -508,9 +512,10 @@ fn links(
     }
     let positions = Positions::new(pieces, counts, [linked, leaves]);
     let inbound = Inbound::new(objects as usize, groups, bases, near, far);
-    match positions.is_some() && inbound.is_some() {
-        true => Ok((positions, inbound)),
-        false => Err(MISFIT),
+    if positions.is_some() && inbound.is_some() {
+        Ok((positions, inbound))
+    } else {
+        Err(MISFIT)
     }
 }
 

@@ -208,12 +208,13 @@ impl Outline {
     pub(crate) fn with_heap(source: &Source, header: &Header) -> Result<Self> {
         let outline = Self::of(source, header);
         let next = outline.next_dump.map(|_| source.number() + 2);
-        match outline.has_heap {
-            true => Ok(outline),
-            false => Err(Error::NoHeap {
+        if outline.has_heap {
+            Ok(outline)
+        } else {
+            Err(Error::NoHeap {
                 next,
                 reason: source.damage(),
-            }),
+            })
         }
     }
 

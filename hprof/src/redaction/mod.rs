@@ -221,9 +221,10 @@ impl<'a> Redaction<'a> {
                 write_all(batches, &mut rewrite, out, progress)?;
             }
         }
-        match progress.cancelled() {
-            true => Err(io::ErrorKind::Interrupted.into()),
-            false => Ok(next_dump),
+        if progress.cancelled() {
+            Err(io::ErrorKind::Interrupted.into())
+        } else {
+            Ok(next_dump)
         }
     }
 }

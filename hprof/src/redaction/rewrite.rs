@@ -194,9 +194,10 @@ impl<'a> Rewriter<'a> {
         let at = record.end - text.len();
         let survey = self.survey;
         let is_needed = survey.names.contains(&id) && survey.outline.name_at(id) == Some(at);
-        match is_needed {
-            true => text.len().min(LONGEST_NAME),
-            false => 0,
+        if is_needed {
+            text.len().min(LONGEST_NAME)
+        } else {
+            0
         }
     }
 

@@ -116,13 +116,12 @@ impl Rules<'_> {
 
 /// Whether the content of an array of bytes, or where `wide` of `char`s, is this text.
 pub(super) fn is_text(bytes: &[u8], wide: bool, text: &str) -> bool {
-    match wide {
-        false => bytes == text.as_bytes(),
-        true => {
-            let units = bytes.chunks_exact(2);
-            let units = units.map(|u| u16::from_be_bytes([u[0], u[1]]));
-            units.eq(text.encode_utf16())
-        }
+    if wide {
+        let units = bytes.chunks_exact(2);
+        let units = units.map(|u| u16::from_be_bytes([u[0], u[1]]));
+        units.eq(text.encode_utf16())
+    } else {
+        bytes == text.as_bytes()
     }
 }
 

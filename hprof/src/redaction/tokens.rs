@@ -46,9 +46,10 @@ impl Tokens {
         let mut bits = self.keys.hash_one(&*text);
         let mut units = text.chunks_exact_mut(2);
         for (at, unit) in (&mut units).enumerate() {
-            let letter = match at < LETTERS {
-                true => FIRST | (bits & 0x1f) as u8,
-                false => REST,
+            let letter = if at < LETTERS {
+                FIRST | (bits & 0x1f) as u8
+            } else {
+                REST
             };
             bits >>= 5;
             unit.copy_from_slice(char::from(letter).encode_utf8(&mut [0; 2]).as_bytes());

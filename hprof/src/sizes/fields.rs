@@ -197,9 +197,10 @@ impl Sorted {
 
 /// Returns the layout of a class whose fields end at `at`. A class without fields keeps the end of its superclass.
 fn classic_end(above: &LaidOut, at: u32, reference: u32) -> LaidOut {
-    let end = match at == above.end {
-        true => at,
-        false => at.next_multiple_of(reference),
+    let end = if at == above.end {
+        at
+    } else {
+        at.next_multiple_of(reference)
     };
     LaidOut {
         end,

@@ -276,9 +276,10 @@ impl Raw {
                             if kind == 2 {
                                 let referent = self.name(c) == "java/lang/ref/Reference"
                                     && self.texts[&name] == "referent";
-                                let strength = match referent {
-                                    true => self.strength(*class),
-                                    false => Strength::Strong,
+                                let strength = if referent {
+                                    self.strength(*class)
+                                } else {
+                                    Strength::Strong
                                 };
                                 refers.push((number(value), strength));
                             }

@@ -223,9 +223,10 @@ impl HeapBuilder {
     }
 
     fn checked(&self, address: u64) -> Result<u64, BuildError> {
-        match self.options.id_size.bytes() < 8 && u32::try_from(address).is_err() {
-            true => Err(BuildError::AddressTooWide(address)),
-            false => Ok(address),
+        if self.options.id_size.bytes() < 8 && u32::try_from(address).is_err() {
+            Err(BuildError::AddressTooWide(address))
+        } else {
+            Ok(address)
         }
     }
 

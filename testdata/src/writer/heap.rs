@@ -280,9 +280,10 @@ impl HeapBuilder {
     /// The class of arrays whose elements are of the given class (which may be an array class).
     pub fn array_class(&mut self, element: ClassId) -> ClassId {
         let name = &self.classes[element.0].name;
-        let (name, loader) = match name.starts_with('[') {
-            true => (format!("[{name}"), self.classes[element.0].loader),
-            false => (format!("[L{name};"), self.classes[element.0].loader),
+        let (name, loader) = if name.starts_with('[') {
+            (format!("[{name}"), self.classes[element.0].loader)
+        } else {
+            (format!("[L{name};"), self.classes[element.0].loader)
         };
         let class = self.class_of_arrays(name);
         self.classes[class.0].loader = loader;

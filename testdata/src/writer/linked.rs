@@ -186,9 +186,10 @@ mod tests {
     fn lengths_and_addresses_are_as_told() {
         for with_table in [false, true] {
             let mut bytes = Vec::new();
-            let linked = match with_table {
-                true => list_with_table(100_000, &mut bytes),
-                false => list(100_000, &mut bytes),
+            let linked = if with_table {
+                list_with_table(100_000, &mut bytes)
+            } else {
+                list(100_000, &mut bytes)
             };
             let linked = linked.expect("memory does not fail");
             assert_eq!(linked.bytes, bytes.len() as u64);

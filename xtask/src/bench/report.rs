@@ -295,9 +295,10 @@ pub(super) fn per_object(bytes: u64, objects: Option<u64>) -> String {
 }
 
 fn share(ours: f64, theirs: f64) -> String {
-    match theirs > 0.0 {
-        true => format!("{:.2}", ours / theirs),
-        false => "-".to_owned(),
+    if theirs > 0.0 {
+        format!("{:.2}", ours / theirs)
+    } else {
+        "-".to_owned()
     }
 }
 

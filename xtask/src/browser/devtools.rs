@@ -152,9 +152,10 @@ impl Browser {
 
     /// Moves the mouse, and clicks if that is wanted.
     pub(crate) fn mouse(&mut self, x: f64, y: f64, click: bool) -> Result<()> {
-        let kinds: &[&str] = match click {
-            true => &["mouseMoved", "mousePressed", "mouseReleased"],
-            false => &["mouseMoved"],
+        let kinds: &[&str] = if click {
+            &["mouseMoved", "mousePressed", "mouseReleased"]
+        } else {
+            &["mouseMoved"]
         };
         for kind in kinds {
             let button = if *kind == "mouseMoved" {

@@ -179,16 +179,17 @@ impl Tools<'_> {
             let diff = self.report(&["diff"], &[first, last])?;
             let allocated = self.report(&["sites", "--allocated"], &[last])?;
             // What the agent has not seen is in no figure of one dump.
-            let (asked, of_dump) = match attached {
-                false => ([Asked::Sites, Asked::Diff, Asked::Allocated], &after),
-                true => (
+            let (asked, of_dump) = if attached {
+                (
                     [
                         Asked::AttachedSites,
                         Asked::AttachedDiff,
                         Asked::AttachedAllocated,
                     ],
                     &grown,
-                ),
+                )
+            } else {
+                ([Asked::Sites, Asked::Diff, Asked::Allocated], &after)
             };
             let told = [(of_dump, sites), (&grown, diff), (of_dump, allocated)];
             for (asked, (truth, report)) in asked.into_iter().zip(told) {

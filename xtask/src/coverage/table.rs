@@ -163,9 +163,10 @@ fn group(one: &Measured) -> String {
 
 /// The small places are one line.
 fn place(one: &Measured) -> String {
-    match one.stack.starts_with("rare") {
-        true => "rare".to_owned(),
-        false => one.stack.clone(),
+    if one.stack.starts_with("rare") {
+        "rare".to_owned()
+    } else {
+        one.stack.clone()
     }
 }
 

@@ -139,9 +139,10 @@ impl Model {
     }
 
     fn moved(&self, id: u64, copy: u64) -> u64 {
-        match self.moves(id) {
-            true => id + copy * self.span,
-            false => id,
+        if self.moves(id) {
+            id + copy * self.span
+        } else {
+            id
         }
     }
 

@@ -245,22 +245,21 @@ impl Objects {
             (true, None) => self.heap.ids_of(objects, few)?,
             (false, _) => nulls(),
         };
-        let dominators = match self.with_dominator {
-            true => {
-                let tree = self.heap.snapshot().tree();
-                let holders: Vec<Option<ObjectIndex>> = objects
-                    .iter()
-                    .map(|&o| tree.object(tree.dominator(o)?))
-                    .collect();
-                let known: Vec<ObjectIndex> = holders.iter().copied().flatten().collect();
-                let mut known = self.heap.ids_of(&known, few)?.into_iter();
-                let mut id = |holder: Option<ObjectIndex>| holder.and_then(|_| known.next());
-                holders
-                    .into_iter()
-                    .map(|h| id(h).unwrap_or_default())
-                    .collect()
-            }
-            false => nulls(),
+        let dominators = if self.with_dominator {
+            let tree = self.heap.snapshot().tree();
+            let holders: Vec<Option<ObjectIndex>> = objects
+                .iter()
+                .map(|&o| tree.object(tree.dominator(o)?))
+                .collect();
+            let known: Vec<ObjectIndex> = holders.iter().copied().flatten().collect();
+            let mut known = self.heap.ids_of(&known, few)?.into_iter();
+            let mut id = |holder: Option<ObjectIndex>| holder.and_then(|_| known.next());
+            holders
+                .into_iter()
+                .map(|h| id(h).unwrap_or_default())
+                .collect()
+        } else {
+            nulls()
         };
         let rows = objects.iter().zip(ids.into_iter().zip(dominators));
         Ok(rows

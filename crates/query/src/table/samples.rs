@@ -30,9 +30,10 @@ const FEW: usize = 1 << 9;
 
 /// How many there are is known only when all were read.
 pub(super) fn cost(heap: &Heap) -> (f64, u64) {
-    match heap.own().is_empty() {
-        true => (1.0, 1),
-        false => (10_000.0, 10_000),
+    if heap.own().is_empty() {
+        (1.0, 1)
+    } else {
+        (10_000.0, 10_000)
     }
 }
 

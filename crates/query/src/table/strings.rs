@@ -43,9 +43,10 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     let counts = heap.counts();
     let own = classes(heap).into_iter();
     let strings: u64 = own.map(|c| counts[c.index()].all.objects).sum();
-    let rows = match ask.constraints.is_empty() {
-        true => strings,
-        false => strings / 4,
+    let rows = if ask.constraints.is_empty() {
+        strings
+    } else {
+        strings / 4
     };
     let pass = heap.snapshot().object_count() as f64 / 20.0;
     (pass + rows as f64 * 10.0, rows)

@@ -85,9 +85,10 @@ fn simulated(places: &[Place], p: f64, runs: u64, seed: u64) -> Found {
                         let weight = sampling.weight(size).unwrap();
                         stratum.came.entry(key).or_default().add(&weight, size);
                         let of = counts.stacks.entry(key).or_default();
-                        match place.counted {
-                            true => (of.place, of.counted) = (Some(number), of.counted + 1),
-                            false => of.other += 1,
+                        if place.counted {
+                            (of.place, of.counted) = (Some(number), of.counted + 1)
+                        } else {
+                            of.other += 1
                         }
                     }
                 }

@@ -155,9 +155,10 @@ fn least_mean(samples: u64) -> f64 {
             term *= mean / float(n);
             below += term;
         }
-        match 1.0 - below / (1.0 - none) < TAIL {
-            true => low = mean,
-            false => high = mean,
+        if 1.0 - below / (1.0 - none) < TAIL {
+            low = mean
+        } else {
+            high = mean
         }
     }
     low

@@ -42,14 +42,16 @@ impl FinalFields {
             let fields = || class.fields.iter().map(field_name);
             let statics = || class.statics.iter().map(static_name);
             let asked = fields().chain(statics()).any(|name| name.is_some());
-            let mut found = match asked {
-                true => declared(&class.name).unwrap_or_default(),
-                false => Vec::new(),
+            let mut found = if asked {
+                declared(&class.name).unwrap_or_default()
+            } else {
+                Vec::new()
             };
             found.sort_by(|a, b| (a.is_static, &a.name).cmp(&(b.is_static, &b.name)));
-            let of_fields = match all_final(classes, index) {
-                true => Some(vec![true; class.fields.len()].into()),
-                false => flags(&found, false, fields()),
+            let of_fields = if all_final(classes, index) {
+                Some(vec![true; class.fields.len()].into())
+            } else {
+                flags(&found, false, fields())
             };
             [of_fields, flags(&found, true, statics())]
         });

@@ -227,9 +227,10 @@ impl Snapshot {
             targets: self.store.zeroed(0)?,
             seen: Bits::new(self.object_count() as usize),
         };
-        match deep.follow(starts)? {
-            true => Ok(deep),
-            false => self.gather_rows(deep.rules, progress),
+        if deep.follow(starts)? {
+            Ok(deep)
+        } else {
+            self.gather_rows(deep.rules, progress)
         }
     }
 

@@ -62,9 +62,12 @@ impl Snapshot {
             }
             Kind::Byte => {
                 let big = self.strings_are_big_endian();
-                let unit = |b: &[u8]| match big {
-                    true => u16::from_be_bytes([b[0], b[1]]),
-                    false => u16::from_le_bytes([b[0], b[1]]),
+                let unit = |b: &[u8]| {
+                    if big {
+                        u16::from_be_bytes([b[0], b[1]])
+                    } else {
+                        u16::from_le_bytes([b[0], b[1]])
+                    }
                 };
                 Some(decoded(bytes.chunks_exact(2).map(unit), limit))
             }
@@ -98,9 +101,10 @@ impl Snapshot {
                 Some(decoded(units.skip(skip).take(take), limit))
             }
             Kind::Byte => {
-                let unit: fn([u8; 2]) -> u16 = match self.strings_are_big_endian() {
-                    true => u16::from_be_bytes,
-                    false => u16::from_le_bytes,
+                let unit: fn([u8; 2]) -> u16 = if self.strings_are_big_endian() {
+                    u16::from_be_bytes
+                } else {
+                    u16::from_le_bytes
                 };
                 let units = pair.map(|b| unit([b[0], b[1]]));
                 Some(decoded(units.skip(skip).take(take), limit))

@@ -93,13 +93,14 @@ impl Snapshot {
             return Err(not_local());
         }
         let values = self.thread_local_values(&locals);
-        match values.is_empty() {
-            true => Err(SelectError::NoValues {
+        if values.is_empty() {
+            Err(SelectError::NoValues {
                 name: name.to_owned(),
-            }),
-            false => Ok(Selected::Values(sorted(
+            })
+        } else {
+            Ok(Selected::Values(sorted(
                 values.iter().map(|v| v.value).collect(),
-            ))),
+            )))
         }
     }
 }
