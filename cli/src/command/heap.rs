@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heapdiff_diff::{Allocated, Filter, HeapOptions, OneDump, through};
+use heapdiff_diff::{Allocated, Filter, HeapOptions, OneDump};
 use heapdiff_model::heap::HeapReport;
 use heapdiff_report::{Format, HeapView, View, Viewed};
 
@@ -66,11 +66,13 @@ pub(super) fn shaped(
 ) -> Vec<HeapAnswer> {
     let shape = |output: &Output| {
         let (mut heap, format) = (heap.clone(), output.format);
-        if let Some(focus) = question.focus.as_ref().filter(|_| format.is_read_whole()) {
-            for suspect in &mut heap.suspects {
-                suspect.stacks = heapdiff_report::focused(&suspect.stacks, focus);
-                suspect.allocated_through = through(&suspect.stacks);
-            }
+        let view = View {
+            allocated: allocated.clone().filter(|_| format.shows_stacks()),
+            ..question.view(setup)
+        };
+        if format.is_read_whole() {
+            let suspects = heap.suspects.iter_mut();
+            view.focus_stacks(suspects.map(|s| (&mut s.stacks, &mut s.allocated_through)));
         }
         let limit = setup.top.unwrap_or(SUSPECTS).min(heap.suspects.len());
         let more_suspects = more.suspects || limit < heap.suspects.len();
@@ -80,10 +82,7 @@ pub(super) fn shaped(
         heap.classes.truncate(rows);
         Viewed {
             data: heap,
-            view: View {
-                allocated: allocated.clone().filter(|_| format.shows_stacks()),
-                ..question.view(setup)
-            },
+            view,
             more: HeapView {
                 more_suspects,
                 left_out: more_suspects.then_some(true).or(more.left_out),

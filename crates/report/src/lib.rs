@@ -45,7 +45,7 @@ pub use render::render;
 pub use report::{
     Condition, ExportReport, ExportedFile, FlameReport, PendingQuery, Report, growth,
 };
-pub use stacks::{Live, Names, StackLine, Stacks, focused};
+pub use stacks::{Live, Names, StackLine, Stacks};
 pub use style::{Painted, Style};
 pub use times::{span, utc};
 pub use view::{

@@ -2,13 +2,14 @@
 
 use std::ops::{Deref, DerefMut};
 
-use heapdiff_diff::{Allocated, Gates};
-use heapdiff_model::diff::{Report, Suspect};
+use heapdiff_diff::{Allocated, Gates, through};
+use heapdiff_model::diff::{Report, Stack, Suspect, Through};
 use regex::Regex;
 use serde::{Serialize, Serializer};
 
 use crate::collapsed::Columns;
 use crate::junit::Gate;
+use crate::stacks::focused;
 
 /// A report's data with the view in which it is printed. It derefs to the data, which is also its JSON.
 #[derive(Debug)]
@@ -69,6 +70,22 @@ pub struct View {
     pub source_root: Option<String>,
     /// True if weak and phantom references count as holding, too (`--refs all`).
     pub holds_weakly: bool,
+}
+
+impl View {
+    /// Cuts the stacks of each suspect to the focus, and finds the frame through which most of them were allocated.
+    pub fn focus_stacks<'a>(
+        &self,
+        suspects: impl Iterator<Item = (&'a mut Vec<Stack>, &'a mut Option<Through>)>,
+    ) {
+        let Some(focus) = &self.focus else {
+            return;
+        };
+        for (stacks, allocated_through) in suspects {
+            *stacks = focused(stacks, focus);
+            *allocated_through = through(stacks);
+        }
+    }
 }
 
 /// A comparison with its view.
