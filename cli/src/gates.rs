@@ -52,11 +52,11 @@ impl FromStr for GrowthLimit {
 /// Each gate that was asked for, and why it tripped if it did. Gates look at all suspects, listed or not, but those
 /// that are known.
 pub(crate) fn outcomes(report: &DiffReport) -> Vec<Gate> {
-    let (gates, diff, more) = (&report.gates, &report.diff, &report.more_suspects);
+    let (gates, diff, more) = (&report.more.gates, &report.data, &report.more.more_suspects);
     let growth = gates.growth.map(|limit| Gate {
         name: format!("--fail-on-growth {}", Size(limit)),
         tripped: gates
-            .too_much(diff, more, report.known.iter().map(|known| &known.0))
+            .too_much(diff, more, report.more.known.iter().map(|known| &known.0))
             .map(|too_much| growth(&too_much)),
     });
     let suspect = gates.suspect.then(|| Gate {

@@ -13,6 +13,7 @@ mod push;
 mod query;
 mod redact;
 mod trace;
+mod view;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -107,6 +107,7 @@ fn end(job: &Job, report: &Report) -> Exit {
         return Exit::Input;
     }
     let tripped = diff
+        .more
         .outcomes
         .iter()
         .filter_map(|gate| gate.tripped.as_deref());

@@ -62,12 +62,12 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             }
         }
         if let Report::Diff(diff) = report {
-            for warning in &diff.diff.warnings {
+            for warning in &diff.warnings {
                 let _ = writeln!(out, "{label} {}", heapdiff_report::printable(warning));
             }
         }
         if let Report::Heap(heap) = report {
-            for warning in &heap.heap.warnings {
+            for warning in &heap.warnings {
                 let _ = writeln!(out, "{label} {}", heapdiff_report::printable(warning));
             }
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use clap_complete::Shell;
 use heapdiff_query::Error as QueryError;
 use heapdiff_report::rows::{self, RowError};
-use heapdiff_report::{Format, QueryReport, Report, Style};
+use heapdiff_report::{Format, PendingQuery, Report, Style};
 use heapdiff_tables::Error as TableError;
 
 use crate::failure::{Exit, Failure, Result, plain};
@@ -32,7 +32,7 @@ pub(crate) fn report(output: &Output, report: &Report) -> Result<()> {
 }
 
 /// Runs a query and writes its rows as they are found.
-fn found_rows(output: &Output, query: &QueryReport) -> Result<()> {
+fn found_rows(output: &Output, query: &PendingQuery) -> Result<()> {
     let mut failure = None;
     let mut kept = |result: Result<(), RowError>| {
         result.map_err(|error| match query_error(error) {
@@ -54,14 +54,14 @@ fn found_rows(output: &Output, query: &QueryReport) -> Result<()> {
         }
     };
     match failure {
-        Some(error) => Err(Failure::query(Path::new(&query.snapshot.path), error)),
+        Some(error) => Err(Failure::query(Path::new(&query.head.snapshot.path), error)),
         None => written,
     }
 }
 
 /// Why the rows of a query are not there.
-pub(crate) fn no_rows(query: &QueryReport, error: RowError) -> Failure {
-    Failure::query(Path::new(&query.snapshot.path), query_error(error))
+pub(crate) fn no_rows(query: &PendingQuery, error: RowError) -> Failure {
+    Failure::query(Path::new(&query.head.snapshot.path), query_error(error))
 }
 
 /// What went wrong with rows, as the query or the writer says it.

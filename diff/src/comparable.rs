@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use heapdiff_model::diff::SnapshotInfo;
 use hprof::MissingRoots;
 
 use crate::origin::Apart;
-use crate::report::SnapshotInfo;
 use crate::sentence::Warning;
 use crate::summary::Summary;
 
@@ -116,7 +116,7 @@ mod tests {
     use hprof::{Options, Silent, Snapshot};
 
     use super::*;
-    use crate::report::{AgentInfo, AssumedRoots};
+    use heapdiff_model::diff::{AgentInfo, AssumedRoots};
 
     fn said(summaries: &[Summary]) -> Vec<String> {
         doubts(summaries).iter().map(ToString::to_string).collect()

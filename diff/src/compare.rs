@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use heapdiff_model::diff::{self, ClassGrowth, Delta, Report, Stack, Suspect, Verdict, difference};
 use hprof::Snapshot;
 
 use crate::allocated::{Allocated, Content};
@@ -10,10 +11,9 @@ use crate::evidence::context::SuspectContext;
 use crate::evidence::detect::are_of_held_objects;
 use crate::evidence::survival::Survival;
 use crate::evidence::usage::Usages;
-use crate::growth::{Aligned, Candidate, difference};
+use crate::growth::{Aligned, Candidate};
 use crate::headline::Headline;
 use crate::next_step;
-use crate::report::{self, ClassGrowth, Delta, Report, Stack, Suspect, Verdict};
 use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::suspect::{self, containers};
 use crate::through::through;
@@ -144,7 +144,7 @@ impl Comparison {
                 },
             },
             explained_bytes,
-            noise_bytes: report::noise(&snapshots),
+            noise_bytes: diff::noise(&snapshots),
             snapshots,
             classes: self.classes(filter),
             suspects,

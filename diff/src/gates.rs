@@ -1,6 +1,6 @@
 //! Gates: how much growth is too much. What is done about a gate that trips is for the caller to say.
 
-use crate::report::{Report, Suspect, Verdict};
+use heapdiff_model::diff::{Report, Suspect};
 
 /// What growth is refused; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,14 +41,6 @@ pub struct Grave<'a> {
     pub first: &'a Suspect,
     /// How many there are with it.
     pub count: usize,
-}
-
-impl Verdict {
-    /// Whether it is something to worry about. Caches that fill and programs that warm up are not.
-    #[must_use]
-    pub const fn is_grave(self) -> bool {
-        matches!(self, Self::Leak | Self::Growth)
-    }
 }
 
 impl Gates {

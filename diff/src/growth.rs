@@ -14,33 +14,15 @@ use crate::names::{self, LabelKind, Name};
 use crate::summary::Summary;
 use crate::summary::stats::OffHeap;
 use crate::trie::{Step, StepId, Trie};
+use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_trend::{Course, Trend};
-
-/// Growth of fewer bytes is noise in a heap of any size.
-const LEAST: u64 = 16 << 10;
-/// Growth of less than this part of the reachable bytes is noise.
-const LEAST_PART: u64 = 2_000;
 
 /// Of fewer samples taken it is not clear when next to nothing was allocated.
 const ENOUGH_FOR_WORK: u64 = 1_000;
 
 /// The end of the label by which a class holds its resolved constants.
 const RESOLVED: &str = ".<resolved_references>";
-
-/// Growth of fewer bytes is noise in a heap of so many.
-pub(crate) fn least(reachable: u64) -> u64 {
-    (reachable / LEAST_PART).max(LEAST)
-}
-
-/// The last figure less the first; of one dump alone, which is set against nothing, all of it.
-pub(crate) fn difference(figures: &[u64]) -> i64 {
-    match figures {
-        [first, .., last] => last.cast_signed() - first.cast_signed(),
-        [only] => only.cast_signed(),
-        [] => 0,
-    }
-}
 
 /// The figure `part / all` of the way from one figure to another.
 fn between(from: u64, to: u64, (part, all): (u64, u64)) -> u64 {

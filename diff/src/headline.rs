@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use heapdiff_model::diff::{Stack, Suspect, difference};
 use heapdiff_units::{grouped, signed_size};
 
 use crate::frame_parts::FrameParts;
-use crate::growth::difference;
-use crate::report::{Stack, Suspect};
 use crate::samples::frame_kind::telling_frames;
 
 /// The answer for one suspect. `Display` writes both parts as one sentence.

@@ -4,11 +4,11 @@
 //! class that accumulates, `frame` at the methods that allocated. A pattern matches a whole name, with `*` for any
 //! text and `?` for any character; between slashes it is a regular expression that matches anywhere.
 
+use heapdiff_model::diff::Suspect;
 use regex::Regex;
 use thiserror::Error;
 
 use crate::frame_parts::FrameParts;
-use crate::report::Suspect;
 
 /// Rules, in the order of their lines.
 #[derive(Clone, Debug, Default)]
@@ -211,7 +211,7 @@ impl IgnoreRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Coverage, Growth, Stack, Verdict};
+    use heapdiff_model::diff::{Coverage, Growth, Stack, Verdict};
 
     fn suspect(holder: &str) -> Suspect {
         Suspect {

@@ -95,11 +95,11 @@ mod names;
 mod next_step;
 mod origin;
 mod redaction;
-mod report;
 #[doc(hidden)]
 pub mod samples;
 #[doc(hidden)]
 pub mod sentence;
+mod snapshot_info;
 mod summary;
 mod suspect;
 mod through;
@@ -112,17 +112,17 @@ pub use allocated::{Allocated, AllocatedLine};
 pub use compare::{Comparison, Filter};
 pub use gates::{Gates, Grave, Grown, TooMuch};
 pub use headline::Headline;
-pub use heap::{
-    Died, HeapClass, HeapCoverage, HeapOptions, HeapReport, HeapSuspect, HeapThread, HeapWaste,
-    OneDump, ThreadHold,
-};
-pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
-pub use redaction::redaction_rules;
-pub use report::{
+pub use heap::{HeapOptions, OneDump};
+pub use heapdiff_model::diff::{
     AgentInfo, AllocatedAt, AssumedRoots, ClassGrowth, Coverage, Delta, Growth, History,
     HistoryGrowth, HistorySeries, HistorySlope, LayoutInfo, Report, SampledBytes, SnapshotInfo,
     Stack, Suspect, Through, Verdict,
 };
+pub use heapdiff_model::heap::{
+    Died, HeapClass, HeapCoverage, HeapReport, HeapSuspect, HeapThread, HeapWaste, ThreadHold,
+};
+pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
+pub use redaction::redaction_rules;
 pub use summary::Summary;
 
 // What only heapdiff's own crates use.
@@ -131,14 +131,15 @@ pub use self::{
     frame_parts::FrameParts,
     ignore::pattern,
     next_step::quoted,
-    samples::attribution::{LiveBySite, LiveClass, LiveFrame, by_class, by_site},
+    samples::attribution::{LiveBySite, LiveClass, by_class, by_site},
     samples::frame_kind::{
         Folded, Frames, Shown, add_frameworks, added_frameworks, allocating_frame,
         is_application_frame, is_jdk_frame,
     },
     samples::frames::frame_text,
+    snapshot_info::{assumed_roots, layout_info},
     through::through,
-    waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow, WasteSummary},
+    waste::{ComparedWaste, WasteSummary},
 };
 
 /// The examples of the README, run as tests.

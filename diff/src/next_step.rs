@@ -1,7 +1,8 @@
 //! What to do about a suspect: the likely fix, and commands that show more of it.
 
+use heapdiff_model::diff::{Suspect, Verdict};
+
 use crate::names;
-use crate::report::{Suspect, Verdict};
 
 /// Returns the likely fix for a suspect in one sentence, by the known leak pattern, else by the holder. None if neither
 /// suggests one.

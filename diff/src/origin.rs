@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use heapdiff_model::diff::AgentInfo;
 use heapdiff_sites::packages::is_jdk;
 use hprof::bytes::hash;
 use hprof::{Decoder, Encoder, Snapshot, Value};
 
 use crate::names;
-use crate::report::AgentInfo;
 
 /// Two dumps are of different programs if less than a part of `PROGRAM` of the classes of the one with fewer are in
 /// the other: a program that goes on keeps its classes, and versions of one program share most.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use heapdiff_model::diff::{Stack, Through};
+
 use crate::frame_parts::FrameParts;
-use crate::report::{Stack, Through};
 use crate::samples::frame_kind::telling_frames;
 
 /// So many stacks are shown one by one, and say it themselves.

@@ -4,8 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use heapdiff_model::waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow};
 use hprof::{ClassIndex, Progress, Snapshot, WasteHolder, WasteKind, WasteOptions, WasteTotal};
-use serde::Serialize;
 
 use crate::names::{hold_label, name_of, only_keeps, stable};
 use crate::samples::AgentObjects;
@@ -29,65 +29,13 @@ struct KindSummary {
     holders: BTreeMap<String, (u64, u64)>,
 }
 
-/// Waste in one dump or several; figures are lists of one for each dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct WasteGrowth {
-    /// All kinds together; no byte is in two kinds.
-    pub bytes_to_win: Vec<u64>,
-    /// By kind, first those with most to be won, or where there are several dumps those that grew most.
-    pub kinds: Vec<WasteRow>,
-}
-
-/// Waste of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct WasteRow {
-    /// [`WasteKind::name`].
-    pub kind: &'static str,
-    /// The wasteful objects; of duplicates all that are equal to another.
-    pub objects: Vec<u64>,
-    /// Their shallow sizes together.
-    pub shallow_bytes: Vec<u64>,
-    /// The part of these bytes that could be saved.
-    pub bytes_to_win: Vec<u64>,
-    /// The number of different contents, or classes.
-    pub groups: Vec<u64>,
-    /// The groups of the last dump with most to be won.
-    pub examples: Vec<WasteExample>,
-    /// The holders of what could be spared, in the same order.
-    pub holders: Vec<WasteHolderRow>,
-    /// The number of holders that are not listed.
-    #[serde(skip)]
-    pub more_holders: u64,
-}
-
-/// Objects of the same content, or of one class.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct WasteExample {
-    /// The id of one object: the first of equal ones, else the one with most to be won.
-    pub id: String,
-    /// Its class.
-    pub class: String,
-    /// The length of an array.
-    pub length: Option<u32>,
-    /// The text or value of equal strings and boxes.
-    pub text: Option<String>,
-    /// The number of objects in the group.
-    pub objects: u64,
-    /// Their shallow sizes together.
-    pub shallow_bytes: u64,
-    /// The part of these bytes that could be saved.
-    pub bytes_to_win: u64,
-}
-
-/// A field that holds wasteful objects.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct WasteHolderRow {
-    /// The field, as `com.acme.Foo.name`.
-    pub holder: String,
-    /// Objects that could be spared, or be smaller.
-    pub objects: Vec<u64>,
-    /// Bytes to be won of them.
-    pub bytes_to_win: Vec<u64>,
+/// Waste of several dumps side by side.
+#[derive(Clone, Debug)]
+pub struct ComparedWaste {
+    /// The waste.
+    pub waste: WasteGrowth,
+    /// The number of holders that are not listed, for each kind in the order of `waste.kinds`.
+    pub more_holders: Vec<u64>,
 }
 
 impl WasteSummary {
@@ -150,16 +98,21 @@ impl WasteSummary {
 
     /// The waste of several dumps, oldest first, side by side, with up to `holders` holders of each kind.
     #[must_use]
-    pub fn compared(all: &[Self], holders: usize) -> WasteGrowth {
+    pub fn compared(all: &[Self], holders: usize) -> ComparedWaste {
         let kinds = WasteKind::ALL.into_iter().enumerate();
-        let mut rows: Vec<WasteRow> = kinds
+        let mut rows: Vec<(WasteRow, u64)> = kinds
             .map(|(at, kind)| row(all, at, kind, holders))
             .collect();
-        rows.sort_by_key(|row| Reverse(weight(&row.bytes_to_win)));
-        let sum = |dump: usize| rows.iter().map(|row| row.bytes_to_win[dump]).sum();
-        WasteGrowth {
-            bytes_to_win: (0..all.len()).map(sum).collect(),
-            kinds: rows,
+        rows.sort_by_key(|(row, _)| Reverse(weight(&row.bytes_to_win)));
+        let (kinds, more_holders): (Vec<WasteRow>, Vec<u64>) = rows.into_iter().unzip();
+        let sum = |dump: usize| kinds.iter().map(|row| row.bytes_to_win[dump]).sum();
+        let bytes_to_win = (0..all.len()).map(sum).collect();
+        ComparedWaste {
+            waste: WasteGrowth {
+                bytes_to_win,
+                kinds,
+            },
+            more_holders,
         }
     }
 }
@@ -172,7 +125,8 @@ fn weight(figures: &[u64]) -> (i128, u64) {
     (i128::from(last) - i128::from(first), last)
 }
 
-fn row(all: &[WasteSummary], at: usize, kind: WasteKind, limit: usize) -> WasteRow {
+/// Returns the waste of one kind, and the number of holders that the limit leaves out.
+fn row(all: &[WasteSummary], at: usize, kind: WasteKind, limit: usize) -> (WasteRow, u64) {
     let of: Vec<&KindSummary> = all.iter().map(|summary| &summary.kinds[at]).collect();
     let list = |figure: fn(&KindSummary) -> u64| of.iter().map(|k| figure(k)).collect();
     let mut names: Vec<&String> = of.iter().flat_map(|k| k.holders.keys()).collect();
@@ -198,7 +152,7 @@ fn row(all: &[WasteSummary], at: usize, kind: WasteKind, limit: usize) -> WasteR
     let more_holders = holders.len().saturating_sub(limit) as u64;
     holders.truncate(limit);
     debug_assert!(of.iter().all(|k| k.kind == kind));
-    WasteRow {
+    let row = WasteRow {
         kind: kind.name(),
         objects: list(|k| k.total.objects),
         shallow_bytes: list(|k| k.total.shallow_bytes),
@@ -206,8 +160,8 @@ fn row(all: &[WasteSummary], at: usize, kind: WasteKind, limit: usize) -> WasteR
         groups: list(|k| k.groups),
         examples: of.last().map(|k| k.examples.clone()).unwrap_or_default(),
         holders,
-        more_holders,
-    }
+    };
+    (row, more_holders)
 }
 
 /// A holder's name as reports show it.

@@ -109,7 +109,7 @@ fn waste_is_named_as_it_is_in_every_run() {
     let snapshot = Snapshot::of(dump, &Options::default(), &Silent).unwrap();
     let own = AgentObjects::of(&snapshot);
     let waste = WasteSummary::new(&snapshot, &own, 5, &Silent).unwrap();
-    let waste = WasteSummary::compared(&[waste], 5);
+    let waste = WasteSummary::compared(&[waste], 5).waste;
     let holders = waste.kinds.iter().flat_map(|k| &k.holders);
     let holders: Vec<&str> = holders.map(|h| &*h.holder).collect();
     assert!(

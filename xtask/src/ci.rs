@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use crate::{
     accuracy, bench, browser, coverage, fuzz, install, java, junit, metrics, overhead, package,
-    parquet, run, tools,
+    parquet, run, schemas, tools,
 };
 
 /// Options of `cargo xtask ci`.
@@ -24,6 +24,7 @@ enum Step {
     Fmt,
     Clippy,
     Doc,
+    Schemas,
     Deny,
     Test,
     Junit,
@@ -55,6 +56,7 @@ impl Step {
                     .args(["--document-private-items"])
                     .env("RUSTDOCFLAGS", "-D warnings"),
             ),
+            Self::Schemas => schemas::schemas(&schemas::Options { check: true }),
             // Advisories are left out: they need the advisory database, a git clone from GitHub, which not every
             // machine that runs this can reach.
             Self::Deny => {

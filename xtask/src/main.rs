@@ -25,6 +25,7 @@ mod real;
 mod rewrite;
 mod run;
 mod scale;
+mod schemas;
 mod shrunk;
 mod soak;
 mod tools;
@@ -69,6 +70,8 @@ enum Task {
     Shrunk,
     /// Time and memory beside other tools, on generated or given dumps
     Bench(bench::Options),
+    /// Write the schemas of the JSON reports in docs/json, or check them
+    Schemas(schemas::Options),
     /// A dump of many gigabytes read within a limit of memory
     Scale(scale::Options),
     /// What the agent costs a program, beside other profilers
@@ -115,6 +118,7 @@ fn main() -> anyhow::Result<()> {
         Task::Languages => languages::languages(),
         Task::Shrunk => shrunk::shrunk(),
         Task::Bench(options) => bench::bench(&options),
+        Task::Schemas(options) => schemas::schemas(&options),
         Task::Scale(options) => scale::scale(&options),
         Task::Overhead(options) => overhead::overhead(&options),
         Task::Beside(options) => beside::beside(&options),

@@ -1,6 +1,6 @@
 //! `heapdiff count`: what a running JVM allocates, by site.
 
-use heapdiff_report::{CountMissed, CountReport, CountSite, CountTotals};
+use heapdiff_model::count::{CountMissed, CountReport, CountSite, CountTotals};
 
 use crate::capture;
 use crate::failure::Result;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use heapdiff_diff::sentence::SITES_LEFT_OUT;
 use heapdiff_diff::{
-    Allocated, ClassGrowth, Comparison, Filter, Gates, Report, SnapshotInfo, Summary, through,
+    Allocated, ClassGrowth, Comparison, Filter, Gates, Report, SnapshotInfo, Summary,
 };
 
-use heapdiff_report::{DiffReport, Format, growth};
+use heapdiff_report::{DiffReport, DiffView, Format, View, growth};
 use heapdiff_trace::Trace;
 use hprof::{Header, Progress, Snapshot};
 
@@ -166,31 +166,31 @@ pub(super) fn shaped(
             let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
             diff.classes.sort_by_key(|class| Reverse(key(class)));
         }
-        if let Some(focus) = question.focus.as_ref().filter(|_| format.is_read_whole()) {
-            for suspect in &mut diff.suspects {
-                suspect.stacks = heapdiff_report::focused(&suspect.stacks, focus);
-                suspect.allocated_through = through(&suspect.stacks);
-            }
+        let view = View {
+            columns: question.columns,
+            allocated: allocated.clone().filter(|_| shows_all_stacks(format)),
+            ..question.view(setup)
+        };
+        if format.is_read_whole() {
+            let suspects = diff.suspects.iter_mut();
+            view.focus_stacks(suspects.map(|s| (&mut s.stacks, &mut s.allocated_through)));
         }
         let rows = setup.rows_in(format, CHANGED_CLASSES);
         let more_classes = diff.classes.len().saturating_sub(rows);
         diff.classes.truncate(rows);
         let mut report = DiffReport {
-            diff,
-            more_suspects: more_suspects.clone(),
-            more_classes,
-            verbose: setup.progress.verbose,
-            known: ignored.known.clone(),
-            allocated: allocated.clone().filter(|_| shows_all_stacks(format)),
-            focus: question.focus.clone(),
-            columns: question.columns,
-            gates,
-            outcomes: Vec::new(),
-            allow_partial: question.allow_partial,
-            labels: question.labels.clone(),
-            source_root: question.source_root.clone(),
+            data: diff,
+            view,
+            more: DiffView {
+                more_suspects: more_suspects.clone(),
+                more_classes,
+                known: ignored.known.clone(),
+                gates,
+                outcomes: Vec::new(),
+                allow_partial: question.allow_partial,
+            },
         };
-        report.outcomes = gates::outcomes(&report);
+        report.more.outcomes = gates::outcomes(&report);
         report
     };
     Ok(setup.outputs().map(shape).collect())

@@ -1,9 +1,9 @@
 //! What reports say of the dump that they are of.
 
-use heapdiff_diff::AssumedRoots;
 use heapdiff_diff::samples::{AgentObjects, Samples, is_agent_class};
-use heapdiff_report::SnapshotInfo;
-use hprof::{Histogram, Node, Refs, Snapshot, Warning};
+use heapdiff_diff::{assumed_roots, layout_info};
+use heapdiff_model::snapshot::SnapshotInfo;
+use hprof::{Histogram, Node, Snapshot, Warning};
 
 fn lines<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
     warnings.into_iter().map(Warning::to_string).collect()
@@ -20,9 +20,9 @@ pub(crate) fn of_histogram(histogram: &Histogram) -> SnapshotInfo {
         path: source.path().display().to_string(),
         bytes: source.file_bytes(),
         taken_ms: histogram.header().taken_ms,
-        id_size: histogram.header().id_size,
+        id_size: histogram.header().id_size as u32,
         jvm: None,
-        layout: histogram.layout().into(),
+        layout: layout_info(histogram.layout()),
         objects: objects.sum(),
         reachable_objects: None,
         reachable_bytes: None,
@@ -31,7 +31,6 @@ pub(crate) fn of_histogram(histogram: &Histogram) -> SnapshotInfo {
         warnings: lines(histogram.warnings()),
         assumed_roots: None,
         agent: None,
-        holds_weakly: false,
     }
 }
 
@@ -66,17 +65,16 @@ pub(crate) fn of_own(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
         path: source.path().display().to_string(),
         bytes: source.file_bytes(),
         taken_ms: snapshot.header().taken_ms,
-        id_size: snapshot.header().id_size,
+        id_size: snapshot.header().id_size as u32,
         jvm: snapshot.jvm(),
-        layout: snapshot.layout().into(),
+        layout: layout_info(snapshot.layout()),
         objects,
         reachable_objects: Some(reachable_objects),
         reachable_bytes: Some(reachable),
         unreachable_bytes: Some(unreachable),
         partial: snapshot.is_partial(),
         warnings: lines(snapshot.warnings().iter().chain(&snapshot.layout_doubt())),
-        assumed_roots: AssumedRoots::of(snapshot),
+        assumed_roots: assumed_roots(snapshot),
         agent: None,
-        holds_weakly: snapshot.refs() == Refs::All,
     }
 }

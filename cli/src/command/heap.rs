@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use heapdiff_diff::{Allocated, Filter, HeapOptions, OneDump, through};
-use heapdiff_report::{Format, HeapReport};
+use heapdiff_diff::{Allocated, Filter, HeapOptions, OneDump};
+use heapdiff_model::heap::HeapReport;
+use heapdiff_report::{Format, HeapView, View, Viewed};
 
 use super::diff::{CLASSES, SUSPECTS, opened_last, without_sites};
 use crate::failure::{Failure, Result};
@@ -11,8 +12,11 @@ use crate::fits::Classes;
 use crate::job::{Output, Question, Setup};
 use crate::progress::Meter;
 
+/// A report of one dump with its view.
+type HeapAnswer = Viewed<HeapReport, HeapView>;
+
 /// The dump is reduced to its summary as for a comparison, and stays open until paths are looked up in it.
-pub(crate) fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<HeapReport>> {
+pub(crate) fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<HeapAnswer>> {
     let (snapshot, summary) = opened_last(setup, None, dump)?;
     let meter = Meter::new(setup.progress, dump);
     let classes = Classes::new(&question.classes);
@@ -56,17 +60,19 @@ pub(super) struct More {
 /// What one dump holds, as each output has it.
 pub(super) fn shaped(
     setup: &Setup,
-    heap: heapdiff_diff::HeapReport,
+    heap: HeapReport,
     (more, allocated): (More, Option<Allocated>),
     question: &Question,
-) -> Vec<HeapReport> {
+) -> Vec<HeapAnswer> {
     let shape = |output: &Output| {
         let (mut heap, format) = (heap.clone(), output.format);
-        if let Some(focus) = question.focus.as_ref().filter(|_| format.is_read_whole()) {
-            for suspect in &mut heap.suspects {
-                suspect.stacks = heapdiff_report::focused(&suspect.stacks, focus);
-                suspect.allocated_through = through(&suspect.stacks);
-            }
+        let view = View {
+            allocated: allocated.clone().filter(|_| format.shows_stacks()),
+            ..question.view(setup)
+        };
+        if format.is_read_whole() {
+            let suspects = heap.suspects.iter_mut();
+            view.focus_stacks(suspects.map(|s| (&mut s.stacks, &mut s.allocated_through)));
         }
         let limit = setup.top.unwrap_or(SUSPECTS).min(heap.suspects.len());
         let more_suspects = more.suspects || limit < heap.suspects.len();
@@ -74,16 +80,14 @@ pub(super) fn shaped(
         let rows = setup.rows_in(format, CLASSES);
         let more_classes = heap.classes.len().saturating_sub(rows);
         heap.classes.truncate(rows);
-        HeapReport {
-            heap,
-            more_suspects,
-            left_out: more_suspects.then_some(true).or(more.left_out),
-            more_classes,
-            verbose: setup.progress.verbose,
-            allocated: allocated.clone().filter(|_| format.shows_stacks()),
-            focus: question.focus.clone(),
-            labels: question.labels.clone(),
-            source_root: question.source_root.clone(),
+        Viewed {
+            data: heap,
+            view,
+            more: HeapView {
+                more_suspects,
+                left_out: more_suspects.then_some(true).or(more.left_out),
+                more_classes,
+            },
         }
     };
     setup.outputs().map(shape).collect()

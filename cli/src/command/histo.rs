@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::path::Path;
 
 use heapdiff_diff::samples::{AgentObjects, is_agent_class};
-use heapdiff_report::{ClassRow, HistoReport, HistoTotals, SnapshotInfo};
+use heapdiff_model::histo::{ClassRow, HistoReport, HistoTotals};
+use heapdiff_model::snapshot::SnapshotInfo;
 use hprof::{ClassIndex, ClassTotal, Classes, Histogram, Progress};
 
 use super::dump_info;

@@ -45,7 +45,7 @@ pub(crate) fn end(setup: &Setup, hunt: &Hunt, report: &Report) {
     if setup.progress.quiet {
         return;
     }
-    let (diff, suspect) = (&report.diff, report.diff.suspects.first());
+    let (diff, suspect) = (&report.data, report.suspects.first());
     if hunt.files {
         let dumps = diff
             .snapshots

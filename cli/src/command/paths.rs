@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use heapdiff_report::{Hidden, PathLine, PathsReport};
+use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
+use heapdiff_report::Viewed;
 use hprof::{
     Merge, ObjectIndex, PathNode, PathOptions, Paths, Progress, Reference, Selector, Snapshot,
 };
@@ -14,7 +15,7 @@ use crate::job::Setup;
 
 const LINES: usize = 30;
 
-pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<PathsReport> {
+pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<Viewed<PathsReport>> {
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading the selected objects", 0);
     let selection = select(&snapshot, dump, selector)?;
@@ -31,7 +32,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<Pat
     let tree = paths.merged(&snapshot, merge(&snapshot, &paths, objects, limit), limit);
     let first: Vec<ObjectIndex> = tree.nodes.iter().map(|n| n.object).collect();
     let ids = snapshot.ids(&first);
-    Ok(PathsReport {
+    let report = PathsReport {
         schema: PathsReport::SCHEMA,
         snapshot: dump_info::of(&snapshot, &selection.own),
         selector: selector.to_string(),
@@ -47,6 +48,11 @@ pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<Pat
             })
             .collect(),
         hidden: hidden(tree.hidden),
+    };
+    Ok(Viewed {
+        data: report,
+        view: setup.view(&snapshot),
+        more: (),
     })
 }
 

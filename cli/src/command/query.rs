@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use heapdiff_model::query::{QueriedDump, QueryHead};
 use heapdiff_query::{Dumps, Heap, Limits, Outcome, Sink};
+use heapdiff_report::PendingQuery;
 use heapdiff_report::rows::{RowError, RowSource};
-use heapdiff_report::{QueriedDump, QueryReport};
 use hprof::Progress;
 
 use super::{dump_info, open};
@@ -38,7 +39,7 @@ pub(crate) fn run(
     names: &[String],
     sql: &str,
     limits: Limits,
-) -> Result<QueryReport> {
+) -> Result<PendingQuery> {
     // All dumps are at hand at once, and share what they may have.
     let mut setup = setup.clone();
     let parts = paths.len().max(1) as u64;
@@ -64,11 +65,13 @@ pub(crate) fn run(
         false => Dumps::named(names.iter().cloned().zip(heaps).collect())
             .map_err(|e| Failure::query(&paths[0], e))?,
     };
-    Ok(QueryReport {
-        schema: QueryReport::SCHEMA,
-        snapshot,
-        dumps,
-        sql: sql.to_owned(),
+    Ok(PendingQuery {
+        head: QueryHead {
+            schema: QueryHead::SCHEMA,
+            snapshot,
+            dumps,
+            sql: sql.to_owned(),
+        },
         max_rows: limits.rows,
         rows: Box::new(Query {
             dumps: over,

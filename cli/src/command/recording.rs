@@ -8,9 +8,10 @@ use heapdiff_diff::{Allocated, AllocatedLine};
 use heapdiff_jfr::{
     Event, Jvm, LIVE_TABLE_FULL, MANY_OLD, MOST_LIVE, NameId, Recording, Sample, StackId,
 };
-use heapdiff_report::{
-    EventRow, Graph, RecordedClass, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport,
+use heapdiff_model::recording::{
+    EventRow, RecordedClass, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport,
 };
+use heapdiff_report::{RecordingView, Viewed};
 use heapdiff_sites::{Estimate, Unseen};
 
 use crate::failure::{Failure, Result};
@@ -112,7 +113,11 @@ fn doubts(event: Event, samples: usize, lacks_sizes: bool) -> Vec<String> {
     doubts
 }
 
-pub(crate) fn run(setup: &Setup, path: &Path, job: &SitesJob) -> Result<RecordingReport> {
+pub(crate) fn run(
+    setup: &Setup,
+    path: &Path,
+    job: &SitesJob,
+) -> Result<Viewed<RecordingReport, RecordingView>> {
     let focus = job.focus.as_ref();
     let recording = jfr::open(setup, path)?;
     let mut warnings = jfr::warnings(&recording);
@@ -225,7 +230,7 @@ pub(crate) fn run(setup: &Setup, path: &Path, job: &SitesJob) -> Result<Recordin
             threads: threads(&recording, line),
         })
         .collect();
-    Ok(RecordingReport {
+    let report = RecordingReport {
         schema: RecordingReport::SCHEMA,
         recording: info(path, &recording, warnings),
         event: choice.event.name(),
@@ -238,13 +243,11 @@ pub(crate) fn run(setup: &Setup, path: &Path, job: &SitesJob) -> Result<Recordin
         totals,
         stacks,
         classes: classes.collect(),
-        class_count,
-        verbose: setup.progress.verbose,
-        graph: Graph {
-            allocated,
-            focus: focus.cloned(),
-            reverse: job.reverse,
-        },
+    };
+    Ok(Viewed {
+        data: report,
+        view: job.view(setup, allocated),
+        more: RecordingView { class_count },
     })
 }
 

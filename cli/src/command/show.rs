@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::path::Path;
 
 use heapdiff_diff::values::{literal, texts};
-use heapdiff_report::{
+use heapdiff_model::show::{
     ShowReport, ShownArray, ShownContents, ShownEntry, ShownField, ShownObject, ShownReferrer,
     ShownValue,
 };
+use heapdiff_report::Viewed;
 use hprof::{
     Content, Contents, ContentsKind, FieldValue, ObjectId, ObjectIndex, Progress, Record,
     Reference, Referrer, Referrers, Selector, Snapshot, Value,
@@ -31,7 +32,7 @@ pub(crate) fn run(
     dump: &Path,
     selector: &Selector,
     offset: u64,
-) -> Result<ShowReport> {
+) -> Result<Viewed<ShowReport>> {
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading the selected objects", 0);
     let selection = select(&snapshot, dump, selector)?;
@@ -58,12 +59,17 @@ pub(crate) fn run(
         let of = (dump, &*name);
         row.thread_local = thread_locals::values(&snapshot, of, &[object], "show", &meter)?;
     }
-    Ok(ShowReport {
+    let report = ShowReport {
         schema: ShowReport::SCHEMA,
         snapshot: dump_info::of(&snapshot, &selection.own),
         selector: selector.to_string(),
         selected,
         objects,
+    };
+    Ok(Viewed {
+        data: report,
+        view: setup.view(&snapshot),
+        more: (),
     })
 }
 

@@ -8,11 +8,15 @@ use heapdiff_diff::samples::{
     Agent, AgentObjects, AtSites, ClassCount, Disagreement, NotCounted, Samples,
 };
 use heapdiff_diff::{Allocated, by_class, by_site};
-use heapdiff_report::{
-    AgentReport, AllocatedReport, AllocatedStackRow, AllocatedTotals, CollectedReport, CostReport,
-    CountRow, CountSite, CountTotals, CountedClassRow, CountedInDump, CountedMissed, CounterRow,
-    Graph, LineDisagreement, LiveClassRow, Report, SiteTotals, SitesReport, SnapshotInfo,
+use heapdiff_model::count::{
+    CountSite, CountTotals, CountedInDump, CountedMissed, LineDisagreement,
 };
+use heapdiff_model::sites::{
+    AgentReport, AllocatedReport, AllocatedStackRow, AllocatedTotals, CollectedReport, CostReport,
+    CountRow, CountedClassRow, CounterRow, LiveClassRow, SiteTotals, SitesReport,
+};
+use heapdiff_model::snapshot::SnapshotInfo;
+use heapdiff_report::{Report, SitesView, Viewed};
 use heapdiff_sites::{CountedSite, Counter, Interval, Strategy, Unseen};
 use hprof::Progress;
 
@@ -103,16 +107,12 @@ impl Asked<'_> {
         }
     }
 
-    fn graph(&self, allocated: Option<Allocated>) -> Graph {
-        Graph {
-            allocated,
-            focus: self.job.focus.clone(),
-            reverse: self.job.reverse,
-        }
-    }
-
     /// What is alive.
-    fn live(&self, mut info: SnapshotInfo, fault: Option<String>) -> SitesReport {
+    fn live(
+        &self,
+        mut info: SnapshotInfo,
+        fault: Option<String>,
+    ) -> Viewed<SitesReport, SitesView> {
         let (job, samples) = (self.job, self.samples);
         let reachable = info.reachable_bytes.unwrap_or(0);
         let wanted = |frames: &[&str], class: &str| self.is_wanted(frames, class);
@@ -154,7 +154,7 @@ impl Asked<'_> {
         }
         classes.truncate(self.setup.rows(CLASSES));
         info.warnings.extend(fault);
-        SitesReport {
+        let report = SitesReport {
             schema: SitesReport::SCHEMA,
             snapshot: info,
             origin: match samples.agent() {
@@ -168,12 +168,16 @@ impl Asked<'_> {
             stacks,
             frames,
             classes,
-            lists_frames: job.by_frame,
-            frame_count,
-            class_count,
-            sampled_classes,
-            verbose: self.setup.progress.verbose,
-            graph: self.graph(allocated),
+        };
+        Viewed {
+            data: report,
+            view: job.view(self.setup, allocated),
+            more: SitesView {
+                lists_frames: job.by_frame,
+                frame_count,
+                class_count,
+                sampled_classes,
+            },
         }
     }
 
@@ -225,7 +229,7 @@ impl Asked<'_> {
     }
 
     /// What was allocated.
-    fn allocated(&self, mut info: SnapshotInfo, of: &Agent) -> Result<AllocatedReport> {
+    fn allocated(&self, mut info: SnapshotInfo, of: &Agent) -> Result<Viewed<AllocatedReport>> {
         let (job, samples) = (self.job, self.samples);
         let span_ms = info.taken_ms.saturating_sub(of.started_ms);
         let mut disagreements = Vec::new();
@@ -262,7 +266,6 @@ impl Asked<'_> {
                         .frames(stack.site)
                         .map(str::to_owned)
                         .collect(),
-                    class: stack.class().to_owned(),
                     classes: stack.classes,
                     samples: stack.samples,
                     estimated_bytes: stack.bytes,
@@ -285,7 +288,7 @@ impl Asked<'_> {
                 .as_ref()
                 .is_none_or(|all| all.totals.sites == 0);
         let focus = self.focus(is_empty, allocated.as_ref(), &mut info);
-        Ok(AllocatedReport {
+        let report = AllocatedReport {
             schema: AllocatedReport::SCHEMA,
             snapshot: info,
             by: self.by(),
@@ -296,8 +299,11 @@ impl Asked<'_> {
             stacks,
             classes,
             counted: counted_sites,
-            verbose: self.setup.progress.verbose,
-            graph: self.graph(allocated),
+        };
+        Ok(Viewed {
+            data: report,
+            view: job.view(self.setup, allocated),
+            more: (),
         })
     }
 

@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use heapdiff_report::{
+use heapdiff_model::sizeof::{
     SizeofClass, SizeofFinals, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions,
     SizeofReport, SizeofSet,
 };
+use heapdiff_report::{SizeofView, Viewed};
 use hprof::{
     Deep, DeepLine, DeepSize, FinalFields, Flyweights, ObjectIndex, Progress, Refs, Snapshot, Total,
 };
@@ -30,7 +31,11 @@ const LINES: usize = 30;
 /// work. Those that retain most come first.
 const LOOKS: u64 = 5_000_000;
 
-pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofReport> {
+pub(crate) fn run(
+    setup: &Setup,
+    dump: &Path,
+    job: &SizeofJob,
+) -> Result<Viewed<SizeofReport, SizeofView>> {
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading the selected objects", 0);
     let selection = select_all(&snapshot, dump, job)?;
@@ -84,7 +89,11 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         class_table_bytes: class_table_bytes(&snapshot, &selection),
     };
     let (by_class, more_classes) = by_class(&snapshot, &size, setup.rows(CLASSES));
-    Ok(SizeofReport {
+    let more = SizeofView {
+        shows_classes: job.by_class,
+        more_classes,
+    };
+    let report = SizeofReport {
         schema: SizeofReport::SCHEMA,
         snapshot: dump_info::of(&snapshot, &selection.own),
         selectors,
@@ -107,8 +116,11 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         flyweights,
         finals,
         tree,
-        shows_classes: job.by_class,
-        more_classes,
+    };
+    Ok(Viewed {
+        data: report,
+        view: setup.view(&snapshot),
+        more,
     })
 }
 

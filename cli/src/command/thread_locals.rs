@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use heapdiff_diff::quoted;
-use heapdiff_report::{SizeofClass, ThreadLocalValues};
+use heapdiff_model::show::ThreadLocalValues;
+use heapdiff_model::sizeof::SizeofClass;
 use hprof::{ObjectIndex, Progress, Snapshot};
 
 use super::describe::Mentions;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::path::Path;
 
 use heapdiff_diff::samples::AgentObjects;
-use heapdiff_report::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
+use heapdiff_model::threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
 use hprof::{Local, Progress, Snapshot, Thread};
 
 use super::describe::Mentions;

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::path::Path;
 
 use heapdiff_diff::samples::AgentObjects;
-use heapdiff_report::{TopObject, TopReport, Under};
+use heapdiff_model::top::{TopObject, TopReport, Under};
 use hprof::{Node, ObjectIndex, Progress, Selector, Snapshot};
 
 use super::{Selection, dump_info, open, select};

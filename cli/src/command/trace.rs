@@ -19,11 +19,11 @@ use std::sync::Arc;
 use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, allocating_frame, frame_text};
 use heapdiff_jfr::LIVE_TABLE_FULL;
 use heapdiff_mapping::Mapping;
-use heapdiff_report::{
-    CandidateRow, Collections, CountingRow, DumpRow, Format, NoteRow, PathRow, PerWorkRow, Report,
-    RunInfo, RunRow, SeriesRow, SlopeRow, TraceFile, TraceInfoReport, TraceTopReport, TraceTotals,
-    WindowRow,
+use heapdiff_model::trace::{
+    CandidateRow, Collections, CountingRow, DumpRow, NoteRow, PathRow, PerWorkRow, RunInfo, RunRow,
+    TraceFile, TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
 };
+use heapdiff_report::{Format, Report, TraceTopView, View, Viewed};
 use heapdiff_trace::read::{Frame, Note, Run, Tick};
 use heapdiff_trace::{
     AliveAt, Basis, Candidate, CountedRun, Points, Stacks, Steps, THINNED, Timeline, Trace,
@@ -284,7 +284,7 @@ fn top(
     trace: &Trace,
     part: &RunWindow,
     (by, focus): (Option<Merged>, Option<&Regex>),
-) -> Result<TraceTopReport> {
+) -> Result<Viewed<TraceTopReport, TraceTopView>> {
     let failed = |e| Failure::trace(&e);
     let (number, run) = chosen(trace, part.run.as_deref())?;
     let ticks = trace.ticks(run.id).map_err(failed)?;
@@ -336,7 +336,7 @@ fn top(
     let sum = |figure: fn(&Tick) -> u64| ticks.iter().map(figure).fold(0, u64::saturating_add);
     let growing = |c: &&Candidate| c.trending.verdict <= Verdict::Unclear;
     let (first, last) = (ticks.first(), ticks.last());
-    Ok(TraceTopReport {
+    let report = TraceTopReport {
         schema: TraceTopReport::SCHEMA,
         trace: file,
         run: run_info(number, &run),
@@ -379,9 +379,15 @@ fn top(
         candidates,
         counted: counted.map(|c| c.all),
         lines,
-        counts_more,
         notes: notes(trace, &run)?,
-        verbose: setup.progress.verbose,
+    };
+    Ok(Viewed {
+        data: report,
+        view: View {
+            verbose: setup.progress.verbose,
+            ..View::default()
+        },
+        more: TraceTopView { counts_more },
     })
 }
 
@@ -499,7 +505,7 @@ pub(super) fn growth(trending: &Trending) -> HistoryGrowth {
     }
 }
 
-pub(super) fn slope(trending: &Trending) -> SlopeRow {
+pub(super) fn slope(trending: &Trending) -> HistorySlope {
     HistorySlope {
         bytes_per_hour: trending.bytes.slope,
         ci95: trending.bytes.ci95,
@@ -507,7 +513,7 @@ pub(super) fn slope(trending: &Trending) -> SlopeRow {
     }
 }
 
-pub(super) fn series(steps: &Steps, timeline: &Timeline) -> SeriesRow {
+pub(super) fn series(steps: &Steps, timeline: &Timeline) -> HistorySeries {
     let mut series = HistorySeries::default();
     for (tick, live) in steps.series(timeline, MOMENTS) {
         series.time_ms.push(tick.time_ms);

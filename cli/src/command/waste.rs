@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use heapdiff_diff::WasteSummary;
 use heapdiff_diff::samples::AgentObjects;
-use heapdiff_report::WasteReport;
+use heapdiff_model::waste::WasteReport;
+use heapdiff_report::{View, Viewed, WasteView};
 use hprof::Snapshot;
 
 use super::dump_info;
@@ -16,7 +17,7 @@ use crate::job::Setup;
 const ROWS: usize = 5;
 
 /// Each dump is reduced to its summary before the next is opened.
-pub(crate) fn run(setup: &Setup, dumps: &[PathBuf]) -> Result<WasteReport> {
+pub(crate) fn run(setup: &Setup, dumps: &[PathBuf]) -> Result<Viewed<WasteReport, WasteView>> {
     let rows = setup.top.unwrap_or(ROWS);
     let (mut snapshots, mut summaries) = (Vec::new(), Vec::new());
     let mut previous: Option<Snapshot> = None;
@@ -28,9 +29,17 @@ pub(crate) fn run(setup: &Setup, dumps: &[PathBuf]) -> Result<WasteReport> {
         snapshots.push(dump_info::of(&snapshot, &own));
         previous = Some(snapshot);
     }
-    Ok(WasteReport {
+    let compared = WasteSummary::compared(&summaries, rows);
+    let report = WasteReport {
         schema: WasteReport::SCHEMA,
         snapshots,
-        waste: WasteSummary::compared(&summaries, rows),
+        waste: compared.waste,
+    };
+    Ok(Viewed {
+        data: report,
+        view: View::default(),
+        more: WasteView {
+            more_holders: compared.more_holders,
+        },
     })
 }

@@ -6,8 +6,8 @@
 use heapdiff_units::counted;
 use serde_json::{Map, Value, json};
 
-use crate::model::Report;
 use crate::printable::shortened;
+use crate::report::Report;
 
 /// The key under which is told how many elements which lists have lost.
 const LEFT_OUT: &str = "left_out";
@@ -101,20 +101,20 @@ pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
     let rest = |all: u64, listed: usize| all.saturating_sub(listed as u64);
     let lists = match report {
         Report::Diff(r) => vec![
-            ("suspects", r.more_suspects.len() as u64),
-            ("classes", r.more_classes as u64),
+            ("suspects", r.more.more_suspects.len() as u64),
+            ("classes", r.more.more_classes as u64),
         ],
         Report::Heap(r) => vec![
-            ("suspects", u64::from(r.more_suspects)),
-            ("classes", r.more_classes as u64),
+            ("suspects", u64::from(r.more.more_suspects)),
+            ("classes", r.more.more_classes as u64),
         ],
         Report::Histo(r) => vec![("classes", rest(r.totals.classes, r.classes.len()))],
         Report::Sizeof(r) => vec![
             ("objects", rest(r.set.objects, r.objects.len())),
-            ("by_class", r.more_classes.0),
+            ("by_class", r.more.more_classes.0),
         ],
         Report::Sites(r) if r.by == "class" => {
-            vec![("classes", rest(r.class_count, r.classes.len()))]
+            vec![("classes", rest(r.more.class_count, r.classes.len()))]
         }
         Report::Sites(r) => vec![("stacks", rest(r.totals.stacks, r.stacks.len()))],
         Report::Allocated(r) if r.by == "class" => {

@@ -5,11 +5,12 @@
 
 use std::io::{self, Write};
 
+use heapdiff_model::heap::HeapReport;
 use heapdiff_units::counted;
 
 use crate::findings::{Finding, Level, Place};
-use crate::model::{DiffReport, HeapReport};
 use crate::printable::printable;
+use crate::view::{DiffReport, HeapView, Viewed};
 
 /// Annotations of one level that GitHub shows of a step.
 const SHOWN: usize = 10;
@@ -23,14 +24,19 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
     if let Some(why) = report.undecided() {
         annotations.plain(Level::Error, "gates were not checked", why);
     }
-    for why in report.outcomes.iter().filter_map(|g| g.tripped.as_ref()) {
+    for why in report
+        .more
+        .outcomes
+        .iter()
+        .filter_map(|g| g.tripped.as_ref())
+    {
         annotations.plain(Level::Error, "gate tripped", why);
     }
-    for warning in &report.diff.warnings {
+    for warning in &report.data.warnings {
         annotations.plain(Level::Warning, "heapdiff", warning);
     }
-    for finding in Finding::all(&report.diff) {
-        annotations.finding(&finding, report.source_root.as_deref());
+    for finding in Finding::all(&report.data) {
+        annotations.finding(&finding, report.view.source_root.as_deref());
     }
     annotations.write(out)
 }
@@ -39,15 +45,18 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
 ///
 /// # Errors
 /// When the stream fails.
-pub(crate) fn render_heap(report: &HeapReport, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render_heap(
+    report: &Viewed<HeapReport, HeapView>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut annotations = Annotations::default();
-    let heap = &report.heap;
+    let heap = &report.data;
     for warning in heap.warnings.iter().chain(&heap.snapshot.warnings) {
         annotations.plain(Level::Warning, "heapdiff", warning);
     }
     for suspect in &heap.suspects {
         let finding = Finding::held(suspect, heap);
-        annotations.finding(&finding, report.source_root.as_deref());
+        annotations.finding(&finding, report.view.source_root.as_deref());
     }
     annotations.write(out)
 }
@@ -144,7 +153,7 @@ mod tests {
         ];
         let suspects = suspects.map(|verdict| suspect(1, "com.acme.Web.open", verdict, 4096));
         let mut report = diff_report(report(suspects.to_vec(), 0));
-        report.source_root = Some("app/src/main/java".to_owned());
+        report.view.source_root = Some("app/src/main/java".to_owned());
         let text = told(&report);
         let heads: Vec<&str> = text
             .lines()
@@ -167,8 +176,8 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        report.diff.suspects[0].stacks.clear();
-        report.diff.suspects.truncate(1);
+        report.data.suspects[0].stacks.clear();
+        report.data.suspects.truncate(1);
         let text = told(&report);
         assert!(
             !text.contains("file=") && !text.contains("allocated at"),
@@ -180,11 +189,11 @@ mod tests {
     fn gates_and_warnings_come_first() {
         let mut report = diff_report(report(Vec::new(), 0));
         assert_eq!(told(&report), "");
-        report.outcomes = vec![Gate {
+        report.more.outcomes = vec![Gate {
             name: "--fail-on-growth 1MiB".to_owned(),
             tripped: Some("50 % more".to_owned()),
         }];
-        report.diff.warnings.push("a\nb".to_owned());
+        report.data.warnings.push("a\nb".to_owned());
         let text = told(&report);
         assert!(
             text.starts_with(

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::model::Report;
+use crate::report::Report;
 
 pub(crate) fn render(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, report)?;

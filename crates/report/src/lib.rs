@@ -1,10 +1,10 @@
 //! All reports, as data and in every format: text, JSON, web page, flame graph, profile, Markdown, JUnit results,
 //! metrics, rows.
 //!
-//! [`Report`] is one of the models in `model`, which are also the JSON formats; [`render()`] writes it in a
-//! [`Format`]. A crate of its own because nothing here needs a dump or a command line: each renderer takes a model, or
-//! the [`Stacks`] of what was allocated, and gives the same bytes whenever it gets the same. Names come from a heap,
-//! which anybody may have written; each renderer escapes them as its format wants.
+//! [`Report`] is the data of one report, which is also its JSON, with a [`View`] where a printer has options.
+//! [`render()`] writes it in a [`Format`]. A crate of its own because nothing here needs a dump or a command line: each
+//! renderer takes a report, or the [`Stacks`] of what was allocated, and gives the same bytes whenever it gets the same.
+//! Names come from a heap, which anybody may have written; each renderer escapes them as its format wants.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod bounded;
@@ -19,11 +19,11 @@ mod json;
 pub mod junit;
 mod kept;
 pub mod markdown;
-mod model;
 mod openmetrics;
 pub mod pprof;
 mod printable;
 mod render;
+mod report;
 pub mod rows;
 mod sarif;
 mod stacks;
@@ -34,17 +34,24 @@ pub mod svg;
 pub mod synthetic;
 mod text;
 mod times;
+mod view;
 
 use heapdiff_diff::sentence::Samples;
 use heapdiff_diff::{Suspect, Verdict};
 
 pub use format::Format;
-pub use model::*;
 pub use printable::{printable, shortened};
 pub use render::render;
-pub use stacks::{Live, Names, StackLine, Stacks, focused};
+pub use report::{
+    Condition, ExportReport, ExportedFile, FlameReport, PendingQuery, Report, growth,
+};
+pub use stacks::{Live, Names, StackLine, Stacks};
 pub use style::{Painted, Style};
 pub use times::{span, utc};
+pub use view::{
+    DiffReport, DiffView, HeapView, RecordingView, SitesView, SizeofView, TraceTopView, View,
+    Viewed, WasteView,
+};
 
 /// What a report says where gates were asked for and do not decide.
 pub const UNDECIDED: &str = "gates were not checked, because the dumps cannot be compared (--allow-partial checks the gates anyway)";
@@ -96,39 +103,20 @@ pub fn dumps(report: &heapdiff_diff::Report) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     pub(crate) use crate::synthetic::{allocated, stack, suspect};
-    use crate::{DiffReport, HeapReport, collapsed};
+    use heapdiff_model::diff::Report;
+    use heapdiff_model::heap::HeapReport;
+
+    use crate::view::{DiffReport, HeapView, Viewed};
 
     /// A comparison without gates, shown whole.
-    pub(crate) fn diff_report(diff: heapdiff_diff::Report) -> DiffReport {
-        DiffReport {
-            diff,
-            more_suspects: Vec::new(),
-            more_classes: 0,
-            verbose: false,
-            known: Vec::new(),
-            allocated: None,
-            focus: None,
-            columns: collapsed::Columns::Growth,
-            gates: heapdiff_diff::Gates::default(),
-            outcomes: Vec::new(),
-            allow_partial: false,
-            labels: Vec::new(),
-            source_root: None,
-        }
+    pub(crate) fn diff_report(diff: Report) -> DiffReport {
+        diff.into()
     }
 
     /// One dump, shown whole.
-    pub(crate) const fn heap_report(heap: heapdiff_diff::HeapReport) -> HeapReport {
-        HeapReport {
-            heap,
-            more_suspects: false,
-            left_out: Some(false),
-            more_classes: 0,
-            verbose: false,
-            allocated: None,
-            focus: None,
-            labels: Vec::new(),
-            source_root: None,
-        }
+    pub(crate) fn heap_report(heap: HeapReport) -> Viewed<HeapReport, HeapView> {
+        let mut report: Viewed<HeapReport, HeapView> = heap.into();
+        report.more.left_out = Some(false);
+        report
     }
 }

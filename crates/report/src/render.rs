@@ -3,20 +3,22 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::Allocated;
+use heapdiff_model::heap::HeapReport;
+use heapdiff_model::recording::RecordingReport;
+use heapdiff_model::sites::{AllocatedReport, SitesReport};
+use heapdiff_model::snapshot::SnapshotInfo;
 use regex::Regex;
 
 use crate::format::Format;
 use crate::html::Context;
 use crate::junit::Checks;
 use crate::markdown::More;
-use crate::model::{
-    AllocatedReport, DiffReport, FlameReport, Graph, HeapReport, RecordingReport, Report,
-    SitesReport, SnapshotInfo,
-};
 use crate::pprof::About;
+use crate::report::{FlameReport, Report};
 use crate::stacks::{Names, StackLine, Stacks};
 use crate::style::Style;
 use crate::svg::Measured;
+use crate::view::{DiffReport, HeapView, RecordingView, SitesView, View, Viewed};
 use crate::{collapsed, github, html, json, junit, markdown, openmetrics, pprof, sarif, svg, text};
 
 /// Writes a report. The rows of a query are written by [`crate::rows`], as they are found.
@@ -49,76 +51,66 @@ pub fn render(
 
 /// What grew.
 fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
-    let diff = &report.diff;
+    let (diff, view, more) = (&report.data, &report.view, &report.more);
     match format {
         Format::Html => {
             let context = Context {
-                allocated: report.allocated.as_ref(),
-                focus: report.focus.as_ref(),
-                known: report.known.len(),
-                more_suspects: !report.more_suspects.is_empty(),
+                allocated: view.allocated.as_ref(),
+                focus: view.focus.as_ref(),
+                known: more.known.len(),
+                more_suspects: !more.more_suspects.is_empty(),
                 undecided: report.undecided().is_some(),
             };
             html::render(diff, &context, out)
         }
         Format::Md => {
-            let more = More {
-                suspects: !report.more_suspects.is_empty(),
-                classes: report.more_classes,
-                known: report.known.len(),
+            let left_out = More {
+                suspects: !more.more_suspects.is_empty(),
+                classes: more.more_classes,
+                known: more.known.len(),
                 undecided: report.undecided().is_some(),
             };
-            markdown::render(diff, more, out)
+            markdown::render(diff, left_out, out)
         }
         Format::Junit => {
             let checks = Checks {
-                gates: &report.outcomes,
-                fails: &|suspect| report.gates.trips(suspect),
-                known: &report.known,
+                gates: &more.outcomes,
+                fails: &|suspect| more.gates.trips(suspect),
+                known: &more.known,
                 undecided: report.undecided(),
             };
             junit::render(diff, &checks, out)
         }
-        Format::OpenMetrics => openmetrics::growth(diff, &report.labels, out),
+        Format::OpenMetrics => openmetrics::growth(diff, &view.labels, out),
         Format::Sarif => sarif::render(report, out),
         Format::Github => github::render(report, out),
         _ => {
-            let interval = report.allocated.as_ref().map_or(0, |a| a.interval_bytes);
+            let interval = view.allocated.as_ref().map_or(0, |a| a.interval_bytes);
             let about = About::of(diff, interval);
-            let allocated = report.allocated.as_ref();
             let has_agent = diff.snapshots.last().is_some_and(|s| s.agent.is_some());
-            let drawn = Drawn {
-                allocated,
-                measured: live(has_agent),
-                focus: report.focus.as_ref(),
-                reverse: false,
-                columns: report.columns,
-            };
-            drawn.write(format, &about, out)
+            Drawn::of(view, live(has_agent)).write(format, &about, out)
         }
     }
 }
 
 /// What one dump holds.
-fn heap(format: Format, report: &HeapReport, out: &mut dyn Write) -> io::Result<()> {
-    let heap = &report.heap;
+fn heap(
+    format: Format,
+    report: &Viewed<HeapReport, HeapView>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let (heap, view) = (&report.data, &report.view);
     match format {
         Format::Html => html::render_heap(report, out),
         Format::Md => markdown::render_heap(report, out),
-        Format::OpenMetrics => openmetrics::heap(heap, &report.labels, out),
+        Format::OpenMetrics => openmetrics::heap(heap, &view.labels, out),
         Format::Sarif => sarif::render_heap(report, out),
         Format::Github => github::render_heap(report, out),
         _ => {
             let info = (&heap.snapshot).into();
-            let about = of_dump(&info, report.allocated.as_ref(), info.taken_ms);
-            let drawn = Drawn {
-                allocated: report.allocated.as_ref(),
-                measured: live(heap.snapshot.agent.is_some()),
-                focus: report.focus.as_ref(),
-                reverse: false,
-                columns: collapsed::Columns::Growth,
-            };
-            drawn.write(format, &about, out)
+            let about = of_dump(&info, view.allocated.as_ref(), info.taken_ms);
+            let measured = live(heap.snapshot.agent.is_some());
+            Drawn::of(view, measured).write(format, &about, out)
         }
     }
 }
@@ -143,24 +135,36 @@ fn of_dump(snapshot: &SnapshotInfo, allocated: Option<&Allocated>, from_ms: u64)
 }
 
 /// Live bytes of one dump.
-fn sites(format: Format, report: &SitesReport, out: &mut dyn Write) -> io::Result<()> {
+fn sites(
+    format: Format,
+    report: &Viewed<SitesReport, SitesView>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let about = of_dump(
         &report.snapshot,
-        report.graph.allocated.as_ref(),
+        report.view.allocated.as_ref(),
         report.snapshot.taken_ms,
     );
-    Drawn::of(&report.graph, live(report.agent.is_some())).write(format, &about, out)
+    Drawn::of(&report.view, live(report.agent.is_some())).write(format, &about, out)
 }
 
 /// What was allocated before one dump.
-fn allocated(format: Format, report: &AllocatedReport, out: &mut dyn Write) -> io::Result<()> {
+fn allocated(
+    format: Format,
+    report: &Viewed<AllocatedReport>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let from_ms = report.snapshot.taken_ms.saturating_sub(report.span_ms);
-    let about = of_dump(&report.snapshot, report.graph.allocated.as_ref(), from_ms);
-    Drawn::of(&report.graph, Measured::Allocated).write(format, &about, out)
+    let about = of_dump(&report.snapshot, report.view.allocated.as_ref(), from_ms);
+    Drawn::of(&report.view, Measured::Allocated).write(format, &about, out)
 }
 
 /// What a recording found alive, or allocated.
-fn recording(format: Format, report: &RecordingReport, out: &mut dyn Write) -> io::Result<()> {
+fn recording(
+    format: Format,
+    report: &Viewed<RecordingReport, RecordingView>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let info = &report.recording;
     let about = About {
         from_ms: info.from_ms,
@@ -174,7 +178,7 @@ fn recording(format: Format, report: &RecordingReport, out: &mut dyn Write) -> i
         "sampled" => Measured::Followed,
         _ => Measured::Estimated,
     };
-    Drawn::of(&report.graph, measured).write(format, &about, out)
+    Drawn::of(&report.view, measured).write(format, &about, out)
 }
 
 /// What a trace has.
@@ -206,13 +210,13 @@ struct Drawn<'a> {
 }
 
 impl<'a> Drawn<'a> {
-    const fn of(graph: &'a Graph, measured: Measured) -> Self {
+    const fn of(view: &'a View, measured: Measured) -> Self {
         Self {
-            allocated: graph.allocated.as_ref(),
+            allocated: view.allocated.as_ref(),
             measured,
-            focus: graph.focus.as_ref(),
-            reverse: graph.reverse,
-            columns: collapsed::Columns::Growth,
+            focus: view.focus.as_ref(),
+            reverse: view.reverse,
+            columns: view.columns,
         }
     }
 
@@ -289,16 +293,15 @@ mod tests {
         if let Some(doubt) = doubt {
             diff.doubt(doubt.to_owned());
         }
-        DiffReport {
-            allocated: Some(allocated(&[("a.Main.main", "X", [1, 5])])),
-            gates,
-            outcomes: vec![crate::junit::Gate {
-                name: "--fail-on-suspect".to_owned(),
-                tripped: None,
-            }],
-            allow_partial,
-            ..crate::tests::diff_report(diff)
-        }
+        let mut report = crate::tests::diff_report(diff);
+        report.view.allocated = Some(allocated(&[("a.Main.main", "X", [1, 5])]));
+        report.more.gates = gates;
+        report.more.outcomes = vec![crate::junit::Gate {
+            name: "--fail-on-suspect".to_owned(),
+            tripped: None,
+        }];
+        report.more.allow_partial = allow_partial;
+        report
     }
 
     const GATE: Gates = Gates {
@@ -340,7 +343,7 @@ mod tests {
                 started_ms: 0,
                 pid: 1,
             };
-            let last = report.diff.snapshots.last_mut().unwrap();
+            let last = report.data.snapshots.last_mut().unwrap();
             last.agent = has_agent.then_some(agent);
             rendered(Format::Svg, report)
         };
@@ -353,7 +356,7 @@ mod tests {
     fn what_cannot_be_written_is_told() {
         let refused = |format, allocated: bool| {
             let mut report = diff(None, Gates::default(), false);
-            report.allocated = report.allocated.filter(|_| allocated);
+            report.view.allocated = report.view.allocated.filter(|_| allocated);
             let report = Report::Diff(Box::new(report));
             let refused = render(format, &report, Style::plain(), &mut Vec::new());
             refused.err().map(|e| e.to_string())
@@ -378,7 +381,7 @@ mod tests {
         for format in [Format::Text, Format::Md, Format::Junit] {
             let told = |stacks: bool, at: usize| {
                 let mut named = diff(None, Gates::default(), false);
-                let suspect = &mut named.diff.suspects[0];
+                let suspect = &mut named.data.suspects[0];
                 if !stacks {
                     suspect.stacks.clear();
                 }
@@ -404,13 +407,13 @@ mod tests {
             }
         }
         let mut many = diff(None, Gates::default(), false);
-        many.diff.suspects[0].stacks.clear();
+        many.data.suspects[0].stacks.clear();
         let one = heapdiff_diff::AllocatedAt {
             frames: Vec::new(),
             samples: 1,
             estimated_bytes: 4096,
         };
-        many.diff.suspects[0].allocated_at = vec![one; 5];
+        many.data.suspects[0].allocated_at = vec![one; 5];
         let said = rendered(Format::Text, many);
         assert!(said.contains("3 more stacks (-v shows all)"), "{said}");
     }
@@ -424,11 +427,11 @@ mod tests {
             stacks: 1,
         };
         let mut named = diff(None, Gates::default(), false);
-        named.diff.suspects[0].allocated_through = Some(through);
+        named.data.suspects[0].allocated_through = Some(through);
         let share = "97.6 % of the bytes that the stacks allocated, on 1 of 1 stacks";
         for format in [Format::Text, Format::Md, Format::Junit] {
             let mut again = diff(None, Gates::default(), false);
-            again.diff.clone_from(&named.diff);
+            again.data.clone_from(&named.data);
             let said = rendered(format, again);
             assert!(
                 said.contains(share) && said.contains("com.acme.Cache.put("),

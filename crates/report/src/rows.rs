@@ -12,8 +12,8 @@ use heapdiff_units::counted;
 use serde_json::json;
 
 use crate::format::Format;
-use crate::model::QueryReport;
 use crate::printable::{printable, shortened};
+use crate::report::PendingQuery;
 use crate::style::Style;
 use crate::text::table::{Align, Table};
 
@@ -40,7 +40,7 @@ const SAMPLE: usize = 4096;
 /// When the query or the stream fails.
 pub fn render(
     format: Format,
-    report: &QueryReport,
+    report: &PendingQuery,
     style: Style,
     is_terminal: bool,
     out: &mut dyn Write,
@@ -121,7 +121,7 @@ impl RowSource for Found {
 ///
 /// # Errors
 /// When the query fails.
-pub fn find(report: &mut QueryReport, longest: usize) -> Result<(), RowError> {
+pub fn find(report: &mut PendingQuery, longest: usize) -> Result<(), RowError> {
     let mut found = Found {
         columns: Vec::new(),
         rows: Vec::new(),
@@ -136,7 +136,7 @@ pub fn find(report: &mut QueryReport, longest: usize) -> Result<(), RowError> {
     Ok(())
 }
 
-fn ask(report: &QueryReport, sink: &mut dyn Sink) -> Result<Outcome, RowError> {
+fn ask(report: &PendingQuery, sink: &mut dyn Sink) -> Result<Outcome, RowError> {
     report.rows.write_to(sink)
 }
 
@@ -144,7 +144,7 @@ fn io(error: io::Error) -> RowError {
     Box::new(TableError::Io(error))
 }
 
-fn text(report: &QueryReport, style: Style, out: &mut dyn Write) -> Result<(), RowError> {
+fn text(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(), RowError> {
     #[derive(Default)]
     struct TextRows {
         names: Vec<String>,
@@ -201,9 +201,9 @@ fn text(report: &QueryReport, style: Style, out: &mut dyn Write) -> Result<(), R
     writeln!(out, "{}", style.dim(format!("({end})"))).map_err(io)
 }
 
-fn json(report: &QueryReport, out: &mut dyn Write) -> Result<(), RowError> {
+fn json(report: &PendingQuery, out: &mut dyn Write) -> Result<(), RowError> {
     struct JsonReport<'a> {
-        report: &'a QueryReport,
+        report: &'a PendingQuery,
         /// Until the columns are known.
         out: Option<&'a mut dyn Write>,
         rows: Option<JsonRows<&'a mut dyn Write>>,
@@ -251,7 +251,7 @@ fn json(report: &QueryReport, out: &mut dyn Write) -> Result<(), RowError> {
     .map_err(io)
 }
 
-fn csv(report: &QueryReport, is_terminal: bool, out: &mut dyn Write) -> Result<(), RowError> {
+fn csv(report: &PendingQuery, is_terminal: bool, out: &mut dyn Write) -> Result<(), RowError> {
     struct CsvRows<'a> {
         out: Option<&'a mut dyn Write>,
         csv: Option<CsvWriter<&'a mut dyn Write>>,
@@ -302,9 +302,9 @@ fn csv(report: &QueryReport, is_terminal: bool, out: &mut dyn Write) -> Result<(
 ///
 /// # Errors
 /// When the query or the stream fails.
-pub fn parquet(report: &QueryReport, out: &mut (dyn Write + Send)) -> Result<(), RowError> {
+pub fn parquet(report: &PendingQuery, out: &mut (dyn Write + Send)) -> Result<(), RowError> {
     struct ParquetRows<'a> {
-        report: &'a QueryReport,
+        report: &'a PendingQuery,
         columns: Vec<ResultColumn>,
         /// The first rows, until the columns' types are told.
         first: Vec<Vec<Held>>,
@@ -339,9 +339,9 @@ pub fn parquet(report: &QueryReport, out: &mut (dyn Write + Send)) -> Result<(),
                     ),
                     (
                         "heapdiff.dump".to_owned(),
-                        self.report.snapshot.path.clone(),
+                        self.report.head.snapshot.path.clone(),
                     ),
-                    ("heapdiff.sql".to_owned(), self.report.sql.clone()),
+                    ("heapdiff.sql".to_owned(), self.report.head.sql.clone()),
                 ],
                 created_by: concat!("heapdiff version ", env!("CARGO_PKG_VERSION")).to_owned(),
                 ..ParquetOptions::default()
@@ -389,8 +389,19 @@ pub fn parquet(report: &QueryReport, out: &mut (dyn Write + Send)) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use heapdiff_model::query::QueryHead;
+
     use super::*;
     use crate::text::tests::snapshot;
+
+    fn head() -> QueryHead {
+        QueryHead {
+            schema: QueryHead::SCHEMA,
+            snapshot: snapshot(),
+            dumps: Vec::new(),
+            sql: String::new(),
+        }
+    }
 
     #[derive(Debug)]
     struct Rows {
@@ -414,15 +425,12 @@ mod tests {
 
     #[test]
     fn rows_that_were_found_are_written_again() {
-        let mut report = QueryReport {
-            schema: QueryReport::SCHEMA,
-            snapshot: snapshot(),
-            dumps: Vec::new(),
-            sql: String::new(),
+        let mut report = PendingQuery {
+            head: head(),
             rows: Box::new(Rows { more: true }),
             max_rows: Some(1),
         };
-        let written = |report: &QueryReport| {
+        let written = |report: &PendingQuery| {
             let mut out = Vec::new();
             render(Format::Json, report, Style::plain(), false, &mut out).unwrap();
             String::from_utf8(out).unwrap()
@@ -437,11 +445,8 @@ mod tests {
     #[test]
     fn that_there_are_more_rows_is_told() {
         let told = |more| {
-            let report = QueryReport {
-                schema: QueryReport::SCHEMA,
-                snapshot: snapshot(),
-                dumps: Vec::new(),
-                sql: String::new(),
+            let report = PendingQuery {
+                head: head(),
                 rows: Box::new(Rows { more }),
                 max_rows: Some(1),
             };

@@ -6,12 +6,13 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::{SnapshotInfo, Stack, is_application_frame};
+use heapdiff_model::heap::HeapReport;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::findings::{Finding, Level, Place, Rule};
-use crate::model::{DiffReport, HeapReport};
 use crate::printable::printable;
+use crate::view::{DiffReport, HeapView, Viewed};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// The most stacks of a result, and the most frames of one.
@@ -23,39 +24,46 @@ const FRAMES: usize = 64;
 /// # Errors
 /// When the stream fails.
 pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut run = Run::new(report.source_root.as_deref());
-    for finding in Finding::all(&report.diff) {
+    let mut run = Run::new(report.view.source_root.as_deref());
+    for finding in Finding::all(&report.data) {
         run.result(&finding, None);
     }
-    for (suspect, rule) in &report.known {
+    for (suspect, rule) in &report.more.known {
         run.result(&Finding::grown(suspect), Some(rule));
     }
-    for warning in &report.diff.warnings {
+    for warning in &report.data.warnings {
         run.notify("warning", warning);
     }
     if let Some(why) = report.undecided() {
         run.notify("error", &format!("gates were not checked: {why}"));
     }
-    let tripped = report.outcomes.iter().filter_map(|g| g.tripped.as_ref());
+    let tripped = report
+        .more
+        .outcomes
+        .iter()
+        .filter_map(|g| g.tripped.as_ref());
     for why in tripped {
         run.notify("error", &format!("gate tripped: {why}"));
     }
-    run.write(&report.diff.snapshots, out)
+    run.write(&report.data.snapshots, out)
 }
 
 /// Writes what holds most of one dump.
 ///
 /// # Errors
 /// When the stream fails.
-pub(crate) fn render_heap(report: &HeapReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut run = Run::new(report.source_root.as_deref());
-    for suspect in &report.heap.suspects {
-        run.result(&Finding::held(suspect, &report.heap), None);
+pub(crate) fn render_heap(
+    report: &Viewed<HeapReport, HeapView>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut run = Run::new(report.view.source_root.as_deref());
+    for suspect in &report.data.suspects {
+        run.result(&Finding::held(suspect, &report.data), None);
     }
-    for warning in &report.heap.warnings {
+    for warning in &report.data.warnings {
         run.notify("warning", warning);
     }
-    run.write(std::slice::from_ref(&report.heap.snapshot), out)
+    run.write(std::slice::from_ref(&report.data.snapshot), out)
 }
 
 /// One run of the tool.
@@ -263,7 +271,7 @@ mod tests {
         timer.stacks.clear();
         let growth = suspect(3, "com.acme.A.b", Verdict::Growth, 32);
         let mut report = diff_report(report(vec![leak.clone(), timer, growth, leak], 0));
-        report.source_root = Some("src/main/java/".to_owned());
+        report.view.source_root = Some("src/main/java/".to_owned());
         let log = told(&report);
         let run = &log["runs"][0];
         let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
@@ -331,12 +339,12 @@ mod tests {
             silent["runs"][0]["invocations"][0]["toolExecutionNotifications"],
             json!([])
         );
-        report.diff.warnings.push("x is damaged".to_owned());
-        report.outcomes = vec![Gate {
+        report.data.warnings.push("x is damaged".to_owned());
+        report.more.outcomes = vec![Gate {
             name: "--fail-on-suspect".to_owned(),
             tripped: Some("a.B.c".to_owned()),
         }];
-        report.known = vec![(
+        report.more.known = vec![(
             suspect(2, "a.B.c", Verdict::Leak, 8),
             "holder a.B.*".to_owned(),
         )];
@@ -350,8 +358,8 @@ mod tests {
             results[1]["suppressions"][0]["justification"],
             "known growth: holder a.B.*"
         );
-        report.diff.doubt("two JVMs".to_owned());
-        report.gates.suspect = true;
+        report.data.doubt("two JVMs".to_owned());
+        report.more.gates.suspect = true;
         let log = told(&report).to_string();
         assert!(log.contains("gates were not checked: "), "{log}");
     }

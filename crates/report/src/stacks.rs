@@ -244,7 +244,7 @@ impl Table {
 /// Half-widths of intervals are added as those of independent estimates are; survival is the mean by
 /// samples.
 #[must_use]
-pub fn focused(stacks: &[Stack], focus: &Regex) -> Vec<Stack> {
+pub(crate) fn focused(stacks: &[Stack], focus: &Regex) -> Vec<Stack> {
     let mut merged: Vec<Stack> = Vec::new();
     let mut index: HashMap<(Vec<String>, String), usize> = HashMap::new();
     for stack in stacks {

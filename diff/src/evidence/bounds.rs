@@ -5,12 +5,12 @@
 //! a library's own field states of that instance; any other number that is called a bound counts once it
 //! is reached and kept, and is a hint before.
 
+use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_units::Size;
 use hprof::{ClassIndex, Content, Kind, ObjectIndex, Reference, Value};
 
 use crate::evidence::context::SuspectContext;
-use crate::growth;
 use crate::names;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
@@ -151,7 +151,7 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidenc
     }
     let figures = |step: StepId| context.aligned.figures(step, |s| s.retained_bytes);
     let growth = |steps: &mut dyn Iterator<Item = StepId>| -> i64 {
-        steps.map(|step| growth::difference(&figures(step))).sum()
+        steps.map(|step| difference(&figures(step))).sum()
     };
     let all = growth(&mut context.candidate.content.iter().copied());
     let softly = growth(&mut held.iter().map(|&(_, referent)| referent));
@@ -161,7 +161,7 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidenc
         .map_or(0, |s| s.info.reachable_bytes);
     let stays = u64::try_from(all.saturating_sub(softly)).ok()?;
     // Entries of a cache with large values are small beside them.
-    let is_large = stays >= all.unsigned_abs() / STAYING_PART && stays >= growth::least(reachable);
+    let is_large = stays >= all.unsigned_abs() / STAYING_PART && stays >= least(reachable);
     is_large.then(|| Evidence::StaysWhenCleared {
         class: context.class(of).to_owned(),
         stays: Size(stays),

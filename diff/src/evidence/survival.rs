@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::report::Stack;
+use heapdiff_model::diff::Stack;
+
 use crate::samples::Sample;
 use crate::samples::attribution::{Attribution, thinned};
 use crate::sentence::Evidence;

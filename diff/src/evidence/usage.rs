@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use heapdiff_model::diff::Used;
 use heapdiff_sites::statics;
 use heapdiff_sites::usage::{BEFORE, CROWDED, CROWDED_LONGS, Kind, LAST, STRIPE, fields};
 use heapdiff_units::Span;
@@ -11,7 +12,6 @@ use hprof::{Content, ObjectIndex, Snapshot, Value};
 use crate::agent_objects::agent_class;
 use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
-use crate::report::Used;
 use crate::sentence::{Evidence, Verdict, Warning};
 
 /// Places of the agent's table that are read, and numbers of each.

@@ -18,8 +18,8 @@ use crate::evidence::bounds::{Bound, Strength};
 use crate::evidence::detect::Finding;
 use crate::evidence::survival::Survival;
 use crate::evidence::usage::Usage;
-use crate::report::Verdict;
 use crate::sentence;
+use heapdiff_model::diff::Verdict;
 use heapdiff_trend::{Course, LEAST_POINTS, Trend};
 use heapdiff_units::Span;
 

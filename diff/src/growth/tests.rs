@@ -1,10 +1,10 @@
 //! Candidates in tries that are drawn by hand.
 
 use super::*;
-use crate::report::{LayoutInfo, SnapshotInfo};
 use crate::summary::ClassFigures;
 use crate::summary::stats::DumpStats;
 use crate::trie::Drawn;
+use heapdiff_model::diff::{LayoutInfo, SnapshotInfo};
 use hprof::Total;
 
 const ROOT: (&str, LabelKind) = ("sticky class", LabelKind::Structure);
@@ -108,7 +108,7 @@ fn growth_below_the_least_is_noise() {
         });
         candidates(&dumps).len()
     };
-    assert_eq!((grown(LEAST - 1), grown(LEAST)), (0, 1));
+    assert_eq!((grown(least(0) - 1), grown(least(0))), (0, 1));
     // A two-thousandth of a larger heap.
     let large = [0, 40_000].map(|more| {
         let mut steps = registry(100);

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::HeapClass;
+use heapdiff_model::heap::HeapClass;
+
 use crate::compare::Filter;
 use crate::summary::Summary;
 

@@ -4,9 +4,8 @@
 //! that is in it for certain has the constructors that it calls, and what fills in the stack, above it. So a thread
 //! whose innermost frame is the constructor is the one. Nothing else in a dump names it.
 
+use heapdiff_model::heap::Died;
 use hprof::Thread;
-
-use super::Died;
 
 /// The thread, where a dump says which it is.
 pub(super) fn of(threads: &[Thread]) -> Option<Died> {

@@ -5,11 +5,13 @@
 
 mod classes;
 mod died;
-mod report;
+mod parts;
 mod threads;
 
 use std::cell::Cell;
 
+use heapdiff_model::diff::Suspect;
+use heapdiff_model::heap::{HeapReport, HeapSuspect};
 use hprof::{Progress, Snapshot};
 
 use crate::allocated::{Allocated, Content};
@@ -19,16 +21,11 @@ use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::detect;
 use crate::growth::{Aligned, Candidate};
-use crate::report::Suspect;
 use crate::samples::AgentObjects;
 use crate::summary::Summary;
 use crate::suspect::{self, thread_local_fix};
 use crate::through::through;
 use crate::waste::WasteSummary;
-
-pub use report::{
-    Died, HeapClass, HeapCoverage, HeapReport, HeapSuspect, HeapThread, HeapWaste, ThreadHold,
-};
 
 /// What retains less than this part of the reachable bytes is no suspect.
 const LEAST_PART: u64 = 50;
@@ -76,7 +73,7 @@ impl OneDump {
         let own = AgentObjects::of(snapshot);
         let threads = threads::of(snapshot, &own);
         let waste = match options.waste {
-            true => report::waste(&WasteSummary::new(snapshot, &own, 1, progress)?),
+            true => parts::waste(&WasteSummary::new(snapshot, &own, 1, progress)?),
             false => Vec::new(),
         };
         let report = HeapReport {
@@ -174,7 +171,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     suspect::fold_collections(&mut suspects, suspect::with_them);
     let suspects = (1..).zip(suspects);
     let suspects =
-        suspects.map(|(rank, suspect)| HeapSuspect::of(suspect, rank, &summaries[0].info.path));
+        suspects.map(|(rank, suspect)| parts::suspect(suspect, rank, &summaries[0].info.path));
     Found {
         suspects: suspects.collect(),
         contents,

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use hprof::{Snapshot, Thread};
 
-use super::{HeapThread, ThreadHold};
 use crate::names;
 use crate::samples::AgentObjects;
+use heapdiff_model::heap::{HeapThread, ThreadHold};
 
 /// The most threads that are told.
 const THREADS: usize = 20;

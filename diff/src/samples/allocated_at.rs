@@ -3,9 +3,10 @@
 
 use std::cmp::Reverse;
 
+use heapdiff_model::diff::AllocatedAt;
+
 use super::attribution::Attribution;
 use super::{Samples, SiteId};
-use crate::report::AllocatedAt;
 
 /// Stacks that are told.
 const STACKS: usize = 10;

@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use heapdiff_model::diff::SampledBytes;
 use heapdiff_sites::{
     Counter, Estimate, Interval, Sampling, Strategy, corrected, size_class, whole,
 };
@@ -14,7 +15,6 @@ use heapdiff_sites::{
 use super::counting::ROUNDED_MS;
 use super::lines::{Disagreement, Lines, Sampled};
 use super::{Collected, Samples, SiteId};
-use crate::report::SampledBytes;
 
 /// What was allocated at one stack.
 #[derive(Clone, Debug)]
@@ -453,7 +453,7 @@ impl Sum {
 /// The class of stacks that are known to have allocated several.
 const SEVERAL: &str = "(several classes)";
 /// The class of stacks of which no sample is left.
-const FORGOTTEN: &str = "(class not remembered)";
+pub const FORGOTTEN: &str = "(class not remembered)";
 
 impl StackAllocations {
     /// What was allocated, in a word.

@@ -7,13 +7,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use heapdiff_model::diff::{AgentInfo, Coverage, SampledBytes, Stack};
+use heapdiff_model::sites::LiveFrame;
 use heapdiff_sites::{
     Counter, Division, Estimate, Follow, Keys, Part, Sampling, Stratum, Totals, Unseen, whole,
 };
 use hprof::{Holders, Snapshot};
-use serde::Serialize;
 
-use crate::report::{AgentInfo, Coverage, SampledBytes, Stack};
 use crate::samples::counting::Counting;
 use crate::samples::frame_kind::allocating_frame;
 use crate::samples::frames::visible_key;
@@ -298,25 +298,6 @@ pub struct LiveBySite {
     pub unsampled_bytes: u64,
     /// Bytes of large objects, of which the JVM samples too few ([`Sampling::shortfall`]).
     pub undersampled_bytes: u64,
-}
-
-/// The live objects of a class that one frame allocated, whatever called it.
-#[derive(Clone, Debug, Serialize)]
-pub struct LiveFrame {
-    /// The innermost frame of the application; `None` if no stack was recorded.
-    pub frame: Option<String>,
-    /// The class.
-    pub class: String,
-    /// Number of stacks with the frame.
-    pub stacks: u64,
-    /// Live samples.
-    pub samples: u64,
-    /// Estimated bytes.
-    pub estimated_bytes: u64,
-    /// The 95 % interval of the estimated bytes.
-    pub ci95: [u64; 2],
-    /// Estimated objects.
-    pub estimated_objects: u64,
 }
 
 /// The stacks and classes of live samples whose frames, the leaf first, and class `wanted` accepts.

@@ -26,7 +26,7 @@ use hprof::{ObjectIndex, Snapshot};
 use crate::sentence::{self, Loss};
 
 pub use crate::agent_objects::{AgentObjects, is_agent_class};
-pub use allocations::{Allocations, NotCounted, StackAllocations};
+pub use allocations::{Allocations, FORGOTTEN, NotCounted, StackAllocations};
 pub use at_sites::AtSites;
 pub use lines::Disagreement;
 pub use originals::OriginalNames;

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use heapdiff_mapping::Mapping;
+use heapdiff_model::diff::{AgentInfo, AssumedRoots, LayoutInfo, SnapshotInfo};
 use hprof::{Alone, Decoder, Encoder, FileStamp, IndexFault, Kept, Refs, Snapshot, Total};
 
 use crate::origin::Origin;
-use crate::report::{AgentInfo, AssumedRoots, LayoutInfo, SnapshotInfo};
 use crate::samples::attribution::Attribution;
 use crate::summary::stats::{DumpStats, OffHeap};
 use crate::summary::{ClassFigures, ClassKey, Names, Summary};

@@ -5,14 +5,15 @@ pub(crate) mod stats;
 
 use std::collections::BTreeMap;
 
+use heapdiff_model::diff::SnapshotInfo;
 use heapdiff_sites::Known;
 use hprof::{Node, Snapshot, Total};
 
 use crate::names;
 use crate::origin::Origin;
-use crate::report::{AssumedRoots, SnapshotInfo};
 use crate::samples::attribution::Attribution;
 use crate::samples::{AgentObjects, Samples};
+use crate::snapshot_info::{assumed_roots, layout_info};
 use crate::summary::stats::DumpStats;
 use crate::trie::Trie;
 
@@ -127,7 +128,7 @@ impl Summary {
             taken_ms: snapshot.header().taken_ms,
             id_size: snapshot.header().id_size as u32,
             jvm: snapshot.jvm(),
-            layout: snapshot.layout().into(),
+            layout: layout_info(snapshot.layout()),
             objects: snapshot.object_count() - agent_objects.total(snapshot).objects,
             reachable_objects,
             reachable_bytes: reachable,
@@ -140,7 +141,7 @@ impl Summary {
                 .map(ToString::to_string)
                 .chain(fault)
                 .collect(),
-            assumed_roots: AssumedRoots::of(snapshot),
+            assumed_roots: assumed_roots(snapshot),
             agent,
         };
         Ok(Self {

@@ -1,11 +1,11 @@
 //! What is said of how one dump alone holds something: figures, and nothing of growth.
 
+use heapdiff_model::diff::Suspect;
 use heapdiff_units::Size;
 
 use super::{MANY, class_of_holders, grown, mostly_one};
 use crate::evidence::context::{Nested, SuspectContext};
 use crate::growth;
-use crate::report::Suspect;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 

@@ -1,13 +1,13 @@
 //! What a suspect is called where no field of an application's class holds it: by something that a person wrote all
 //! the same. A thread local is called by the field that holds it, a local variable by the method.
 
+use heapdiff_model::diff::Suspect;
 use hprof::{ObjectIndex, RootKind};
 
 use crate::evidence::context::SuspectContext;
 use crate::growth;
 use crate::names::{self, Label, LabelKind};
 use crate::next_step;
-use crate::report::Suspect;
 use crate::suspect::shared_paths;
 
 /// The reference by which a thread holds the value of a thread local.

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use heapdiff_report::{CountRow, CountedClassRow, CountedClasses};
+use heapdiff_model::sites::{CountRow, CountedClassRow};
+use heapdiff_model::trace::CountedClasses;
 use heapdiff_trace::{Candidate, CountedClass, Trace, UNKNOWN_CLASS};
 
 use crate::failure::{Failure, Result};

@@ -1,8 +1,7 @@
 //! What the agent counted of each line of code, for `trace top`.
 
-use heapdiff_report::{
-    CountSite, CountTotals, CountedLineRow, CountedLines, CountedMissed, SampledLineRow,
-};
+use heapdiff_model::count::{CountSite, CountTotals, CountedMissed};
+use heapdiff_model::trace::{CountedLineRow, CountedLines, SampledLineRow};
 use heapdiff_trace::read::Run;
 use heapdiff_trace::{CountedLine, CountedPart, CountedRun, SampledLine, Trace, Window};
 use regex::Regex;

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use heapdiff_report::{Format, SampleReportRow, TraceSamplesReport};
+use heapdiff_model::trace::{SampleReportRow, SampleTotals, TraceSamplesReport};
+use heapdiff_report::{Format, View, Viewed};
 use heapdiff_trace::{SampleRow, Trace, Which};
 
 use super::{ROWS, ROWS_OF_PROGRAMS, chosen, file, frames, run_info};
@@ -22,7 +23,11 @@ struct Named {
     wanted: bool,
 }
 
-pub(super) fn run(setup: &Setup, trace: &Trace, job: &SamplesJob) -> Result<TraceSamplesReport> {
+pub(super) fn run(
+    setup: &Setup,
+    trace: &Trace,
+    job: &SamplesJob,
+) -> Result<Viewed<TraceSamplesReport>> {
     let failed = |e| Failure::trace(&e);
     let (number, run) = chosen(trace, job.run.as_deref())?;
     let ticks = trace.ticks(run.id).map_err(failed)?;
@@ -47,7 +52,7 @@ pub(super) fn run(setup: &Setup, trace: &Trace, job: &SamplesJob) -> Result<Trac
         _ => ROWS_OF_PROGRAMS,
     };
     let limit = setup.top.unwrap_or(default);
-    let mut totals = heapdiff_report::SampleTotals::default();
+    let mut totals = SampleTotals::default();
     let mut rows: Vec<SampleRow> = Vec::new();
     let shorten = |rows: &mut Vec<SampleRow>| {
         rows.sort_unstable_by_key(order);
@@ -101,7 +106,7 @@ pub(super) fn run(setup: &Setup, trace: &Trace, job: &SamplesJob) -> Result<Trac
         let given = given.join(" ");
         file.warnings.push(format!("{given}: no sample matches"));
     }
-    Ok(TraceSamplesReport {
+    let report = TraceSamplesReport {
         schema: TraceSamplesReport::SCHEMA,
         trace: file,
         run: run_info(number, &run),
@@ -120,7 +125,14 @@ pub(super) fn run(setup: &Setup, trace: &Trace, job: &SamplesJob) -> Result<Trac
         at_uptime_ms,
         totals,
         samples,
-        verbose: setup.progress.verbose,
+    };
+    Ok(Viewed {
+        data: report,
+        view: View {
+            verbose: setup.progress.verbose,
+            ..View::default()
+        },
+        more: (),
     })
 }
 

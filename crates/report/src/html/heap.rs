@@ -3,15 +3,15 @@
 
 use std::io::{self, Write};
 
+use super::{STYLE, figures, layout_of, policy};
+use crate::printable::printable;
+use crate::view::{HeapView, Viewed};
+use crate::{coverage, kept};
 use askama::Template;
 use heapdiff_diff::sentence::{Verdict, Waste, Whole};
 use heapdiff_diff::{HeapSuspect, Stack, is_application_frame};
+use heapdiff_model::heap::HeapReport;
 use heapdiff_units::{Size, grouped};
-
-use super::{STYLE, figures, layout_of, policy};
-use crate::model::HeapReport;
-use crate::printable::printable;
-use crate::{coverage, kept};
 
 /// The most stacks of one suspect, and classes, on the page.
 const STACKS: usize = 10;
@@ -105,11 +105,11 @@ struct ClassRow {
 ///
 /// # Errors
 /// When the stream fails.
-pub(crate) fn render(report: &HeapReport, out: &mut dyn Write) -> io::Result<()> {
-    let heap = &report.heap;
+pub(crate) fn render(report: &Viewed<HeapReport, HeapView>, out: &mut dyn Write) -> io::Result<()> {
+    let heap = &report.data;
     let info = &heap.snapshot;
     let warnings = heap.warnings.iter().chain(&info.warnings);
-    let hidden = heap.classes.len().saturating_sub(CLASSES) + report.more_classes;
+    let hidden = heap.classes.len().saturating_sub(CLASSES) + report.more.more_classes;
     let page = Page {
         policy: policy(""),
         title: format!("What holds most of the heap: {}", printable(&info.path)),
@@ -118,12 +118,12 @@ pub(crate) fn render(report: &HeapReport, out: &mut dyn Write) -> io::Result<()>
         reachable: Size(info.reachable_bytes).to_string(),
         objects: grouped(info.reachable_objects),
         garbage: Size(info.unreachable_bytes).to_string(),
-        sentence: kept::sentence(heap, report.left_out),
+        sentence: kept::sentence(heap, report.more.left_out),
         no_leak: Verdict::NoLeak.to_string(),
         path: text(&info.path),
         partial: info.partial,
         layout: layout_of(info),
-        more_suspects: report.more_suspects && !heap.suspects.is_empty(),
+        more_suspects: report.more.more_suspects && !heap.suspects.is_empty(),
         died: heap.died.as_ref().map(|died| Died {
             said: text(&kept::died(died)),
             frames: frames(&died.frames),
@@ -151,7 +151,7 @@ fn frames(frames: &[String]) -> Vec<Frame> {
     frames.iter().map(frame).collect()
 }
 
-fn suspect(suspect: &HeapSuspect, report: &HeapReport) -> Suspect {
+fn suspect(suspect: &HeapSuspect, report: &Viewed<HeapReport, HeapView>) -> Suspect {
     let step = |step: &String| Step {
         text: text(step),
         holder: *step == suspect.holder,
@@ -162,7 +162,7 @@ fn suspect(suspect: &HeapSuspect, report: &HeapReport) -> Suspect {
         holder: text(&suspect.holder),
         class: text(&suspect.class),
         retained: Size(suspect.retained_bytes).to_string(),
-        part: kept::part(suspect.retained_bytes, &report.heap),
+        part: kept::part(suspect.retained_bytes, &report.data),
         reasons: suspect.reasons.iter().map(|r| text(r)).collect(),
         objects: grouped(suspect.objects),
         off_heap: (suspect.off_heap_bytes > 0).then(|| Size(suspect.off_heap_bytes).to_string()),
@@ -185,8 +185,8 @@ fn stack(stack: &Stack) -> StackRow {
     }
 }
 
-fn threads(report: &HeapReport) -> Vec<ThreadRow> {
-    let rows = report.heap.threads.iter().map(|thread| ThreadRow {
+fn threads(report: &Viewed<HeapReport, HeapView>) -> Vec<ThreadRow> {
+    let rows = report.data.threads.iter().map(|thread| ThreadRow {
         bytes: Size(thread.retained_bytes).to_string(),
         name: text(thread.name.as_deref().unwrap_or("(unnamed)")),
         about: text(&kept::local(thread)),
@@ -194,8 +194,8 @@ fn threads(report: &HeapReport) -> Vec<ThreadRow> {
     rows.collect()
 }
 
-fn waste(report: &HeapReport) -> Vec<WasteRow> {
-    let rows = report.heap.waste.iter().map(|row| WasteRow {
+fn waste(report: &Viewed<HeapReport, HeapView>) -> Vec<WasteRow> {
+    let rows = report.data.waste.iter().map(|row| WasteRow {
         bytes: Size(row.bytes_to_win).to_string(),
         objects: grouped(row.objects),
         kind: Waste::title(&row.kind).to_string(),
@@ -204,8 +204,8 @@ fn waste(report: &HeapReport) -> Vec<WasteRow> {
     rows.collect()
 }
 
-fn classes(report: &HeapReport) -> Vec<ClassRow> {
-    let rows = report.heap.classes.iter().take(CLASSES);
+fn classes(report: &Viewed<HeapReport, HeapView>) -> Vec<ClassRow> {
+    let rows = report.data.classes.iter().take(CLASSES);
     let rows = rows.map(|class| ClassRow {
         objects: grouped(class.objects),
         shallow: Size(class.shallow_bytes).to_string(),
@@ -221,11 +221,9 @@ mod tests {
     use crate::synthetic;
 
     fn page(more_suspects: bool, more_classes: usize) -> String {
-        let report = HeapReport {
-            more_suspects,
-            more_classes,
-            ..crate::tests::heap_report(synthetic::heap(2))
-        };
+        let mut report = crate::tests::heap_report(synthetic::heap(2));
+        report.more.more_suspects = more_suspects;
+        report.more.more_classes = more_classes;
         let mut out = Vec::new();
         render(&report, &mut out).unwrap();
         String::from_utf8(out).unwrap()

@@ -11,7 +11,8 @@ use super::{
     Comment, STACKS, all_details, allocated_at, cell, code, cut, doubts, frames, html, next, prose,
     rows_of_classes, rows_of_suspects, steps, warnings,
 };
-use crate::{coverage, kept, model};
+use crate::view::{HeapView, Viewed};
+use crate::{coverage, kept};
 
 /// Threads, and kinds of waste, that are shown.
 const ROWS: usize = 5;
@@ -20,8 +21,8 @@ const ROWS: usize = 5;
 ///
 /// # Errors
 /// When the stream fails.
-pub(crate) fn render(whole: &model::HeapReport, out: &mut dyn Write) -> io::Result<()> {
-    let report = &whole.heap;
+pub(crate) fn render(whole: &Viewed<HeapReport, HeapView>, out: &mut dyn Write) -> io::Result<()> {
+    let report = &whole.data;
     let mut text = Comment("## What holds most of the heap\n\n".to_owned());
     let info = &report.snapshot;
     let _ = writeln!(
@@ -39,10 +40,10 @@ pub(crate) fn render(whole: &model::HeapReport, out: &mut dyn Write) -> io::Resu
     let _ = writeln!(
         text,
         "{}.\n",
-        prose(&kept::sentence(report, whole.left_out))
+        prose(&kept::sentence(report, whole.more.left_out))
     );
-    suspects(report, whole.more_suspects, &mut text);
-    rest(report, whole.more_classes, &mut text);
+    suspects(report, whole.more.more_suspects, &mut text);
+    rest(report, whole.more.more_classes, &mut text);
     text.write(out)
 }
 
@@ -148,11 +149,9 @@ mod tests {
     use crate::synthetic;
 
     fn told(report: &HeapReport, (more_suspects, more_classes): (bool, usize)) -> String {
-        let whole = model::HeapReport {
-            more_suspects,
-            more_classes,
-            ..crate::tests::heap_report(report.clone())
-        };
+        let mut whole = crate::tests::heap_report(report.clone());
+        whole.more.more_suspects = more_suspects;
+        whole.more.more_classes = more_classes;
         let mut out = Vec::new();
         render(&whole, &mut out).unwrap();
         String::from_utf8(out).unwrap()

@@ -3,19 +3,21 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::sentence::{Alive, Samples};
+use heapdiff_model::sites::{AllocatedReport, AllocatedStackRow};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::sites::{classes, large_objects, more_classes, origin};
 use super::table::{Align, Table};
 use super::{WIDTH, count, snapshot, stacks, table};
-use crate::model::{AllocatedReport, AllocatedStackRow};
 use crate::style::Style;
 use crate::times::span;
+use crate::view::Viewed;
+use heapdiff_diff::samples::FORGOTTEN;
 
 const INDENT: usize = 5;
 
 pub(crate) fn render(
-    report: &AllocatedReport,
+    report: &Viewed<AllocatedReport>,
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -49,7 +51,7 @@ pub(crate) fn render(
         write!(out, "\n{number:>3}  ")?;
         let figures = figures(row);
         let class = match &row.classes[..] {
-            [] => row.class.clone(),
+            [] => FORGOTTEN.to_owned(),
             classes => classes.join(", "),
         };
         let about = (&*class, &*figures);
@@ -57,7 +59,7 @@ pub(crate) fn render(
             about,
             &row.frames,
             &[],
-            (INDENT, report.verbose),
+            (INDENT, report.view.verbose),
             style,
             out,
         )?;
@@ -115,18 +117,16 @@ fn by_class(report: &AllocatedReport, style: Style, out: &mut dyn Write) -> io::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{
-        AllocatedTotals, CountTotals, CountedClassRow, CountedInDump, CountedMissed, Graph,
-    };
     use crate::text::sites::tests::agent;
     use crate::text::tests::snapshot;
     use heapdiff_diff::SampledBytes;
+    use heapdiff_model::count::{CountTotals, CountedInDump, CountedMissed};
+    use heapdiff_model::sites::{AllocatedTotals, CountedClassRow};
 
-    fn report(by: &'static str, rows: u64, undersampled_bytes: u64) -> AllocatedReport {
+    fn report(by: &'static str, rows: u64, undersampled_bytes: u64) -> Viewed<AllocatedReport> {
         let is_class = by == "class";
         let stack = AllocatedStackRow {
             frames: vec!["com.acme.Web.get(Web.java:7)".to_owned()],
-            class: "(class not remembered)".to_owned(),
             classes: Vec::new(),
             samples: 3,
             estimated_bytes: 2048,
@@ -160,12 +160,11 @@ mod tests {
             stacks: if is_class { Vec::new() } else { vec![stack] },
             classes: if is_class { vec![class] } else { Vec::new() },
             counted: None,
-            verbose: false,
-            graph: Graph::default(),
         }
+        .into()
     }
 
-    fn told(report: &AllocatedReport) -> String {
+    fn told(report: &Viewed<AllocatedReport>) -> String {
         let mut out = Vec::new();
         render(report, Style::plain(), &mut out).unwrap();
         String::from_utf8(out).unwrap()

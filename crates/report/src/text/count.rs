@@ -4,14 +4,14 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use heapdiff_diff::sentence::Samples;
+use heapdiff_model::count::{
+    CountMissed, CountReport, CountSite, CountTotals, CountedInDump, LineDisagreement,
+};
 use heapdiff_units::{Size, Span, counted, grouped};
 
 use super::diff::wrapped;
 use super::table::{Align, Table, printable};
 use super::{WIDTH, stacks};
-use crate::model::{
-    CountMissed, CountReport, CountSite, CountTotals, CountedInDump, LineDisagreement,
-};
 use crate::style::Style;
 
 /// Columns that a name has at most.
@@ -229,7 +229,8 @@ pub(super) fn not_counted(
 mod tests {
     use super::super::tests::text;
     use super::*;
-    use crate::model::{CountedMissed, Report};
+    use crate::report::Report;
+    use heapdiff_model::count::CountedMissed;
 
     fn report(sites: u64, more: impl FnOnce(&mut CountReport)) -> String {
         let site = CountSite {

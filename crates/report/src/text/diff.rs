@@ -14,23 +14,26 @@ use super::table::{Align, Table, printable};
 use super::trace::{hourly, since, sparkline};
 use crate::HEADLINES;
 use crate::coverage;
-use crate::model::DiffReport;
-use crate::model::growth;
+use crate::report::growth;
 use crate::style::Style;
 use crate::times::utc;
+use crate::view::{DiffReport, DiffView};
 
 const WARNING: &str = "warning:";
 
 pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let undecided = report.undecided();
     let DiffReport {
-        diff: report,
+        data: report,
+        view,
+        more,
+    } = report;
+    let DiffView {
         more_suspects,
         more_classes,
-        verbose,
         known,
         ..
-    } = report;
+    } = more;
     headlines(report, !more_suspects.is_empty(), style, out)?;
     let undecided = undecided.map(|_| crate::UNDECIDED);
     let all = report.warnings.iter().map(String::as_str);
@@ -60,7 +63,7 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         writeln!(out, "{}", style.bold("What grew"))?;
         for suspect in &report.suspects {
             writeln!(out)?;
-            self::suspect(suspect, (common, *verbose), style, out)?;
+            self::suspect(suspect, (common, view.verbose), style, out)?;
         }
         if !more_suspects.is_empty() {
             let rest = "and suspects that grew less (--top N shows more)";
@@ -583,10 +586,9 @@ mod tests {
 
         let text = |listed: u32, more: usize| {
             let one = |rank| suspect(rank, "a.B.c", heapdiff_diff::Verdict::Leak, 4096);
-            let report = DiffReport {
-                more_suspects: (0..more).map(|_| one(9)).collect(),
-                ..crate::tests::diff_report(report((1..=listed).map(one).collect(), 3))
-            };
+            let suspects = (1..=listed).map(one).collect();
+            let mut report = crate::tests::diff_report(report(suspects, 3));
+            report.more.more_suspects = (0..more).map(|_| one(9)).collect();
             let mut out = Vec::new();
             render(&report, Style::plain(), &mut out).unwrap();
             String::from_utf8(out).unwrap()
@@ -607,14 +609,11 @@ mod tests {
             let mut diff = report(vec![one()], 3);
             diff.delta.objects = delta;
             diff.delta.shallow_bytes = 0;
-            let report = DiffReport {
-                more_suspects: (0..more).map(|_| one()).collect(),
-                more_classes: classes,
-                known: (0..known)
-                    .map(|_| (one(), "holder a.B.c".to_owned()))
-                    .collect(),
-                ..crate::tests::diff_report(diff)
-            };
+            let mut report = crate::tests::diff_report(diff);
+            report.more.more_suspects = (0..more).map(|_| one()).collect();
+            report.more.more_classes = classes;
+            let rule = "holder a.B.c".to_owned();
+            report.more.known = (0..known).map(|_| (one(), rule.clone())).collect();
             let mut out = Vec::new();
             render(&report, Style::plain(), &mut out).unwrap();
             joined(&String::from_utf8(out).unwrap())

@@ -6,7 +6,7 @@ use heapdiff_units::{Size, grouped};
 
 use super::snapshot;
 use super::table::{Align, Table};
-use crate::model::ExportReport;
+use crate::report::ExportReport;
 use crate::style::Style;
 
 pub(super) fn render(report: &ExportReport, style: Style, out: &mut dyn Write) -> io::Result<()> {

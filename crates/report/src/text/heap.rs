@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::sentence::{Verdict, Waste, Whole};
-use heapdiff_diff::{HeapClass, HeapSuspect, HeapThread, HeapWaste};
+use heapdiff_diff::{HeapClass, HeapReport, HeapSuspect, HeapThread, HeapWaste};
 use heapdiff_units::{Size, grouped};
 
 use super::WIDTH;
@@ -11,8 +11,8 @@ use super::diff::{STACKS, Sampled, line, next, reasons, sampled, warnings, wrapp
 use super::path::HolderPath;
 use super::snapshot::heading;
 use super::table::{Align, Table, printable};
-use crate::model::HeapReport;
 use crate::style::Style;
+use crate::view::{HeapView, Viewed};
 use crate::{coverage, kept};
 
 /// Frames of the thread that died that are shown, unless all are asked for.
@@ -20,8 +20,12 @@ const FRAMES: usize = 8;
 /// Threads, and kinds of waste, that are shown.
 const ROWS: usize = 5;
 
-pub(crate) fn render(report: &HeapReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let heap = &report.heap;
+pub(crate) fn render(
+    report: &Viewed<HeapReport, HeapView>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let heap = &report.data;
     let info = &heap.snapshot;
     let all = info.reachable_bytes.saturating_add(info.unreachable_bytes);
     heading(&info.into(), all, style, out)?;
@@ -32,7 +36,11 @@ pub(crate) fn render(report: &HeapReport, style: Style, out: &mut dyn Write) -> 
         for part in wrapped(&printable(&said), WIDTH) {
             writeln!(out, "{}", style.red(part))?;
         }
-        let limit = if report.verbose { usize::MAX } else { FRAMES };
+        let limit = if report.view.verbose {
+            usize::MAX
+        } else {
+            FRAMES
+        };
         for frame in died.frames.iter().take(limit) {
             writeln!(out, "    at {}", style.fitted(&printable(frame), WIDTH - 7))?;
         }
@@ -44,7 +52,7 @@ pub(crate) fn render(report: &HeapReport, style: Style, out: &mut dyn Write) -> 
     writeln!(out)?;
     writeln!(out, "{}", style.bold("What holds most"))?;
     writeln!(out)?;
-    for part in wrapped(&kept::sentence(heap, report.left_out), WIDTH) {
+    for part in wrapped(&kept::sentence(heap, report.more.left_out), WIDTH) {
         writeln!(out, "{part}")?;
     }
     if !heap.suspects.is_empty() {
@@ -54,22 +62,22 @@ pub(crate) fn render(report: &HeapReport, style: Style, out: &mut dyn Write) -> 
         writeln!(out)?;
         self::suspect(suspect, report, style, out)?;
     }
-    if report.more_suspects && !heap.suspects.is_empty() {
+    if report.more.more_suspects && !heap.suspects.is_empty() {
         let rest = "and more places, which retain less (--top N shows more)";
         writeln!(out, "\n{}", style.dim(rest))?;
     }
-    threads(&heap.threads, report.verbose, style, out)?;
+    threads(&heap.threads, report.view.verbose, style, out)?;
     waste(&heap.waste, style, out)?;
-    classes(&heap.classes, report.more_classes, style, out)
+    classes(&heap.classes, report.more.more_classes, style, out)
 }
 
 fn suspect(
     suspect: &HeapSuspect,
-    report: &HeapReport,
+    report: &Viewed<HeapReport, HeapView>,
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let figures = kept::figures(suspect, &report.heap);
+    let figures = kept::figures(suspect, &report.data);
     let holder = printable(&suspect.holder);
     let room = WIDTH.saturating_sub(4 + figures.chars().count() + 2);
     let holder = style.fitted(&holder, room);
@@ -81,7 +89,7 @@ fn suspect(
         steps: &suspect.path,
         holder: &suspect.holder,
     };
-    path.write(report.verbose, style, out)?;
+    path.write(report.view.verbose, style, out)?;
     let about: Vec<&str> = suspect.reasons.iter().map(String::as_str).collect();
     reasons("about", &about, style, out)?;
     if !suspect.stacks.is_empty() {
@@ -92,7 +100,7 @@ fn suspect(
 
 fn sampled_stacks(
     suspect: &HeapSuspect,
-    report: &HeapReport,
+    report: &Viewed<HeapReport, HeapView>,
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -104,8 +112,12 @@ fn sampled_stacks(
         coverage: &coverage,
         whole: Whole::Retained,
     };
-    let limit = if report.verbose { usize::MAX } else { STACKS };
-    sampled(&stacks, (limit, report.verbose), style, out)
+    let limit = if report.view.verbose {
+        usize::MAX
+    } else {
+        STACKS
+    };
+    sampled(&stacks, (limit, report.view.verbose), style, out)
 }
 
 fn threads(
@@ -196,11 +208,11 @@ mod tests {
     use super::*;
     use crate::synthetic;
 
-    fn report(suspects: u32) -> HeapReport {
+    fn report(suspects: u32) -> Viewed<HeapReport, HeapView> {
         crate::tests::heap_report(synthetic::heap(suspects))
     }
 
-    fn told(report: &HeapReport) -> String {
+    fn told(report: &Viewed<HeapReport, HeapView>) -> String {
         let mut out = Vec::new();
         render(report, Style::plain().within(WIDTH), &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -210,8 +222,8 @@ mod tests {
     fn lines_fit_whatever_names_there_are() {
         let mut report = report(2);
         let long = "deep.".repeat(60);
-        report.heap.suspects[0].class = long.clone();
-        report.heap.classes[0].class = long;
+        report.data.suspects[0].class = long.clone();
+        report.data.classes[0].class = long;
         let text = told(&report);
         let widest = text.lines().max_by_key(|l| l.chars().count()).unwrap();
         assert!(widest.chars().count() <= WIDTH, "{widest}");
@@ -238,12 +250,12 @@ mod tests {
         let mut report = report(1);
         let text = told(&report);
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");
-        report.verbose = true;
+        report.view.verbose = true;
         assert!(!told(&report).contains(parts[4]));
-        report.heap.threads.clear();
-        report.heap.waste.clear();
-        report.heap.classes.clear();
-        report.heap.died = None;
+        report.data.threads.clear();
+        report.data.waste.clear();
+        report.data.classes.clear();
+        report.data.died = None;
         let text = told(&report);
         assert!(!parts.iter().any(|part| text.contains(part)), "{text}");
     }
@@ -252,8 +264,8 @@ mod tests {
     fn what_is_left_out_is_told() {
         let mut report = report(1);
         let all = told(&report);
-        report.more_suspects = true;
-        report.more_classes = 7;
+        report.more.more_suspects = true;
+        report.more.more_classes = 7;
         let text = told(&report);
         for part in [
             "and more places, which retain less (--top N shows more)",

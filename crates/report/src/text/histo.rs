@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use heapdiff_model::histo::HistoReport;
 use heapdiff_units::{Size, counted, grouped};
 
 use super::snapshot;
 use super::table::{Align, Table};
-use crate::model::HistoReport;
 use crate::style::Style;
 
 pub(crate) fn render(report: &HistoReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -66,7 +66,8 @@ pub(crate) fn render(report: &HistoReport, style: Style, out: &mut dyn Write) ->
 mod tests {
     use super::super::tests::{snapshot, text};
     use super::*;
-    use crate::model::{ClassRow, HistoTotals, Report};
+    use crate::report::Report;
+    use heapdiff_model::histo::{ClassRow, HistoTotals};
 
     #[test]
     fn classes_that_are_left_out_are_counted() {

@@ -25,7 +25,7 @@ use std::io::{self, Write};
 
 pub(crate) use self::snapshot::layout_line;
 pub(crate) use self::stacks::{interval, is_noted};
-use crate::model::Report;
+use crate::report::Report;
 use crate::style::Style;
 pub(crate) use crate::style::WIDTH;
 
@@ -60,7 +60,7 @@ pub(crate) mod tests {
     use heapdiff_diff::LayoutInfo;
 
     use super::*;
-    use crate::model::SnapshotInfo;
+    use heapdiff_model::snapshot::SnapshotInfo;
 
     /// What is written of a report, without colours.
     pub(super) fn text(report: &Report) -> String {
@@ -92,7 +92,6 @@ pub(crate) mod tests {
             warnings: Vec::new(),
             assumed_roots: None,
             agent: None,
-            holds_weakly: false,
         }
     }
 }

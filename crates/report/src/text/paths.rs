@@ -2,19 +2,24 @@
 
 use std::io::{self, Write};
 
+use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::WIDTH;
 use super::snapshot;
 use super::table::printable;
-use crate::model::{Hidden, PathLine, PathsReport};
 use crate::style::Style;
+use crate::view::Viewed;
 
 /// Columns for the number of selected objects, and the space after it.
 const NUMBER: usize = 12;
 const GAP: usize = 2;
 
-pub(crate) fn render(report: &PathsReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(
+    report: &Viewed<PathsReport>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let snapshot = &report.snapshot;
     let all = snapshot.reachable_bytes.unwrap_or(0) + snapshot.unreachable_bytes.unwrap_or(0);
     snapshot::heading(snapshot, all, style, out)?;
@@ -32,7 +37,11 @@ pub(crate) fn render(report: &PathsReport, style: Style, out: &mut dyn Write) ->
         } else {
             "have"
         };
-        writeln!(out, "{few} {verb} no path: {}", snapshot::unheld(snapshot))?;
+        writeln!(
+            out,
+            "{few} {verb} no path: {}",
+            snapshot::unheld(&report.view)
+        )?;
     }
     writeln!(out)?;
     if report.tree.is_empty() && report.hidden.lines == 0 {
@@ -132,39 +141,43 @@ fn more(hidden: Hidden, level: usize, style: Style, out: &mut dyn Write) -> io::
 mod tests {
     use super::super::tests;
     use super::*;
-    use crate::model::{Report, SelectedTotals};
+    use crate::report::Report;
+    use heapdiff_model::show::SelectedTotals;
 
     #[test]
     fn what_has_no_path_and_what_is_left_out_is_told() {
         let of = |without_path: u64, lines: u64| {
-            tests::text(&Report::Paths(PathsReport {
-                schema: PathsReport::SCHEMA,
-                snapshot: tests::snapshot(),
-                selector: "com.acme.Entry".to_owned(),
-                selected: SelectedTotals {
-                    objects: 9,
-                    shallow_bytes: 900,
-                },
-                without_path,
-                tree: vec![PathLine {
-                    depth: 0,
-                    root: Some("static"),
-                    via: None,
-                    strength: "strong",
-                    class: "com.acme.Registry".to_owned(),
-                    id: None,
-                    objects: 1,
-                    folded: false,
-                    selected: 9 - without_path,
-                    selected_here: 0,
-                    selected_bytes: 100,
-                    hidden: Hidden { lines, selected: 3 },
-                }],
-                hidden: Hidden {
-                    lines: 0,
-                    selected: 0,
-                },
-            }))
+            tests::text(&Report::Paths(
+                PathsReport {
+                    schema: PathsReport::SCHEMA,
+                    snapshot: tests::snapshot(),
+                    selector: "com.acme.Entry".to_owned(),
+                    selected: SelectedTotals {
+                        objects: 9,
+                        shallow_bytes: 900,
+                    },
+                    without_path,
+                    tree: vec![PathLine {
+                        depth: 0,
+                        root: Some("static"),
+                        via: None,
+                        strength: "strong",
+                        class: "com.acme.Registry".to_owned(),
+                        id: None,
+                        objects: 1,
+                        folded: false,
+                        selected: 9 - without_path,
+                        selected_here: 0,
+                        selected_bytes: 100,
+                        hidden: Hidden { lines, selected: 3 },
+                    }],
+                    hidden: Hidden {
+                        lines: 0,
+                        selected: 0,
+                    },
+                }
+                .into(),
+            ))
         };
         let why = "no path: unreachable, or reachable only through references excluded by --refs\n";
         assert!(of(1, 0).contains(&format!("1 object has {why}")));

@@ -2,19 +2,20 @@
 
 use std::io::{self, Write};
 
+use heapdiff_model::recording::{RecordedStack, RecordingReport};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::sites::{classes, more_classes};
 use super::table::{Align, Table};
 use super::{WIDTH, stacks, table};
-use crate::model::{RecordedStack, RecordingReport};
 use crate::style::Style;
 use crate::times::{span, utc};
+use crate::view::{RecordingView, Viewed};
 
 const INDENT: usize = 5;
 
 pub(crate) fn render(
-    report: &RecordingReport,
+    report: &Viewed<RecordingReport, RecordingView>,
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -59,7 +60,7 @@ pub(crate) fn render(
         amount(totals.estimated_bytes, totals.ci95),
         counted(totals.samples, "sample"),
         match report.by {
-            "class" => classes(report.class_count),
+            "class" => classes(report.more.class_count),
             _ => counted(totals.stacks, "stack"),
         },
     );
@@ -74,7 +75,7 @@ pub(crate) fn render(
             (&stack.class, &figures),
             &stack.frames,
             &stack.threads,
-            (INDENT, report.verbose),
+            (INDENT, report.view.verbose),
             style,
             out,
         )?;
@@ -88,7 +89,11 @@ pub(crate) fn render(
 }
 
 /// The classes as a table.
-fn by_class(report: &RecordingReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn by_class(
+    report: &Viewed<RecordingReport, RecordingView>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let rows = &report.classes;
     let (has_interval, has_objects) = (
         rows.iter().any(|row| row.ci95.is_some()),
@@ -123,7 +128,7 @@ fn by_class(report: &RecordingReport, style: Style, out: &mut dyn Write) -> io::
     }
     writeln!(out)?;
     table.print(style, out)?;
-    more_classes(report.class_count, rows.len(), style, out)
+    more_classes(report.more.class_count, rows.len(), style, out)
 }
 
 /// What the figures are of.
@@ -187,10 +192,15 @@ fn since(ms: u64) -> String {
 mod tests {
     use super::super::tests::text;
     use super::*;
-    use crate::model::{Graph, RecordedClass, RecordedTotals, RecordingInfo, Report};
+    use crate::report::Report;
+    use heapdiff_model::recording::{RecordedClass, RecordedTotals, RecordingInfo};
 
     /// A recording of `stacks` stacks, of which one is listed.
-    fn report(measure: &'static str, interval_bytes: Option<u64>, stacks: u64) -> RecordingReport {
+    fn report(
+        measure: &'static str,
+        interval_bytes: Option<u64>,
+        stacks: u64,
+    ) -> Viewed<RecordingReport, RecordingView> {
         RecordingReport {
             schema: RecordingReport::SCHEMA,
             recording: RecordingInfo {
@@ -229,13 +239,11 @@ mod tests {
                 threads: Vec::new(),
             }],
             classes: Vec::new(),
-            class_count: 0,
-            verbose: false,
-            graph: Graph::default(),
         }
+        .into()
     }
 
-    fn told(report: RecordingReport) -> String {
+    fn told(report: Viewed<RecordingReport, RecordingView>) -> String {
         text(&Report::Recording(Box::new(report)))
     }
 
@@ -298,7 +306,7 @@ mod tests {
             let mut report = report(measure, None, 2);
             report.by = "class";
             report.stacks.clear();
-            report.class_count = 2;
+            report.more.class_count = 2;
             report.classes = vec![RecordedClass {
                 class: "byte[]".to_owned(),
                 samples: 3,

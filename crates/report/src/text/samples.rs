@@ -2,19 +2,20 @@
 
 use std::io::{self, Write};
 
+use heapdiff_model::trace::{SampleReportRow, TraceSamplesReport};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::trace::{heading, line, run, stack};
 use super::{WIDTH, table};
-use crate::model::{SampleReportRow, TraceSamplesReport};
 use crate::style::Style;
 use crate::times::{span, utc};
+use crate::view::Viewed;
 
 /// The most lines of one stack, unless all are asked for.
 const FRAMES: usize = 4;
 
 pub(crate) fn render(
-    report: &TraceSamplesReport,
+    report: &Viewed<TraceSamplesReport>,
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -56,7 +57,7 @@ pub(crate) fn render(
     }
     for (number, sample) in (1..).zip(&report.samples) {
         writeln!(out)?;
-        self::sample(number, sample, report.verbose, style, out)?;
+        self::sample(number, sample, report.view.verbose, style, out)?;
     }
     let more = totals.samples.saturating_sub(report.samples.len() as u64);
     if more > 0 {
@@ -102,7 +103,8 @@ mod tests {
     use super::super::tests::text;
     use super::super::trace::tests::{run_info, trace_file};
     use super::*;
-    use crate::model::{Report, RunInfo, SampleTotals};
+    use crate::report::Report;
+    use heapdiff_model::trace::{RunInfo, SampleTotals};
 
     /// Two samples of `all`, of these and in this order.
     fn told(which: &'static str, by: &'static str, all: u64) -> String {
@@ -119,26 +121,28 @@ mod tests {
             age_ms: 2000,
             frames: Vec::new(),
         };
-        text(&Report::TraceSamples(TraceSamplesReport {
-            schema: TraceSamplesReport::SCHEMA,
-            trace: trace_file(),
-            run: RunInfo {
-                started_ms: 1000,
-                ..run_info("bytes", 1024)
-            },
-            which,
-            by,
-            focus: None,
-            thread: None,
-            at_ms: 9000,
-            at_uptime_ms: 8000,
-            totals: SampleTotals {
-                samples: all,
-                bytes: 1024 * all,
-            },
-            samples: vec![row(), row()],
-            verbose: false,
-        }))
+        text(&Report::TraceSamples(
+            TraceSamplesReport {
+                schema: TraceSamplesReport::SCHEMA,
+                trace: trace_file(),
+                run: RunInfo {
+                    started_ms: 1000,
+                    ..run_info("bytes", 1024)
+                },
+                which,
+                by,
+                focus: None,
+                thread: None,
+                at_ms: 9000,
+                at_uptime_ms: 8000,
+                totals: SampleTotals {
+                    samples: all,
+                    bytes: 1024 * all,
+                },
+                samples: vec![row(), row()],
+            }
+            .into(),
+        ))
     }
 
     #[test]

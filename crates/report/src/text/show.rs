@@ -2,15 +2,20 @@
 
 use std::io::{self, Write};
 
+use heapdiff_model::show::{ObjectRef, ShowReport, ShownObject, ShownValue, ThreadLocalValues};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::WIDTH;
 use super::snapshot;
 use super::table::printable;
-use crate::model::{ObjectRef, ShowReport, ShownObject, ShownValue, ThreadLocalValues};
 use crate::style::Style;
+use crate::view::Viewed;
 
-pub(crate) fn render(report: &ShowReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(
+    report: &Viewed<ShowReport>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let snapshot = &report.snapshot;
     let all = snapshot.reachable_bytes.unwrap_or(0) + snapshot.unreachable_bytes.unwrap_or(0);
     snapshot::heading(snapshot, all, style, out)?;
@@ -27,7 +32,7 @@ pub(crate) fn render(report: &ShowReport, style: Style, out: &mut dyn Write) -> 
     }
     for object in &report.objects {
         writeln!(out)?;
-        self::object(object, snapshot::unheld(snapshot), style, out)?;
+        self::object(object, snapshot::unheld(&report.view), style, out)?;
     }
     if shown < selected.objects {
         let rest = format!(
@@ -365,7 +370,8 @@ pub(super) fn mention(object: &ObjectRef) -> String {
 mod tests {
     use super::super::tests;
     use super::*;
-    use crate::model::{Report, SelectedTotals, ShownArray, ShownContents, ShownReferrer};
+    use crate::report::Report;
+    use heapdiff_model::show::{SelectedTotals, ShownArray, ShownContents, ShownReferrer};
 
     fn object() -> ShownObject {
         ShownObject {
@@ -390,16 +396,19 @@ mod tests {
 
     /// What is told of an object, one of so many that are selected.
     fn told(object: ShownObject, objects: u64) -> String {
-        tests::text(&Report::Show(ShowReport {
-            schema: ShowReport::SCHEMA,
-            snapshot: tests::snapshot(),
-            selector: "com.acme.Entry".to_owned(),
-            selected: SelectedTotals {
-                objects,
-                shallow_bytes: 24 * objects,
-            },
-            objects: vec![object],
-        }))
+        tests::text(&Report::Show(
+            ShowReport {
+                schema: ShowReport::SCHEMA,
+                snapshot: tests::snapshot(),
+                selector: "com.acme.Entry".to_owned(),
+                selected: SelectedTotals {
+                    objects,
+                    shallow_bytes: 24 * objects,
+                },
+                objects: vec![object],
+            }
+            .into(),
+        ))
     }
 
     const NULL: ShownValue = ShownValue {

@@ -3,18 +3,23 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::sentence::{First, Rate, Samples};
+use heapdiff_model::sites::{AgentReport, SitesReport};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::diff::wrapped;
 use super::stacks::is_noted;
 use super::table::{Align, Table};
 use super::{WIDTH, snapshot, stacks, table};
-use crate::model::{AgentReport, SitesReport};
 use crate::style::Style;
+use crate::view::{SitesView, Viewed};
 
 const INDENT: usize = 5;
 
-pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(
+    report: &Viewed<SitesReport, SitesView>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let reachable = report.snapshot.reachable_bytes.unwrap_or(0);
     let all = reachable + report.snapshot.unreachable_bytes.unwrap_or(0);
     snapshot::heading(&report.snapshot, all, style, out)?;
@@ -22,7 +27,7 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     origin(report.agent.as_ref(), totals.unseen_bytes, style, out)?;
     writeln!(out)?;
     let from = match report.by {
-        "class" => classes(report.sampled_classes),
+        "class" => classes(report.more.sampled_classes),
         _ => counted(totals.stacks, "stack"),
     };
     let line = Samples::Live {
@@ -55,7 +60,7 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     if report.by == "class" {
         return by_class(report, style, out);
     }
-    if report.lists_frames {
+    if report.more.lists_frames {
         return by_frame(report, style, out);
     }
     if report.stacks.iter().any(|stack| !stack.survival_known) {
@@ -64,7 +69,7 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     for (number, stack) in (1..).zip(&report.stacks) {
         writeln!(out)?;
         write!(out, "{number:>3}  ")?;
-        stacks::stack(stack, (INDENT, report.verbose), style, out)?;
+        stacks::stack(stack, (INDENT, report.view.verbose), style, out)?;
     }
     let more = totals.stacks.saturating_sub(report.stacks.len() as u64);
     if more > 0 {
@@ -100,7 +105,11 @@ pub(super) fn classes(count: u64) -> String {
 }
 
 /// The frames that allocate as a table.
-fn by_frame(report: &SitesReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn by_frame(
+    report: &Viewed<SitesReport, SitesView>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out)?;
     let mut table = Table::new(&[
         ("live", Align::Right),
@@ -125,6 +134,7 @@ fn by_frame(report: &SitesReport, style: Style, out: &mut dyn Write) -> io::Resu
     }
     table.print(style, out)?;
     let more = report
+        .more
         .frame_count
         .saturating_sub(report.frames.len() as u64);
     let hint = match more {
@@ -138,7 +148,11 @@ fn by_frame(report: &SitesReport, style: Style, out: &mut dyn Write) -> io::Resu
 }
 
 /// The classes as a table, with what was allocated of them where that was counted.
-fn by_class(report: &SitesReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn by_class(
+    report: &Viewed<SitesReport, SitesView>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let counts = report.classes.iter().any(|c| c.allocated.is_some());
     if counts {
         writeln!(out, "{}", style.dim(Samples::AllocatedColumns))?;
@@ -171,7 +185,7 @@ fn by_class(report: &SitesReport, style: Style, out: &mut dyn Write) -> io::Resu
         table.row(cells);
     }
     table.print(style, out)?;
-    more_classes(report.class_count, report.classes.len(), style, out)
+    more_classes(report.more.class_count, report.classes.len(), style, out)
 }
 
 /// How many classes there are besides those that are shown.
@@ -291,10 +305,10 @@ pub(super) mod tests {
     use heapdiff_diff::Stack;
 
     use super::*;
-    use crate::model::{
-        CollectedReport, CostReport, CountRow, CounterRow, Graph, LiveClassRow, SiteTotals,
-    };
     use crate::text::tests::snapshot;
+    use heapdiff_model::sites::{
+        CollectedReport, CostReport, CountRow, CounterRow, LiveClassRow, SiteTotals,
+    };
 
     pub(in crate::text) fn agent() -> AgentReport {
         AgentReport {
@@ -321,7 +335,7 @@ pub(super) mod tests {
         }
     }
 
-    fn live(by: &'static str) -> SitesReport {
+    fn live(by: &'static str) -> Viewed<SitesReport, SitesView> {
         SitesReport {
             schema: SitesReport::SCHEMA,
             snapshot: snapshot(),
@@ -345,16 +359,11 @@ pub(super) mod tests {
             stacks: Vec::new(),
             frames: Vec::new(),
             classes: Vec::new(),
-            lists_frames: false,
-            frame_count: 0,
-            class_count: 0,
-            sampled_classes: 0,
-            verbose: false,
-            graph: Graph::default(),
         }
+        .into()
     }
 
-    fn said(report: &SitesReport) -> String {
+    fn said(report: &Viewed<SitesReport, SitesView>) -> String {
         let mut out = Vec::new();
         render(report, Style::plain(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -393,19 +402,17 @@ pub(super) mod tests {
     #[test]
     fn classes_have_counts_where_the_agent_counted() {
         let told = |allocated: Option<CountRow>| {
-            let report = SitesReport {
-                classes: vec![LiveClassRow {
-                    class: "byte[]".to_owned(),
-                    samples: 4,
-                    estimated_bytes: 2048,
-                    ci95: [1024, 4096],
-                    estimated_objects: 12,
-                    allocated,
-                }],
-                class_count: 2,
-                sampled_classes: 1,
-                ..live("class")
-            };
+            let mut report = live("class");
+            report.classes = vec![LiveClassRow {
+                class: "byte[]".to_owned(),
+                samples: 4,
+                estimated_bytes: 2048,
+                ci95: [1024, 4096],
+                estimated_objects: 12,
+                allocated,
+            }];
+            report.more.class_count = 2;
+            report.more.sampled_classes = 1;
             said(&report)
         };
         let counted = "allocated: all allocations since the agent's start that pass its filters";

@@ -2,16 +2,21 @@
 
 use std::io::{self, Write};
 
+use heapdiff_model::sizeof::{SizeofLine, SizeofReport, SizeofSet};
 use heapdiff_units::{Size, counted, grouped, percent};
 
 use super::WIDTH;
 use super::show;
 use super::snapshot;
 use super::table::{Align, Table, printable};
-use crate::model::{SizeofLine, SizeofReport, SizeofSet};
 use crate::style::Style;
+use crate::view::{SizeofView, Viewed};
 
-pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(
+    report: &Viewed<SizeofReport, SizeofView>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let snapshot = &report.snapshot;
     let all = snapshot.reachable_bytes.unwrap_or(0) + snapshot.unreachable_bytes.unwrap_or(0);
     snapshot::heading(snapshot, all, style, out)?;
@@ -22,7 +27,7 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
     let selectors = style.fitted(&selectors, WIDTH - named.len() - 2);
     writeln!(out, "{selectors}: {named}")?;
     writeln!(out)?;
-    sizes(set, snapshot::unheld(snapshot), style, out)?;
+    sizes(set, snapshot::unheld(&report.view), style, out)?;
     if set.objects > 1 {
         writeln!(out)?;
         sums(set, out)?;
@@ -69,7 +74,7 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
         writeln!(out)?;
         tree(lines, report.set.deep_bytes, style, out)?;
     }
-    if report.shows_classes {
+    if report.more.shows_classes {
         writeln!(out)?;
         classes(report, style, out)?;
     }
@@ -273,7 +278,11 @@ fn place(line: &SizeofLine) -> String {
     }
 }
 
-fn classes(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn classes(
+    report: &Viewed<SizeofReport, SizeofView>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if report.by_class.is_empty() {
         return Ok(());
     }
@@ -292,7 +301,7 @@ fn classes(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Resu
         ]);
     }
     table.print(style, out)?;
-    let (classes, objects, bytes) = report.more_classes;
+    let (classes, objects, bytes) = report.more.more_classes;
     if classes > 0 {
         let word = if classes == 1 { "class" } else { "classes" };
         let rest = format!(
@@ -310,12 +319,13 @@ fn classes(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Resu
 mod tests {
     use super::super::tests;
     use super::*;
-    use crate::model::{
-        Report, SizeofClass, SizeofFinals, SizeofFlyweights, SizeofObject, SizeofOptions,
+    use crate::report::Report;
+    use heapdiff_model::sizeof::{
+        SizeofClass, SizeofFinals, SizeofFlyweights, SizeofObject, SizeofOptions,
     };
 
     /// A set of so many objects, two thirds of whose bytes are reached by one of them alone.
-    fn report(objects: u64) -> SizeofReport {
+    fn report(objects: u64) -> Viewed<SizeofReport, SizeofView> {
         SizeofReport {
             thread_local: None,
             schema: SizeofReport::SCHEMA,
@@ -354,12 +364,11 @@ mod tests {
             flyweights: None,
             finals: None,
             tree: None,
-            shows_classes: false,
-            more_classes: (0, 0, 0),
         }
+        .into()
     }
 
-    fn told(report: SizeofReport) -> String {
+    fn told(report: Viewed<SizeofReport, SizeofView>) -> String {
         tests::text(&Report::Sizeof(Box::new(report)))
     }
 
@@ -468,13 +477,13 @@ mod tests {
     fn objects_and_classes_that_are_left_out_are_counted() {
         let of = |objects: u64, classes: u64| {
             let mut report = report(objects);
-            report.shows_classes = true;
+            report.more.shows_classes = true;
             report.by_class = vec![SizeofClass {
                 class: "byte[]".to_owned(),
                 objects: 3,
                 shallow_bytes: 300,
             }];
-            report.more_classes = (classes, 8, 1024);
+            report.more.more_classes = (classes, 8, 1024);
             told(report)
         };
         let objects = "and 2 more objects (--top N shows more)\n";

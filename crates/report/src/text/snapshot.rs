@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::LayoutInfo;
+use heapdiff_model::snapshot::SnapshotInfo;
 use heapdiff_units::{Size, grouped};
 
 use super::WIDTH;
 use super::table::printable;
-use crate::model::SnapshotInfo;
 use crate::style::Style;
+use crate::view::View;
 
 /// The source of a layout that distances between objects show.
 const MEASURED: &str = "addresses";
@@ -54,8 +55,8 @@ pub(super) fn layout(
 }
 
 /// What objects are to which no reference that counts leads from a GC root.
-pub(super) const fn unheld(snapshot: &SnapshotInfo) -> &'static str {
-    match snapshot.holds_weakly {
+pub(super) const fn unheld(view: &View) -> &'static str {
+    match view.holds_weakly {
         true => "unreachable: no path from a GC root",
         false => "unreachable, or reachable only through references excluded by --refs",
     }
@@ -108,11 +109,11 @@ mod tests {
 
     #[test]
     fn what_is_held_weakly_is_no_garbage_for_certain() {
-        let mut info = tests::snapshot();
-        assert!(unheld(&info).ends_with("or reachable only through references excluded by --refs"));
-        assert!(!unheld(&info).contains("no path from a GC root"));
-        info.holds_weakly = true;
-        assert_eq!(unheld(&info), "unreachable: no path from a GC root");
-        assert!(!unheld(&info).contains("only through weaker"));
+        let mut view = View::default();
+        assert!(unheld(&view).ends_with("or reachable only through references excluded by --refs"));
+        assert!(!unheld(&view).contains("no path from a GC root"));
+        view.holds_weakly = true;
+        assert_eq!(unheld(&view), "unreachable: no path from a GC root");
+        assert!(!unheld(&view).contains("only through weaker"));
     }
 }

@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
+use heapdiff_model::threads::{FrameRow, Locals, ThreadRow, ThreadsReport};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::WIDTH;
 use super::show::mention;
 use super::snapshot;
 use super::table::printable;
-use crate::model::{FrameRow, Locals, ThreadRow, ThreadsReport};
 use crate::style::Style;
 
 /// Frames that are always shown, whatever they hold.
@@ -116,7 +116,8 @@ fn locals(locals: &Locals, least: u64, style: Style, out: &mut dyn Write) -> io:
 mod tests {
     use super::super::tests;
     use super::*;
-    use crate::model::{LocalRow, Report, ThreadTotals};
+    use crate::report::Report;
+    use heapdiff_model::threads::{LocalRow, ThreadTotals};
 
     /// One of so many threads, that holds so much outside of its frames.
     fn told(threads: u64, virtual_threads: u64, outside: u64) -> String {

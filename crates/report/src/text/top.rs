@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use heapdiff_model::top::TopReport;
 use heapdiff_units::{Size, counted, grouped, percent};
 
 use super::snapshot;
 use super::table::{Align, Table, printable};
-use crate::model::TopReport;
 use crate::style::Style;
 
 pub(crate) fn render(report: &TopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -52,7 +52,8 @@ pub(crate) fn render(report: &TopReport, style: Style, out: &mut dyn Write) -> i
 mod tests {
     use super::super::tests;
     use super::*;
-    use crate::model::{Report, Under};
+    use crate::report::Report;
+    use heapdiff_model::top::Under;
 
     #[test]
     fn what_objects_are_under_is_told_where_it_was_asked() {

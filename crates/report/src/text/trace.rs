@@ -7,15 +7,17 @@ mod lines;
 use std::io::{self, Write};
 
 use heapdiff_diff::{Frames, Shown};
+use heapdiff_model::diff::HistorySlope;
+use heapdiff_model::trace::{CandidateRow, RunInfo, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped, percent, signed, signed_size};
 
 pub(crate) use self::info::info;
 use super::WIDTH;
 use super::stacks::interval;
 use super::table::printable;
-use crate::model::{CandidateRow, RunInfo, SlopeRow, TraceTopReport};
 use crate::style::Style;
 use crate::times::{span, utc};
+use crate::view::{TraceTopView, Viewed};
 
 const INDENT: usize = 13;
 /// The most frames that are shown of one stack, unless all are asked for.
@@ -24,7 +26,11 @@ const FRAMES: usize = 8;
 const PATHS: usize = 3;
 const CALLERS: usize = 4;
 
-pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn top(
+    report: &Viewed<TraceTopReport, TraceTopView>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let window = &report.window;
     let figures = format!(
         "{} UTC, {}",
@@ -40,7 +46,11 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
 }
 
 /// What stays alive, and grows.
-fn grown(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn grown(
+    report: &Viewed<TraceTopReport, TraceTopView>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let totals = &report.totals;
     let is_known = report.alive_at != "unknown";
     let is_most = !is_known || report.alive_at == "major" && report.alive_of_uptime_ms.is_none();
@@ -110,7 +120,7 @@ fn grown(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Resu
     let shown = report
         .candidates
         .iter()
-        .filter(|c| report.verbose || grows(c));
+        .filter(|c| report.view.verbose || grows(c));
     let mut count = 0;
     for candidate in shown {
         count += 1;
@@ -134,7 +144,7 @@ fn grown(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Resu
             format!("no growth visible in {}", of(totals.candidates, ""))
         }
         (0, 0) => format!("no growth in {}", of(totals.candidates, "")),
-        _ if report.verbose => format!("{} in total", of(totals.candidates, "")),
+        _ if report.view.verbose => format!("{} in total", of(totals.candidates, "")),
         (_, 0) => format!("{} did not grow (shown with -v)", of(steady, "other ")),
         _ => format!(
             "{} more grew (--top N shows more), {} did not",
@@ -152,7 +162,7 @@ fn grows(candidate: &CandidateRow) -> bool {
 
 fn candidate(
     candidate: &CandidateRow,
-    report: &TraceTopReport,
+    report: &Viewed<TraceTopReport, TraceTopView>,
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -241,12 +251,12 @@ pub(super) fn since(ms: u64, uptime: u64, within: bool) -> String {
 
 fn frames(
     candidate: &CandidateRow,
-    report: &TraceTopReport,
+    report: &Viewed<TraceTopReport, TraceTopView>,
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if candidate.paths.is_empty() {
-        let frames = style.frames(report.verbose, FRAMES);
+        let frames = style.frames(report.view.verbose, FRAMES);
         return stack(&candidate.frames, ("from", frames), style, out);
     }
     let stacks = counted(candidate.stacks, "stack");
@@ -267,11 +277,11 @@ fn frames(
             out,
         )?;
     }
-    let shown = match report.verbose {
+    let shown = match report.view.verbose {
         true => usize::MAX,
         false => PATHS,
     };
-    let callers_shown = style.frames(report.verbose, CALLERS);
+    let callers_shown = style.frames(report.view.verbose, CALLERS);
     for path in candidate.paths.iter().take(shown) {
         // What all of them have in common is said above.
         let at = candidate.frame.as_ref();
@@ -308,7 +318,7 @@ pub(super) fn stack(
 }
 
 /// `+1.2 GiB/h (1.1 GiB to 1.3 GiB)`.
-pub(super) fn hourly(slope: &SlopeRow) -> String {
+pub(super) fn hourly(slope: &HistorySlope) -> String {
     with_interval(slope.bytes_per_hour, slope.ci95, "/h")
 }
 
@@ -380,8 +390,9 @@ pub(super) mod tests {
         assert_eq!(sparkline(&[u64::MAX, 0]), "█▁");
     }
 
-    use crate::model::{
-        Collections, PathRow, PerWorkRow, SeriesRow, TraceFile, TraceTotals, WindowRow,
+    use heapdiff_model::diff::HistorySeries;
+    use heapdiff_model::trace::{
+        Collections, PathRow, PerWorkRow, TraceFile, TraceTotals, WindowRow,
     };
 
     pub(in crate::text) fn run_info(strategy: &str, interval_bytes: u64) -> RunInfo {
@@ -437,9 +448,9 @@ pub(super) mod tests {
             live_objects: 10,
             live_samples: 10,
             growth: heapdiff_diff::HistoryGrowth::default(),
-            slope: SlopeRow {
+            slope: HistorySlope {
                 ci95: Some([1, 3]),
-                ..SlopeRow::default()
+                ..HistorySlope::default()
             },
             grew_across_major: None,
             survival_permille: None,
@@ -450,11 +461,13 @@ pub(super) mod tests {
             began_ms: None,
             began_uptime_ms: None,
             began_within: None,
-            series: SeriesRow::default(),
+            series: HistorySeries::default(),
         }
     }
 
-    pub(in crate::text) fn top_of(candidates: Vec<CandidateRow>) -> TraceTopReport {
+    pub(in crate::text) fn top_of(
+        candidates: Vec<CandidateRow>,
+    ) -> Viewed<TraceTopReport, TraceTopView> {
         TraceTopReport {
             schema: TraceTopReport::SCHEMA,
             trace: trace_file(),
@@ -489,20 +502,19 @@ pub(super) mod tests {
             candidates,
             counted: None,
             lines: None,
-            counts_more: false,
             notes: Vec::new(),
-            verbose: false,
         }
+        .into()
     }
 
-    pub(in crate::text) fn said(report: &TraceTopReport) -> String {
+    pub(in crate::text) fn said(report: &Viewed<TraceTopReport, TraceTopView>) -> String {
         let mut out = Vec::new();
         top(report, Style::plain(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     /// That the sentence is in the report once it is changed, and not before.
-    fn assert_said(sentence: &str, change: impl Fn(&mut TraceTopReport)) {
+    fn assert_said(sentence: &str, change: impl Fn(&mut Viewed<TraceTopReport, TraceTopView>)) {
         let mut report = top_of(vec![growing(1)]);
         let before = said(&report);
         assert!(!before.contains(sentence), "{before}");
@@ -525,7 +537,7 @@ pub(super) mod tests {
         // Three are shown; the frame stands above them.
         assert!(!text.contains("get3") && text.matches("Cache.put").count() == 1);
         let mut all = top_of(vec![growing(5)]);
-        all.verbose = true;
+        all.view.verbose = true;
         assert!(said(&all).contains("get4"));
         let one = said(&top_of(vec![growing(1)]));
         assert!(
@@ -562,7 +574,7 @@ pub(super) mod tests {
             "alive: after the full GC 10s into the run; objects allocated later may be unreachable",
             |r| (r.alive_at, r.alive_at_uptime_ms) = ("major", Some(10_000)),
         );
-        let tried = |r: &mut TraceTopReport| {
+        let tried = |r: &mut Viewed<TraceTopReport, TraceTopView>| {
             (r.alive_at, r.alive_at_uptime_ms, r.alive_of_uptime_ms) =
                 ("major", Some(10_000), Some(9000));
         };
@@ -626,7 +638,7 @@ pub(super) mod tests {
         let rest = "8 other allocating frames did not grow (shown with -v)";
         let mut report = top_of(vec![growing(1)]);
         assert!(said(&report).contains(rest));
-        report.verbose = true;
+        report.view.verbose = true;
         assert!(!said(&report).contains(rest));
     }
 

@@ -3,19 +3,24 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::sentence::Waste;
-use heapdiff_diff::{WasteExample, WasteRow};
+use heapdiff_model::waste::WasteReport;
+use heapdiff_model::waste::{WasteExample, WasteRow};
 use heapdiff_units::{Size, counted, grouped, percent};
 
 use super::snapshot;
 use super::table::{Align, Table, printable};
-use crate::model::WasteReport;
 use crate::printable::shortened;
 use crate::style::Style;
+use crate::view::{Viewed, WasteView};
 
 /// The most columns of a string's text.
 const TEXT: usize = 48;
 
-pub(crate) fn render(report: &WasteReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(
+    report: &Viewed<WasteReport, WasteView>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     for snapshot in &report.snapshots {
         let (reachable, garbage) = (snapshot.reachable_bytes, snapshot.unreachable_bytes);
         let all = reachable.unwrap_or(0) + garbage.unwrap_or(0);
@@ -37,18 +42,16 @@ pub(crate) fn render(report: &WasteReport, style: Style, out: &mut dyn Write) ->
     writeln!(out, "\n{savings}\n")?;
     kinds(report, of(last), style, out)?;
     let all = all[last];
-    let (told, little): (Vec<&WasteRow>, Vec<&WasteRow>) = report
-        .waste
-        .kinds
-        .iter()
-        .partition(|row| is_worth_a_list(row, all));
-    for row in told {
-        kind(row, last > 0, style, out)?;
+    let mut has_little = false;
+    for (at, row) in report.waste.kinds.iter().enumerate() {
+        if is_worth_a_list(row, all) {
+            let more_holders = report.more.more_holders.get(at).copied().unwrap_or(0);
+            kind((row, more_holders), last > 0, style, out)?;
+        } else {
+            has_little |= row.objects.iter().any(|&objects| objects > 0);
+        }
     }
-    if little
-        .iter()
-        .any(|row| row.objects.iter().any(|&objects| objects > 0))
-    {
+    if has_little {
         writeln!(out, "\n{}", style.dim(Waste::SmallKinds))?;
     }
     Ok(())
@@ -92,7 +95,12 @@ fn figures(several: bool, bytes: &[u64]) -> Vec<String> {
     cells
 }
 
-fn kinds(report: &WasteReport, all: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn kinds(
+    report: &Viewed<WasteReport, WasteView>,
+    all: u64,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let several = report.snapshots.len() > 1;
     let mut table = Table::new(&headings(
         several,
@@ -116,7 +124,12 @@ fn kinds(report: &WasteReport, all: u64, style: Style, out: &mut dyn Write) -> i
     table.print(style, out)
 }
 
-fn kind(row: &WasteRow, several: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn kind(
+    (row, more_holders): (&WasteRow, u64),
+    several: bool,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out)?;
     let groups = last(&row.groups);
     let of = match row.kind {
@@ -164,7 +177,7 @@ fn kind(row: &WasteRow, several: bool, style: Style, out: &mut dyn Write) -> io:
         table.row(cells);
     }
     table.print(style, out)?;
-    rest(row.more_holders, style, out)
+    rest(more_holders, style, out)
 }
 
 fn rest(more: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -194,15 +207,15 @@ fn told(example: &WasteExample) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heapdiff_diff::{WasteGrowth, WasteHolderRow};
+    use heapdiff_model::waste::{WasteGrowth, WasteHolderRow};
 
     use super::super::tests;
     use super::*;
-    use crate::model::Report;
+    use crate::report::Report;
 
-    fn row(kind: &'static str, bytes: Vec<u64>, more: u64) -> WasteRow {
+    fn row(kind: &'static str, bytes: Vec<u64>, more: u64) -> (WasteRow, u64) {
         let same = |n: u64| vec![n; bytes.len()];
-        WasteRow {
+        let row = WasteRow {
             kind,
             objects: same(8),
             shallow_bytes: same(400_000),
@@ -221,20 +234,24 @@ mod tests {
                 objects: same(8),
                 bytes_to_win: same(1000),
             }],
-            more_holders: more,
             bytes_to_win: bytes,
-        }
+        };
+        (row, more)
     }
 
-    fn told(kinds: Vec<WasteRow>, all: Vec<u64>) -> String {
-        tests::text(&Report::Waste(Box::new(WasteReport {
+    fn told(rows: Vec<(WasteRow, u64)>, all: Vec<u64>) -> String {
+        let (kinds, more_holders) = rows.into_iter().unzip();
+        let mut report: Viewed<WasteReport, WasteView> = WasteReport {
             schema: WasteReport::SCHEMA,
             snapshots: all.iter().map(|_| tests::snapshot()).collect(),
             waste: WasteGrowth {
                 bytes_to_win: all,
                 kinds,
             },
-        })))
+        }
+        .into();
+        report.more.more_holders = more_holders;
+        tests::text(&Report::Waste(Box::new(report)))
     }
 
     #[test]

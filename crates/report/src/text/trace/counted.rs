@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
+use heapdiff_model::trace::{CandidateRow, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped};
 
-use crate::model::{CandidateRow, TraceTopReport};
 use crate::style::Style;
 use crate::text::sites::more_classes;
 use crate::text::table::{Align, Table};
+use crate::view::{TraceTopView, Viewed};
 
 /// What was allocated of a candidate's class.
 pub(super) fn made(candidate: &CandidateRow) -> String {
@@ -25,8 +26,12 @@ pub(super) fn made(candidate: &CandidateRow) -> String {
 }
 
 /// The classes of which most was counted.
-pub(super) fn table(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    if report.counts_more {
+pub(super) fn table(
+    report: &Viewed<TraceTopReport, TraceTopView>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if report.more.counts_more {
         let text = "counts by class exist only for the whole run and all stacks (without --focus, --since, ...)";
         return writeln!(out, "\n{}", style.dim(text));
     }
@@ -58,11 +63,13 @@ pub(super) fn table(report: &TraceTopReport, style: Style, out: &mut dyn Write) 
 
 #[cfg(test)]
 mod tests {
-    use crate::model::{CountRow, CountedClassRow, CountedClasses, TraceTopReport};
     use crate::text::WIDTH;
     use crate::text::trace::tests::{growing, said, top_of};
+    use crate::view::{TraceTopView, Viewed};
+    use heapdiff_model::sites::{CountRow, CountedClassRow};
+    use heapdiff_model::trace::{CountedClasses, TraceTopReport};
 
-    fn by_class(change: impl FnOnce(&mut TraceTopReport)) -> String {
+    fn by_class(change: impl FnOnce(&mut Viewed<TraceTopReport, TraceTopView>)) -> String {
         let mut report = top_of(vec![growing(1)]);
         report.by = "class";
         report.candidates[0].allocated_bytes = 3 << 20;
@@ -85,7 +92,7 @@ mod tests {
         for part in ["counted", since, unknown] {
             assert!(!without.contains(part), "{without}");
         }
-        let count = |report: &mut TraceTopReport, unknown_objects| {
+        let count = |report: &mut Viewed<TraceTopReport, TraceTopView>, unknown_objects| {
             report.candidates[0].counted = Some(CountRow {
                 objects: 1234,
                 bytes: 56_789,
@@ -118,7 +125,7 @@ mod tests {
     #[test]
     fn counts_of_a_whole_run_are_not_shown_for_a_part() {
         let more = "counts by class exist only for the whole run and all stacks";
-        let text = by_class(|report| report.counts_more = true);
+        let text = by_class(|report| report.more.counts_more = true);
         assert!(
             text.contains(more) && text.contains("estimated from samples"),
             "{text}"

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::sentence::{First, Rate, Samples};
+use heapdiff_model::trace::{NoteRow, TraceInfoReport};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::{heading, line, run};
-use crate::model::{NoteRow, TraceInfoReport};
 use crate::style::Style;
 use crate::times::{span, utc};
 
@@ -130,7 +130,8 @@ fn notes(notes: &[NoteRow], style: Style, out: &mut dyn Write) -> io::Result<()>
 mod tests {
     use super::super::tests::{run_info, trace_file};
     use super::*;
-    use crate::model::{Collections, CountedMissed, CountingRow, DumpRow, RunInfo, RunRow};
+    use heapdiff_model::count::CountedMissed;
+    use heapdiff_model::trace::{Collections, CountingRow, DumpRow, RunInfo, RunRow};
 
     #[test]
     fn counters_are_told_where_there_are_some() {

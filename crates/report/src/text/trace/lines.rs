@@ -2,21 +2,26 @@
 
 use std::io::{self, Write};
 
+use heapdiff_model::trace::{CountedLineRow, CountedLines, SampledLineRow, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped};
 
-use crate::model::{CountedLineRow, CountedLines, SampledLineRow, TraceTopReport};
 use crate::style::Style;
 use crate::text::WIDTH;
 use crate::text::count::{EXECUTED, NAME, WITHOUT_JDK, jdk, not_counted, place, unknown};
 use crate::text::table::{Align, Table, printable};
 use crate::times::span;
+use crate::view::{TraceTopView, Viewed};
 
 /// What stands beside counts.
 const SAMPLED: &str =
     "sampled/s: objects per second by samples, if the difference is more than random variation";
 
 /// The lines that allocated most.
-pub(super) fn table(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn table(
+    report: &Viewed<TraceTopReport, TraceTopView>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let Some(lines) = &report.lines else {
         return Ok(());
     };
@@ -106,12 +111,11 @@ fn per_second(rate: u64, amount: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::{
-        CountSite, CountTotals, CountedLineRow, CountedLines, CountedMissed, SampledLineRow,
-        TraceTopReport,
-    };
     use crate::text::WIDTH;
     use crate::text::trace::tests::{growing, said, top_of};
+    use crate::view::{TraceTopView, Viewed};
+    use heapdiff_model::count::{CountSite, CountTotals, CountedMissed};
+    use heapdiff_model::trace::{CountedLineRow, CountedLines, SampledLineRow, TraceTopReport};
 
     const JDK: &str = "In JDK classes some counts are lower bounds";
 
@@ -141,7 +145,7 @@ mod tests {
         }
     }
 
-    fn with(change: impl FnOnce(&mut TraceTopReport)) -> String {
+    fn with(change: impl FnOnce(&mut Viewed<TraceTopReport, TraceTopView>)) -> String {
         let mut report = top_of(vec![growing(1)]);
         report.lines = Some(CountedLines {
             from_uptime_ms: 60_000,

@@ -7,17 +7,6 @@ use serde::Serialize;
 use super::Condition;
 use crate::svg::Measured;
 
-/// What flame graphs and profiles show of a report by stack.
-#[derive(Debug, Default)]
-pub struct Graph {
-    /// All stacks, where the format shows them.
-    pub allocated: Option<Allocated>,
-    /// What `--focus` says, to match with.
-    pub focus: Option<Regex>,
-    /// Whether flame graphs begin with what was allocated.
-    pub reverse: bool,
-}
-
 /// What stacks of a trace allocated, or what of it is alive. It is written as a flame graph or as collapsed stacks.
 #[derive(Debug, Serialize)]
 pub struct FlameReport {

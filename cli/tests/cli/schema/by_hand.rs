@@ -1,0 +1,245 @@
+//! The generated schemas accept and reject the same reports as the schemas that were written by hand before.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+/// The schemas that were written by hand, by the name of their report.
+const BY_HAND: &[u8] = include_bytes!("by-hand.json.gz");
+
+/// Where the schemas differ: a report, the beginning of a path, and why.
+const DIFFERENCES: [(&str, &str, &str); 2] = [
+    (
+        "heap",
+        "/suspects/*/stacks/*/sampled",
+        "the schema by hand did not describe this key, so it accepted any value",
+    ),
+    (
+        "sites",
+        "/frames/*/(new key)",
+        "later versions may add keys, but the schema by hand rejected them here",
+    ),
+];
+
+/// Maximum number of elements of an array that are changed.
+const ELEMENTS: usize = 3;
+
+fn by_hand() -> Value {
+    let mut text = String::new();
+    let mut decoder = GzDecoder::new(BY_HAND);
+    decoder.read_to_string(&mut text).expect("gzip");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Both schemas of a report.
+struct Both {
+    name: String,
+    by_hand: Validator,
+    generated: Validator,
+}
+
+impl Both {
+    fn of(name: &str) -> Self {
+        let validator = |schema: &Value| jsonschema::validator_for(schema).expect("a valid schema");
+        Self {
+            name: name.to_owned(),
+            by_hand: validator(&by_hand()[name]),
+            generated: validator(&super::schema(name)),
+        }
+    }
+
+    /// Checks that both schemas agree on a report that was changed at a path.
+    fn agree(&self, report: &Value, path: &str, change: &str) {
+        let (old, new) = (
+            self.by_hand.is_valid(report),
+            self.generated.is_valid(report),
+        );
+        let is_known =
+            |(name, begin, _): &&(&str, &str, &str)| *name == self.name && path.starts_with(begin);
+        if old == new || DIFFERENCES.iter().any(|known| is_known(&known)) {
+            return;
+        }
+        let faults = |of: &Validator| {
+            let faults = of
+                .iter_errors(report)
+                .map(|e| format!("{}: {e}", e.instance_path()));
+            faults.collect::<Vec<_>>()
+        };
+        panic!(
+            "{}, {path} {change}: by hand {:?}, generated {:?}",
+            self.name,
+            faults(&self.by_hand),
+            faults(&self.generated)
+        );
+    }
+}
+
+/// Checks that both schemas accept a report, and that they agree on each change of it.
+pub(super) fn agree(name: &str, report: &Value) {
+    let both = Both::of(name);
+    let mut report = report.clone();
+    shorten(&mut report);
+    assert!(both.by_hand.is_valid(&report), "{name}");
+    assert!(both.generated.is_valid(&report), "{name}");
+    let mut places = Vec::new();
+    let mut seen = BTreeSet::new();
+    visit(&report, ("", ""), &mut |pointer, path| {
+        if seen.insert(path.to_owned()) {
+            places.push((pointer.to_owned(), path.to_owned()));
+        }
+    });
+    for (pointer, path) in &places {
+        let value = report.pointer(pointer).cloned().unwrap_or_default();
+        let mut change = |new: Value| {
+            if let Some(place) = report.pointer_mut(pointer) {
+                let told = new.to_string();
+                *place = new;
+                both.agree(&report, path, &format!("is {told:.60}"));
+            }
+        };
+        others(&value).into_iter().for_each(&mut change);
+        change(value.clone());
+        remove_keys(&both, &mut report, (pointer, path));
+    }
+}
+
+/// Removes each key of an object in turn, and adds one.
+fn remove_keys(both: &Both, report: &mut Value, (pointer, path): (&str, &str)) {
+    let Some(Value::Object(whole)) = report.pointer(pointer).cloned() else {
+        return;
+    };
+    let mut change = |object: serde_json::Map<String, Value>, path: &str, what: &str| {
+        if let Some(place) = report.pointer_mut(pointer) {
+            *place = object.into();
+            both.agree(report, path, what);
+        }
+    };
+    for key in whole.keys() {
+        let mut object = whole.clone();
+        object.remove(key);
+        change(object, &format!("{path}/{key}"), "removed");
+    }
+    let mut object = whole.clone();
+    object.insert("another".to_owned(), json!(1));
+    change(object, &format!("{path}/(new key)"), "added");
+    change(whole, path, "as it was");
+}
+
+/// Values to put in place of a value.
+fn others(value: &Value) -> Vec<Value> {
+    let mut others = vec![
+        Value::Null,
+        json!(true),
+        json!(-1),
+        json!(0),
+        json!(1),
+        json!(4),
+        json!(1.5),
+        json!(1001),
+        json!(""),
+        json!("another word"),
+        json!("0x1f"),
+        json!([]),
+        json!([1]),
+        json!(["word"]),
+        json!({}),
+    ];
+    if let Value::Array(list) = value {
+        others.push(list.iter().take(1).cloned().collect());
+        let many = list
+            .iter()
+            .cycle()
+            .take(if list.is_empty() { 0 } else { 100 });
+        others.push(many.cloned().collect());
+    }
+    others
+}
+
+/// Cuts long arrays, so that a change is checked quickly.
+fn shorten(value: &mut Value) {
+    match value {
+        Value::Array(list) => {
+            list.truncate(ELEMENTS);
+            list.iter_mut().for_each(shorten);
+        }
+        Value::Object(map) => map.values_mut().for_each(shorten),
+        _ => {}
+    }
+}
+
+/// Calls `each` with the pointer of each value, and with its path, in which elements of arrays have no numbers.
+fn visit(value: &Value, (pointer, path): (&str, &str), each: &mut dyn FnMut(&str, &str)) {
+    each(pointer, path);
+    match value {
+        Value::Array(list) => {
+            for (at, value) in list.iter().enumerate() {
+                visit(
+                    value,
+                    (&format!("{pointer}/{at}"), &format!("{path}/*")),
+                    each,
+                );
+            }
+        }
+        Value::Object(map) => {
+            for (key, value) in map {
+                visit(
+                    value,
+                    (&format!("{pointer}/{key}"), &format!("{path}/{key}")),
+                    each,
+                );
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A report with every key of a schema.
+fn example(root: &Value, schema: &Value) -> Value {
+    if let Some(Value::String(name)) = schema.get("$ref") {
+        let of = root.pointer(name.trim_start_matches('#'));
+        return example(root, of.expect("a definition"));
+    }
+    if let Some(Value::Array(any)) = schema.get("anyOf") {
+        return example(root, any.last().expect("a schema"));
+    }
+    if let Some(value) = schema.get("const") {
+        return value.clone();
+    }
+    if let Some(Value::Array(words)) = schema.get("enum") {
+        let word = words.iter().find(|word| !word.is_null());
+        return word.cloned().unwrap_or_default();
+    }
+    let kind = match &schema["type"] {
+        Value::Array(kinds) => kinds[0].as_str(),
+        kind => kind.as_str(),
+    };
+    match kind {
+        Some("object") => {
+            let keys = schema["properties"].as_object().expect("keys").iter();
+            keys.map(|(key, schema)| (key.clone(), example(root, schema)))
+                .collect()
+        }
+        Some("array") => {
+            let least = schema["minItems"].as_u64().unwrap_or(1).max(1);
+            (0..least)
+                .map(|_| example(root, &schema["items"]))
+                .collect()
+        }
+        Some("string") => json!("0x1"),
+        Some("boolean") => json!(true),
+        _ => schema.get("minimum").cloned().unwrap_or(json!(1)),
+    }
+}
+
+#[test]
+fn schemas_agree_on_reports_with_every_key() {
+    let all = by_hand();
+    let all = all.as_object().expect("schemas");
+    assert_eq!(all.len(), 17);
+    for (name, schema) in all {
+        agree(name, &example(schema, schema));
+    }
+}

@@ -1,0 +1,156 @@
+//! `heapdiff.count/1`: allocations of a running JVM, counted.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The report of `heapdiff count --format json`: what a running JVM allocated while its allocations were
+/// counted. Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CountReport {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The process id and the main class, as text shows them.
+    pub process: String,
+    /// Milliseconds between the two readings of the counters.
+    pub millis: u64,
+    /// True if JDK classes were counted, too (--jdk). Their counts are lower bounds, because the JIT compiler
+    /// replaces some of their methods with its own code.
+    pub jdk: bool,
+    /// True if only classes were counted whose methods are in stacks that the agent sampled
+    /// (--sampled-classes). Reports of earlier versions lack the key.
+    #[schemars(extend("optional" = true))]
+    pub only_sampled: bool,
+    /// Number of class files that got counters: each class once, and the classes that were loaded during the
+    /// count.
+    pub classes: u64,
+    /// All sites together.
+    pub totals: CountTotals,
+    /// One entry for each method, line and allocated class, the most bytes first, then the most objects. All
+    /// entries unless --top limits them.
+    pub sites: Vec<CountSite>,
+    /// Allocations that were requested but not counted.
+    pub missed: CountMissed,
+}
+
+/// Allocation counts at the time when the agent copied its counters into the heap (`count=on`).
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CountedInDump {
+    /// Milliseconds from the start of the count to the copy of the counters in the heap.
+    pub millis: u64,
+    /// Milliseconds from the copy to the dump.
+    pub before_dump_ms: u64,
+    /// True if JDK classes are counted, too. Their counts are lower bounds, because the JIT compiler replaces
+    /// some of their methods with its own code.
+    pub jdk: bool,
+    /// All sites together.
+    pub totals: CountTotals,
+    /// One entry for each method, line and allocated class, the most bytes first, then the most objects. All
+    /// entries unless --top limits them.
+    pub sites: Vec<CountSite>,
+    /// Allocations that are not counted.
+    pub missed: CountedMissed,
+    /// Lines of code for which the samples and the count differ by more than random variation, the largest
+    /// difference first. If the samples are lower: the JIT compiler removed allocations, which are counted but
+    /// never sampled, or the JDK made copies for the line, which are counted at the line and sampled in the
+    /// JDK. If the samples are higher: some allocations of the line are not counted. Reports of earlier
+    /// versions lack the key.
+    #[schemars(extend("maxItems" = 10, "optional" = true))]
+    pub disagreements: Vec<LineDisagreement>,
+    /// Number of these lines, listed or not. Reports of earlier versions lack the key.
+    #[schemars(extend("optional" = true))]
+    pub disagreement_count: u64,
+}
+
+/// A line whose count and whose samples contradict each other.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LineDisagreement {
+    /// The class that has the code.
+    pub class: String,
+    /// The method.
+    pub method: String,
+    /// The line.
+    pub line: u32,
+    /// Counted bytes of all classes that are allocated at the line.
+    pub counted_bytes: u64,
+    /// Bytes that the samples estimate.
+    pub estimated_bytes: u64,
+    /// 99 % interval of that estimate. It includes large objects that a JVM before JDK 25 may have left out.
+    pub ci99: [u64; 2],
+}
+
+/// Allocations that were not counted, as far as a dump records them.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+pub struct CountedMissed {
+    /// Number of sites for which there was no counter left, or no room in the heap.
+    pub sites: u64,
+    /// Number of methods that cannot be instrumented.
+    pub methods: u64,
+    /// Number of classes that cannot be instrumented, or that the JVM rejected.
+    pub classes: u64,
+}
+
+/// All sites together.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct CountTotals {
+    /// Number of sites that allocated, listed or not.
+    pub sites: u64,
+    /// Number of executed allocations, including those that the JIT compiler removes.
+    pub objects: u64,
+    /// Bytes of these allocations, without the sites whose bytes are not known.
+    pub bytes: u64,
+    /// Number of sites whose bytes are not known.
+    pub sites_without_bytes: u64,
+}
+
+/// An allocation site.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CountSite {
+    /// The class that has the code, as in Java source. In traces, `(other lines)` stands for the lines for
+    /// which `trace_max` left no row.
+    pub class: String,
+    /// The method. Overloads share an entry only if they share their lines in the source.
+    pub method: String,
+    /// The line; null if the class has no line numbers.
+    #[schemars(extend("minimum" = 1))]
+    pub line: Option<u32>,
+    /// The allocated class as in Java source: com.acme.Foo$Bar, byte[].
+    pub allocated: String,
+    /// Number of allocations.
+    pub objects: u64,
+    /// Their bytes. Null if the bytes are not known: the JVM did not report the size of an object, or the dump
+    /// has no class of this name, or classes of this name have different sizes.
+    pub bytes: Option<u64>,
+}
+
+/// Allocations that were requested but not counted.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct CountMissed {
+    /// Number of sites for which the agent had no counter left.
+    pub sites: u64,
+    /// Number of methods that cannot be instrumented.
+    pub methods: u64,
+    /// Some of them, at most 20, with the reason.
+    #[schemars(extend("maxItems" = 20))]
+    pub method_names: Vec<String>,
+    /// Number of classes that cannot be instrumented, or that the JVM rejected.
+    pub classes: u64,
+    /// Some of them, at most 20, with the reason.
+    #[schemars(extend("maxItems" = 20))]
+    pub class_names: Vec<String>,
+}
+
+impl From<CountedMissed> for CountMissed {
+    fn from(missed: CountedMissed) -> Self {
+        Self {
+            sites: missed.sites,
+            methods: missed.methods,
+            classes: missed.classes,
+            ..Self::default()
+        }
+    }
+}
+
+impl CountReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.count/1";
+}

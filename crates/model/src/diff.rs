@@ -1,0 +1,529 @@
+//! `heapdiff.diff/1`: what grew between dumps, and what holds it.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::words::{DETECTORS, TRENDS, or_null};
+
+/// The report of `heapdiff BEFORE AFTER --format json`: what grew, and what holds it. Lists of figures have one
+/// for each dump, in the order of the dumps. Later versions may add keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// Name of the schema.
+    pub schema: Cow<'static, str>,
+    /// The dumps in the order in which they are compared: by time, or as they were named if they are of several
+    /// JVMs.
+    #[schemars(with = "Vec<crate::snapshot::SnapshotInfo>", extend("minItems" = 2))]
+    pub snapshots: Vec<SnapshotInfo>,
+    /// True if differences between the dumps can be read as growth: no dump is damaged, lacks GC roots, is the
+    /// same as another, is of another program or JVM than the others, or was named out of order. If it is
+    /// false, gates do not decide (exit code 3) without --allow-partial.
+    #[serde(default = "comparable")]
+    pub comparable: bool,
+    /// Reasons why the dumps are not comparable, and options that match nothing: --include, --exclude, --focus,
+    /// rules of --ignore, --trace.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+    /// Reachable objects and their bytes, last dump less first.
+    pub delta: Delta,
+    /// Part of the growth of reachable bytes that the suspects explain; no byte is counted twice. With --top
+    /// and --include, only the analyzed suspects are included.
+    #[serde(default)]
+    pub explained_bytes: u64,
+    /// Growth of fewer bytes is noise and makes no suspect: 16 KiB, or one part in 2,000 of the reachable bytes
+    /// of the largest dump.
+    #[serde(default)]
+    pub noise_bytes: u64,
+    /// Classes whose figures differ between dumps, by growth of retained bytes. All of them unless --top limits
+    /// them.
+    pub classes: Vec<ClassGrowth>,
+    /// Suspects, the most growth first. At most 10 unless --top sets another limit.
+    pub suspects: Vec<Suspect>,
+}
+
+/// Returns the value of `comparable` in reports of versions that did not write it.
+const fn comparable() -> bool {
+    true
+}
+
+impl Report {
+    /// Adds a reason why the dumps cannot be compared, before those that are there.
+    pub fn doubt(&mut self, why: String) {
+        self.comparable = false;
+        self.warnings.insert(0, why);
+    }
+
+    /// By how many bytes the reachable heap grew.
+    #[must_use]
+    pub fn grown_bytes(&self) -> u64 {
+        u64::try_from(self.delta.shallow_bytes).unwrap_or(0)
+    }
+
+    /// How much of the growth no suspect explains; 0 where that is too little to look for.
+    #[must_use]
+    pub fn unexplained_bytes(&self) -> u64 {
+        let rest = self.grown_bytes().saturating_sub(self.explained_bytes);
+        match rest < noise(&self.snapshots) {
+            true => 0,
+            false => rest,
+        }
+    }
+}
+
+/// Growth of fewer bytes is noise in a heap of any size.
+const LEAST: u64 = 16 << 10;
+/// Growth of less than this part of the reachable bytes is noise.
+const LEAST_PART: u64 = 2_000;
+
+/// Returns the growth below which bytes are noise in a heap with `reachable` bytes.
+#[must_use]
+pub fn least(reachable: u64) -> u64 {
+    (reachable / LEAST_PART).max(LEAST)
+}
+
+/// Returns the growth below which bytes are noise among these dumps.
+#[must_use]
+pub fn noise(snapshots: &[SnapshotInfo]) -> u64 {
+    let reachable = snapshots.iter().map(|s| s.reachable_bytes).max();
+    least(reachable.unwrap_or(0))
+}
+
+/// Returns the last figure less the first; if there is only one figure, all of it.
+#[must_use]
+pub fn difference(figures: &[u64]) -> i64 {
+    match figures {
+        [first, .., last] => last.cast_signed() - first.cast_signed(),
+        [only] => only.cast_signed(),
+        [] => 0,
+    }
+}
+
+/// One dump of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotInfo {
+    /// Path of the dump as given on the command line.
+    pub path: String,
+    /// Size of the file on disk, compressed if the file is compressed.
+    pub bytes: u64,
+    /// When the dump was taken, in milliseconds since 1970, UTC.
+    pub taken_ms: u64,
+    /// Bytes of an object id in the file.
+    pub id_size: u32,
+    /// Version of the JVM: java.vm.version in the system properties of the heap; null if it was not found, or
+    /// not searched for.
+    pub jvm: Option<String>,
+    /// The JVM's object layout, on which shallow sizes are based.
+    pub layout: LayoutInfo,
+    /// Number of objects in the dump, class objects included, reachable or not.
+    pub objects: u64,
+    /// Number of objects that a GC root reaches by references that retain (--refs); null if no graph was built
+    /// (histo without --retained).
+    pub reachable_objects: u64,
+    /// Shallow bytes of these objects; null if no graph was built.
+    pub reachable_bytes: u64,
+    /// Shallow bytes of all other objects; null if no graph was built.
+    pub unreachable_bytes: u64,
+    /// True if damage or missing GC roots keep some of the dump's content out of the figures.
+    pub partial: bool,
+    /// Damage, missing data and oddities of the dump, one sentence each.
+    pub warnings: Vec<String>,
+    /// Objects without referrers that count as GC roots, because the dump lacks roots although it is whole: it
+    /// has no frames of parked virtual threads (JDK 19 to 21), or was written by jhsdb. Missing for other
+    /// dumps, and if no graph was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed_roots: Option<AssumedRoots>,
+    /// The agent; null if it was not loaded, and if no graph was built.
+    pub agent: Option<AgentInfo>,
+}
+
+/// Objects without referrers that count as GC roots because a dump lacks roots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AssumedRoots {
+    /// The kind of these roots, as in paths.
+    pub kind: Cow<'static, str>,
+    /// Number of these objects.
+    pub objects: u64,
+    /// Bytes that they retain.
+    pub retained_bytes: u64,
+}
+
+/// The JVM's object layout as inferred from a dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LayoutInfo {
+    /// Bytes of a reference in the heap: 4 when compressed.
+    #[serde(rename = "ref")]
+    #[schemars(extend("enum" = [4, 8]))]
+    pub reference: u32,
+    /// Bytes of an object's header.
+    pub header: u32,
+    /// Bytes of an array's header, its length included.
+    pub array_header: u32,
+    /// Object sizes are multiples of this.
+    pub align: u32,
+    /// addresses: measured from the distances between objects; assumed: modelled, because ids are no addresses
+    /// or there are too few objects.
+    #[schemars(extend("enum" = ["addresses", "assumed"]))]
+    pub source: Cow<'static, str>,
+}
+
+/// The state of the sampling agent in a dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentInfo {
+    /// Mean bytes between samples; 0 if every allocation is sampled.
+    pub interval_bytes: u64,
+    /// Number of samples whose object is reachable.
+    pub live_samples: u64,
+    /// Number of stacks in the site table.
+    pub sites: u64,
+    /// When sampling began, in milliseconds since 1970, UTC.
+    pub started_ms: u64,
+    /// The JVM's process id.
+    pub pid: u64,
+}
+
+/// A difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Delta {
+    /// Difference in the number of objects.
+    pub objects: i64,
+    /// Difference in shallow bytes.
+    pub shallow_bytes: i64,
+}
+
+/// Reachable instances of a class, one figure for each dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClassGrowth {
+    /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
+    pub class: String,
+    /// Class of the loader that defined it; null for the boot loader. Ids of loaders have no meaning in another
+    /// dump.
+    pub loader: Option<String>,
+    /// Number of reachable instances.
+    #[schemars(extend("minItems" = 2))]
+    pub objects: Vec<u64>,
+    /// Shallow sizes of these objects together.
+    #[schemars(extend("minItems" = 2))]
+    pub shallow_bytes: Vec<u64>,
+    /// Bytes that they retain as a set; no byte is counted twice.
+    #[schemars(extend("minItems" = 2))]
+    pub retained_bytes: Vec<u64>,
+}
+
+/// The verdict on a suspect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It grew, and something says that it will go on.
+    Leak,
+    /// It grew.
+    Growth,
+    /// It grew as caches do until they are full.
+    Cache,
+    /// It grew once, as programs do when they start.
+    Warmup,
+}
+
+impl Verdict {
+    /// Whether it is something to worry about. Caches that fill and programs that warm up are not.
+    #[must_use]
+    pub const fn is_grave(self) -> bool {
+        matches!(self, Self::Leak | Self::Growth)
+    }
+}
+
+/// A place where something accumulates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Suspect {
+    /// 1 for the most growth.
+    #[schemars(extend("minimum" = 1))]
+    pub rank: u32,
+    /// leak: it grew, and evidence shows that the growth continues; growth: it grew; cache: it grew like a
+    /// cache that is not yet full; warmup: it grew once, as programs do when they start.
+    pub verdict: Verdict,
+    /// Reasons of the verdict, in sentences that a reader can check.
+    pub reasons: Vec<String>,
+    /// Kind and name of the GC root that keeps it alive.
+    pub root: String,
+    /// The references from the root down to the accumulating objects.
+    pub path: Vec<String>,
+    /// The field whose content grows.
+    pub holder: String,
+    /// Class of the accumulating objects.
+    pub class: String,
+    /// Number of objects of that class held there.
+    #[schemars(extend("minItems" = 2))]
+    pub objects: Vec<u64>,
+    /// Shallow sizes of these objects together.
+    #[schemars(extend("minItems" = 2))]
+    pub shallow_bytes: Vec<u64>,
+    /// Bytes that these objects retain.
+    #[schemars(extend("minItems" = 2))]
+    pub retained_bytes: Vec<u64>,
+    /// Growth from the first dump to the last.
+    pub growth: Growth,
+    /// The stacks that allocated the growth, the most bytes first, at most 50. Stacks of direct buffers come
+    /// first if memory outside of the heap grew more. Empty if no stack is known. `coverage` includes all
+    /// stacks.
+    pub stacks: Vec<Stack>,
+    /// Part of the growth that samples cover.
+    pub coverage: Coverage,
+    /// Name of the known leak pattern; null if no pattern matches. The first of `reasons` describes it.
+    #[schemars(extend("enum" = or_null(&DETECTORS)))]
+    pub detector: Option<Cow<'static, str>>,
+    /// How the retained bytes changed from dump to dump; null for two dumps.
+    #[schemars(extend("enum" = or_null(&TRENDS)))]
+    pub trend: Option<Cow<'static, str>>,
+    /// Number of objects among which the growth is spread: 1 for one collection, more if, for example, each
+    /// tenant has one.
+    #[schemars(extend("minimum" = 1))]
+    pub holders: u64,
+    /// Other fields that hold the same objects.
+    #[schemars(extend("maxItems" = 4))]
+    pub also_held_by: Vec<String>,
+    /// Memory outside of the heap that direct buffers among the growing objects own, one figure for each dump;
+    /// empty if there are no direct buffers.
+    pub off_heap_bytes: Vec<u64>,
+    /// Data of a trace about the objects that the stacks of the suspect allocated; only with --trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "History")]
+    pub history: Option<History>,
+    /// The stacks that allocated objects of the class since the first dump, dead or alive, the most bytes
+    /// first, at most 10. Only if `stacks` is empty because no sample of the content is tracked (generational
+    /// ZGC).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1, "maxItems" = 10))]
+    pub allocated_at: Vec<AllocatedAt>,
+    /// The innermost application frame through which at least two thirds of the bytes of the stacks were
+    /// allocated. Missing if there are at most three stacks, or no such frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Through")]
+    pub allocated_through: Option<Through>,
+    /// The answer in one sentence: the holder, what accumulates, the growth, its share of all growth, and the
+    /// application frame that allocated it.
+    #[serde(default)]
+    #[schemars(extend("optional" = true))]
+    pub headline: String,
+    /// Address of the largest object that has the holding field, in the last dump: 0x7f00a8. For a static
+    /// field, address of a class object. Missing if no object on the path has the field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub holder_id: Option<String>,
+    /// The likely fix in one sentence; missing if nothing suggests one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub likely_fix: Option<String>,
+    /// Commands that show more of the suspect in the last dump.
+    #[serde(default)]
+    #[schemars(extend("optional" = true))]
+    pub next: Vec<String>,
+    /// How the collections in which it grows are used, up to the last dump; only if the agent watched them
+    /// (usage=on).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Used")]
+    pub usage: Option<Used>,
+}
+
+impl Suspect {
+    /// Bytes by which it grew, in the heap and in direct buffers outside of it.
+    #[must_use]
+    pub fn growth_with_off_heap(&self) -> i64 {
+        let off_heap = difference(&self.off_heap_bytes);
+        self.growth.retained_bytes.saturating_add(off_heap)
+    }
+}
+
+/// How collections are used, as the agent counted up to the last dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Used {
+    /// When counting began for the first of the collections, in milliseconds since 1970.
+    pub since_ms: u64,
+    /// Number of elements that were added.
+    pub put: u64,
+    /// Number of elements that were removed.
+    pub removed: u64,
+    /// Number of reads: lookups of an element, and starts of an iteration.
+    pub read: u64,
+    /// Number of collections that were watched.
+    #[schemars(extend("minimum" = 1))]
+    pub watched: u64,
+    /// Number of collections at this place.
+    #[schemars(extend("minimum" = 1))]
+    pub collections: u64,
+}
+
+/// Objects of a class that one stack allocated between two dumps, dead or alive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AllocatedAt {
+    /// Frames, the leaf first; empty if the JVM reported no stack.
+    pub frames: Vec<String>,
+    /// Number of samples.
+    #[schemars(extend("minimum" = 1))]
+    pub samples: u64,
+    /// Estimated bytes.
+    pub estimated_bytes: u64,
+}
+
+/// A frame through which most of a growth was allocated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Through {
+    /// The frame; class and method alone if the frames are one method at several lines.
+    pub frame: String,
+    /// Estimated bytes of the stacks with the frame.
+    pub estimated_bytes: u64,
+    /// Share of the bytes of all stacks of the suspect, in thousandths.
+    pub permille: u64,
+    /// Number of stacks with the frame.
+    #[schemars(extend("minimum" = 1))]
+    pub stacks: u64,
+}
+
+/// Data of a trace about the objects that the stacks of a suspect allocated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct History {
+    /// Number of stacks of the suspect that are in the trace. The figures do not include the other stacks.
+    pub stacks: u64,
+    /// How the live figures changed, as `trend` of a suspect.
+    #[schemars(extend("enum" = TRENDS))]
+    pub trend: Cow<'static, str>,
+    /// What is compared: live objects after full GCs (major); the minimum between GCs of any kind
+    /// (collections); the minimum of equal parts if there was no GC (ticks).
+    #[schemars(extend("enum" = ["major", "collections", "ticks"]))]
+    pub basis: Cow<'static, str>,
+    /// Number of moments that are compared.
+    pub points: u64,
+    /// When it began to grow, in milliseconds since 1970; null if it does not grow.
+    pub began_ms: Option<u64>,
+    /// When it began to grow, in milliseconds since the trace of the run began; null if it does not grow.
+    pub began_uptime_ms: Option<u64>,
+    /// False if it grew from the first data point, perhaps earlier.
+    pub began_within: Option<bool>,
+    /// Growth from the first moment that is compared to the last.
+    pub growth: HistoryGrowth,
+    /// Growth per hour.
+    pub slope: HistorySlope,
+    /// Part of the allocated bytes that was not collected, in thousandths; 1000 if it is not known.
+    pub survival_permille: u64,
+    /// False if it is not known which objects were collected: under generational ZGC before a full GC, and in a
+    /// recording. Reports of earlier versions lack the key.
+    #[serde(default = "is_known")]
+    #[schemars(extend("optional" = true))]
+    pub survival_known: bool,
+    /// Live figures over time: the minimum of each of at most 60 equal parts of the ticks.
+    pub series: HistorySeries,
+}
+
+/// Returns the value of `survival_known` in reports of versions that did not write it.
+const fn is_known() -> bool {
+    true
+}
+
+/// Growth over a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HistoryGrowth {
+    /// Growth in objects.
+    pub objects: i64,
+    /// Growth in bytes.
+    pub bytes: i64,
+}
+
+/// Growth per hour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HistorySlope {
+    /// Growth in bytes per hour, a Theil-Sen estimate.
+    pub bytes_per_hour: i64,
+    /// 95 % interval, which includes the interval of the estimates; null if fewer than five moments are
+    /// compared.
+    pub ci95: Option<[i64; 2]>,
+    /// Growth in objects per hour.
+    pub objects_per_hour: i64,
+}
+
+/// Live figures over time: the minimum of each of at most 60 parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HistorySeries {
+    /// End of each part, in milliseconds since 1970.
+    #[schemars(extend("maxItems" = 60))]
+    pub time_ms: Vec<u64>,
+    /// Live objects in each part.
+    #[schemars(extend("maxItems" = 60))]
+    pub live_objects: Vec<u64>,
+    /// Live bytes in each part.
+    #[schemars(extend("maxItems" = 60))]
+    pub live_bytes: Vec<u64>,
+}
+
+/// Growth of a suspect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Growth {
+    /// Growth in objects.
+    pub objects: i64,
+    /// Growth in shallow bytes.
+    pub shallow_bytes: i64,
+    /// Growth in retained bytes.
+    pub retained_bytes: i64,
+}
+
+/// An allocating stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Stack {
+    /// Frames, the leaf first: com.acme.Foo.add(Foo.java:42). ` (lambda)`, ` (object)` or ` (proxy)` marks
+    /// methods or classes that the compiler or a library made. Empty if the JVM reported no stack.
+    pub frames: Vec<String>,
+    /// The allocated class; `class com.acme.Foo` if the stack defined a class.
+    pub class: String,
+    /// Number of samples behind the estimate.
+    pub samples: u64,
+    /// Estimated bytes. In a comparison, bytes of the growth: allocated less freed. Otherwise bytes of live
+    /// objects. Exact with interval 0, and with stack traces in the dump.
+    pub estimated_bytes: u64,
+    /// 95 % interval of the estimate.
+    pub ci95: [u64; 2],
+    /// Estimate by samples alone, if allocation counts (count=on) make the estimate more exact: they narrow the
+    /// interval, and move the estimate into it. Missing otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SampledBytes")]
+    pub sampled: Option<SampledBytes>,
+    /// Estimated number of objects.
+    pub estimated_objects: u64,
+    /// Part of the bytes allocated at this stack since the start that is alive, in thousandths, estimated by
+    /// samples.
+    #[schemars(extend("maximum" = 1000))]
+    pub survival_permille: u64,
+    /// False if survival_permille is not reliable: too few samples of the stack were tracked until they were
+    /// collected (fewer than 16 are expected at the present interval or rate), the stack defined a class, or
+    /// the stacks are the JVM's own. Reports of earlier versions lack the key.
+    #[serde(default = "is_known")]
+    #[schemars(extend("optional" = true))]
+    pub survival_known: bool,
+    /// Names of the threads that allocated, the most samples first, at most 8.
+    #[schemars(extend("maxItems" = 8))]
+    pub threads: Vec<String>,
+}
+
+/// Estimate for a stack by samples alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SampledBytes {
+    /// Estimated bytes.
+    pub estimated_bytes: u64,
+    /// Their 95 % interval.
+    pub ci95: [u64; 2],
+}
+
+/// Part of a growth that samples cover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Coverage {
+    /// Number of samples among the growing objects.
+    pub samples: u64,
+    /// Bytes that the samples represent. The estimate may exceed growth_bytes.
+    pub sampled_bytes: u64,
+    /// Measured growth of the retained bytes.
+    pub growth_bytes: u64,
+    /// Maximum number of bytes of the growth that have no sample because the agent could not keep it. Intervals
+    /// of stacks are wider by this amount.
+    pub unseen_bytes: u64,
+    /// Bytes of the growth that are not covered by samples: growth_bytes less sampled_bytes.
+    #[serde(default)]
+    pub unsampled_bytes: u64,
+}

@@ -1,0 +1,189 @@
+//! `heapdiff.heap/1`: what holds most of one dump.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::diff::{Coverage, SnapshotInfo, Stack, Through};
+use crate::words::{DETECTORS, or_null};
+
+/// The report of `heapdiff DUMP --format json`: what keeps most of one dump. Nothing is known to have grown.
+/// Later versions may add keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HeapReport {
+    /// Name of the schema.
+    pub schema: Cow<'static, str>,
+    /// The dump.
+    #[schemars(with = "crate::snapshot::SnapshotInfo")]
+    pub snapshot: SnapshotInfo,
+    /// Options that match nothing: --include, --exclude.
+    pub warnings: Vec<String>,
+    /// Minimum number of retained bytes of a suspect: a fiftieth of the reachable bytes, at least 16 KiB.
+    pub least_bytes: u64,
+    /// Part of the reachable bytes that the suspects retain; no byte is counted twice. With --top and
+    /// --include, only the analyzed suspects are included.
+    pub explained_bytes: u64,
+    /// The thread whose allocation failed, if the JVM wrote the dump for an OutOfMemoryError; null if the dump
+    /// names no such thread.
+    pub died: Option<Died>,
+    /// Places where much has accumulated, the most retained bytes first. At most 10 unless --top sets another
+    /// limit.
+    pub suspects: Vec<HeapSuspect>,
+    /// Threads that retain least_bytes or more, the most bytes first, at most 20.
+    pub threads: Vec<HeapThread>,
+    /// Wasted memory, the largest savings first; `heapdiff waste` has details. Kinds without savings are
+    /// missing.
+    pub waste: Vec<HeapWaste>,
+    /// Classes by the bytes of their reachable instances. All of them unless --top limits them.
+    pub classes: Vec<HeapClass>,
+}
+
+impl HeapReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.heap/1";
+}
+
+/// A thread whose allocation failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Died {
+    /// Name of the thread; null if the dump does not have it.
+    pub thread: Option<String>,
+    /// Its frames, the innermost first, without the frames of the error itself.
+    pub frames: Vec<String>,
+}
+
+/// A place where much has accumulated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HeapSuspect {
+    /// 1 for the largest.
+    #[schemars(extend("minimum" = 1))]
+    pub rank: u32,
+    /// What is known about it, in sentences that a reader can check. One dump cannot show a leak, so no
+    /// sentence says that it leaks.
+    pub reasons: Vec<String>,
+    /// Kind and name of the GC root that keeps it alive.
+    pub root: String,
+    /// The references from the root down to the accumulated objects.
+    pub path: Vec<String>,
+    /// The field that holds the accumulated objects.
+    pub holder: String,
+    /// Class of the accumulated objects.
+    pub class: String,
+    /// Number of objects of that class held there.
+    pub objects: u64,
+    /// Shallow sizes of these objects together.
+    pub shallow_bytes: u64,
+    /// Bytes that these objects retain.
+    pub retained_bytes: u64,
+    /// Name of the known leak pattern; null if no pattern matches. The first of `reasons` describes it.
+    #[schemars(extend("enum" = or_null(&DETECTORS)))]
+    pub detector: Option<Cow<'static, str>>,
+    /// Number of objects among which the content is spread: 1 for one collection, more if, for example, each
+    /// tenant has one.
+    #[schemars(extend("minimum" = 1))]
+    pub holders: u64,
+    /// Other fields that hold the same objects.
+    #[schemars(extend("maxItems" = 4))]
+    pub also_held_by: Vec<String>,
+    /// Memory outside of the heap that direct buffers among the objects own.
+    pub off_heap_bytes: u64,
+    /// The stacks that allocated the objects, the most bytes first, at most 50; empty if no stack is known.
+    /// `coverage` includes all stacks.
+    pub stacks: Vec<Stack>,
+    /// Part of retained_bytes that samples cover.
+    pub coverage: HeapCoverage,
+    /// The innermost application frame through which at least two thirds of the bytes of the stacks were
+    /// allocated. Missing if there are at most three stacks, or no such frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Through")]
+    pub allocated_through: Option<Through>,
+    /// Address of the largest object that has the holding field: 0x7f00a8. For a static field, address of a
+    /// class object. Missing if no object on the path has the field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub holder_id: Option<String>,
+    /// The likely fix in one sentence; missing if nothing suggests one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub likely_fix: Option<String>,
+    /// Commands that show more of the suspect.
+    #[serde(default)]
+    #[schemars(extend("optional" = true))]
+    pub next: Vec<String>,
+}
+
+/// Part of the content of a holder that samples cover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HeapCoverage {
+    /// Number of samples among the objects.
+    pub samples: u64,
+    /// Bytes that the samples represent.
+    pub sampled_bytes: u64,
+    /// Maximum number of bytes that have no sample because the agent could not keep it. Intervals of stacks are
+    /// wider by this amount.
+    pub unseen_bytes: u64,
+    /// Bytes that are not covered by samples: retained_bytes less sampled_bytes.
+    pub unsampled_bytes: u64,
+}
+
+impl From<Coverage> for HeapCoverage {
+    fn from(coverage: Coverage) -> Self {
+        Self {
+            samples: coverage.samples,
+            sampled_bytes: coverage.sampled_bytes,
+            unseen_bytes: coverage.unseen_bytes,
+            unsampled_bytes: coverage.unsampled_bytes,
+        }
+    }
+}
+
+/// A thread with a large retained size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HeapThread {
+    /// Name of the thread; null if the dump does not have it.
+    pub name: Option<String>,
+    /// Bytes that would be freed without the thread.
+    pub retained_bytes: u64,
+    /// The local variable that retains most; null if no variable retains anything.
+    pub local: Option<ThreadHold>,
+}
+
+/// An object that a local variable of a frame holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadHold {
+    /// The frame of the local variable.
+    pub frame: String,
+    /// Class of the object.
+    pub class: String,
+    /// Bytes that the object retains.
+    pub retained_bytes: u64,
+}
+
+/// Wasted memory of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HeapWaste {
+    /// Kind of waste, as in heapdiff.waste/1.
+    pub kind: Cow<'static, str>,
+    /// Number of wasteful objects; for duplicates, all objects that equal another.
+    pub objects: u64,
+    /// Savings: the part of their bytes that could be saved. No byte is in two kinds.
+    pub bytes_to_win: u64,
+    /// The field that holds most of it; null if none is known.
+    pub holder: Option<String>,
+}
+
+/// Reachable instances of a class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HeapClass {
+    /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
+    pub class: String,
+    /// Class of the loader that defined it; null for the boot loader.
+    pub loader: Option<String>,
+    /// Number of reachable instances.
+    pub objects: u64,
+    /// Shallow sizes of these objects together.
+    pub shallow_bytes: u64,
+    /// Bytes that they retain as a set; no byte is counted twice.
+    pub retained_bytes: u64,
+}

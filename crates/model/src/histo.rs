@@ -1,0 +1,64 @@
+//! `heapdiff.histo/1`: objects and bytes of each class.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::snapshot::SnapshotInfo;
+use crate::words::ID;
+
+/// The report of `heapdiff histo --format json`: objects and bytes of each class. Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HistoReport {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The dump.
+    pub snapshot: SnapshotInfo,
+    /// All classes that have objects in the dump, listed or not.
+    pub totals: HistoTotals,
+    /// One entry for each class, the largest first: by retained bytes with --retained, else by shallow bytes,
+    /// then by name. All of them unless --top limits them.
+    pub classes: Vec<ClassRow>,
+}
+
+/// All classes together, listed or not.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HistoTotals {
+    /// Number of classes.
+    pub classes: u64,
+    /// Number of objects.
+    pub objects: u64,
+    /// Shallow sizes of these objects together, in bytes.
+    pub shallow_bytes: u64,
+}
+
+/// One class that has instances in the dump.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ClassRow {
+    /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
+    pub class: String,
+    /// Id of the class loader that defined the class; null for the boot loader. Two classes may have one name
+    /// if their loaders differ.
+    #[schemars(extend("pattern" = ID))]
+    pub loader: Option<String>,
+    /// All instances in the dump, reachable or not. Class objects count as instances of java.lang.Class.
+    pub objects: u64,
+    /// Shallow sizes of these objects together.
+    pub shallow_bytes: u64,
+    /// Bytes that would be freed if all reachable instances were removed; null without --retained.
+    pub retained_bytes: Option<u64>,
+    /// Instances that a GC root reaches; null without --retained.
+    pub reachable_objects: Option<u64>,
+    /// Shallow bytes of the reachable instances; null without --retained.
+    pub reachable_bytes: Option<u64>,
+    /// The same as reachable_bytes. It is at most retained_bytes.
+    pub reachable_shallow_bytes: Option<u64>,
+    /// True if retained_bytes is the sum over the instances that no other instance of the class dominates. This
+    /// applies to the smaller classes of dumps with many objects and classes.
+    #[serde(rename = "retained_is_lower_bound")]
+    pub is_lower_bound: Option<bool>,
+}
+
+impl HistoReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.histo/1";
+}

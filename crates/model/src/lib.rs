@@ -1,0 +1,22 @@
+//! Every JSON report as plain data.
+//!
+//! Each module has the structs of one report: their fields are the keys of the JSON, in the same order. Nothing here
+//! reads a dump or prints a report.
+
+pub mod count;
+pub mod diff;
+pub mod heap;
+pub mod histo;
+pub mod paths;
+pub mod query;
+pub mod recording;
+pub mod schemas;
+pub mod show;
+pub mod sites;
+pub mod sizeof;
+pub mod snapshot;
+pub mod threads;
+pub mod top;
+pub mod trace;
+pub mod waste;
+mod words;

@@ -1,0 +1,79 @@
+//! `heapdiff.paths/1`: what leads from GC roots to objects.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::show::SelectedTotals;
+use crate::snapshot::SnapshotInfo;
+use crate::words::ID;
+
+/// The report of `heapdiff paths --format json`: what leads from GC roots to objects. Later versions may add
+/// keys.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PathsReport {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The dump.
+    pub snapshot: SnapshotInfo,
+    /// The selector, as given.
+    pub selector: String,
+    /// All objects that the selector names.
+    pub selected: SelectedTotals,
+    /// Number of selected objects without a path: unreachable objects, and objects held only by references that
+    /// --refs does not follow.
+    pub without_path: u64,
+    /// Shortest paths to all selected objects, merged if objects of one class are reached in the same way. Each
+    /// line of the tree is followed by the lines below it; lines that lead to most objects come first. The path
+    /// to a single object has one line per object. At most 30 lines unless --top sets another limit.
+    pub tree: Vec<PathLine>,
+    /// Lines of depth 0 that the limit left out, with the lines below them, and the selected objects that they
+    /// lead to.
+    pub hidden: Hidden,
+}
+
+/// Objects on the paths that are reached in the same way.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PathLine {
+    /// Number of lines above it; 0 for the start of a path.
+    pub depth: u32,
+    /// At depth 0: static for a class of the application whose static field the path goes through, otherwise
+    /// the kind of GC root; null below.
+    pub root: Option<&'static str>,
+    /// How the objects of the line above refer to these: `com.acme.Foo.entries`, `[]` or `[12]` (elements),
+    /// `<local variable>`, `<class loader>` and so on; null at depth 0.
+    pub via: Option<String>,
+    /// The kind of the reference. It is not strong if a java.lang.ref object refers to the object.
+    #[schemars(extend("enum" = ["strong", "soft", "final", "weak", "phantom"]))]
+    pub strength: &'static str,
+    /// The class, as in Java source.
+    pub class: String,
+    /// Id of the object if the line is a single object; null otherwise.
+    #[schemars(extend("pattern" = ID))]
+    pub id: Option<String>,
+    /// Number of objects of the line.
+    pub objects: u64,
+    /// True if some of them lie below others, as in a linked list.
+    pub folded: bool,
+    /// Number of selected objects that the line leads to, its own included.
+    pub selected: u64,
+    /// Number of selected objects on this line.
+    pub selected_here: u64,
+    /// Shallow bytes of the selected objects that the line leads to.
+    pub selected_bytes: u64,
+    /// Lines below this one, at any depth, that the limit left out, and the selected objects that they lead to.
+    pub hidden: Hidden,
+}
+
+/// Lines that the limit left out.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct Hidden {
+    /// Number of lines.
+    pub lines: u64,
+    /// Number of selected objects that they lead to.
+    pub selected: u64,
+}
+
+impl PathsReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.paths/1";
+}

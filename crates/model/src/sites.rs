@@ -1,0 +1,288 @@
+//! `heapdiff.sites/1`: live bytes by allocation stack.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::count::CountedInDump;
+use crate::diff::{SampledBytes, Stack};
+use crate::snapshot::SnapshotInfo;
+
+/// The report of `heapdiff sites --format json`: live bytes by allocation stack, or by class with --by class.
+/// Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SitesReport {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The dump.
+    pub snapshot: SnapshotInfo,
+    /// `agent`: samples of the agent. `traces`: the dump names the stack trace of each object, and figures are
+    /// exact.
+    #[schemars(extend("enum" = ["agent", "traces"]))]
+    pub origin: &'static str,
+    /// What rows are: stacks, or classes with --by class.
+    #[schemars(extend("enum" = ["stack", "class"]))]
+    pub by: &'static str,
+    /// The regular expression of --focus; null without it.
+    pub focus: Option<String>,
+    /// All matching stacks, listed or not.
+    pub totals: SiteTotals,
+    /// Settings and counters of the agent; null if stacks are the dump's own stack traces.
+    pub agent: Option<AgentReport>,
+    /// Stacks, the most bytes first. All of them unless --top limits them; empty with --by class.
+    pub stacks: Vec<Stack>,
+    /// The frames that allocate, by class, the most bytes first. All of them unless --top limits them; empty
+    /// with --by class. Reports of earlier versions lack the key.
+    #[schemars(extend("optional" = true))]
+    pub frames: Vec<LiveFrame>,
+    /// With --by class: classes with the most live bytes first, then classes without a live sample; otherwise
+    /// empty.
+    pub classes: Vec<LiveClassRow>,
+}
+
+/// Live objects of a class that one frame allocated, whatever called it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LiveFrame {
+    /// The innermost frame of the application; null if no stack was recorded.
+    pub frame: Option<String>,
+    /// The class.
+    pub class: String,
+    /// Number of stacks with the frame.
+    pub stacks: u64,
+    /// Number of live samples.
+    pub samples: u64,
+    /// Estimated bytes.
+    pub estimated_bytes: u64,
+    /// 95 % interval of the estimate.
+    pub ci95: [u64; 2],
+    /// Estimated number of objects.
+    pub estimated_objects: u64,
+}
+
+/// The live objects of a class.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LiveClassRow {
+    /// The class.
+    pub class: String,
+    /// Number of live samples.
+    pub samples: u64,
+    /// Estimated bytes of live objects.
+    pub estimated_bytes: u64,
+    /// 95 % interval of the estimate.
+    pub ci95: [u64; 2],
+    /// Estimated number of objects.
+    pub estimated_objects: u64,
+    /// All allocations of the class since the agent's start, counted, after the agent's filters and without the
+    /// last second; null if the agent does not count classes (strategy=class).
+    pub allocated: Option<CountRow>,
+}
+
+/// Allocation counts of the agent.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+pub struct CountRow {
+    /// Number of objects.
+    pub objects: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+}
+
+/// The report of `heapdiff sites --allocated --format json` on a dump: what was allocated since the agent's
+/// start, dead or alive. Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AllocatedReport {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The dump.
+    pub snapshot: SnapshotInfo,
+    /// What rows are: stacks, or classes with --by class.
+    #[schemars(extend("enum" = ["stack", "class"]))]
+    pub by: &'static str,
+    /// The regular expression of --focus; null without it.
+    pub focus: Option<String>,
+    /// Milliseconds from the agent's start to the dump.
+    pub span_ms: u64,
+    /// All matching rows, listed or not.
+    pub totals: AllocatedTotals,
+    /// Settings and counters of the agent.
+    pub agent: AgentReport,
+    /// With --by stack: stacks, the most bytes first. All of them unless --top limits them.
+    pub stacks: Vec<AllocatedStackRow>,
+    /// With --by class: allocation counts of the agent, after its filters and without the last second; the most
+    /// bytes first.
+    pub classes: Vec<CountedClassRow>,
+    /// Allocation counts by line of code, including allocations that the JIT compiler removes (agent option
+    /// count=on). All figures are exact up to the copy. Null with --by class, and if the agent does not count.
+    pub counted: Option<CountedInDump>,
+}
+
+/// All rows together.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AllocatedTotals {
+    /// Number of stacks, or of classes.
+    pub rows: u64,
+    /// Number of samples; null for counts.
+    pub samples: Option<u64>,
+    /// Estimated or counted bytes.
+    pub bytes: u64,
+    /// 95 % interval of the estimate; null if it is not known (strategy=time) and for counts.
+    pub ci95: Option<[u64; 2]>,
+    /// The part of `bytes` that was allocated in stacks without a sample. It is estimated from the stacks with
+    /// few samples. `stacks` does not contain it. Absent in reports of earlier versions.
+    #[schemars(extend("optional" = true))]
+    pub other_stacks_bytes: u64,
+    /// Number of objects.
+    pub objects: u64,
+    /// Maximum number of bytes that have no sample because the agent could not keep it. Intervals are wider by
+    /// this amount.
+    pub unseen_bytes: u64,
+    /// Estimated bytes of stacks whose samples have 8 KiB or more on average, in a JVM before JDK 25. It
+    /// samples too few of these objects, so there may be up to 50 % more (intervals include that). Otherwise 0.
+    pub undersampled_bytes: u64,
+}
+
+/// Objects that a stack allocated.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AllocatedStackRow {
+    /// Frames, the leaf first: com.acme.Foo.add(Foo.java:42). ` (lambda)`, ` (object)` or ` (proxy)` marks
+    /// methods or classes that the compiler or a library made. Empty if the JVM reported no stack.
+    pub frames: Vec<String>,
+    /// Allocated classes of the samples that the agent still has, the most samples first.
+    pub classes: Vec<String>,
+    /// Number of samples taken.
+    pub samples: u64,
+    /// Estimated bytes of all objects, dead or alive.
+    pub estimated_bytes: u64,
+    /// 95 % interval of the estimate; null if it is not known (strategy=time).
+    pub ci95: Option<[u64; 2]>,
+    /// Estimate by samples alone, if the bytes of the stack are its share of the count at the line of its first
+    /// frame (count=on). Missing otherwise, and if samples and count of the line contradict each other
+    /// (counted.disagreements).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SampledBytes")]
+    pub sampled: Option<SampledBytes>,
+    /// Estimated number of objects, by the sizes of the samples that the agent still has.
+    pub estimated_objects: u64,
+    /// Part of the bytes that is alive, in thousandths, estimated by samples; null if too few samples are
+    /// tracked.
+    #[schemars(extend("maximum" = 1000))]
+    pub survival_permille: Option<u64>,
+}
+
+/// Allocated objects of a class.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CountedClassRow {
+    /// The class.
+    pub class: String,
+    /// Number of objects.
+    pub objects: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+}
+
+/// All stacks together, listed or not.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SiteTotals {
+    /// Number of pairs of stack and class.
+    pub stacks: u64,
+    /// Number of live samples.
+    pub samples: u64,
+    /// Estimated bytes.
+    pub estimated_bytes: u64,
+    /// 95 % interval of the estimate.
+    pub ci95: [u64; 2],
+    /// Estimated number of objects.
+    pub estimated_objects: u64,
+    /// Number of samples of all stacks that are left out because no GC root reaches the object.
+    pub unreachable_samples: u64,
+    /// Number of samples of all stacks that are left out because the dump was taken while they were made.
+    pub unfinished_samples: u64,
+    /// Maximum number of bytes that have no sample because the agent could not keep it. Intervals of stacks are
+    /// wider by this amount.
+    pub unseen_bytes: u64,
+    /// The part of `estimated_bytes` that was allocated in stacks without a sample. It is estimated from the
+    /// stacks with few samples. `stacks` and `frames` do not contain it. Absent in reports of earlier versions.
+    #[schemars(extend("optional" = true))]
+    pub other_stacks_bytes: u64,
+    /// Reachable bytes of all stacks that are not covered by samples: classes without a sample, and objects
+    /// older than the agent.
+    pub unsampled_bytes: u64,
+    /// Estimated bytes of objects of 8 KiB or more, if the agent was attached to a JVM before JDK 25. It
+    /// samples too few of these objects, so there may be up to 50 % more (intervals of stacks include that).
+    /// Otherwise 0.
+    pub undersampled_bytes: u64,
+}
+
+/// Settings and counters of the agent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AgentReport {
+    /// How samples are drawn: by allocated bytes, by the number of allocations, or by time. With class, they are
+    /// drawn by the number of allocations, and all allocations of each class are counted.
+    #[schemars(extend("enum" = ["bytes", "count", "time", "class"]))]
+    pub strategy: &'static str,
+    /// Mean bytes between samples; 0 if every allocation is sampled.
+    pub interval_bytes: u64,
+    /// Mean number of allocations, or milliseconds, between samples; 0 with strategy=bytes.
+    pub rate: u64,
+    /// Value of interval_bytes before the agent downsampled because its table was full.
+    pub first_interval_bytes: u64,
+    /// Value of rate before the agent downsampled.
+    pub first_rate: u64,
+    /// Maximum number of frames of a stack.
+    pub depth: u64,
+    /// Objects of the agent in the heap.
+    pub cost: CostReport,
+    /// Samples whose object was collected.
+    pub collected: CollectedReport,
+    /// All counters of the agent since its start.
+    pub counters: Vec<CounterRow>,
+}
+
+/// Objects of the agent in the heap.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CostReport {
+    /// Number of objects of the agent.
+    pub objects: u64,
+    /// Shallow bytes of all objects of the agent. No other figure includes them.
+    pub bytes: u64,
+    /// Number of objects that represent samples, including samples of collected objects that are not yet
+    /// removed.
+    pub samples: u64,
+    /// Shallow bytes of one of these objects.
+    pub bytes_per_sample: u64,
+    /// Number of stacks in the site table.
+    pub sites: u64,
+    /// Bytes of the site table, names included, per stack.
+    pub bytes_per_site: u64,
+}
+
+/// Samples whose object was collected.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CollectedReport {
+    /// Number of samples.
+    pub samples: u64,
+    /// Number of these samples of which the heap has details: the last ones and a random choice of all.
+    pub remembered: u64,
+    /// Median time from allocation until the agent found them collected, in milliseconds; null without such
+    /// samples.
+    pub median_age_ms: Option<u64>,
+}
+
+/// A counter of the agent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CounterRow {
+    /// Name of the counter.
+    pub name: &'static str,
+    /// Value of the counter.
+    pub count: u64,
+    /// True if it counts data that is missing from the samples.
+    pub is_loss: bool,
+}
+
+impl AllocatedReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.allocated/1";
+}
+
+impl SitesReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.sites/1";
+}

@@ -1,0 +1,170 @@
+//! `heapdiff.sizeof/1`: what objects cost, alone and together.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::show::ThreadLocalValues;
+use crate::snapshot::SnapshotInfo;
+use crate::words::ID;
+
+/// The report of `heapdiff sizeof --format json`: shallow, deep and retained sizes of objects, alone and as a
+/// set. Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SizeofReport {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The dump.
+    pub snapshot: SnapshotInfo,
+    /// The selectors as given. All objects that they select are one set.
+    pub selectors: Vec<String>,
+    /// Options that decide which objects deep sizes count and which references they follow.
+    pub options: SizeofOptions,
+    /// The selected objects with the largest deep size, the largest first. At most 10 unless --top sets another
+    /// limit.
+    pub objects: Vec<SizeofObject>,
+    /// The selected objects taken as one set.
+    pub set: SizeofSet,
+    /// The values of the ThreadLocals among the selected objects; null if there is no ThreadLocal.
+    pub thread_local: Option<ThreadLocalValues>,
+    /// The deep size of the set by class, most bytes first.
+    pub by_class: Vec<SizeofClass>,
+    /// Shared values in the whole dump that skip_flyweights leaves out; null without that option.
+    pub flyweights: Option<SizeofFlyweights>,
+    /// Classes for which skip_final has no information about final fields; null without that option.
+    pub finals: Option<SizeofFinals>,
+    /// The deep size of the set by place, with --tree: each object is counted at the place where a
+    /// breadth-first walk reaches it first. Each line is followed by the lines below it. The 30 lines with the
+    /// most bytes unless --top sets another limit. Null without --tree.
+    pub tree: Option<Vec<SizeofLine>>,
+}
+
+/// Options of deep sizes.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SizeofOptions {
+    /// True if shared values are left out.
+    pub skip_flyweights: bool,
+    /// True if static fields of selected class objects are not followed.
+    pub skip_static: bool,
+    /// True if final fields are not followed, as far as heapdiff can tell which fields are final: see `finals`.
+    pub skip_final: bool,
+    /// Regular expressions. Objects of matching classes are left out, with the objects that only they reach.
+    pub exclude: Vec<String>,
+    /// Regular expressions. Objects of matching classes are counted, but their references are not followed.
+    pub stop_at: Vec<String>,
+    /// Kinds of java.lang.ref references that are followed and that retain: only strong references (strong),
+    /// soft and final references too (soft), or all (all).
+    #[schemars(extend("enum" = ["strong", "soft", "all"]))]
+    pub refs: &'static str,
+}
+
+/// One selected object.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SizeofObject {
+    /// The object's id in this dump.
+    #[schemars(extend("pattern" = ID))]
+    pub id: String,
+    /// Class of the object; `class com.acme.Foo` for the class object of com.acme.Foo.
+    pub class: String,
+    /// Size of the object itself.
+    pub shallow_bytes: u64,
+    /// Size of the object and of all objects that are reachable from it by fields and elements, each object
+    /// once. 0 for an object that the options leave out.
+    pub deep_bytes: u64,
+    /// Number of these objects.
+    pub deep_objects: u64,
+    /// Bytes that would be freed if the object were removed; null for an unreachable object.
+    pub retained_bytes: Option<u64>,
+    /// Number of objects that would be freed with it, itself included; null for an unreachable object.
+    pub retained_objects: Option<u64>,
+}
+
+/// All selected objects, taken as one set.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SizeofSet {
+    /// Number of selected objects.
+    pub objects: u64,
+    /// Sizes of the selected objects themselves.
+    pub shallow_bytes: u64,
+    /// Size of the selected objects and of all objects that are reachable from any of them, each object once.
+    pub deep_bytes: u64,
+    /// Number of these objects.
+    pub deep_objects: u64,
+    /// Bytes that would be freed if all selected objects were removed; null if all are unreachable.
+    pub retained_bytes: Option<u64>,
+    /// Number of objects that would be freed with them; null if all are unreachable.
+    pub retained_objects: Option<u64>,
+    /// Number of selected objects whose own deep size was measured: all of them, or those that retain most if
+    /// they have too much in common.
+    pub measured: u64,
+    /// Sum of the deep sizes of the selected objects. It is more than the deep size of the set if they reach
+    /// the same objects. Null if not all were measured.
+    pub sum_deep_bytes: Option<u64>,
+    /// Sum of the retained sizes of the selected objects. It is more than the retained size of the set if some
+    /// retain others, and less if some objects are retained by several together.
+    pub sum_retained_bytes: u64,
+    /// Size that class tables of reports show: the sum over the instances that no other instance retains. Null
+    /// unless the selected objects are all instances of one class.
+    pub class_table_bytes: Option<u64>,
+}
+
+/// Objects of one class.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SizeofClass {
+    /// Name of the class. Classes of one name are one row, whatever their loaders are.
+    pub class: String,
+    /// Number of objects.
+    pub objects: u64,
+    /// Their shallow sizes together, in bytes.
+    pub shallow_bytes: u64,
+}
+
+/// Objects that are reached by the same fields, each object at the place where a walk reaches it first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SizeofLine {
+    /// Number of references from the selected objects to this line.
+    pub depth: u32,
+    /// How the objects of the line above refer to these: a field, or `[]` for elements of arrays; null for the
+    /// selected objects.
+    pub via: Option<String>,
+    /// Class of the objects; null if they have several classes, or are class objects.
+    pub class: Option<String>,
+    /// Number of objects at this place.
+    pub objects: u64,
+    /// Shallow sizes of these objects together.
+    pub shallow_bytes: u64,
+    /// Number of objects at this place and below it.
+    pub deep_objects: u64,
+    /// Bytes of the objects at this place and below it. On the first line it is the deep size of the set.
+    pub deep_bytes: u64,
+    /// Number of lines directly below that are not listed.
+    pub hidden_lines: u64,
+    /// Deep bytes of these lines together.
+    pub hidden_bytes: u64,
+}
+
+/// Shared values in the dump.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct SizeofFlyweights {
+    /// Number of instances of subclasses of java.lang.Enum.
+    pub enum_constants: u64,
+    /// Number of cached boxes: Boolean.TRUE, Boolean.FALSE and the boxes that valueOf caches.
+    pub cached_boxes: u64,
+    /// Number of strings that are known to be interned: string constants that classes resolved. A dump does not
+    /// mark other interned strings.
+    pub interned_strings: u64,
+}
+
+/// Classes in the deep size whose final fields are not known, and therefore followed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SizeofFinals {
+    /// Number of class names in the deep size for which --classpath has no class file with the fields of the
+    /// dump. References in their final fields are followed.
+    pub unknown_classes: u64,
+    /// The first of these names, in alphabetical order.
+    pub unknown: Vec<String>,
+}
+
+impl SizeofReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.sizeof/1";
+}

@@ -1,0 +1,93 @@
+//! `heapdiff.threads/1`: threads, their stacks, and what those hold.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::show::ObjectRef;
+use crate::snapshot::SnapshotInfo;
+use crate::words::ID;
+
+/// The report of `heapdiff threads --format json`: threads, their stacks, and what those hold. Later versions
+/// may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ThreadsReport {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The dump.
+    pub snapshot: SnapshotInfo,
+    /// All threads, listed or not.
+    pub totals: ThreadTotals,
+    /// Threads, the largest retained size first. At most 100 unless --top sets another limit.
+    pub threads: Vec<ThreadRow>,
+}
+
+/// All threads, listed or not.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct ThreadTotals {
+    /// Number of threads.
+    pub threads: u64,
+    /// Number of virtual threads among them.
+    pub virtual_threads: u64,
+}
+
+/// One thread.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ThreadRow {
+    /// Name of the thread; null if the dump does not have it.
+    pub name: Option<String>,
+    /// Id of the thread object; null if the dump lacks it.
+    #[schemars(extend("pattern" = ID))]
+    pub id: Option<String>,
+    /// The class, as in Java source.
+    pub class: Option<String>,
+    /// True for a daemon thread; null if the dump does not record it.
+    pub daemon: Option<bool>,
+    /// True for a virtual thread.
+    #[serde(rename = "virtual")]
+    pub is_virtual: bool,
+    /// Bytes that only this thread keeps alive: its object, and the objects that its frames hold.
+    pub retained_bytes: Option<u64>,
+    /// Number of objects that would be freed without it.
+    pub retained_objects: Option<u64>,
+    /// The stack, the innermost frame first.
+    pub frames: Vec<FrameRow>,
+    /// Objects that the thread's stack holds outside of these frames.
+    pub other_locals: Locals,
+}
+
+/// One frame.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FrameRow {
+    /// As in a Java stack trace: com.acme.Foo.add(Foo.java:42).
+    pub frame: String,
+    /// Objects that its local variables hold.
+    #[serde(flatten)]
+    pub locals: Locals,
+}
+
+/// Objects that local variables hold.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Locals {
+    /// Number of objects that local variables hold.
+    #[serde(rename = "locals")]
+    pub count: u64,
+    /// The objects that retain most, at most 5.
+    #[schemars(extend("maxItems" = 5))]
+    pub largest: Vec<LocalRow>,
+}
+
+/// An object that a local variable holds.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LocalRow {
+    /// The kind of GC root: a Java frame's local variable, a JNI local, and so on.
+    pub kind: &'static str,
+    /// The object; null if the dump lacks it.
+    pub object: Option<ObjectRef>,
+    /// Bytes that would be freed without the object.
+    pub retained_bytes: u64,
+}
+
+impl ThreadsReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.threads/1";
+}

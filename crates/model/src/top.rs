@@ -1,0 +1,53 @@
+//! `heapdiff.top/1`: the objects that retain most.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::snapshot::SnapshotInfo;
+use crate::words::ID;
+
+/// The report of `heapdiff top --format json`: the objects that retain most. Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TopReport {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The dump.
+    pub snapshot: SnapshotInfo,
+    /// The objects that --under selects; null without it.
+    pub under: Option<Under>,
+    /// Objects, the largest first, at any depth of the dominator tree; with --under, only objects that the
+    /// selected objects dominate directly. At most 20 unless --top sets another limit.
+    pub objects: Vec<TopObject>,
+}
+
+/// Objects whose part of the dominator tree is reported.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Under {
+    /// The selector, as given.
+    pub selector: String,
+    /// Number of selected objects.
+    pub objects: u64,
+    /// Bytes that would be freed if all of them were removed.
+    pub retained_bytes: u64,
+}
+
+/// One object.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TopObject {
+    /// The object's id in this dump.
+    #[schemars(extend("pattern" = ID))]
+    pub id: String,
+    /// Class of the object; `class com.acme.Foo` for the class object of com.acme.Foo.
+    pub class: String,
+    /// Size of the object itself.
+    pub shallow_bytes: u64,
+    /// Bytes that would be freed if the object were removed.
+    pub retained_bytes: u64,
+    /// Number of objects that would be freed with it, itself included.
+    pub retained_objects: u64,
+}
+
+impl TopReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.top/1";
+}

@@ -1,0 +1,477 @@
+//! `heapdiff.trace-top/1`, `heapdiff.trace-info/1` and `heapdiff.trace-samples/1`: what a trace of a JVM over
+//! time shows.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::count::{CountSite, CountTotals, CountedMissed};
+use crate::diff::{HistoryGrowth, HistorySeries, HistorySlope};
+use crate::sites::{CountRow, CountedClassRow};
+use crate::words::TRENDS;
+
+/// The report of `heapdiff trace info --format json`: what a trace holds. Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TraceInfoReport {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The file.
+    pub trace: TraceFile,
+    /// Number of allocation sites of all runs.
+    pub sites: u64,
+    /// The runs, oldest first.
+    pub runs: Vec<RunRow>,
+}
+
+impl TraceInfoReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.trace-info/1";
+}
+
+/// The file of a trace.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TraceFile {
+    /// Path of the trace as given on the command line.
+    pub path: String,
+    /// Size of the file, including data that is written and not yet part of the file.
+    pub bytes: u64,
+    /// Damage and missing data of the trace, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// A run: one JVM that wrote to the trace.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunInfo {
+    /// Number of the run, from 1 on, as --run takes it.
+    pub number: u64,
+    /// Id of the run, as in the agent's objects in the heap.
+    pub uid: String,
+    /// The JVM's process id.
+    pub pid: u64,
+    /// Name of the machine.
+    pub host: String,
+    /// Name that the user gave to the program; null without a name.
+    pub service: Option<String>,
+    /// Name and version of the JVM.
+    pub jvm: String,
+    /// Main class or jar, with its arguments.
+    pub command: String,
+    /// Mean bytes between samples at first; 0 if every allocation is sampled.
+    pub interval_bytes: u64,
+    /// How samples are drawn; `recording` for a trace that was imported from a recording.
+    pub strategy: String,
+    /// When the run began, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// When the run ended, in milliseconds since 1970; null if it still runs, or was killed.
+    pub ended_ms: Option<u64>,
+}
+
+/// A run and its content.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunRow {
+    /// The run.
+    pub run: RunInfo,
+    /// Options of the JVM.
+    pub flags: String,
+    /// Options of the agent.
+    pub options: String,
+    /// Number of ticks. At each tick the agent wrote to the trace.
+    pub ticks: u64,
+    /// Time of the last tick, in milliseconds since the run began.
+    pub uptime_ms: u64,
+    /// GCs of the run.
+    pub collections: Collections,
+    /// Number of samples.
+    pub samples: u64,
+    /// Number of samples that were taken but not kept. Live figures are too low by these samples.
+    pub lost_samples: u64,
+    /// Estimated bytes of these samples.
+    pub lost_bytes: u64,
+    /// How the run counted by line of code (agent option count=on); null if it did not count. Traces of earlier
+    /// versions lack the key.
+    #[schemars(extend("optional" = true))]
+    pub counting: Option<CountingRow>,
+    /// Heap dumps that were taken of the run.
+    pub dumps: Vec<DumpRow>,
+    /// True if the table of live samples was full once. From then on, fewer samples were drawn.
+    pub thinned: bool,
+    /// Notes of the agent, at most the last 50.
+    pub notes: Vec<NoteRow>,
+}
+
+/// How a run counted by line of code.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CountingRow {
+    /// When counting began, in milliseconds since the run began.
+    pub from_uptime_ms: u64,
+    /// Time up to which all allocations are counted, in milliseconds since the run began.
+    pub to_uptime_ms: u64,
+    /// True if JDK classes are counted, too. Their counts are lower bounds, because the JIT compiler replaces
+    /// some of their methods with its own code.
+    pub jdk: bool,
+    /// Number of class files that got counters.
+    pub classes: u64,
+    /// Allocations that are not counted.
+    pub missed: CountedMissed,
+}
+
+/// Numbers of GCs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Collections {
+    /// Number of full GCs.
+    pub major: u64,
+    /// Number of GCs of any kind.
+    pub all: u64,
+}
+
+/// A heap dump that was taken while the trace was written.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DumpRow {
+    /// When it was taken, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Path of the dump; null if it is not known.
+    pub path: Option<String>,
+}
+
+/// A note in the trace.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NoteRow {
+    /// Time of the note, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// The note.
+    pub text: String,
+}
+
+/// The report of `heapdiff trace top --format json`: allocation sites or classes by the trend of what stays
+/// alive. Later versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TraceTopReport {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The file.
+    pub trace: TraceFile,
+    /// The run.
+    pub run: RunInfo,
+    /// The part of the run that is analyzed.
+    pub window: WindowRow,
+    /// What is ranked: application frames that allocate (frame, the default), stacks (site), or classes
+    /// (class). With line, `candidates` is empty, and only `lines` has entries.
+    #[schemars(extend("enum" = ["frame", "site", "class", "line"]))]
+    pub by: &'static str,
+    /// The regular expression of --focus; null without it.
+    #[schemars(extend("optional" = true))]
+    pub focus: Option<String>,
+    /// What is compared: live bytes after full GCs (major); the minimum between GCs of any kind (collections);
+    /// the minimum of equal parts if there was no GC (ticks); for an imported recording, the live objects of
+    /// its last dump by allocation time (survivors).
+    #[schemars(extend("enum" = ["major", "collections", "ticks", "survivors"]))]
+    pub basis: &'static str,
+    /// Number of moments that are compared.
+    pub points: u64,
+    /// The time to which live figures belong: the end of the window (end); the last full GC if only full GCs
+    /// find dead samples, as in generational ZGC (major); unknown if there was no full GC, so that unreachable
+    /// objects are included.
+    #[schemars(extend("enum" = ["end", "major", "unknown"]))]
+    pub alive_at: &'static str,
+    /// When that full GC ended, in milliseconds since the run began; null otherwise.
+    pub alive_at_uptime_ms: Option<u64>,
+    /// Live figures include only objects that were allocated before this time, in milliseconds since the run
+    /// began, and that survived that full GC. Later objects were in the young generation. Null if it is not
+    /// known, so that live figures are upper bounds, and null otherwise. Reports of earlier versions lack the
+    /// key.
+    #[schemars(extend("optional" = true))]
+    pub alive_of_uptime_ms: Option<u64>,
+    /// GCs in the window.
+    pub collections: Collections,
+    /// All sites together.
+    pub totals: TraceTotals,
+    /// Candidates, the worst first; at most 100 unless --top sets another limit.
+    pub candidates: Vec<CandidateRow>,
+    /// Allocation counts of all classes from the agent's start to the last tick of the run, after its filters.
+    /// Only with --by class, for the whole run and all stacks; null if the agent does not count classes
+    /// (strategy=class).
+    #[schemars(extend("optional" = true))]
+    pub counted: Option<CountedClasses>,
+    /// Allocation counts by line of code, including allocations that the JIT compiler removes (agent option
+    /// count=on). Null if the agent did not count in this part of the run.
+    #[schemars(extend("optional" = true))]
+    pub lines: Option<CountedLines>,
+    /// Notes of the agent in the run, at most the last 50.
+    pub notes: Vec<NoteRow>,
+}
+
+impl TraceTopReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.trace-top/1";
+}
+
+/// The analyzed part of the run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WindowRow {
+    /// When it begins, in milliseconds since 1970.
+    pub from_ms: u64,
+    /// When it ends, in milliseconds since 1970.
+    pub to_ms: u64,
+    /// When it begins, in milliseconds since the run began.
+    pub from_uptime_ms: u64,
+    /// When it ends, in milliseconds since the run began.
+    pub to_uptime_ms: u64,
+    /// Number of ticks in the window.
+    pub ticks: u64,
+}
+
+/// All sites together.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TraceTotals {
+    /// Number of candidates, listed or not.
+    pub candidates: u64,
+    /// Number of candidates with the verdict leak, growth or unclear.
+    pub growing: u64,
+    /// Estimated live bytes.
+    pub live_bytes: u64,
+    /// 95 % interval of the estimate.
+    pub ci95: [u64; 2],
+    /// Estimated number of live objects.
+    pub live_objects: u64,
+    /// Number of live samples.
+    pub live_samples: u64,
+    /// Estimated bytes that were allocated.
+    pub allocated_bytes: u64,
+    /// Estimated bytes that were collected.
+    pub collected_bytes: u64,
+    /// Number of samples that the agent could not keep.
+    pub lost_samples: u64,
+    /// Maximum number of bytes that have no sample because the agent could not keep it.
+    pub lost_bytes: u64,
+}
+
+/// A candidate for a leak: a frame, a stack or a class.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CandidateRow {
+    /// 1 for the worst.
+    pub rank: u64,
+    /// leak: it grows, and it grew from the first full GC to the last; growth: it grows with less certainty, or
+    /// there were no two full GCs; unclear: there were too few GCs.
+    #[schemars(extend("enum" = ["leak", "growth", "unclear", "plateau", "warmup", "level"]))]
+    pub verdict: &'static str,
+    /// How live bytes changed over time, as `trend` of a suspect.
+    #[schemars(extend("enum" = TRENDS))]
+    pub trend: &'static str,
+    /// The allocated class.
+    pub class: String,
+    /// Number of allocation sites; 1 if sites are ranked.
+    pub sites: u64,
+    /// The innermost application frame if frames are ranked; null otherwise.
+    pub frame: Option<String>,
+    /// The stack, the leaf first. If the candidate has several stacks, the stack with the most live bytes.
+    pub frames: Vec<String>,
+    /// Number of distinct stacks of these sites.
+    pub stacks: u64,
+    /// The stacks with the most live bytes first, if the candidate has several stacks.
+    #[schemars(extend("maxItems" = 5))]
+    pub paths: Vec<PathRow>,
+    /// Estimated live bytes at the end of the window.
+    pub live_bytes: u64,
+    /// 95 % interval of the estimate.
+    pub ci95: [u64; 2],
+    /// Estimated number of live objects.
+    pub live_objects: u64,
+    /// Number of samples behind the estimate.
+    pub live_samples: u64,
+    /// Growth from the first moment that is compared to the last.
+    pub growth: HistoryGrowth,
+    /// Growth per hour.
+    pub slope: HistorySlope,
+    /// Growth per GiB that all sites together allocated. Null if allocation was even over time, and if there
+    /// are too few samples. Reports of earlier versions lack the key.
+    #[schemars(extend("optional" = true))]
+    pub per_work: Option<PerWorkRow>,
+    /// True if it grew from the first full GC to the last; null if there were no two full GCs.
+    pub grew_across_major: Option<bool>,
+    /// Part of the bytes allocated in the window that was not collected in it, in thousandths; null in an
+    /// imported recording, which does not record collected objects.
+    pub survival_permille: Option<u64>,
+    /// Estimated bytes that were allocated in the window.
+    pub allocated_bytes: u64,
+    /// All allocations of the class since the agent's start, counted. Only with --by class, for the whole run
+    /// and all stacks, if the agent counts classes (strategy=class). Null otherwise: allocated_bytes is an
+    /// estimate. Reports of earlier versions lack the key.
+    #[schemars(extend("optional" = true))]
+    pub counted: Option<CountRow>,
+    /// Estimated bytes that were collected in the window.
+    pub collected_bytes: u64,
+    /// When it began to grow, in milliseconds since 1970; null if it does not grow.
+    pub began_ms: Option<u64>,
+    /// When it began to grow, in milliseconds since the run began; null if it does not grow.
+    pub began_uptime_ms: Option<u64>,
+    /// False if it grew from the first data point, perhaps earlier.
+    pub began_within: Option<bool>,
+    /// Live figures over time: the minimum of each of at most 60 equal parts of the ticks.
+    pub series: HistorySeries,
+}
+
+/// Growth in relation to the bytes that all sites together allocated.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PerWorkRow {
+    /// How live bytes changed with the bytes allocated, as `trend` of a suspect.
+    #[schemars(extend("enum" = TRENDS))]
+    pub trend: &'static str,
+    /// Theil-Sen estimate of bytes for each GiB allocated.
+    pub bytes_per_gib: i64,
+    /// 95 % interval of the estimate.
+    pub ci95: Option<[i64; 2]>,
+    /// True if growth has ended by time, but not by the bytes allocated.
+    pub only_clock_is_over: bool,
+}
+
+/// Allocation counts of all classes since the agent's start.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct CountedClasses {
+    /// Number of classes, listed or not.
+    pub classes: u64,
+    /// Number of allocated objects of all classes.
+    pub objects: u64,
+    /// Allocated bytes of all classes.
+    pub bytes: u64,
+    /// Number of these objects whose class is not known. Counts of classes may be too low by this number.
+    pub unknown_objects: u64,
+    /// Classes, the most bytes first; at most 100 unless --top sets another limit. `(other classes)` stands for
+    /// classes for which `trace_max` left no row.
+    pub rows: Vec<CountedClassRow>,
+}
+
+/// Allocation counts of lines of code.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CountedLines {
+    /// When the first counted span begins, in milliseconds since the run began. The spans end in the window.
+    /// Old spans are long.
+    pub from_uptime_ms: u64,
+    /// When the last counted span ends, in milliseconds since the run began.
+    pub to_uptime_ms: u64,
+    /// True if JDK classes are counted, too. Their counts are lower bounds, because the JIT compiler replaces
+    /// some of their methods with its own code.
+    pub jdk: bool,
+    /// All lines together, listed or not; with --focus, the matching lines.
+    pub totals: CountTotals,
+    /// Allocations per second, rounded.
+    pub objects_per_second: u64,
+    /// Known bytes per second, rounded.
+    pub bytes_per_second: u64,
+    /// One entry for each method, line and allocated class, the most bytes first, then the most objects; at
+    /// most 100 unless --top sets another limit.
+    pub rows: Vec<CountedLineRow>,
+    /// Allocations that are not counted.
+    pub missed: CountedMissed,
+}
+
+/// A line of code.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CountedLineRow {
+    /// The line and its allocations.
+    #[serde(flatten)]
+    pub site: CountSite,
+    /// Allocations per second, rounded.
+    pub objects_per_second: u64,
+    /// Bytes per second, rounded; null if the bytes are not known.
+    pub bytes_per_second: Option<u64>,
+    /// Estimates by samples for the same line and class. Null if samples cannot be compared with counts:
+    /// samples were not drawn by bytes, were downsampled or lost, or other allocations are sampled than
+    /// counted.
+    pub sampled: Option<SampledLineRow>,
+}
+
+/// Estimates by samples for a counted line of code.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct SampledLineRow {
+    /// Number of samples.
+    pub samples: u64,
+    /// Number of allocated objects, estimated by samples.
+    pub estimated_objects: u64,
+    /// Allocated bytes, estimated by samples.
+    pub estimated_bytes: u64,
+    /// Estimated objects per second, rounded.
+    pub objects_per_second: u64,
+    /// True if there are fewer or more samples than random variation explains. Allocations that the JIT
+    /// compiler removes are counted but never sampled; JVMs before JDK 25 sample some sizes too rarely.
+    pub beyond_chance: bool,
+}
+
+/// One of the stacks of a candidate.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PathRow {
+    /// The stack, the leaf first.
+    pub frames: Vec<String>,
+    /// Estimated live bytes.
+    pub live_bytes: u64,
+    /// Number of live samples.
+    pub live_samples: u64,
+}
+
+/// The report of `heapdiff trace samples --format json`: single samples of a run, live or collected. Later
+/// versions may add keys.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TraceSamplesReport {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The file.
+    pub trace: TraceFile,
+    /// The run.
+    pub run: RunInfo,
+    /// Samples that were alive at the last tick (live), that were freed last (recent), or a random choice of
+    /// all freed samples (chosen).
+    #[schemars(extend("enum" = ["live", "recent", "chosen"]))]
+    pub which: &'static str,
+    /// The order: the oldest first (age), or the largest first (bytes).
+    #[schemars(extend("enum" = ["age", "bytes"]))]
+    pub by: &'static str,
+    /// The regular expression of --focus; null without it.
+    pub focus: Option<String>,
+    /// The regular expression of --thread; null without it.
+    pub thread: Option<String>,
+    /// Time of the last tick of the run, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// Time of the last tick of the run, in milliseconds since the run began.
+    pub at_uptime_ms: u64,
+    /// All matching samples, listed or not.
+    pub totals: SampleTotals,
+    /// The first samples, at most as many as --top sets.
+    pub samples: Vec<SampleReportRow>,
+}
+
+impl TraceSamplesReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.trace-samples/1";
+}
+
+/// All matching samples, listed or not.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct SampleTotals {
+    /// Number of samples.
+    pub samples: u64,
+    /// Sizes of the sampled objects themselves.
+    pub bytes: u64,
+}
+
+/// A sample.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SampleReportRow {
+    /// Id of the sample. It is unique in the run, and the same in heap dumps of the JVM.
+    pub uid: u64,
+    /// The class, as in Java source.
+    pub class: String,
+    /// Size of the object.
+    pub bytes: u64,
+    /// Name of the thread that allocated it; null if it is not known.
+    pub thread: Option<String>,
+    /// When it was allocated, in milliseconds since 1970.
+    pub allocated_ms: u64,
+    /// When it was allocated, in milliseconds since the run began.
+    pub allocated_uptime_ms: u64,
+    /// When it was found to be collected, in milliseconds since 1970; null while it is alive.
+    pub collected_ms: Option<u64>,
+    /// When it was found to be collected, in milliseconds since the run began; null while it is alive.
+    pub collected_uptime_ms: Option<u64>,
+    /// Milliseconds from its allocation until it was found to be collected, or until the last tick.
+    pub age_ms: u64,
+    /// The allocating stack, the leaf first.
+    pub frames: Vec<String>,
+}

@@ -1,0 +1,50 @@
+//! Fixed strings of reports, and patterns of strings, for the schemas.
+
+/// The pattern of an object's id.
+pub(crate) const ID: &str = "^0x[0-9a-f]+$";
+
+/// How figures change over time.
+pub(crate) const TRENDS: [&str; 10] = [
+    "level",
+    "steady",
+    "uneven",
+    "slowing",
+    "late",
+    "plateau",
+    "warm-up",
+    "jump",
+    "sawtooth",
+    "rising-sawtooth",
+];
+
+/// Names of the known leak patterns.
+pub(crate) const DETECTORS: [&str; 13] = [
+    "class-loader",
+    "thread-local",
+    "listener",
+    "queue",
+    "weak-map",
+    "finalizer",
+    "cleaner",
+    "direct-buffer",
+    "delete-on-exit",
+    "timer",
+    "virtual-thread",
+    "slice",
+    "hash-key",
+];
+
+/// Events of flight recordings that have samples of objects.
+pub(crate) const EVENTS: [&str; 5] = [
+    "jdk.OldObjectSample",
+    "profiler.LiveObject",
+    "jdk.ObjectAllocationSample",
+    "jdk.ObjectAllocationInNewTLAB",
+    "jdk.ObjectAllocationOutsideTLAB",
+];
+
+/// Returns the values of a key that has one of these words or is null.
+pub(crate) fn or_null(words: &[&'static str]) -> Vec<Option<&'static str>> {
+    let words = words.iter().copied().map(Some);
+    std::iter::once(None).chain(words).collect()
+}

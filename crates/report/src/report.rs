@@ -1,0 +1,171 @@
+//! What the commands report: data of `heapdiff_model`, with a view where a printer has options.
+
+mod flame;
+mod query;
+
+use heapdiff_model::count::CountReport;
+use heapdiff_model::diff;
+use heapdiff_model::heap::HeapReport;
+use heapdiff_model::histo::HistoReport;
+use heapdiff_model::paths::PathsReport;
+use heapdiff_model::recording::{RecordingInfo, RecordingReport};
+use heapdiff_model::show::ShowReport;
+use heapdiff_model::sites::{AllocatedReport, SitesReport};
+use heapdiff_model::sizeof::SizeofReport;
+use heapdiff_model::snapshot::SnapshotInfo;
+use heapdiff_model::threads::ThreadsReport;
+use heapdiff_model::top::TopReport;
+use heapdiff_model::trace::{TraceFile, TraceInfoReport, TraceSamplesReport, TraceTopReport};
+use heapdiff_model::waste::WasteReport;
+use serde::Serialize;
+
+use crate::view::{
+    DiffReport, HeapView, RecordingView, SitesView, SizeofView, TraceTopView, Viewed, WasteView,
+};
+
+pub use flame::FlameReport;
+pub use query::{ExportReport, ExportedFile, PendingQuery};
+
+/// One report.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Report {
+    /// What grew between dumps.
+    Diff(Box<DiffReport>),
+    /// What keeps most of one dump.
+    Heap(Box<Viewed<HeapReport, HeapView>>),
+    /// Objects and bytes of each class.
+    Histo(HistoReport),
+    /// The objects that retain most.
+    Top(TopReport),
+    /// Objects with what they hold.
+    Show(Viewed<ShowReport>),
+    /// Paths from GC roots.
+    Paths(Viewed<PathsReport>),
+    /// Threads and what they hold.
+    Threads(ThreadsReport),
+    /// Live bytes by allocation stack.
+    Sites(Box<Viewed<SitesReport, SitesView>>),
+    /// What was allocated, dead or alive, by stack or class.
+    Allocated(Box<Viewed<AllocatedReport>>),
+    /// A flight recording by allocation stack.
+    Recording(Box<Viewed<RecordingReport, RecordingView>>),
+    /// What objects cost.
+    Sizeof(Box<Viewed<SizeofReport, SizeofView>>),
+    /// Memory that a program could do without.
+    Waste(Box<Viewed<WasteReport, WasteView>>),
+    /// Allocations of a running JVM, counted.
+    Count(CountReport),
+    /// Rows of a query.
+    Query(Box<PendingQuery>),
+    /// Files with the tables of a dump.
+    Export(ExportReport),
+    /// What a trace holds.
+    TraceInfo(TraceInfoReport),
+    /// What leaks, by a trace.
+    TraceTop(Box<Viewed<TraceTopReport, TraceTopView>>),
+    /// All stacks of a trace.
+    Flame(Box<FlameReport>),
+    /// Single samples of a trace.
+    TraceSamples(Viewed<TraceSamplesReport>),
+}
+
+/// A dump's part in a report that whoever ran the command has to hear of.
+#[derive(Debug)]
+pub struct Condition<'a> {
+    /// The path as given.
+    pub path: &'a str,
+    /// Whether damage keeps some of the content out of the figures.
+    pub partial: bool,
+    /// True if the dump is whole and lacks GC roots.
+    pub lacks_roots: bool,
+    /// What was damaged or missing.
+    pub warnings: &'a [String],
+}
+
+impl Report {
+    /// The state of each dump that was read.
+    #[must_use]
+    pub fn conditions(&self) -> Vec<Condition<'_>> {
+        match self {
+            Self::Diff(r) => r.data.snapshots.iter().map(compared).collect(),
+            Self::Heap(r) => vec![compared(&r.data.snapshot)],
+            Self::Histo(r) => vec![of_dump(&r.snapshot)],
+            Self::Top(r) => vec![of_dump(&r.snapshot)],
+            Self::Show(r) => vec![of_dump(&r.snapshot)],
+            Self::Paths(r) => vec![of_dump(&r.snapshot)],
+            Self::Threads(r) => vec![of_dump(&r.snapshot)],
+            Self::Sites(r) => vec![of_dump(&r.snapshot)],
+            Self::Allocated(r) => vec![of_dump(&r.snapshot)],
+            Self::Recording(r) => vec![of_recording(&r.recording)],
+            Self::Sizeof(r) => vec![of_dump(&r.snapshot)],
+            Self::Waste(r) => r.snapshots.iter().map(of_dump).collect(),
+            Self::Count(r) => vec![of_count(r)],
+            Self::Query(r) => vec![of_dump(&r.head.snapshot)],
+            Self::Export(r) => vec![of_dump(&r.snapshot)],
+            Self::TraceInfo(r) => vec![of_trace(&r.trace)],
+            Self::TraceTop(r) => vec![of_trace(&r.trace)],
+            Self::Flame(r) => vec![r.condition()],
+            Self::TraceSamples(r) => vec![of_trace(&r.trace)],
+        }
+    }
+}
+
+/// The state of a dump that was compared.
+fn compared(snapshot: &diff::SnapshotInfo) -> Condition<'_> {
+    Condition {
+        path: &snapshot.path,
+        partial: snapshot.partial,
+        lacks_roots: snapshot.assumed_roots.is_some(),
+        warnings: &snapshot.warnings,
+    }
+}
+
+/// The state of a dump.
+fn of_dump(snapshot: &SnapshotInfo) -> Condition<'_> {
+    Condition {
+        path: &snapshot.path,
+        partial: snapshot.partial,
+        lacks_roots: snapshot.assumed_roots.is_some(),
+        warnings: &snapshot.warnings,
+    }
+}
+
+/// The state of a recording.
+fn of_recording(recording: &RecordingInfo) -> Condition<'_> {
+    Condition {
+        path: &recording.path,
+        partial: recording.partial,
+        lacks_roots: false,
+        warnings: &recording.warnings,
+    }
+}
+
+/// The state of a trace.
+fn of_trace(trace: &TraceFile) -> Condition<'_> {
+    Condition {
+        path: &trace.path,
+        partial: false,
+        lacks_roots: false,
+        warnings: &trace.warnings,
+    }
+}
+
+/// The state of a JVM whose allocations were counted.
+fn of_count(report: &CountReport) -> Condition<'_> {
+    Condition {
+        path: &report.process,
+        partial: false,
+        lacks_roots: false,
+        warnings: &[],
+    }
+}
+
+/// The last figure less the first.
+#[must_use]
+pub fn growth(figures: &[u64]) -> i64 {
+    match (figures.first(), figures.last()) {
+        (Some(&first), Some(&last)) => last.wrapping_sub(first) as i64,
+        _ => 0,
+    }
+}

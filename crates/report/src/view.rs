@@ -1,0 +1,174 @@
+//! How a report is printed: options beside its data.
+
+use std::ops::{Deref, DerefMut};
+
+use heapdiff_diff::{Allocated, Gates, through};
+use heapdiff_model::diff::{Report, Stack, Suspect, Through};
+use regex::Regex;
+use serde::{Serialize, Serializer};
+
+use crate::collapsed::Columns;
+use crate::junit::Gate;
+use crate::stacks::focused;
+
+/// A report's data with the view in which it is printed. It derefs to the data, which is also its JSON.
+#[derive(Debug)]
+pub struct Viewed<D, M = ()> {
+    /// The data, as JSON has it.
+    pub data: D,
+    /// The options that reports share.
+    pub view: View,
+    /// What only this report needs.
+    pub more: M,
+}
+
+impl<D, M: Default> From<D> for Viewed<D, M> {
+    fn from(data: D) -> Self {
+        Self {
+            data,
+            view: View::default(),
+            more: M::default(),
+        }
+    }
+}
+
+impl<D, M> Deref for Viewed<D, M> {
+    type Target = D;
+    fn deref(&self) -> &D {
+        &self.data
+    }
+}
+
+impl<D, M> DerefMut for Viewed<D, M> {
+    fn deref_mut(&mut self) -> &mut D {
+        &mut self.data
+    }
+}
+
+impl<D: Serialize, M> Serialize for Viewed<D, M> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.data.serialize(serializer)
+    }
+}
+
+/// Options that reports share. Each printer reads those that its report can have.
+#[derive(Debug, Default)]
+pub struct View {
+    /// True if text shows every frame, and what does not grow.
+    pub verbose: bool,
+    /// The pattern with which stacks begin (`--focus`).
+    pub focus: Option<Regex>,
+    /// All stacks, if the format shows them and they are known.
+    pub allocated: Option<Allocated>,
+    /// True if flame graphs begin with the frames that allocate.
+    pub reverse: bool,
+    /// The figures of collapsed stacks.
+    pub columns: Columns,
+    /// Labels of each metric.
+    pub labels: Vec<(String, String)>,
+    /// The folder of the repository with the sources.
+    pub source_root: Option<String>,
+    /// True if weak and phantom references count as holding, too (`--refs all`).
+    pub holds_weakly: bool,
+}
+
+impl View {
+    /// Cuts the stacks of each suspect to the focus, and finds the frame through which most of them were allocated.
+    pub fn focus_stacks<'a>(
+        &self,
+        suspects: impl Iterator<Item = (&'a mut Vec<Stack>, &'a mut Option<Through>)>,
+    ) {
+        let Some(focus) = &self.focus else {
+            return;
+        };
+        for (stacks, allocated_through) in suspects {
+            *stacks = focused(stacks, focus);
+            *allocated_through = through(stacks);
+        }
+    }
+}
+
+/// A comparison with its view.
+pub type DiffReport = Viewed<Report, DiffView>;
+
+/// What a comparison leaves out, and its gates.
+#[derive(Debug, Default)]
+pub struct DiffView {
+    /// Suspects that are not listed: all of them for gates, else at most one.
+    pub more_suspects: Vec<Suspect>,
+    /// Number of classes that changed and are not listed.
+    pub more_classes: usize,
+    /// Suspects that are known growth, with the rule that matches.
+    pub known: Vec<(Suspect, String)>,
+    /// Gates that were asked for.
+    pub gates: Gates,
+    /// The outcome of each gate.
+    pub outcomes: Vec<Gate>,
+    /// True if gates decide on dumps that cannot be compared.
+    pub allow_partial: bool,
+}
+
+impl DiffReport {
+    /// Returns why the gates do not decide: the dumps cannot be compared, and `--allow-partial` was not given.
+    #[must_use]
+    pub fn undecided(&self) -> Option<&str> {
+        let more = &self.more;
+        let undecided = more.gates.any() && !self.data.comparable && !more.allow_partial;
+        let why = self.data.warnings.first().map_or("", |w| w);
+        undecided.then_some(why)
+    }
+}
+
+/// What the report of one dump leaves out.
+#[derive(Debug, Default)]
+pub struct HeapView {
+    /// True if there are suspects that are not listed.
+    pub more_suspects: bool,
+    /// True if suspects are left out, by their classes or because they are too many; `None` for a saved report.
+    pub left_out: Option<bool>,
+    /// Number of classes that are not listed.
+    pub more_classes: usize,
+}
+
+/// Which rows of live bytes are shown, and how many there are.
+#[derive(Debug, Default)]
+pub struct SitesView {
+    /// True if text lists frames, not stacks.
+    pub lists_frames: bool,
+    /// Number of frames, listed or not.
+    pub frame_count: u64,
+    /// Number of classes, listed or not; 0 by stack.
+    pub class_count: u64,
+    /// Number of classes with live samples.
+    pub sampled_classes: u64,
+}
+
+/// What the report of a recording leaves out.
+#[derive(Debug, Default)]
+pub struct RecordingView {
+    /// Number of classes, listed or not; 0 by stack.
+    pub class_count: u64,
+}
+
+/// Which classes of a deep size are shown.
+#[derive(Debug, Default)]
+pub struct SizeofView {
+    /// True if text shows the classes.
+    pub shows_classes: bool,
+    /// Classes that are not listed: their number, objects and bytes.
+    pub more_classes: (u64, u64, u64),
+}
+
+/// What the report of wasted memory leaves out.
+#[derive(Debug, Default)]
+pub struct WasteView {
+    /// Number of holders that are not listed, for each kind in the order of the report.
+    pub more_holders: Vec<u64>,
+}
+
+/// What a report of a trace leaves out.
+#[derive(Debug, Default)]
+pub struct TraceTopView {
+    /// True if classes were counted, and only a part of the run or of the stacks was asked for.
+    pub counts_more: bool,
+}

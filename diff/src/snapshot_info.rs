@@ -1,0 +1,27 @@
+//! Parts of a snapshot's description that every report has.
+
+use heapdiff_model::diff::{AssumedRoots, LayoutInfo};
+use hprof::{Layout, Snapshot};
+
+/// Returns the object layout as reports describe it.
+#[must_use]
+pub fn layout_info(layout: &Layout) -> LayoutInfo {
+    LayoutInfo {
+        reference: layout.reference,
+        header: layout.header,
+        array_header: layout.array_header,
+        align: layout.align,
+        source: layout.source.name().into(),
+    }
+}
+
+/// Returns the assumed roots of a dump; `None` if it lacks none.
+#[must_use]
+pub fn assumed_roots(snapshot: &Snapshot) -> Option<AssumedRoots> {
+    let (missing, total) = snapshot.assumed_roots()?;
+    Some(AssumedRoots {
+        kind: missing.root_kind().name().into(),
+        objects: total.objects,
+        retained_bytes: total.bytes,
+    })
+}
