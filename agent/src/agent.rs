@@ -307,9 +307,10 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
         return attach::FAILED;
     }
     let was_off = OFF.load(Relaxed);
-    let so = match was_off {
-        true => "not started",
-        false => "options not changed",
+    let so = if was_off {
+        "not started"
+    } else {
+        "options not changed"
     };
     let refused = |so| {
         say(format_args!(
@@ -789,9 +790,10 @@ fn reaper(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Reape
         ReaperChoice::Auto => {
             let class = env.class(c"java/lang/ref/Reference")?;
             let named = (c"refersTo", c"(Ljava/lang/Object;)Z");
-            match env.has_method(class.get(), named)? {
-                true => Reaper::Scan,
-                false => Reaper::Queue,
+            if env.has_method(class.get(), named)? {
+                Reaper::Scan
+            } else {
+                Reaper::Queue
             }
         }
     })

@@ -39,9 +39,10 @@ impl Pace {
         let add = |window: u64| {
             let (at, count) = (window >> 32 << 32, low(window));
             // A thread that is late counts in the window that there is.
-            Some(match at >= here {
-                true => at | u64::from(count.saturating_add(1)),
-                false => here | 1,
+            Some(if at >= here {
+                at | u64::from(count.saturating_add(1))
+            } else {
+                here | 1
             })
         };
         let _ = self.window.fetch_update(Relaxed, Relaxed, add);

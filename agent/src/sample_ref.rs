@@ -241,9 +241,10 @@ impl RefClass {
         // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
         let field = unsafe { jni!(env.raw(), v1_1.GetStaticFieldID, class, field, kind) };
         env.check()?;
-        match field.is_null() {
-            true => Err(JniError::Unfit(name.to_string_lossy().into_owned())),
-            false => Ok(field),
+        if field.is_null() {
+            Err(JniError::Unfit(name.to_string_lossy().into_owned()))
+        } else {
+            Ok(field)
         }
     }
 

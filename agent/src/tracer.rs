@@ -140,9 +140,10 @@ impl Tracing<'_> {
     /// Goes on until the JVM ends or the trace fails.
     pub(crate) fn run(&self, env: &Env<'_>) {
         if let Err(why) = self.record(env) {
-            let rest = match self.wakeup.is_stopping() {
-                true => "",
-                false => "; sampling continues without a trace",
+            let rest = if self.wakeup.is_stopping() {
+                ""
+            } else {
+                "; sampling continues without a trace"
             };
             say(format_args!("the trace stopped: {why}{rest}"));
         }

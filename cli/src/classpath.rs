@@ -112,9 +112,10 @@ impl Classpath {
     pub(crate) fn open(paths: &[PathBuf]) -> Result<Self> {
         let mut places = Vec::new();
         for path in paths {
-            match path.file_name().is_some_and(|name| name == "*") {
-                true => archives_of(path.parent().unwrap_or(path), &mut places)?,
-                false => open(path, &mut places)?,
+            if path.file_name().is_some_and(|name| name == "*") {
+                archives_of(path.parent().unwrap_or(path), &mut places)?
+            } else {
+                open(path, &mut places)?
             }
         }
         Ok(Self { places })

@@ -20,9 +20,10 @@ pub(crate) fn without_gap(frame: &str) -> String {
 /// When it is neither a frame nor a regular expression.
 pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
     let frame = without_gap(text);
-    match is_literal(&frame) {
-        true => heapdiff_diff::pattern(&regex::escape(&frame)),
-        false => heapdiff_diff::pattern(text),
+    if is_literal(&frame) {
+        heapdiff_diff::pattern(&regex::escape(&frame))
+    } else {
+        heapdiff_diff::pattern(text)
     }
 }
 

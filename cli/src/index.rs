@@ -308,11 +308,12 @@ fn places_of_any(path: &Path, refs: Refs) -> Vec<PathBuf> {
     if EXTENSIONS.contains(&extension_of(path)) {
         return vec![path.to_path_buf()];
     }
-    match places.is_empty() {
-        true => EXTENSIONS
+    if places.is_empty() {
+        EXTENSIONS
             .map(|extension| named(path.as_os_str().to_owned(), refs, extension).into())
-            .to_vec(),
-        false => places,
+            .to_vec()
+    } else {
+        places
     }
 }
 

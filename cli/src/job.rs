@@ -334,9 +334,10 @@ impl Setup {
 
     /// The same for one of the outputs.
     pub(crate) fn rows_in(&self, format: Format, text: usize) -> usize {
-        let default = match format.is_read_whole() {
-            true => text,
-            false => usize::MAX,
+        let default = if format.is_read_whole() {
+            text
+        } else {
+            usize::MAX
         };
         self.top.unwrap_or(default)
     }

@@ -96,9 +96,10 @@ mod linux {
     pub(super) fn is_abandoned(folder: impl AsFd, name: impl Arg + Copy) -> bool {
         let is_file = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
-        let deserted = match is_file {
-            true => deserted(folder, name),
-            false => None,
+        let deserted = if is_file {
+            deserted(folder, name)
+        } else {
+            None
         };
         deserted.is_some_and(|meta| !is_open(&meta))
     }
@@ -209,10 +210,7 @@ mod linux {
         let opened = File::from(opened);
         let meta = opened.metadata().ok()?;
         let within = names(&opened).ok()?;
-        let age = match within.is_empty() {
-            true => EMPTY,
-            false => STILL,
-        };
+        let age = if within.is_empty() { EMPTY } else { STILL };
         let is_left = |name: &CString| {
             whole(&name.to_string_lossy()) == "dump.hprof" && is_abandoned(&opened, &**name)
         };

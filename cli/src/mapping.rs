@@ -33,12 +33,13 @@ fn text(file: &Path) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     let read = File::open(file).and_then(|f| f.take(MOST + 1).read_to_end(&mut text));
     read.map_err(|e| input(file, &plain(&e)))?;
-    match text.len() as u64 > MOST {
-        true => Err(input(
+    if text.len() as u64 > MOST {
+        Err(input(
             file,
             "not a ProGuard or R8 mapping: the file is larger than 2 GiB",
-        )),
-        false => Ok(text),
+        ))
+    } else {
+        Ok(text)
     }
 }
 

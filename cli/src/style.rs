@@ -30,9 +30,10 @@ impl When {
                     && !refused("TERM", |value| value == "dumb")
             }
         };
-        match is_on {
-            true => Style::coloured(),
-            false => Style::plain(),
+        if is_on {
+            Style::coloured()
+        } else {
+            Style::plain()
         }
     }
 }

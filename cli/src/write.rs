@@ -91,9 +91,10 @@ fn put(
                 );
             }
             let style = output.style(output.color.style(&stdout));
-            let style = match stdout.is_terminal() {
-                true => style.within(columns(&stdout)),
-                false => style,
+            let style = if stdout.is_terminal() {
+                style.within(columns(&stdout))
+            } else {
+                style
             };
             let mut out = io::BufWriter::new(stdout.lock());
             let done = render(style, &mut out).and_then(|()| out.flush());

@@ -101,9 +101,10 @@ pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
         next.push(of("show", &suspect.holder));
     }
     // A class of the JDK has objects everywhere: the paths to those in the holder matter.
-    let objects = match names::is_of_all_kinds(&suspect.class) && !next.is_empty() {
-        true => &suspect.holder,
-        false => &suspect.class,
+    let objects = if names::is_of_all_kinds(&suspect.class) && !next.is_empty() {
+        &suspect.holder
+    } else {
+        &suspect.class
     };
     if !objects.is_empty() {
         next.push(of("paths", objects));
@@ -115,9 +116,10 @@ pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
 #[must_use]
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "._/-:+,@%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

@@ -66,9 +66,10 @@ impl WasteSummary {
                 *row = (row.0 + holder.objects, row.1 + holder.bytes_to_win);
             }
             let objects: Vec<_> = of.largest.iter().map(|g| g.example).collect();
-            let texts = match kind.is_duplicate() {
-                true => crate::values::texts(snapshot, &objects, CHARACTERS),
-                false => vec![None; objects.len()],
+            let texts = if kind.is_duplicate() {
+                crate::values::texts(snapshot, &objects, CHARACTERS)
+            } else {
+                vec![None; objects.len()]
             };
             let rows = of.largest.iter().zip(snapshot.ids(&objects)).zip(texts);
             let examples = rows.map(|((group, id), text)| WasteExample {

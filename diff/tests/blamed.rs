@@ -185,9 +185,10 @@ fn a_cache_of_some_entries_is_not_the_holder_of_a_linked_list() {
         let ends = [entries[0].into(), entries[count - 1].into()];
         let only = app.heap.add_instance(journal, &ends);
         app.heap.set_static(journal, "only", only);
-        let cached = match is_last {
-            true => &entries[count - 100..],
-            false => &entries[..100],
+        let cached = if is_last {
+            &entries[count - 100..]
+        } else {
+            &entries[..100]
         };
         let cached = app.array(cached.to_vec());
         let only = app.heap.add_instance(recent, &[cached.into()]);
@@ -245,9 +246,10 @@ fn class_loaders_that_soft_references_hold_are_no_leak() {
                 app.heap.set_loader(script, loader);
                 let source = app.bytes(20_000);
                 app.heap.set_static(script, "source", source);
-                match is_soft {
-                    true => app.heap.add_reference(ReferenceKind::Soft, loader),
-                    false => loader,
+                if is_soft {
+                    app.heap.add_reference(ReferenceKind::Soft, loader)
+                } else {
+                    loader
                 }
             })
             .collect();

@@ -106,9 +106,10 @@ fn caffeine(maximum: Option<i64>, nested: bool, count: usize) -> Vec<u8> {
     let plain = app.class(&format!("{package}.SSA"), bounded, &[]);
     let full = app.class(&format!("{package}.SSMS"), bounded, &[("maximum", LONG)]);
     let quotes = app.payloads(count);
-    let values = match nested {
-        true => vec![app.list(quotes)],
-        false => quotes,
+    let values = if nested {
+        vec![app.list(quotes)]
+    } else {
+        quotes
     };
     let map = app.map(values);
     let cache = match maximum {
@@ -205,9 +206,10 @@ fn queue(capacity: i32, nested: bool, count: usize) -> Vec<u8> {
     let node = [("item", OBJECT), ("next", OBJECT)];
     let node = app.class(&format!("{name}$Node"), app.object, &node);
     let quotes = app.payloads(count);
-    let items = match nested {
-        true => vec![app.list(quotes)],
-        false => quotes,
+    let items = if nested {
+        vec![app.list(quotes)]
+    } else {
+        quotes
     };
     let mut head: Option<Obj> = None;
     for item in items {
@@ -275,9 +277,10 @@ fn soft_values(soft: bool, count: usize) -> Vec<u8> {
     let quotes = app.payloads(count);
     let mut entries = Vec::new();
     for quote in quotes {
-        let held = match soft {
-            true => app.heap.add_reference_of(value, quote),
-            false => app.heap.add_instance(plain, &[quote.into()]),
+        let held = if soft {
+            app.heap.add_reference_of(value, quote)
+        } else {
+            app.heap.add_instance(plain, &[quote.into()])
         };
         entries.push(app.heap.add_instance(entry, &[held.into()]));
     }

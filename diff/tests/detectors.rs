@@ -394,9 +394,10 @@ fn deployments(count: usize, apart: bool) -> Vec<u8> {
         let one = |i: usize| {
             let loader = heap.add_class_loader(loader_class, "web");
             let data = bytes(heap, 2000);
-            let name = match apart {
-                true => "com.acme.web.Servlet".to_owned(),
-                false => format!("com.acme.web.Servlet{i}"),
+            let name = if apart {
+                "com.acme.web.Servlet".to_owned()
+            } else {
+                format!("com.acme.web.Servlet{i}")
             };
             let servlet = heap.add_class(&name, Some(boot.object), &[], &[("data", Value::NULL)]);
             heap.set_loader(servlet, loader);

@@ -301,26 +301,23 @@ fn thread_locals_and_local_variables_are_called_by_what_people_wrote() {
             writer::Frame::new(&app.heap, main, "run", 34),
         ];
         let thread = app.heap.add_thread("worker 7", &frames);
-        match local {
-            true => {
-                app.heap.add_local(thread, 0, all);
-                app.heap.add_local(thread, 1, all);
-            }
-            false => {
-                let object = Some(app.boot.object);
-                let key = app.class("java.lang.ThreadLocal", &[], &[]);
-                let key = app.heap.add_instance(key, &[]);
-                app.heap.set_static(context, "CURRENT", key);
-                let name = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
-                let fields = [
-                    ("referent", FieldType::Object),
-                    ("value", FieldType::Object),
-                ];
-                let slot = app.heap.add_class(name, object, &fields, &[]);
-                let slot = app.heap.add_instance(slot, &[key.into(), all.into()]);
-                let table = app.heap.add_object_array(app.boot.object, [slot]);
-                app.heap.add_local(thread, 1, table);
-            }
+        if local {
+            app.heap.add_local(thread, 0, all);
+            app.heap.add_local(thread, 1, all);
+        } else {
+            let object = Some(app.boot.object);
+            let key = app.class("java.lang.ThreadLocal", &[], &[]);
+            let key = app.heap.add_instance(key, &[]);
+            app.heap.set_static(context, "CURRENT", key);
+            let name = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
+            let fields = [
+                ("referent", FieldType::Object),
+                ("value", FieldType::Object),
+            ];
+            let slot = app.heap.add_class(name, object, &fields, &[]);
+            let slot = app.heap.add_instance(slot, &[key.into(), all.into()]);
+            let table = app.heap.add_object_array(app.boot.object, [slot]);
+            app.heap.add_local(thread, 1, table);
         }
         app
     };

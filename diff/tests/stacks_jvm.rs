@@ -26,9 +26,10 @@ fn jdks() -> Vec<Jdk> {
 
 /// Mean bytes between samples. Under generational ZGC few are followed, unless every allocation is asked for.
 fn interval(flags: &[&str]) -> u64 {
-    match flags.contains(&"-XX:+UseZGC") {
-        true => 0,
-        false => 4096,
+    if flags.contains(&"-XX:+UseZGC") {
+        0
+    } else {
+        4096
     }
 }
 

@@ -455,18 +455,17 @@ fn classes_that_a_list_holds() {
             let scripts = app.class("com.acme.Scripts", &[], &["compiled"]);
             let text = app.class("com.acme.Text", &["body"], &[]);
             let rows = app.rows(text, count, 200);
-            let array = match generates {
-                true => {
-                    let one = |at: usize| {
-                        let name = format!("com.acme.Script$$Lambda/0x{:016x}", at * 64);
-                        let class = app.class(&name, &[], &["text"]);
-                        app.heap.set_static(class, "text", rows[at]);
-                        Ref::from(class)
-                    };
-                    let classes: Vec<Ref> = (0..count).map(one).collect();
-                    app.heap.add_object_array(app.boot.object, classes)
-                }
-                false => app.array(rows),
+            let array = if generates {
+                let one = |at: usize| {
+                    let name = format!("com.acme.Script$$Lambda/0x{:016x}", at * 64);
+                    let class = app.class(&name, &[], &["text"]);
+                    app.heap.set_static(class, "text", rows[at]);
+                    Ref::from(class)
+                };
+                let classes: Vec<Ref> = (0..count).map(one).collect();
+                app.heap.add_object_array(app.boot.object, classes)
+            } else {
+                app.array(rows)
             };
             app.heap.set_static(scripts, "compiled", array);
             app

@@ -476,9 +476,12 @@ fn soft_references_make_a_cache() {
         let image = app.class("com.acme.Image", &[("payload", OBJECT)]);
         let cache = app.statics("com.acme.Images", &[("all", Value::NULL)]);
         let all = app.entries(image, count);
-        let wrap = |one| match soft {
-            true => app.heap.add_reference_of(boot.soft_reference, one),
-            false => one,
+        let wrap = |one| {
+            if soft {
+                app.heap.add_reference_of(boot.soft_reference, one)
+            } else {
+                one
+            }
         };
         let all: Vec<Obj> = all.into_iter().map(wrap).collect();
         let all = app.array(all);

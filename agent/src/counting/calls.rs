@@ -64,9 +64,10 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
         },
         (b"java/lang/Class" | b"java/lang/reflect/Constructor", b"newInstance", _) => made(),
         (b"java/lang/reflect/Array", b"newInstance", descriptor) => {
-            match descriptor.ends_with(b"[I)Ljava/lang/Object;") {
-                true => returned(LEVELS, mark::MADE),
-                false => made(),
+            if descriptor.ends_with(b"[I)Ljava/lang/Object;") {
+                returned(LEVELS, mark::MADE)
+            } else {
+                made()
             }
         }
         (
@@ -75,9 +76,10 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
             _,
         ) => made(),
         (OBJECT_ARRAYS, b"copyOf" | b"copyOfRange", descriptor) => {
-            match descriptor.ends_with(b"[Ljava/lang/Object;") {
-                true => made(),
-                false => Some(Told::Array),
+            if descriptor.ends_with(b"[Ljava/lang/Object;") {
+                made()
+            } else {
+                Some(Told::Array)
             }
         }
         (UTF16, NEW_BYTES, _) => Some(Told::Array),

@@ -50,9 +50,10 @@ impl Engine {
             return (signature.to_owned(), None);
         };
         let stable = of_class(name).replace('.', "/");
-        match stable == name {
-            true => (stable, None),
-            false => (stable, self.jvmti.instance_size(env, class)),
+        if stable == name {
+            (stable, None)
+        } else {
+            (stable, self.jvmti.instance_size(env, class))
         }
     }
 

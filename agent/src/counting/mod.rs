@@ -168,9 +168,10 @@ pub(crate) fn ask(
         Asked::End(token) => match ENGINE.get() {
             Some(engine) if moves(state::COUNTING, state::CHANGING) => {
                 let shown = engine.shown(env, token);
-                match engine.leave(env, &Progress::new(Some(token))) {
-                    true => shown,
-                    false => return shown.map_or_else(|(code, _)| code, |()| attach::DEBUGGED),
+                if engine.leave(env, &Progress::new(Some(token))) {
+                    shown
+                } else {
+                    return shown.map_or_else(|(code, _)| code, |()| attach::DEBUGGED);
                 }
             }
             _ => return attach::COUNTS_NOT,
@@ -475,9 +476,10 @@ impl Engine {
         let (mut told, mut portions) = (Instant::now(), Portions::new());
         let mut left = classes;
         while !left.is_empty() {
-            let size = match classes.len() > portions.size() {
-                true => rests::portion(portions.size()),
-                false => portions.size(),
+            let size = if classes.len() > portions.size() {
+                rests::portion(portions.size())
+            } else {
+                portions.size()
             };
             let (portion, others) = left.split_at(size.min(left.len()));
             left = others;
@@ -635,12 +637,13 @@ impl Engine {
         let site = |((names, line, is_object), [objects, bytes]): (Place, [u64; 2])| {
             let [class, method, allocated] = names;
             CountedSite {
-                bytes: match is_object {
-                    true => match sizes.get(&*allocated) {
+                bytes: if is_object {
+                    match sizes.get(&*allocated) {
                         Some(Some(size)) => Some(size.saturating_mul(objects)),
                         _ => None,
-                    },
-                    false => Some(bytes),
+                    }
+                } else {
+                    Some(bytes)
                 },
                 class: of_class(&class),
                 method: method.to_string(),

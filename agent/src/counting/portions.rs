@@ -74,12 +74,11 @@ mod tests {
         let (mut calls, mut done, mut failed) = (0, Vec::new(), Vec::new());
         let work = |part: &[u32]| {
             calls += 1;
-            match part.contains(&7) || part.contains(&999) {
-                true => Err(part.len()),
-                false => {
-                    done.extend_from_slice(part);
-                    Ok(())
-                }
+            if part.contains(&7) || part.contains(&999) {
+                Err(part.len())
+            } else {
+                done.extend_from_slice(part);
+                Ok(())
             }
         };
         by_halves(&items, work, |item, why| failed.push((*item, why)));

@@ -27,10 +27,7 @@ static CHANGED: AtomicBool = AtomicBool::new(false);
 
 /// Returns the number of classes of a portion: one if it is the first of the JVM, else `size`.
 pub(super) fn portion(size: usize) -> usize {
-    match CHANGED.load(Relaxed) {
-        true => size,
-        false => 1,
-    }
+    if CHANGED.load(Relaxed) { size } else { 1 }
 }
 
 /// Rests after a portion that took this time. Calls `look` from time to time, which returns true to end the rest.

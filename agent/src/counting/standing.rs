@@ -247,9 +247,10 @@ impl InHeap {
                 continue;
             }
             let array = self.totals.at(env, chunk, FIGURES * TOTALS_CHUNK);
-            match array.is_some_and(|array| array.get().put(env, 0, &now).is_ok()) {
-                true => *before = now,
-                false => well = false,
+            if array.is_some_and(|array| array.get().put(env, 0, &now).is_ok()) {
+                *before = now
+            } else {
+                well = false
             }
         }
         if well {

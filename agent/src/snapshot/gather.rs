@@ -245,9 +245,10 @@ impl Jvmti {
         // returns an object, and is called on class objects.
         unsafe {
             let of = ((**raw).v1_2.FindClass)(raw, c"java/lang/Class".as_ptr());
-            let full = match of.is_null() {
-                true => null_mut(),
-                false => ((**raw).v1_2.FindClass)(raw, c"java/lang/OutOfMemoryError".as_ptr()),
+            let full = if of.is_null() {
+                null_mut()
+            } else {
+                ((**raw).v1_2.FindClass)(raw, c"java/lang/OutOfMemoryError".as_ptr())
             };
             if !full.is_null() {
                 let (name, signature) = (c"getDeclaredFields0", c"(Z)[Ljava/lang/reflect/Field;");

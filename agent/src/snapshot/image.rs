@@ -535,9 +535,10 @@ fn places(classes: &[ClassInfo], class: &ClassInfo, chain: &[usize]) -> (Vec<u32
     let by_class: Vec<Vec<u32>> = std::iter::once(class)
         .chain(above())
         .map(|class| {
-            let place = |field: &FieldInfo| match field.is_static {
-                true => NOWHERE,
-                false => {
+            let place = |field: &FieldInfo| {
+                if field.is_static {
+                    NOWHERE
+                } else {
                     end += width(field.kind);
                     end - width(field.kind)
                 }

@@ -164,9 +164,10 @@ impl Traces {
     /// The id of a frame; `None` if its method is not known.
     fn frame(&mut self, stacks: &KnownStacks, (method, location): Place) -> Option<u64> {
         let known = stacks.methods.get(&method)?;
-        let line = match known.is_native {
-            true => -3,
-            false => line_at(&known.lines, location.max(0)),
+        let line = if known.is_native {
+            -3
+        } else {
+            line_at(&known.lines, location.max(0))
         };
         let next = stacks.next_frame + self.frames.len() as u64;
         let records = &mut self.records;

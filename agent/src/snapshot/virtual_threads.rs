@@ -133,9 +133,10 @@ impl Calls {
                 name.as_ptr(),
                 signature.as_ptr(),
             );
-            match field.is_null() {
-                true => self.cleared(null_mut()),
-                false => self.cleared(((**self.0).v1_2.GetStaticObjectField)(self.0, class, field)),
+            if field.is_null() {
+                self.cleared(null_mut())
+            } else {
+                self.cleared(((**self.0).v1_2.GetStaticObjectField)(self.0, class, field))
             }
         }
     }
@@ -258,9 +259,10 @@ impl Jvmti {
                     // SAFETY: valid references, or null, of which this is true for each class.
                     let is_instance = unsafe { ((**raw).v1_2.IsInstanceOf)(raw, thread, class) };
                     let is_virtual = is_instance && !thread.is_null();
-                    match is_virtual {
-                        true => batch.push(thread),
-                        false => delete(env, thread),
+                    if is_virtual {
+                        batch.push(thread)
+                    } else {
+                        delete(env, thread)
                     }
                 }
                 // SAFETY: valid references to threads.

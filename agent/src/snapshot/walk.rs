@@ -632,9 +632,10 @@ unsafe extern "C" fn on_array(
     // SAFETY: the JVM gives a pointer to so many elements of this type, which stay where they are while it walks, and
     // the array's tag.
     let (elements, object) = unsafe {
-        let elements = match elements.is_null() {
-            true => &[],
-            false => std::slice::from_raw_parts(elements.cast::<u8>(), bytes),
+        let elements = if elements.is_null() {
+            &[]
+        } else {
+            std::slice::from_raw_parts(elements.cast::<u8>(), bytes)
         };
         (elements, *tag)
     };

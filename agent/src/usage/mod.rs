@@ -297,9 +297,10 @@ fn jvm(env: &Env<'_>) -> crate::jvmti::calls::Result<hook::Jvm> {
         objects: env.static_int(class.get(), c"ARRAY_OBJECT_BASE_OFFSET")?,
         scale: env.static_int(class.get(), c"ARRAY_OBJECT_INDEX_SCALE")?,
         refers_to: env.has(reference.get(), "refersTo", "(Ljava/lang/Object;)Z")?,
-        exchange: match is_new {
-            true => "compareAndSetReference",
-            false => "compareAndSetObject",
+        exchange: if is_new {
+            "compareAndSetReference"
+        } else {
+            "compareAndSetObject"
         },
     })
 }

@@ -177,10 +177,13 @@ impl Watched {
         all: &[(String, String)],
     ) -> Option<Entry<'static>> {
         let is_meant = |meant: &str| match meant.split_once('|') {
-            Some((first, rather)) => match all.iter().any(|method| is_named(method, rather)) {
-                true => is_named(method, rather),
-                false => is_named(method, first),
-            },
+            Some((first, rather)) => {
+                if all.iter().any(|method| is_named(method, rather)) {
+                    is_named(method, rather)
+                } else {
+                    is_named(method, first)
+                }
+            }
             None => is_named(method, meant),
         };
         let point = |point: &&Point| point.methods.iter().any(|meant| is_meant(meant));

@@ -38,9 +38,10 @@ fn row(jdk: &Jdk, flags: &[&str], (t, n): (u64, u64), threads: &str) {
         .iter()
         .filter(|flag| !flag.contains("UnlockExperimental"));
     let shown: Vec<String> = shown.map(|flag| format!("`{flag}`")).collect();
-    let setting = match shown.is_empty() {
-        true => "usual".to_owned(),
-        false => shown.join(" "),
+    let setting = if shown.is_empty() {
+        "usual".to_owned()
+    } else {
+        shown.join(" ")
     };
     println!(
         "counted: | {} | {setting} | {threads} | {objects} | {} |",

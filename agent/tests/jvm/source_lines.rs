@@ -104,9 +104,10 @@ fn lines_during_and_after_a_count() {
         let all = checked(&Dumped::of(&target), 2, &which("before"));
         assert_threads(&target, 2, &which("before"));
         for (phase, counts) in [(3, true), (5, false), (7, true)] {
-            match counts {
-                true => begin(&target, "jdk=on"),
-                false => _ = end(&target),
+            if counts {
+                begin(&target, "jdk=on")
+            } else {
+                _ = end(&target)
             }
             for phase in phase..phase + 2 {
                 target.advance(phase).unwrap();

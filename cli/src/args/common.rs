@@ -24,9 +24,12 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 
 /// Parses an argument that names a dump: `-` is standard input, and a segment means the whole dump.
 pub(super) fn input() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().map(|path| match path.as_os_str() == "-" && cfg!(unix) {
-        true => PathBuf::from("/dev/stdin"),
-        false => hprof::bytes::dump_of(&path),
+    PathBufValueParser::new().map(|path| {
+        if path.as_os_str() == "-" && cfg!(unix) {
+            PathBuf::from("/dev/stdin")
+        } else {
+            hprof::bytes::dump_of(&path)
+        }
     })
 }
 

@@ -505,9 +505,10 @@ fn shown(examples: &[Example]) -> String {
     let (command, comment) = (command.unwrap_or(0), comment.unwrap_or(0));
     let mut text = "Examples:".to_owned();
     for (line, what) in examples {
-        text += &match command + comment + 6 <= WIDTH {
-            true => format!("\n  {line:command$}  # {what}"),
-            false => format!("\n  # {what}\n  {line}"),
+        text += &if command + comment + 6 <= WIDTH {
+            format!("\n  {line:command$}  # {what}")
+        } else {
+            format!("\n  # {what}\n  {line}")
         };
     }
     text

@@ -67,9 +67,12 @@ fn paths(arg: &Arg, value: &OsStr) -> Vec<PathBuf> {
     match (arg.get_id().as_str(), value.to_str()) {
         // Several paths, of which `folder/*` stands for the archives of a folder.
         ("classpath", _) => std::env::split_paths(value)
-            .map(|path| match path.file_name() == Some("*".as_ref()) {
-                true => path.parent().map(PathBuf::from).unwrap_or(path),
-                false => path,
+            .map(|path| {
+                if path.file_name() == Some("*".as_ref()) {
+                    path.parent().map(PathBuf::from).unwrap_or(path)
+                } else {
+                    path
+                }
             })
             .collect(),
         ("named", Some(text)) => {

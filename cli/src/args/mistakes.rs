@@ -126,12 +126,13 @@ fn tips(
         more => format!(" and {more} more commands"),
     };
     found.truncate(NAMED);
-    match found.is_empty() {
-        true => Vec::new(),
-        false => vec![format!(
+    if found.is_empty() {
+        Vec::new()
+    } else {
+        vec![format!(
             "`--{long}` is an option of {}{more}",
             found.join(", ")
-        )],
+        )]
     }
 }
 

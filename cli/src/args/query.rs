@@ -138,9 +138,10 @@ fn split(
 ) -> Result<(Vec<PathBuf>, Source)> {
     let mut paths: Vec<PathBuf> = inputs.into_iter().map(PathBuf::from).collect();
     if let Some(file) = file {
-        let source = match file.as_os_str() == "-" {
-            true => Source::StandardInput,
-            false => Source::File(file),
+        let source = if file.as_os_str() == "-" {
+            Source::StandardInput
+        } else {
+            Source::File(file)
         };
         return Ok((paths, source));
     }
@@ -152,10 +153,11 @@ fn split(
         }
         [sql, dumps @ ..] if !has_named && is_statement(sql) => {
             let dumps: Vec<String> = dumps.iter().map(|d| d.display().to_string()).collect();
-            return Err(match dumps.is_empty() {
-                true => Failure::usage("no dump was given").with_hint(command("DUMP", sql)),
-                false => Failure::usage("the SELECT must come after the dumps")
-                    .with_hint(command(&dumps.join(" "), sql)),
+            return Err(if dumps.is_empty() {
+                Failure::usage("no dump was given").with_hint(command("DUMP", sql))
+            } else {
+                Failure::usage("the SELECT must come after the dumps")
+                    .with_hint(command(&dumps.join(" "), sql))
             });
         }
         _ => {}
@@ -249,13 +251,12 @@ impl ExportArgs {
         let mut setup = self.report.setup(None)?;
         // What is told of the export.
         setup.output.format = Format::Text;
-        let tables = match self.tables.is_empty() {
-            true => Table::ALL.to_vec(),
-            false => {
-                let mut tables = Table::ALL.to_vec();
-                tables.retain(|table| self.tables.contains(table));
-                tables
-            }
+        let tables = if self.tables.is_empty() {
+            Table::ALL.to_vec()
+        } else {
+            let mut tables = Table::ALL.to_vec();
+            tables.retain(|table| self.tables.contains(table));
+            tables
         };
         let job = ExportJob {
             folder: self.output,

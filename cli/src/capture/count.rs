@@ -210,9 +210,10 @@ fn options(count: &Count) -> Result<String> {
     }
     // The token has 16 characters, and the prefix may be a longer one.
     let more = token.len() + 18 + attach::COUNT_CLASSES.len();
-    match options.len() + more < LONGEST_ARGUMENT {
-        true => Ok(options),
-        false => Err(Failure::usage("--include and --exclude are too long")),
+    if options.len() + more < LONGEST_ARGUMENT {
+        Ok(options)
+    } else {
+        Err(Failure::usage("--include and --exclude are too long"))
     }
 }
 

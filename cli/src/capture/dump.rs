@@ -412,9 +412,10 @@ fn failed(jvm: &Jvm<'_>, part: &PartialDump, shown: &Path, answer: &Answer) -> F
         ))
         .with_hint("the incomplete dump was deleted; --gz 1 makes dumps several times smaller");
     }
-    let said = match said.is_empty() {
-        true => answer.line(),
-        false => said.chars().filter(|c| !c.is_control()).collect(),
+    let said = if said.is_empty() {
+        answer.line()
+    } else {
+        said.chars().filter(|c| !c.is_control()).collect()
     };
     refused(format!("{process} did not write a dump: {said}"))
 }

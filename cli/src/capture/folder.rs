@@ -57,9 +57,10 @@ impl Folder {
         // A pipe would block.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(self.resolve(path, flags)?);
-        match file.metadata()?.is_file() {
-            true => Ok(file),
-            false => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+        if file.metadata()?.is_file() {
+            Ok(file)
+        } else {
+            Err(io::Error::from(io::ErrorKind::InvalidInput))
         }
     }
 

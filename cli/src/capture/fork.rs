@@ -75,9 +75,10 @@ pub(super) fn ask(
 ) -> Result<Option<Refused>> {
     let options = [attach::SNAPSHOT.as_bytes(), file].concat();
     if options.len() >= LONGEST_ARGUMENT {
-        return match forker.only {
-            true => Err(Failure::usage("-o: the path of the folder is too long")),
-            false => Ok(Some(Refused::too_long())),
+        return if forker.only {
+            Err(Failure::usage("-o: the path of the folder is too long"))
+        } else {
+            Ok(Some(Refused::too_long()))
         };
     }
     ask_by(jvm, forker.library, &options, tick)

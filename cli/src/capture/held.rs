@@ -186,9 +186,10 @@ pub(super) fn memory_at(path: &Path, sign: &str) -> io::Result<File> {
         .open(path)?;
     let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let meta = file.metadata()?;
-    match is_named(&own, sign) && meta.is_file() && meta.nlink() == 0 {
-        true => Ok(file),
-        false => Err(ErrorKind::InvalidInput.into()),
+    if is_named(&own, sign) && meta.is_file() && meta.nlink() == 0 {
+        Ok(file)
+    } else {
+        Err(ErrorKind::InvalidInput.into())
     }
 }
 
@@ -199,11 +200,12 @@ fn opened(path: &Path) -> io::Result<File> {
         .read(true)
         .custom_flags(flags.bits().cast_signed())
         .open(path)?;
-    match pipe.metadata()?.file_type().is_fifo() {
-        true => Ok(pipe),
-        false => Err(io::Error::other(
+    if pipe.metadata()?.file_type().is_fifo() {
+        Ok(pipe)
+    } else {
+        Err(io::Error::other(
             "the file that the agent offers is not a pipe",
-        )),
+        ))
     }
 }
 
@@ -252,14 +254,17 @@ fn receive(
 fn room(bytes: u64) -> std::result::Result<(), Unreceived> {
     match heapdiff_agent::memory_left() {
         None => Ok(()),
-        Some((left, place)) => match fits(bytes, left) {
-            true => Ok(()),
-            false => Err(Unreceived::NoRoom(format!(
-                "not enough memory for the dump: {place} has {} left after {} of the dump",
-                Size(left),
-                Size(bytes)
-            ))),
-        },
+        Some((left, place)) => {
+            if fits(bytes, left) {
+                Ok(())
+            } else {
+                Err(Unreceived::NoRoom(format!(
+                    "not enough memory for the dump: {place} has {} left after {} of the dump",
+                    Size(left),
+                    Size(bytes)
+                )))
+            }
+        }
     }
 }
 

@@ -101,9 +101,10 @@ fn beside(program: &Path) -> Option<PathBuf> {
 
 /// Copies the library to a file, or into a folder; returns where it is.
 pub(crate) fn copy_to(library: &Path, output: &Path) -> Result<PathBuf> {
-    let file = match output.is_dir() {
-        true => output.join(LIBRARY),
-        false => output.to_owned(),
+    let file = if output.is_dir() {
+        output.join(LIBRARY)
+    } else {
+        output.to_owned()
     };
     overwrite::check(&file)?;
     let copied = || -> io::Result<PathBuf> {
@@ -182,9 +183,10 @@ fn check(folder: &Metadata, is_above: bool) -> io::Result<()> {
     let us = geteuid().as_raw();
     let is_owner = folder.uid() == us || is_above && folder.uid() == 0;
     let is_closed = folder.mode() & 0o022 == 0 || is_above && folder.mode() & STICKY != 0;
-    match folder.is_dir() && is_owner && is_closed {
-        true => Ok(()),
-        false => Err(ErrorKind::PermissionDenied.into()),
+    if folder.is_dir() && is_owner && is_closed {
+        Ok(())
+    } else {
+        Err(ErrorKind::PermissionDenied.into())
     }
 }
 

@@ -130,8 +130,9 @@ fn agent(jvm: &Jvm<'_>) -> Result<String> {
     ];
     let does = does.iter().filter(|(bit, _)| state.does(*bit));
     let does: Vec<&str> = does.map(|&(_, text)| text).collect();
-    Ok(match does.is_empty() {
-        true => format!("loaded, but does nothing now; `heapdiff attach {pid}` starts sampling"),
-        false => does.join(", "),
+    Ok(if does.is_empty() {
+        format!("loaded, but does nothing now; `heapdiff attach {pid}` starts sampling")
+    } else {
+        does.join(", ")
     })
 }

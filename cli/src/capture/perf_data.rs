@@ -87,9 +87,10 @@ impl PerfData {
             u64::try_from(bytes).unwrap_or(0)
         });
         // With G1 each generation and its spaces may become as large as the heap, apart from a few bytes.
-        let max = match young > 0 && young.abs_diff(eden) <= PADDING {
-            true => old & !(PADDING - 1),
-            false => young.saturating_add(old),
+        let max = if young > 0 && young.abs_diff(eden) <= PADDING {
+            old & !(PADDING - 1)
+        } else {
+            young.saturating_add(old)
         };
         (max > 0).then(|| (used.fold(0, u64::saturating_add), max))
     }

@@ -163,9 +163,10 @@ impl Process {
             .raw_pid()
             .is_none_or(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
             || Status::read(self.pid).is_ok_and(|s| matches!(s.state, 'Z' | 'X'));
-        match gone {
-            true => Err(refused(format!("{self} has ended"))),
-            false => Ok(()),
+        if gone {
+            Err(refused(format!("{self} has ended")))
+        } else {
+            Ok(())
         }
     }
 
@@ -254,12 +255,13 @@ fn not_permitted(pid: u32, name: &str, error: &io::Error) -> Failure {
         "cannot inspect process {pid} ({name}): {}",
         plain(error)
     ))
-    .with_hint(match geteuid().is_root() {
-        true => "heapdiff needs the capability CAP_SYS_PTRACE to inspect this process".to_owned(),
-        false => format!(
+    .with_hint(if geteuid().is_root() {
+        "heapdiff needs the capability CAP_SYS_PTRACE to inspect this process".to_owned()
+    } else {
+        format!(
             "the process has more permissions than heapdiff; {}",
             with_sudo()
-        ),
+        )
     })
 }
 

@@ -40,9 +40,10 @@ impl Image {
         file.seek(SeekFrom::Start(0))?;
         let word = |at: usize, little: bool| {
             let bytes = head[4 * at..].first_chunk().copied().unwrap_or_default();
-            match little {
-                true => u32::from_le_bytes(bytes),
-                false => u32::from_be_bytes(bytes),
+            if little {
+                u32::from_le_bytes(bytes)
+            } else {
+                u32::from_be_bytes(bytes)
             }
         };
         // The byte order is that of the machine that the image was made for.
@@ -68,9 +69,10 @@ impl Image {
         let mut classes = HashMap::new();
         for offset in offsets.chunks_exact(4) {
             let offset = offset.first_chunk().copied().unwrap_or_default();
-            let offset = match little {
-                true => u32::from_le_bytes(offset),
-                false => u32::from_be_bytes(offset),
+            let offset = if little {
+                u32::from_le_bytes(offset)
+            } else {
+                u32::from_be_bytes(offset)
             };
             let Some(place) = place(places, offset as usize) else {
                 return Err(damaged("an offset is beyond the end of the index"));

@@ -85,9 +85,10 @@ fn report(
     let filter = Filter {
         classes: &|names| classes.admits(names),
         // One more than is reported tells whether there are more; gates and rules look at all.
-        suspects: match question.gates.any() || question.ignore.is_some() {
-            true => usize::MAX,
-            false => limit.saturating_add(1),
+        suspects: if question.gates.any() || question.ignore.is_some() {
+            usize::MAX
+        } else {
+            limit.saturating_add(1)
         },
     };
     let Compared {
@@ -95,11 +96,12 @@ fn report(
         last,
         sorted,
     } = compared;
-    let (mut report, allocated) = match setup.is_any(shows_all_stacks) {
-        true => comparison.report_with_stacks(&last, &filter),
-        false => comparison
+    let (mut report, allocated) = if setup.is_any(shows_all_stacks) {
+        comparison.report_with_stacks(&last, &filter)
+    } else {
+        comparison
             .report(&last, &filter)
-            .map(|report| (report, None)),
+            .map(|report| (report, None))
     }
     .map_err(|e| Failure::input(last.source().path(), &e))?;
     if sorted {

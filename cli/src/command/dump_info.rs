@@ -38,9 +38,10 @@ pub(crate) fn of_histogram(histogram: &Histogram) -> SnapshotInfo {
 ///
 /// Cost: one parallel pass over the objects.
 pub(crate) fn of(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
-    let (samples, fault) = match own.is_empty() {
-        true => (None, None),
-        false => Samples::of(snapshot, own),
+    let (samples, fault) = if own.is_empty() {
+        (None, None)
+    } else {
+        Samples::of(snapshot, own)
     };
     let mut info = of_own(snapshot, own);
     info.agent = samples.and_then(|s| s.info());

@@ -44,9 +44,10 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
         let ids: Vec<i64> = ids.into_iter().collect();
         let steps = Steps::of(trace, &timeline, &ids).map_err(failure)?;
         let trending = trending(&steps, &timeline, &points);
-        let began = match trending.grown_bytes > 0 {
-            true => steps.began(&timeline, &points),
-            false => None,
+        let began = if trending.grown_bytes > 0 {
+            steps.began(&timeline, &points)
+        } else {
+            None
         };
         let series = series(&steps, &timeline);
         let is_over = is_over(suspect.coverage.samples, &series.live_bytes);

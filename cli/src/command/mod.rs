@@ -207,9 +207,10 @@ struct Selection {
 impl Selection {
     /// The agent's objects that are hidden.
     fn hidden(&self) -> &[ObjectIndex] {
-        match self.shows_own {
-            true => &[],
-            false => self.own.objects(),
+        if self.shows_own {
+            &[]
+        } else {
+            self.own.objects()
         }
     }
 

@@ -60,10 +60,11 @@ pub(crate) fn run(
     };
     let dumps = names.iter().zip(&heaps).map(queried).collect();
     let snapshot = info(&first);
-    let over = match names.is_empty() {
-        true => Dumps::one(first),
-        false => Dumps::named(names.iter().cloned().zip(heaps).collect())
-            .map_err(|e| Failure::query(&paths[0], e))?,
+    let over = if names.is_empty() {
+        Dumps::one(first)
+    } else {
+        Dumps::named(names.iter().cloned().zip(heaps).collect())
+            .map_err(|e| Failure::query(&paths[0], e))?
     };
     Ok(PendingQuery {
         head: QueryHead {

@@ -185,9 +185,10 @@ pub(crate) fn run(
         Event::Old | Event::Allocation => None,
         _ => Some(of.objects()),
     };
-    let mut order: Vec<_> = match job.by_class {
-        true => Vec::new(),
-        false => by_site.iter().collect(),
+    let mut order: Vec<_> = if job.by_class {
+        Vec::new()
+    } else {
+        by_site.iter().collect()
     };
     order.sort_by_key(|((stack, class), line)| (weight(&line.estimate), *stack, *class));
     let mut of_classes: BTreeMap<&str, Estimate> = BTreeMap::new();
@@ -235,10 +236,7 @@ pub(crate) fn run(
         recording: info(path, &recording, warnings),
         event: choice.event.name(),
         measure: choice.measure,
-        by: match job.by_class {
-            true => "class",
-            false => "stack",
-        },
+        by: if job.by_class { "class" } else { "stack" },
         focus: focus.map(ToString::to_string),
         totals,
         stacks,

@@ -30,9 +30,10 @@ pub(crate) fn run(job: &Redact) -> Result<Exit> {
         }
         None => &job.dump,
     };
-    match job.what.check {
-        true => check(job, written),
-        false => Ok(Exit::Done),
+    if job.what.check {
+        check(job, written)
+    } else {
+        Ok(Exit::Done)
     }
 }
 
@@ -51,9 +52,10 @@ fn redact(job: &Redact, to: &Place) -> Result<()> {
         done = redaction.write(out, &meter)?;
         refused = job.what.strict && done.warnings.iter().any(|w| w.partial);
         // No file appears of a dump that is refused.
-        match refused {
-            true => Err(io::Error::other("the dump is damaged")),
-            false => Ok(()),
+        if refused {
+            Err(io::Error::other("the dump is damaged"))
+        } else {
+            Ok(())
         }
     };
     let (place, written) = match to {
@@ -109,9 +111,10 @@ fn check(job: &Redact, dump: &Path) -> Result<Exit> {
         return Err(messages::refused(&dump.display()));
     }
     write::print(&told(dump, &done.left))?;
-    Ok(match done.left.is_clean() {
-        true => Exit::Done,
-        false => Exit::Gate,
+    Ok(if done.left.is_clean() {
+        Exit::Done
+    } else {
+        Exit::Gate
     })
 }
 
@@ -145,9 +148,10 @@ fn told(dump: &Path, left: &Left) -> String {
         ("numbers and names in the agent's tables", left.kept_tables),
     ];
     let dump = dump.display();
-    let mut text = match left.is_clean() {
-        true => format!("{dump}: fully redacted\n"),
-        false => format!("{dump}: not redacted\n"),
+    let mut text = if left.is_clean() {
+        format!("{dump}: fully redacted\n")
+    } else {
+        format!("{dump}: not redacted\n")
     };
     for (title, amounts) in [
         (

@@ -34,9 +34,10 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SitesJob) -> Result<Report> 
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading samples", 0);
     let own = AgentObjects::of(&snapshot);
-    let (samples, fault) = match job.allocated || job.by_class {
-        true => Samples::with_all_sites(&snapshot, &own),
-        false => Samples::of(&snapshot, &own),
+    let (samples, fault) = if job.allocated || job.by_class {
+        Samples::with_all_sites(&snapshot, &own)
+    } else {
+        Samples::of(&snapshot, &own)
     };
     let Some(samples) = samples else {
         let dump = dump.display();
@@ -101,10 +102,7 @@ impl Asked<'_> {
     }
 
     fn by(&self) -> &'static str {
-        match self.job.by_class {
-            true => "class",
-            false => "stack",
-        }
+        if self.job.by_class { "class" } else { "stack" }
     }
 
     /// What is alive.
@@ -132,9 +130,10 @@ impl Asked<'_> {
             unsampled_bytes: live.unsampled_bytes,
             undersampled_bytes: live.undersampled_bytes,
         };
-        let mut classes = match job.by_class {
-            true => self.live_classes(live.unseen),
-            false => Vec::new(),
+        let mut classes = if job.by_class {
+            self.live_classes(live.unseen)
+        } else {
+            Vec::new()
         };
         let class_count = classes.len() as u64;
         let sampled_classes = classes.iter().filter(|c| c.samples > 0).count() as u64;
@@ -142,15 +141,12 @@ impl Asked<'_> {
         let allocated = shows_stacks.then(|| Allocated::of(samples));
         let is_empty = stacks.is_empty() && classes.is_empty();
         let focus = self.focus(is_empty, allocated.as_ref(), &mut info);
-        match job.by_class {
-            true => {
-                stacks.clear();
-                frames.clear();
-            }
-            false => {
-                stacks.truncate(self.setup.rows(ROWS));
-                frames.truncate(self.setup.rows(CLASSES));
-            }
+        if job.by_class {
+            stacks.clear();
+            frames.clear();
+        } else {
+            stacks.truncate(self.setup.rows(ROWS));
+            frames.truncate(self.setup.rows(CLASSES));
         }
         classes.truncate(self.setup.rows(CLASSES));
         info.warnings.extend(fault);
@@ -233,49 +229,46 @@ impl Asked<'_> {
         let (job, samples) = (self.job, self.samples);
         let span_ms = info.taken_ms.saturating_sub(of.started_ms);
         let mut disagreements = Vec::new();
-        let (totals, stacks, classes, allocated) = match job.by_class {
-            true => {
-                let (totals, classes) = self.counted_classes()?;
-                (totals, Vec::new(), classes, None)
-            }
-            false => {
-                let wanted = |frames: &[&str], classes: &[&str]| {
-                    self.job.focus.is_none()
-                        || classes.iter().any(|class| self.is_wanted(&[], class))
-                        || frames.iter().any(|frame| self.is_wanted(&[], frame))
-                };
-                let all = samples.allocations(&wanted);
-                let all = all.map_err(|why| not_counted(self.dump, why))?;
-                disagreements.clone_from(&all.disagreements);
-                let wants_all = self.setup.output.format.shows_stacks();
-                let allocated = wants_all.then(|| Allocated::since_start(samples, &all));
-                let totals = AllocatedTotals {
-                    rows: all.stacks.len() as u64,
-                    samples: Some(all.samples),
-                    bytes: all.bytes,
-                    ci95: all.ci95,
-                    objects: all.objects,
-                    other_stacks_bytes: all.other_stacks_bytes,
-                    unseen_bytes: all.unseen_bytes,
-                    undersampled_bytes: all.undersampled_bytes,
-                };
-                let rows = all.stacks.into_iter().take(self.setup.rows(ROWS));
-                let rows = rows.map(|stack| AllocatedStackRow {
-                    frames: samples
-                        .sites
-                        .frames(stack.site)
-                        .map(str::to_owned)
-                        .collect(),
-                    classes: stack.classes,
-                    samples: stack.samples,
-                    estimated_bytes: stack.bytes,
-                    ci95: stack.ci95,
-                    sampled: stack.sampled,
-                    estimated_objects: stack.objects,
-                    survival_permille: stack.survival_permille,
-                });
-                (totals, rows.collect(), Vec::new(), allocated)
-            }
+        let (totals, stacks, classes, allocated) = if job.by_class {
+            let (totals, classes) = self.counted_classes()?;
+            (totals, Vec::new(), classes, None)
+        } else {
+            let wanted = |frames: &[&str], classes: &[&str]| {
+                self.job.focus.is_none()
+                    || classes.iter().any(|class| self.is_wanted(&[], class))
+                    || frames.iter().any(|frame| self.is_wanted(&[], frame))
+            };
+            let all = samples.allocations(&wanted);
+            let all = all.map_err(|why| not_counted(self.dump, why))?;
+            disagreements.clone_from(&all.disagreements);
+            let wants_all = self.setup.output.format.shows_stacks();
+            let allocated = wants_all.then(|| Allocated::since_start(samples, &all));
+            let totals = AllocatedTotals {
+                rows: all.stacks.len() as u64,
+                samples: Some(all.samples),
+                bytes: all.bytes,
+                ci95: all.ci95,
+                objects: all.objects,
+                other_stacks_bytes: all.other_stacks_bytes,
+                unseen_bytes: all.unseen_bytes,
+                undersampled_bytes: all.undersampled_bytes,
+            };
+            let rows = all.stacks.into_iter().take(self.setup.rows(ROWS));
+            let rows = rows.map(|stack| AllocatedStackRow {
+                frames: samples
+                    .sites
+                    .frames(stack.site)
+                    .map(str::to_owned)
+                    .collect(),
+                classes: stack.classes,
+                samples: stack.samples,
+                estimated_bytes: stack.bytes,
+                ci95: stack.ci95,
+                sampled: stack.sampled,
+                estimated_objects: stack.objects,
+                survival_permille: stack.survival_permille,
+            });
+            (totals, rows.collect(), Vec::new(), allocated)
         };
         let at_sites = samples.at_sites.as_ref().filter(|_| !job.by_class);
         let counted_sites = at_sites.map(|all| CountedInDump {

@@ -69,9 +69,10 @@ pub(super) fn values(
         largest: largest.and_then(|v| Mentions::new(snapshot, [v.value]).of(v.value)),
         largest_retained_bytes: largest.map(|v| bytes(v.value)),
         largest_thread: largest.and_then(|v| name_of(v.thread)),
-        next: match values.is_empty() {
-            true => None,
-            false => Some(format!("heapdiff {command} {dump} {all}")),
+        next: if values.is_empty() {
+            None
+        } else {
+            Some(format!("heapdiff {command} {dump} {all}"))
         },
     }))
 }

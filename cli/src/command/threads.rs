@@ -32,9 +32,10 @@ pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<ThreadsReport> {
         let retained = thread.object.and_then(|o| snapshot.retained_bytes(o));
         (Reverse(retained), thread.serial.is_none())
     });
-    let rows = match setup.output.format.is_read_whole() {
-        true => ROWS[0],
-        false => ROWS[1],
+    let rows = if setup.output.format.is_read_whole() {
+        ROWS[0]
+    } else {
+        ROWS[1]
     };
     threads.truncate(setup.top.unwrap_or(rows));
     for thread in &mut threads {

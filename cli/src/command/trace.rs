@@ -259,9 +259,10 @@ fn window(part: &RunWindow, run: &Run, uptime_ms: u64) -> Result<Window> {
         }
         None => part.since.map_or(0, at),
     };
-    match from_ms <= to_ms {
-        true => Ok(Window { from_ms, to_ms }),
-        false => Err(Failure::usage("--until must be after --since")),
+    if from_ms <= to_ms {
+        Ok(Window { from_ms, to_ms })
+    } else {
+        Err(Failure::usage("--until must be after --since"))
     }
 }
 
@@ -411,9 +412,10 @@ impl Shown<'_> {
         let sites: Vec<i64> = candidate.sites.iter().map(|s| s.id).collect();
         let steps = self.steps(&sites)?;
         let trending = &candidate.trending;
-        let began = match trending.verdict <= Verdict::Unclear {
-            true => steps.began(self.timeline, self.points),
-            false => None,
+        let began = if trending.verdict <= Verdict::Unclear {
+            steps.began(self.timeline, self.points)
+        } else {
+            None
         };
         let mut paths = self.paths(candidate)?;
         // Of several, the stack with most alive stands for them.

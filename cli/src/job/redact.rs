@@ -46,9 +46,10 @@ impl Redact {
         progress: Wanted,
     ) -> Result<Self> {
         let is_standard = |path: &Path| path.as_os_str() == "-";
-        let dump = match is_standard(&dump) {
-            true => PathBuf::from("/dev/stdin"),
-            false => hprof::bytes::dump_of(&dump),
+        let dump = if is_standard(&dump) {
+            PathBuf::from("/dev/stdin")
+        } else {
+            hprof::bytes::dump_of(&dump)
         };
         let to = match to {
             Some(to) if is_standard(&to) && what.check => {

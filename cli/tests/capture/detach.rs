@@ -13,9 +13,10 @@ use crate::trace::library;
 fn sites_of(home: &Path, pid: &str) -> Value {
     run(home, &["dump", pid, "-o", "a.hprof", "--force"]).well();
     let done = run(home, &["sites", "a.hprof", "--format", "json"]);
-    match done.stderr.contains("it was taken without the agent") {
-        true => Value::Null,
-        false => serde_json::from_str(&done.well().stdout).expect("JSON"),
+    if done.stderr.contains("it was taken without the agent") {
+        Value::Null
+    } else {
+        serde_json::from_str(&done.well().stdout).expect("JSON")
     }
 }
 

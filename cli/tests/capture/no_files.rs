@@ -54,9 +54,12 @@ fn waiting(home: &Path, pid: u32) -> (Child, BufReader<ChildStderr>) {
 fn all_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").flatten();
     entries
-        .flat_map(|entry| match entry.path().is_dir() {
-            true => all_files(&entry.path()),
-            false => vec![entry.path()],
+        .flat_map(|entry| {
+            if entry.path().is_dir() {
+                all_files(&entry.path())
+            } else {
+                vec![entry.path()]
+            }
         })
         .collect()
 }

@@ -167,16 +167,18 @@ fn the_code_map_names_what_is_there() {
         let mut folder = root();
         for path in code(cell) {
             named += 1;
-            let full = match TOPS.iter().any(|top| path.starts_with(top)) {
-                true => root().join(&path),
-                false => folder.join(&path),
+            let full = if TOPS.iter().any(|top| path.starts_with(top)) {
+                root().join(&path)
+            } else {
+                folder.join(&path)
             };
             if !full.exists() {
                 missing.insert(path);
             }
-            folder = match full.is_dir() {
-                true => full,
-                false => full.parent().expect("a folder").to_path_buf(),
+            folder = if full.is_dir() {
+                full
+            } else {
+                full.parent().expect("a folder").to_path_buf()
             };
         }
     }
@@ -201,9 +203,10 @@ fn crates_use_what_the_architecture_says() {
             _ => format!("crates/{name}"),
         };
         // The last line has the crates that use none of ours.
-        let used: BTreeSet<&str> = match used.contains("nothing of ours") {
-            true => continue,
-            false => used.split_whitespace().collect(),
+        let used: BTreeSet<&str> = if used.contains("nothing of ours") {
+            continue;
+        } else {
+            used.split_whitespace().collect()
         };
         let manifest = read(&format!("{folder}/Cargo.toml"));
         let section = manifest.split("\n[dependencies]\n").nth(1);

@@ -134,9 +134,10 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
     let mut from = 0;
     let last = looks.len().saturating_sub(1);
     for (number, (time, mut found)) in looks.into_iter().enumerate() {
-        let to = match number == last {
-            true => ticks.count - 1,
-            false => ticks.at(time),
+        let to = if number == last {
+            ticks.count - 1
+        } else {
+            ticks.at(time)
         };
         // Two looks within a tick: the later one counts.
         if to < from {

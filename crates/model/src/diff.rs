@@ -65,9 +65,10 @@ impl Report {
     #[must_use]
     pub fn unexplained_bytes(&self) -> u64 {
         let rest = self.grown_bytes().saturating_sub(self.explained_bytes);
-        match rest < noise(&self.snapshots) {
-            true => 0,
-            false => rest,
+        if rest < noise(&self.snapshots) {
+            0
+        } else {
+            rest
         }
     }
 }

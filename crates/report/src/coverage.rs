@@ -58,9 +58,10 @@ pub(crate) const fn stack(stack: &Stack) -> Samples {
         objects: stack.estimated_objects,
         samples: stack.samples,
         is_counted: stack.sampled.is_some(),
-        alive: match stack.survival_known {
-            true => Alive::Permille(stack.survival_permille),
-            false => Alive::Unknown,
+        alive: if stack.survival_known {
+            Alive::Permille(stack.survival_permille)
+        } else {
+            Alive::Unknown
         },
     }
 }

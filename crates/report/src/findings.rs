@@ -169,18 +169,20 @@ impl Place {
         let file = parts.file.filter(|file| is_file(file))?;
         let function = parts.function.split(" (").next().unwrap_or_default();
         let class = function.rsplit_once('.').map_or("", |(class, _)| class);
-        let folders: Vec<&str> = match file.ends_with(".java") {
-            true => class.rsplit_once('.').map_or("", |(package, _)| package),
-            false => class,
+        let folders: Vec<&str> = if file.ends_with(".java") {
+            class.rsplit_once('.').map_or("", |(package, _)| package)
+        } else {
+            class
         }
         .split('.')
         .filter(|part| !part.is_empty())
         .collect();
         // Kotlin's and Scala's classes within classes are named with dots, and functions may have no class.
         let is_package = |part: &&&str| !part.starts_with(char::is_uppercase);
-        let packages = match file.ends_with(".java") {
-            true => folders.len(),
-            false => folders.iter().take_while(is_package).count(),
+        let packages = if file.ends_with(".java") {
+            folders.len()
+        } else {
+            folders.iter().take_while(is_package).count()
         };
         let path = folders.iter().take(packages).copied().chain([file]);
         Some(Self {

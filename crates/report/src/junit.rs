@@ -142,13 +142,12 @@ fn found(suspect: &Suspect, checks: &Checks<'_>) -> TestCase {
     if checks.undecided.is_none() && (checks.fails)(suspect) {
         return case(suspect, failure(verdict(suspect), &message, &body));
     }
-    let mut case = match suspect.verdict.is_grave() {
-        true => {
-            let mut status = TestCaseStatus::skipped();
-            status.set_message(format!("{message}; no gate checks it"));
-            case(suspect, status)
-        }
-        false => case(suspect, TestCaseStatus::success()),
+    let mut case = if suspect.verdict.is_grave() {
+        let mut status = TestCaseStatus::skipped();
+        status.set_message(format!("{message}; no gate checks it"));
+        case(suspect, status)
+    } else {
+        case(suspect, TestCaseStatus::success())
     };
     case.set_system_out(body);
     case
@@ -283,9 +282,10 @@ mod tests {
     fn what_no_gate_looks_at_and_what_cannot_be_compared_is_told_where_it_is_so() {
         let told = |verdict: Verdict, fails: bool, doubt: bool, stacks: bool| {
             let mut suspect = suspect(1, "a.B.c", verdict, 4096);
-            match stacks {
-                true => suspect.stacks[0].ci95[0] -= 1,
-                false => suspect.stacks[0].ci95 = [suspect.stacks[0].estimated_bytes; 2],
+            if stacks {
+                suspect.stacks[0].ci95[0] -= 1
+            } else {
+                suspect.stacks[0].ci95 = [suspect.stacks[0].estimated_bytes; 2]
             }
             let mut report = report(vec![suspect], 0);
             if doubt {

@@ -234,9 +234,10 @@ fn allocated_at(through: Option<&Through>, stacks: &[Stack], text: &mut String) 
     }
     for stack in stacks.iter().take(STACKS) {
         // An interval that is a point is of stacks that are known of each object.
-        let basis = match stack.ci95 == [stack.estimated_bytes; 2] {
-            true => counted(stack.estimated_objects, "object"),
-            false => format!("estimated from {}", counted(stack.samples, "sample")),
+        let basis = if stack.ci95 == [stack.estimated_bytes; 2] {
+            counted(stack.estimated_objects, "object")
+        } else {
+            format!("estimated from {}", counted(stack.samples, "sample"))
         };
         let (bytes, class) = (Size(stack.estimated_bytes), code(&stack.class));
         let _ = writeln!(text, "{bytes} of {class} allocated at ({basis}):\n");

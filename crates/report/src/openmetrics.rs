@@ -157,9 +157,10 @@ impl Families {
             let own = own.iter().map(|(name, value)| label(name, value));
             let labels: Vec<String> = self.common.iter().cloned().chain(own).collect();
             // Writing to a text does not fail.
-            let _ = match labels.is_empty() {
-                true => writeln!(text, "heapdiff_{name} {value}"),
-                false => writeln!(text, "heapdiff_{name}{{{}}} {value}", labels.join(",")),
+            let _ = if labels.is_empty() {
+                writeln!(text, "heapdiff_{name} {value}")
+            } else {
+                writeln!(text, "heapdiff_{name}{{{}}} {value}", labels.join(","))
             };
         }
     }

@@ -117,9 +117,10 @@ fn heap(
 
 /// What live bytes rest on: the agent's samples, or stacks that the dump names itself.
 const fn live(has_agent: bool) -> Measured {
-    match has_agent {
-        true => Measured::Estimated,
-        false => Measured::Exact,
+    if has_agent {
+        Measured::Estimated
+    } else {
+        Measured::Exact
     }
 }
 
@@ -227,9 +228,10 @@ impl<'a> Drawn<'a> {
         };
         let stacks = |names| {
             let stacks = Stacks::new(allocated, self.focus, names);
-            match self.reverse {
-                true => stacks.reversed(),
-                false => stacks,
+            if self.reverse {
+                stacks.reversed()
+            } else {
+                stacks
             }
         };
         match format {

@@ -236,9 +236,12 @@ fn fingerprint(finding: &Finding<'_>) -> String {
 /// A relative path as a URI.
 fn uri(path: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/-._~".contains(&b);
-    let byte = |b: u8| match plain(b) {
-        true => char::from(b).to_string(),
-        false => format!("%{b:02X}"),
+    let byte = |b: u8| {
+        if plain(b) {
+            char::from(b).to_string()
+        } else {
+            format!("%{b:02X}")
+        }
     };
     path.bytes().map(byte).collect()
 }

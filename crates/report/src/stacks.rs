@@ -161,9 +161,10 @@ impl Stacks {
 
     /// A line's steps in the order in which they are told: the frames from the root on and the class, or backwards.
     pub fn steps<'a>(&self, line: &'a StackLine) -> impl Iterator<Item = Step> + use<'a> {
-        let (first, last) = match self.reversed {
-            true => (Some(line.class), None),
-            false => (None, Some(line.class)),
+        let (first, last) = if self.reversed {
+            (Some(line.class), None)
+        } else {
+            (None, Some(line.class))
         };
         let frames = line.frames.len();
         let reversed = self.reversed;
@@ -299,9 +300,10 @@ fn hypotenuse(a: u64, b: u64) -> u64 {
 
 /// A name in a line of `;`-separated frames.
 pub(crate) fn collapsible(name: &str) -> Cow<'_, str> {
-    match name.contains(';') {
-        true => name.replace(';', ":").into(),
-        false => name.into(),
+    if name.contains(';') {
+        name.replace(';', ":").into()
+    } else {
+        name.into()
     }
 }
 

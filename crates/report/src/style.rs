@@ -75,9 +75,10 @@ impl Style {
     /// Returns the frames to show of a stack: those that were chosen, else all in a verbose report, else at most `limit`
     /// lines with folded frames.
     pub(crate) fn frames(self, verbose: bool, limit: usize) -> Frames {
-        self.frames.unwrap_or(match verbose {
-            true => Frames::All,
-            false => Frames::Folded(limit),
+        self.frames.unwrap_or(if verbose {
+            Frames::All
+        } else {
+            Frames::Folded(limit)
         })
     }
 

@@ -79,9 +79,10 @@ pub fn render(
         _ => format!("{}: red grew, blue shrank", names.join(" to ")),
     });
     options.count_name = "bytes".to_owned();
-    let class = match stacks.reversed {
-        true => "callees first: the class, then the allocating frame, then its callers.",
-        false => "the last frame is the class.",
+    let class = if stacks.reversed {
+        "callees first: the class, then the allocating frame, then its callers."
+    } else {
+        "the last frame is the class."
     };
     options.notes = format!("{}; {class}", measured.basis());
     if let Some(subtitle) = &mut options.subtitle {

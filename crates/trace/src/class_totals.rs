@@ -112,9 +112,10 @@ impl Trace {
             let name = text(row, 0);
             let original = self.names.as_ref().and_then(|names| names.class(&name));
             take(CountedClass {
-                class: match name.is_empty() {
-                    true => UNKNOWN_CLASS.to_owned(),
-                    false => original.unwrap_or(name),
+                class: if name.is_empty() {
+                    UNKNOWN_CLASS.to_owned()
+                } else {
+                    original.unwrap_or(name)
                 },
                 objects: self.figure(row, 1),
                 bytes: self.figure(row, 2),

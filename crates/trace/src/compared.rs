@@ -130,9 +130,10 @@ fn expected(line: &CountedLine, interval: u64) -> Option<f64> {
     let (objects, bytes) = (line.objects as f64, line.bytes? as f64);
     #[allow(clippy::cast_precision_loss, reason = "an expectation")]
     let interval = interval as f64;
-    match interval > 0.0 && objects > 0.0 {
-        true => Some(objects * -(-bytes / objects / interval).exp_m1()),
-        false => Some(objects),
+    if interval > 0.0 && objects > 0.0 {
+        Some(objects * -(-bytes / objects / interval).exp_m1())
+    } else {
+        Some(objects)
     }
 }
 

@@ -129,10 +129,7 @@ impl CountedRows {
             length,
             sites,
         });
-        let most_lines = match full {
-            true => 0,
-            false => max_bytes / BYTES_PER_LINE,
-        };
+        let most_lines = if full { 0 } else { max_bytes / BYTES_PER_LINE };
         let mut add = connection.prepare_cached(
             "INSERT INTO counted_amount VALUES (?1, ?2, ?3, ?4) ON CONFLICT (span, site) DO UPDATE SET
                  objects = objects + excluded.objects, array_bytes = array_bytes + excluded.array_bytes",
@@ -469,9 +466,10 @@ mod tests {
     fn objects(path: &Path, run: i64, window: Window) -> BTreeMap<String, u64> {
         let mut found = BTreeMap::new();
         for line in read(path, run, window).1 {
-            let bytes = match line.class.ends_with(['1', '3', '5', '7', '9']) {
-                true => 40,
-                false => 24,
+            let bytes = if line.class.ends_with(['1', '3', '5', '7', '9']) {
+                40
+            } else {
+                24
             };
             if !line.is_rest() {
                 assert_eq!(line.bytes, Some(bytes * line.objects), "{line:?}");

@@ -227,12 +227,11 @@ impl Trace {
                     .map_or(&own[..], |all| &all[..]);
                 let mut at = id;
                 for (depth, &frame) in (1..).zip(frames) {
-                    let caller = match depth == frames.len() {
-                        true => parent,
-                        false => {
-                            next = next.saturating_add(1);
-                            Some(next - 1)
-                        }
+                    let caller = if depth == frames.len() {
+                        parent
+                    } else {
+                        next = next.saturating_add(1);
+                        Some(next - 1)
                     };
                     more = more
                         && rows.give(&[

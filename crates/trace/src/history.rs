@@ -496,9 +496,10 @@ impl Steps {
         let behind = self.at.partition_point(|(i, _)| *i <= first);
         let within = self.at[behind..].iter().take_while(|(i, _)| *i <= last);
         within.fold(self.at(first), |least, (_, live)| {
-            match live.amount.bytes < least.amount.bytes {
-                true => *live,
-                false => least,
+            if live.amount.bytes < least.amount.bytes {
+                *live
+            } else {
+                least
             }
         })
     }

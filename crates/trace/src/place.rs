@@ -99,10 +99,11 @@ fn write_in_place(path: &Path) -> Result<(), String> {
         return Ok(());
     }
     let is_empty = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_size == 0);
-    match is_empty {
-        true => rustix::fs::ioctl_setflags(&file, has | IFlags::NOCOW)
-            .map_err(|error| format!("{} cannot be written in place: {error}", path.display())),
-        false => Err(format!("another program created {}", path.display())),
+    if is_empty {
+        rustix::fs::ioctl_setflags(&file, has | IFlags::NOCOW)
+            .map_err(|error| format!("{} cannot be written in place: {error}", path.display()))
+    } else {
+        Err(format!("another program created {}", path.display()))
     }
 }
 

@@ -463,9 +463,10 @@ impl Axis<'_> {
             [first, .., last] => change(first.1.amount.bytes, last.1.amount.bytes),
             _ => 0,
         };
-        let grows = match known.basis == Basis::Ticks || bytes.ci95.is_none() {
-            true => Verdict::Unclear,
-            false => Verdict::Growth,
+        let grows = if known.basis == Basis::Ticks || bytes.ci95.is_none() {
+            Verdict::Unclear
+        } else {
+            Verdict::Growth
         };
         let verdict = match trend {
             Trend::Level | Trend::Sawtooth => Verdict::Level,
@@ -572,9 +573,10 @@ fn change(from: u64, to: u64) -> i64 {
 
 /// The interval of the line and that of the estimates, which have nothing to do with each other.
 fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
-    let sampling = match hours > 0.0 {
-        true => Z95 * sigma / hours,
-        false => 0.0,
+    let sampling = if hours > 0.0 {
+        Z95 * sigma / hours
+    } else {
+        0.0
     };
     HourlySlope {
         // `as` saturates.

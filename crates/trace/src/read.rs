@@ -258,11 +258,12 @@ impl Trace {
 
     /// An error if the deadline has passed: for work between queries that are short each.
     pub(crate) fn check_deadline(&self) -> Result<(), TraceError> {
-        match is_over(&self.deadline) {
-            true => Err(TraceError::Late {
+        if is_over(&self.deadline) {
+            Err(TraceError::Late {
                 path: self.path().to_owned(),
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 

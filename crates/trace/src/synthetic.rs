@@ -334,9 +334,10 @@ fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
         if due(scene.major) || due(scene.minor) {
             let major = due(scene.major);
             let [young, whole] = scene.collectors;
-            let (collector, cause) = match major {
-                true => (whole, "System.gc()"),
-                false => (young, "G1 Evacuation Pause"),
+            let (collector, cause) = if major {
+                (whole, "System.gc()")
+            } else {
+                (young, "G1 Evacuation Pause")
             };
             t.execute(
                 "INSERT INTO collection (run, time_ms, uptime_ms, collector, major, cause, pause_us, before_bytes,

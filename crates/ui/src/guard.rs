@@ -89,12 +89,13 @@ impl Guard {
             Some(at) => below.split_at(at),
             None => (below, ""),
         };
-        match self.token.is(token) {
-            true => Ok(rest),
-            false => Err((
+        if self.token.is(token) {
+            Ok(rest)
+        } else {
+            Err((
                 Status::Forbidden,
                 "the URL has no token, or the token of an earlier start; use the URL that heapdiff printed",
-            )),
+            ))
         }
     }
 }

@@ -447,9 +447,10 @@ impl Held {
                 is_full,
                 is_one,
             },
-            strength: match is_full {
-                true => Strength::Reached,
-                false => Strength::Hint,
+            strength: if is_full {
+                Strength::Reached
+            } else {
+                Strength::Hint
             },
         })
     }

@@ -208,9 +208,10 @@ impl<'a> SuspectContext<'a> {
             }
             is_chain &= open.len() <= before + 1;
         }
-        (objects == self.trie()[step].objects).then_some(match is_chain {
-            true => Nested::Chain,
-            false => Nested::Tree,
+        (objects == self.trie()[step].objects).then_some(if is_chain {
+            Nested::Chain
+        } else {
+            Nested::Tree
         })
     }
 

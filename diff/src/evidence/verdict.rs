@@ -112,9 +112,10 @@ impl Evidence<'_> {
             && !self.is_within_turnover()
             && self.usage.is_some_and(|u| u.only_fills());
         let are_few = self.few.is_some() && !self.rises_in_many_dumps();
-        Some(match !are_few && (by_figures || by_samples || by_usage) {
-            true => Verdict::Leak,
-            false => Verdict::Growth,
+        Some(if !are_few && (by_figures || by_samples || by_usage) {
+            Verdict::Leak
+        } else {
+            Verdict::Growth
         })
     }
 

@@ -72,9 +72,10 @@ impl OneDump {
         let found = suspects(summaries, snapshot, filter, least);
         let own = AgentObjects::of(snapshot);
         let threads = threads::of(snapshot, &own);
-        let waste = match options.waste {
-            true => parts::waste(&WasteSummary::new(snapshot, &own, 1, progress)?),
-            false => Vec::new(),
+        let waste = if options.waste {
+            parts::waste(&WasteSummary::new(snapshot, &own, 1, progress)?)
+        } else {
+            Vec::new()
         };
         let report = HeapReport {
             schema: HeapReport::SCHEMA.into(),

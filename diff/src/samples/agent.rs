@@ -160,12 +160,11 @@ impl Reader<'_> {
             Ok(_) => self.by_site::<1>(statics::ALLOCATED, &found.numbers)?,
             Err(_) => Vec::new(),
         };
-        let site_classes = match site_types {
-            true => {
-                let types = self.by_id::<1>(statics::SITE_TYPES, found.numbers.keys().copied())?;
-                found.site_classes(types)
-            }
-            false => Vec::new(),
+        let site_classes = if site_types {
+            let types = self.by_id::<1>(statics::SITE_TYPES, found.numbers.keys().copied())?;
+            found.site_classes(types)
+        } else {
+            Vec::new()
         };
         let classes = match which {
             Which::All => self.class_counts(&table)?,

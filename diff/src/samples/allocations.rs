@@ -124,14 +124,16 @@ fn variance(
         Strategy::Count | Strategy::Class => {
             let mean = seen / samples;
             // How unequal sizes are, as far as they are remembered.
-            let spread = match remembered.sizes > 0.0 {
-                true => remembered.samples * remembered.squares / remembered.sizes.powi(2),
-                false => 1.0,
+            let spread = if remembered.sizes > 0.0 {
+                remembered.samples * remembered.squares / remembered.sizes.powi(2)
+            } else {
+                1.0
             };
             let missed = 1.0 - 1.0 / rate;
-            Some(match is_first {
-                true => missed * spread * bytes * bytes / samples,
-                false => missed * bytes * rate * remembered.largest.max(mean),
+            Some(if is_first {
+                missed * spread * bytes * bytes / samples
+            } else {
+                missed * bytes * rate * remembered.largest.max(mean)
             })
         }
     }
@@ -279,9 +281,10 @@ impl Samples {
             };
             let of = [samples as f64, seen as f64, bytes];
             let variance = variance(&sampling, is_first, of, remembered);
-            let shortfall = match agent.is_before_25 {
-                true => sampling.shortfall(seen / samples),
-                false => 1.0,
+            let shortfall = if agent.is_before_25 {
+                sampling.shortfall(seen / samples)
+            } else {
+                1.0
             };
             let sampled = variance.map(|variance| Sampled {
                 bytes,

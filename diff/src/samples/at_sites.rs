@@ -119,9 +119,10 @@ impl Reader<'_> {
                 allocated: allocated.to_owned(),
                 objects,
                 // Of objects the agent tells the bytes where the class's name is not its own.
-                bytes: match allocated.ends_with("[]") || bytes > 0 {
-                    true => Some(bytes),
-                    false => size.map(|size| size.saturating_mul(objects)),
+                bytes: if allocated.ends_with("[]") || bytes > 0 {
+                    Some(bytes)
+                } else {
+                    size.map(|size| size.saturating_mul(objects))
                 },
             }
         };

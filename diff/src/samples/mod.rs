@@ -139,9 +139,10 @@ impl Agent {
     pub(crate) fn uncounted_bytes(&self) -> u64 {
         let uncounted = [Counter::DroppedFailed, Counter::DroppedPending];
         let counts_full = self.counter(Counter::FewFollowed) > 0;
-        match counts_full && uncounted.iter().all(|&c| self.counter(c) == 0) {
-            true => 0,
-            false => self.lost_bytes(),
+        if counts_full && uncounted.iter().all(|&c| self.counter(c) == 0) {
+            0
+        } else {
+            self.lost_bytes()
         }
     }
 

@@ -126,9 +126,10 @@ impl<'a> Place<'a> {
             self.counting = both.map(|(last, first)| (last, first, last_uid));
         }
         for sample in now {
-            let fate = match uids.contains(&sample.uid) {
-                true => Fate::Kept,
-                false => Fate::Came,
+            let fate = if uids.contains(&sample.uid) {
+                Fate::Kept
+            } else {
+                Fate::Came
             };
             self.add(fate, sample, last);
         }

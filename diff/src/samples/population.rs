@@ -31,9 +31,10 @@ pub(crate) struct CountedClass {
 impl CountedClass {
     /// The size class of an object of so many bytes.
     pub(crate) fn size_class(&self, bytes: u64) -> u32 {
-        match self.is_array {
-            true => size_class(bytes),
-            false => ONE_SIZE,
+        if self.is_array {
+            size_class(bytes)
+        } else {
+            ONE_SIZE
         }
     }
 
@@ -71,9 +72,10 @@ impl SizeClasses {
 
     /// The counts of instances, which are all of one size; or those of arrays.
     pub(crate) fn or_one_size(&self, known: Known) -> BTreeMap<u32, Known> {
-        match self.0.is_empty() {
-            true => [(ONE_SIZE, known)].into(),
-            false => self.iter().collect(),
+        if self.0.is_empty() {
+            [(ONE_SIZE, known)].into()
+        } else {
+            self.iter().collect()
         }
     }
 

@@ -121,9 +121,10 @@ impl<'a> Search<'a> {
         };
         let is_held = through_field.contains(&below)
             || self.path(&through_field, (node, below), None)?.is_some();
-        Some(match is_held {
-            true => Between::OtherPath(other),
-            false => Between::NoField,
+        Some(if is_held {
+            Between::OtherPath(other)
+        } else {
+            Between::NoField
         })
     }
 

@@ -54,13 +54,12 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
         (None, None) => text(trie[StepId::ROOT].via),
     };
-    let mut reasons = match context.is_alone() {
-        true => held::reasons(context, spread_over(context)),
-        false => {
-            let mut reasons = vec![structure(context)];
-            reasons.extend(spread(context));
-            reasons
-        }
+    let mut reasons = if context.is_alone() {
+        held::reasons(context, spread_over(context))
+    } else {
+        let mut reasons = vec![structure(context)];
+        reasons.extend(spread(context));
+        reasons
     };
     reasons.extend(outside::reasons(context));
     // Steps that several paths lead to. Those above the class with the static field do not matter.
@@ -182,9 +181,10 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         holder_id,
         likely_fix: None,
         next: Vec::new(),
-        off_heap_bytes: match off_heap.iter().any(|&b| b > 0) {
-            true => off_heap,
-            false => Vec::new(),
+        off_heap_bytes: if off_heap.iter().any(|&b| b > 0) {
+            off_heap
+        } else {
+            Vec::new()
         },
         history: None,
         allocated_at: Vec::new(),
@@ -458,12 +458,11 @@ fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     for (i, (text, kind)) in path.iter().enumerate() {
         let is_this = |s: &StepId| context.via(*s) == text;
         // A static field is found wherever its class hangs.
-        level = match i == 0 && is_static(*kind) {
-            true => (1..trie.len() as u32).map(StepId).filter(is_this).collect(),
-            false => {
-                let below = level.iter().flat_map(|&s| &trie[s].children).copied();
-                below.filter(is_this).collect()
-            }
+        level = if i == 0 && is_static(*kind) {
+            (1..trie.len() as u32).map(StepId).filter(is_this).collect()
+        } else {
+            let below = level.iter().flat_map(|&s| &trie[s].children).copied();
+            below.filter(is_this).collect()
         };
         if level.iter().any(|&s| larger(s)) {
             return true;
@@ -521,9 +520,10 @@ fn holders(context: &SuspectContext<'_>) -> u64 {
 
 /// The step among whose objects the growth is spread.
 fn spread_over(context: &SuspectContext<'_>) -> StepId {
-    match context.candidate.in_place {
-        true => context.candidate.content[0],
-        false => context.candidate.at,
+    if context.candidate.in_place {
+        context.candidate.content[0]
+    } else {
+        context.candidate.at
     }
 }
 

@@ -32,9 +32,10 @@ fn threads(context: &SuspectContext<'_>) -> Option<Evidence> {
     let contents = context.candidate.content.iter();
     let step = contents.chain(&context.steps).copied().find(is_thread)?;
     let (first, last) = context.ends(step);
-    let is_more = match context.is_alone() {
-        true => last >= PILE,
-        false => last > first,
+    let is_more = if context.is_alone() {
+        last >= PILE
+    } else {
+        last > first
     };
     if !is_more {
         return None;
@@ -50,9 +51,10 @@ fn threads(context: &SuspectContext<'_>) -> Option<Evidence> {
     Some(Evidence::ThreadStacks {
         threads: last,
         names,
-        states: match known as u64 == last {
-            true => states,
-            false => Vec::new(),
+        states: if known as u64 == last {
+            states
+        } else {
+            Vec::new()
         },
     })
 }

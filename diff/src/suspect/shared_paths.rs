@@ -122,9 +122,10 @@ impl Ways {
         for (beginning, mut way) in best {
             let is_first = before.replace(beginning) != Some(beginning);
             way.of_beginning = beginnings[beginning].len();
-            let objects = match is_first {
-                true => way.of_beginning,
-                false => way.objects.len(),
+            let objects = if is_first {
+                way.of_beginning
+            } else {
+                way.objects.len()
             };
             if is_usual(&way) || objects >= SEVERAL {
                 ranked.push(((!is_usual(&way), !is_first), way));
@@ -326,9 +327,10 @@ impl Search<'_> {
             }
             level = level.end..reached.len();
             let found = targets.len() as u64;
-            let enough = match of <= FEW {
-                true => self.samples.iter().all(|s| targets.contains(s)),
-                false => found * 2 >= of.min(WIDTH as u64),
+            let enough = if of <= FEW {
+                self.samples.iter().all(|s| targets.contains(s))
+            } else {
+                found * 2 >= of.min(WIDTH as u64)
             };
             if level.is_empty() || (enough && ways.beginnings() >= PATHS) {
                 break;

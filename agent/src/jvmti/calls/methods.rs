@@ -141,9 +141,10 @@ impl<'local> Env<'local> {
     /// A method's id, if it was found.
     fn found(&self, id: jmethodID, named: Named<'_>) -> Result<jmethodID> {
         self.check()?;
-        match id.is_null() {
-            true => Err(unfit(named)),
-            false => Ok(id),
+        if id.is_null() {
+            Err(unfit(named))
+        } else {
+            Ok(id)
         }
     }
 

@@ -99,9 +99,10 @@ impl<'local> Env<'local> {
 
     /// What the last call threw, which is cleared.
     pub(crate) fn check(&self) -> Result<()> {
-        match self.is_throwing() {
-            false => Ok(()),
-            true => Err(self.caught()),
+        if self.is_throwing() {
+            Err(self.caught())
+        } else {
+            Ok(())
         }
     }
 

@@ -56,9 +56,10 @@ impl Lines {
             let end = read.iter().position(|&byte| byte == b'\n');
             let part = &read[..end.unwrap_or(read.len())];
             self.is_long |= self.line.len() + part.len() > LONGEST;
-            match self.is_long {
-                true => self.line.clear(),
-                false => self.line.extend_from_slice(part),
+            if self.is_long {
+                self.line.clear()
+            } else {
+                self.line.extend_from_slice(part)
             }
             let used = part.len() + usize::from(end.is_some());
             self.input.consume(used);
@@ -71,12 +72,11 @@ impl Lines {
     /// What the line that was read says.
     fn heard(&mut self) -> Result<Option<Message>, Value> {
         let line = take(&mut self.line);
-        match take(&mut self.is_long) {
-            true => {
-                let message = format!("a message can have at most {LONGEST} bytes");
-                Err(refusal(&Value::Null, ErrorCode::INVALID_REQUEST, &message))
-            }
-            false => heard(&line),
+        if take(&mut self.is_long) {
+            let message = format!("a message can have at most {LONGEST} bytes");
+            Err(refusal(&Value::Null, ErrorCode::INVALID_REQUEST, &message))
+        } else {
+            heard(&line)
         }
     }
 }

@@ -64,9 +64,10 @@ impl Server {
             // Who has asked may be gone.
             let _ = send.send(answer);
             // As after other commands, so that the next question is answered faster.
-            match watch.is_cancelled() {
-                true => index::forget_pending(),
-                false => index::write_pending(),
+            if watch.is_cancelled() {
+                index::forget_pending()
+            } else {
+                index::write_pending()
             }
             drop(permit);
         });

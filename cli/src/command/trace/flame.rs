@@ -69,9 +69,10 @@ fn all(sites: &BySite, live: bool) -> Allocated {
         number
     };
     for candidate in &sites.ranking.candidates {
-        let amount = match live {
-            true => candidate.live.amount,
-            false => candidate.allocated,
+        let amount = if live {
+            candidate.live.amount
+        } else {
+            candidate.allocated
         };
         if amount.bytes == 0 {
             continue;

@@ -344,9 +344,10 @@ impl From<Failure> for Unsent {
 
 impl From<PushError> for Unsent {
     fn from(error: PushError) -> Self {
-        match error.may_pass() {
-            true => Self::Now(error),
-            false => Self::Ever(refused(&error)),
+        if error.may_pass() {
+            Self::Now(error)
+        } else {
+            Self::Ever(refused(&error))
         }
     }
 }

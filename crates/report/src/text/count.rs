@@ -69,10 +69,7 @@ pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) ->
 
 /// What is to be known of the JDK's classes; `none` where they have no counters.
 pub(super) fn jdk(counted: bool, none: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let lines = match counted {
-        true => &AT_LEAST[..],
-        false => &[none],
-    };
+    let lines = if counted { &AT_LEAST[..] } else { &[none] };
     for &line in lines {
         writeln!(out, "{}", style.dim(line.to_owned()))?;
     }

@@ -113,9 +113,10 @@ fn headlines(report: &Report, has_more: bool, style: Style, out: &mut dyn Write)
     for suspect in report.suspects.iter().take(HEADLINES) {
         let headline = Headline::new(suspect, report.delta.shallow_bytes);
         let verdict = format!("{:<LABEL$}", crate::verdict(suspect).to_uppercase());
-        let verdict = match suspect.verdict.is_grave() {
-            true => style.red(verdict),
-            false => style.yellow(verdict),
+        let verdict = if suspect.verdict.is_grave() {
+            style.red(verdict)
+        } else {
+            style.yellow(verdict)
         };
         let mut label = verdict.to_string();
         for part in std::iter::once(headline.held).chain(headline.allocated) {
@@ -137,9 +138,10 @@ fn headlines(report: &Report, has_more: bool, style: Style, out: &mut dyn Write)
     if let Some(rest) = rest.filter(|_| report.suspects.len() >= HEADLINES) {
         writeln!(out, "{:LABEL$}{}", "", style.dim(rest))?;
     }
-    match report.suspects.is_empty() {
-        true => Ok(()),
-        false => writeln!(out),
+    if report.suspects.is_empty() {
+        Ok(())
+    } else {
+        writeln!(out)
     }
 }
 
@@ -179,9 +181,10 @@ fn suspect(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let verdict = crate::verdict(suspect);
-    let verdict = match suspect.verdict.is_grave() {
-        true => style.red(verdict),
-        false => style.yellow(verdict),
+    let verdict = if suspect.verdict.is_grave() {
+        style.red(verdict)
+    } else {
+        style.yellow(verdict)
     };
     let mut grown = signed_size(suspect.growth.retained_bytes);
     let off_heap = suspect.growth_with_off_heap() - suspect.growth.retained_bytes;

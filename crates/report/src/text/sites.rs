@@ -237,9 +237,12 @@ pub(super) fn origin(
     let uncounted = ["dropped_failed", "dropped_pending"].into_iter().any(count);
     let lost = uncounted || is_full;
     let uncounted = uncounted || is_full && !few;
-    let once = |first| match few {
-        true => First::Counted(first),
-        false => First::Other(first),
+    let once = |first| {
+        if few {
+            First::Counted(first)
+        } else {
+            First::Other(first)
+        }
     };
     let rate = |bytes, rate| match (agent.strategy, bytes) {
         ("bytes", 0) => Rate::Each {
@@ -272,9 +275,10 @@ pub(super) fn origin(
         median_ms: agent.collected.median_age_ms,
     };
     let one = format!("{rate}; {freed}");
-    let lines = match one.len() <= WIDTH {
-        true => vec![one],
-        false => vec![rate.to_string(), freed.to_string()],
+    let lines = if one.len() <= WIDTH {
+        vec![one]
+    } else {
+        vec![rate.to_string(), freed.to_string()]
     };
     for line in lines {
         writeln!(out, "{}", style.dim(style.fitted(&line, WIDTH)))?;

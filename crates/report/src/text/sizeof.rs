@@ -113,15 +113,17 @@ fn sizes(set: &SizeofSet, unheld: &str, style: Style, out: &mut dyn Write) -> io
         "the objects themselves"
     };
     row("shallow", set.shallow_bytes, set.objects, itself);
-    let reached = match one {
-        true => "this object and all objects reachable from it",
-        false => "these objects and all objects reachable from them, each counted once",
+    let reached = if one {
+        "this object and all objects reachable from it"
+    } else {
+        "these objects and all objects reachable from them, each counted once"
     };
     row("deep", set.deep_bytes, set.deep_objects, reached);
     if let (Some(bytes), Some(objects)) = (set.retained_bytes, set.retained_objects) {
-        let freed = match one {
-            true => "memory that would be freed if this object were removed",
-            false => "memory that would be freed if all these objects were removed",
+        let freed = if one {
+            "memory that would be freed if this object were removed"
+        } else {
+            "memory that would be freed if all these objects were removed"
         };
         row("retained", bytes, objects, freed);
     }

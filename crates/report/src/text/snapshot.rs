@@ -56,9 +56,10 @@ pub(super) fn layout(
 
 /// What objects are to which no reference that counts leads from a GC root.
 pub(super) const fn unheld(view: &View) -> &'static str {
-    match view.holds_weakly {
-        true => "unreachable: no path from a GC root",
-        false => "unreachable, or reachable only through references excluded by --refs",
+    if view.holds_weakly {
+        "unreachable: no path from a GC root"
+    } else {
+        "unreachable, or reachable only through references excluded by --refs"
     }
 }
 

@@ -243,9 +243,10 @@ fn candidate(
 
 /// When growth began.
 pub(super) fn since(ms: u64, uptime: u64, within: bool) -> String {
-    match within {
-        true => format!("{} UTC, {} into the run", utc(ms), span(uptime)),
-        false => "the first data point, perhaps earlier".to_owned(),
+    if within {
+        format!("{} UTC, {} into the run", utc(ms), span(uptime))
+    } else {
+        "the first data point, perhaps earlier".to_owned()
     }
 }
 
@@ -277,9 +278,10 @@ fn frames(
             out,
         )?;
     }
-    let shown = match report.view.verbose {
-        true => usize::MAX,
-        false => PATHS,
+    let shown = if report.view.verbose {
+        usize::MAX
+    } else {
+        PATHS
     };
     let callers_shown = style.frames(report.view.verbose, CALLERS);
     for path in candidate.paths.iter().take(shown) {

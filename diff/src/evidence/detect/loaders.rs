@@ -24,9 +24,10 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let steps = || context.steps.iter().chain(&below).copied();
     let grows = |step| {
         let (first, last) = context.ends(step);
-        match context.is_alone() {
-            true => last > SEVERAL,
-            false => last > first,
+        if context.is_alone() {
+            last > SEVERAL
+        } else {
+            last > first
         }
     };
     // The step of the loaders themselves, or of instances of a class that many loaders define.
@@ -66,9 +67,10 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
                 loaders: context.changed(now - grown, now, loaders),
             };
             let finding = Finding::new("class-loader", sentence).and(pinned);
-            match grown >= SEVERAL {
-                true => finding.certain(),
-                false => finding,
+            if grown >= SEVERAL {
+                finding.certain()
+            } else {
+                finding
             }
         }
         None if context.is_alone() => return None,

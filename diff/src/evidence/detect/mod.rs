@@ -81,9 +81,10 @@ const PILE: u64 = 8;
 /// dump alone there have to be many.
 fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
     let (first, last) = context.ends(step);
-    let is_pile = match context.is_alone() {
-        true => last >= PILE,
-        false => last > first,
+    let is_pile = if context.is_alone() {
+        last >= PILE
+    } else {
+        last > first
     };
     is_pile.then_some((first, last))
 }

@@ -55,9 +55,10 @@ fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
     let counted = at(context.candidate.at).unwrap_or(first).max(first);
     let holders = context.steps[counted];
     let known = trie[thread].objects == trie[thread].samples.len() as u64;
-    let mut threads = match trie[thread].parent == StepId::ROOT && !known {
-        true => context.rooted(context.class_index(thread)),
-        false => trie[thread].samples.clone(),
+    let mut threads = if trie[thread].parent == StepId::ROOT && !known {
+        context.rooted(context.class_index(thread))
+    } else {
+        trie[thread].samples.clone()
     };
     threads.truncate(LOOKED_AT);
     let (mut seen, mut visited) = (0_u64, 0);

@@ -80,9 +80,10 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
             out,
         )?;
         if let Some(counting) = &row.counting {
-            let jdk = match counting.jdk {
-                true => " and the JDK classes",
-                false => "",
+            let jdk = if counting.jdk {
+                " and the JDK classes"
+            } else {
+                ""
             };
             let text = format!(
                 "exact, by line of code, from {} to {} of the run, in {} classes{jdk}",
