@@ -220,7 +220,7 @@ fn a_cached_summary_is_of_the_dump_and_its_segments() {
     fs::remove_file(place.at("b.hprof.p1")).expect("a segment");
     let (out, err) = place.ends(0, &["a.hprof", "b.hprof", "--format", "json"]);
     assert!(
-        out.contains("read b.hprof and 1 unmerged segment (b.hprof.p0)"),
+        out.contains("heapdiff read b.hprof together with 1 unmerged segment (b.hprof.p0)"),
         "{err}"
     );
     place.ends(0, &gate);
