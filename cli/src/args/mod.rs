@@ -227,8 +227,8 @@ struct SitesArgs {
     /// them
     #[arg(long)]
     reverse: bool,
-    /// Show only stacks with a matching frame or class. In flame graphs and profiles, only frames
-    /// are matched, and each stack starts at the matching frame
+    /// Show only stacks with a matching frame or class. Flame graphs and profiles match only
+    /// frames, and each stack starts at the matching frame
     #[arg(long, value_name = "RE", value_parser = frame::pattern)]
     focus: Option<Regex>,
     #[command(flatten)]

@@ -21,10 +21,10 @@ use crate::time::Moment;
 
 const TOP_HELP: &str = "\
 Objects that the GC has not freed yet look alive, so heapdiff compares the live bytes after each
-full GC. With fewer than five full GCs, heapdiff compares the lowest live bytes of each
-interval between two GCs of any kind. The slope is a Theil-Sen estimate; its 95 % interval includes the sampling error. A class or
-site is called a leak only if the whole interval is above zero, and the live bytes grew from the
-first full GC to the last.
+full GC. With fewer than five full GCs, heapdiff compares the lowest live bytes of each interval
+between two GCs of any kind. The slope is a Theil-Sen estimate; its 95 % interval includes the
+sampling error. A class or site is called a leak only if the whole interval is above zero, and the
+live bytes grew from the first full GC to the last.
 
 MOMENT: 10m (10 minutes before the end of the run), +5m (5 minutes after the start of the run), or
 2026-11-21T22:05:00Z.";
