@@ -272,6 +272,8 @@ fn printed_names_select_the_values_of_fields() {
     let of_derived = heap.add_instance(derived, &values);
     let empty = heap.add_instance(unset, &[Given::NULL]);
     let array = heap.add_object_array(base, [of_base, of_derived]);
+    let jobs = [("jobs", Given::Ref(array.into()))];
+    heap.add_class("com.acme.Registry", Some(boot.object), &[], &jobs);
     let frame = writer::Frame::new(&heap, base, "run", 42);
     let worker = heap.add_thread("worker 1", &[frame]);
     heap.add_local(worker, 0, array);
@@ -298,6 +300,10 @@ fn printed_names_select_the_values_of_fields() {
     assert_eq!(select("com.acme.Base$$Lambda").unwrap(), lambdas);
     let class = select("class com.acme.Base$$Lambda").unwrap();
     assert_eq!(class, [object(&heap, &snapshot, lambda)]);
+    // Paths begin with `static`.
+    for of_static in ["com.acme.Registry.jobs", "static com.acme.Registry.jobs"] {
+        assert_eq!(select(of_static).unwrap(), numbers(&[array]));
+    }
     let local = "local variable of com.acme.Base.run";
     assert_eq!(select(local).unwrap(), numbers(&[array, empty]));
     assert_eq!(select("worker 1").unwrap(), numbers(&[worker.object]));

@@ -97,6 +97,13 @@ impl Snapshot {
             if !all.is_empty() {
                 return Ok(Selected::Values(sorted(all)));
             }
+            if let Some((class, field)) = name.rsplit_once('.') {
+                // Paths begin with `static` and a field.
+                let classes = self.classes_named(class, printed);
+                if let Ok(object) = self.static_object(&classes, class, field) {
+                    return Ok(Selected::Object(object));
+                }
+            }
             let of_printed = self.as_printed(&format!("class {name}"), printed);
             let none = || Err(self.no_class(name, std::iter::empty()));
             return of_printed.unwrap_or_else(none);
