@@ -297,7 +297,7 @@ impl Built {
         assert!(roots.objects >= 2 && roots.bytes > 8000, "{roots:?}");
         let said = warnings(&snapshot);
         for part in [
-            "Unreachable objects may count as reachable",
+            "some unreachable objects count as reachable",
             "live objects in a cycle without other referrers count as unreachable",
             missing.root_kind().name(),
         ] {

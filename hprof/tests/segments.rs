@@ -189,7 +189,7 @@ const ALL: &str =
     "heapdiff read x.hprof together with 3 unmerged segments (x.hprof.p0, x.hprof.p1, x.hprof.p2)";
 const LAST_TWO: &str =
     "heapdiff read x.hprof together with 2 unmerged segments (x.hprof.p1, x.hprof.p2)";
-const LAST: &str = "read x.hprof and 1 unmerged segment (x.hprof.p2)";
+const LAST: &str = "heapdiff read x.hprof together with 1 unmerged segment (x.hprof.p2)";
 
 #[test]
 fn a_dump_whose_merge_had_not_begun_is_read_with_all_segments() {

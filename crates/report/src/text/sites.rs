@@ -602,8 +602,7 @@ pub(super) mod tests {
         );
         assert!(calm.contains("5 sampled objects freed\n"));
         let verbose = Style::plain().with_internals(true);
-        let memory =
-            "the agent uses 2.0 KiB of the heap: 7 samples of 64 bytes, 3 stacks of 100 bytes\n";
+        let memory = "the agent uses 2.0 KiB of the Java heap, with 7 samples of 64 bytes and 3 stacks of 100 bytes\n";
         assert!(styled(("bytes", 0, 0), (0, 0), (0, false), verbose).ends_with(memory));
         assert!(!calm.contains("the agent uses"), "{calm}");
         assert!(lossy.contains("5 sampled objects freed, half within 30 ms of allocation\n"));
