@@ -1,4 +1,5 @@
-//! What the JVM calls, above all else. Each function hands over to safe code and lets no panic out.
+//! The functions that the JVM calls. This module imports the others, and no module imports it. Each function calls safe
+//! code and catches every panic.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
@@ -112,34 +113,30 @@ unsafe extern "C" fn class_load(
     });
 }
 
-/// # Safety
-/// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
-unsafe extern "C" fn garbage_collection_start(_: *mut jvmtiEnv) {
-    // JVMTI allows no JNI here, and of its own functions raw monitors alone; a fault keeps to that.
-    if catch_unwind(|| {
-        provoked::panic(provoked::GC_START);
-        agent::collecting();
-    })
-    .is_err()
-    {
+/// Runs `work` at the start or the end of a GC. JVMTI allows no JNI there, and of its own functions only raw monitors, which
+/// holds for `agent::fault`, too.
+fn in_gc(place: u8, work: fn()) {
+    let result = catch_unwind(|| {
+        provoked::panic(place);
+        work();
+    });
+    if result.is_err() {
         agent::fault();
     }
 }
 
 /// # Safety
 /// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: nothing in it is unsafe; the JVM's type of callbacks is.
+unsafe extern "C" fn garbage_collection_start(_: *mut jvmtiEnv) {
+    in_gc(provoked::GC_START, agent::collecting);
+}
+
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: as above.
 unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
-    // JVMTI allows no JNI here, and of its own functions raw monitors alone; a fault keeps to that.
-    if catch_unwind(|| {
-        provoked::panic(provoked::GC_FINISH);
-        agent::collected();
-    })
-    .is_err()
-    {
-        agent::fault();
-    }
+    in_gc(provoked::GC_FINISH, agent::collected);
 }
 
 /// # Safety
@@ -252,7 +249,7 @@ fn body(thread: Thread) -> as_int::AgentThread {
     }
 }
 
-/// What the JVM calls, for the modules below.
+/// Functions that the JVM calls, for the modules below.
 const CALLED: Called = Called {
     callbacks,
     thread: body,

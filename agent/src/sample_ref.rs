@@ -48,7 +48,7 @@ unsafe impl Send for Method {}
 // SAFETY: as above.
 unsafe impl Sync for Method {}
 
-/// What the constructor takes.
+/// Arguments of the constructor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RefFields {
     pub(crate) uid: u64,
@@ -61,7 +61,7 @@ pub(crate) struct RefFields {
     pub(crate) mark: i32,
 }
 
-/// What a static field is set to.
+/// The value that a static field gets.
 #[derive(Clone, Copy)]
 pub(crate) enum Static<'a> {
     Int(i32),

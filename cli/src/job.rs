@@ -149,7 +149,7 @@ pub(crate) enum Task {
         report: PathBuf,
         question: Question,
     },
-    /// What keeps most of one dump.
+    /// The holders of most memory in one dump.
     Heap {
         dump: PathBuf,
         question: Question,

@@ -44,7 +44,7 @@ fn table(seconds: u64, rows: usize, body: usize) -> HeapBuilder {
     app.heap
 }
 
-/// Direct buffers of 100,000 bytes in a list that a local variable holds. The JDK has their cleaners in a list of its own.
+/// Direct buffers of 100,000 bytes in a list that a local variable holds. The JDK keeps a list of their cleaners.
 fn chunks(count: usize) -> HeapBuilder {
     let mut app = App::new();
     let object = app.boot.object;
@@ -301,7 +301,7 @@ fn growth_that_goes_on_after_a_large_import_is_no_warm_up() {
     // 840,000 bytes and more are significant by themselves.
     let import = first([200, 84_200, 88_200].map(|rows| table(0, rows, 100)));
     assert_eq!(import.verdict, Verdict::Growth, "{import:#?}");
-    // What grows no more is a warm-up.
+    // Growth that has ended is a warm-up.
     let over = first([200, 84_200, 84_210].map(|rows| table(0, rows, 100)));
     assert_eq!(over.verdict, Verdict::Warmup, "{over:#?}");
 }
@@ -415,7 +415,7 @@ fn a_limit_that_the_lists_of_a_cache_exceed_together_is_none() {
     assert_eq!(verdict(1000), Verdict::Leak);
 }
 
-/// A cache of sixteen segments, each an object with a map of its own. `limits` are fields of the cache.
+/// A cache of sixteen segments. Each segment is an object with one map. `limits` are fields of the cache.
 fn segmented(limits: &[(&str, i32)], entries: usize) -> HeapBuilder {
     let mut app = App::new();
     let object = app.boot.object;
@@ -512,7 +512,7 @@ fn a_few_slots_of_an_array_that_fill_are_no_leak() {
     assert_eq!(five.verdict, Verdict::Leak, "{five:#?}");
 }
 
-/// As many arrays as before, half of which are larger and half of which are smaller.
+/// The number of arrays stays the same. Half of the arrays became larger, the other half smaller.
 #[test]
 fn not_each_object_became_larger() {
     let heap = |sizes: [usize; 2]| {

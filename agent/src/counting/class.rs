@@ -30,7 +30,7 @@ impl Jvmti {
         Ok(found)
     }
 
-    /// Whether objects of a class are cloned by a method other than `Object`'s.
+    /// True if a class overrides `Object.clone`.
     pub(crate) fn has_own_clone(&self, env: &Env<'_>, class: Ref<'_, Class>) -> bool {
         let mut status = 0;
         // SAFETY: a reference to a class object, a pointer to an int.
@@ -54,7 +54,7 @@ impl Jvmti {
 }
 
 impl Env<'_> {
-    /// What tells the numbers that hooks know classes by; 0 for none.
+    /// Returns a function from classes to the numbers by which hooks identify them; 0 if a class has no number.
     fn numbers(&self) -> crate::jvmti::calls::Result<impl Fn(Ref<'_, Class>) -> u64 + use<'_>> {
         let unfit = |_| JniError::Unfit(hooks::THIS.to_owned());
         let name = CString::new(hooks::THIS).map_err(unfit)?;

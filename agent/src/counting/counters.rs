@@ -12,7 +12,7 @@ use crate::jvmti::calls::{Class, Env, Ref};
 /// The name of a class that was unloaded before its counters were read.
 const UNLOADED: &str = "(an unloaded class)";
 impl Engine {
-    /// What every site has counted.
+    /// Counts of all sites.
     pub(super) fn counters(&self, env: &Env<'_>) -> Vec<[u64; 2]> {
         let pairs = self.cells.returned.read();
         self.resolve(env, &pairs);

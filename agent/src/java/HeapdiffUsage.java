@@ -36,7 +36,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final int LAST = 3;
     static final int MARK = 4;
     static final int BEFORE = 6;
-    /** Size of the instance that stands for collections without a place, and the length of its counters. */
+    /** Size of the instance for all collections without a place, and the length of its counters. */
     static final int CROWDED = -2;
     static final int CROWDED_LONGS = 16384;
 
@@ -172,7 +172,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         int now = (int) (System.currentTimeMillis() >>> 10);
         int mine = hash & 0xffff0000 | now & 0xffff, seen = SEEN[hash & 0xffff];
         if (((seen ^ mine) & 0xffff0000) != 0) {
-            // Of two collections that share a place in SEEN, one goes first.
+            // If two collections share a place in SEEN, one of them has precedence.
             if (seen >>> 16 < hash >>> 16 || (now - seen & 0xffff) >= 4) {
                 SEEN[hash & 0xffff] = mine;
                 GROWN[hash & 0xffff] = 0;

@@ -51,7 +51,7 @@ pub(crate) struct JvmtiError(pub(crate) c_int);
 
 pub(crate) type Result<T> = std::result::Result<T, JvmtiError>;
 
-/// What the JVM calls.
+/// Functions that the JVM calls.
 pub(crate) struct Called {
     /// The callbacks of the environment that samples.
     pub(crate) callbacks: fn() -> Callbacks,
@@ -273,12 +273,12 @@ impl Environment {
     /// A new one of the JVM that a thread belongs to.
     pub(crate) fn another(env: &Env<'_>) -> Option<Self> {
         let vm = env.vm().ok()?;
-        // SAFETY: the JVM itself tells where it is.
+        // SAFETY: JNI returned this pointer for the JVM of `env`.
         unsafe { Self::of(vm.as_ptr()) }.ok()
     }
 
-    /// Turns on what is needed before the program runs. `at_load`: the JVM is not up, and has to say when it is. Attached
-    /// while another agent holds up its start, this would be told of that, too.
+    /// Enables the events that are needed before the program runs. With `at_load`, the JVM has not started yet, so it
+    /// reports the end of its start, too. An agent that is attached during a start must not get this event.
     pub(crate) fn arm(&self, at_load: bool) -> Result<()> {
         let called = CALLED.get().ok_or(JvmtiError(error::NULL_POINTER))?;
         self.set_callbacks(&(called.callbacks)())?;

@@ -1,4 +1,4 @@
-//! What only some JVMs know: versions of classes, and virtual threads.
+//! Functions that only some JVMs have: versions of classes, and virtual threads.
 //!
 //! Versions of classes: the JVM counts how often a class got other bytecode.
 //!
@@ -80,7 +80,7 @@ impl Version {
     }
 }
 
-/// Whether the thread is a virtual one. JDK 21 and later know.
+/// True if the thread is virtual. JVMs before JDK 21 have no virtual threads.
 pub(crate) struct VirtualThreads {
     known: bool,
 }

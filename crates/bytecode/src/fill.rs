@@ -4,9 +4,9 @@ use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
 use crate::pool::{INTEGER, LONG, UTF8};
 
-/// The constant `LONG_PLACEHOLDER + n` of type `long` stands for number n.
+/// The constant `LONG_PLACEHOLDER + n` of type `long` is the placeholder of number n.
 pub const LONG_PLACEHOLDER: i64 = 0x4845_4150_0000_0000;
-/// The constant `INT_PLACEHOLDER + n` of type `int` stands for number n.
+/// The constant `INT_PLACEHOLDER + n` of type `int` is the placeholder of number n.
 pub const INT_PLACEHOLDER: i32 = 0x4845_0000;
 
 const SYNTHETIC: u16 = 0x1000;

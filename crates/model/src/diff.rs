@@ -388,7 +388,7 @@ pub struct History {
     /// How the live figures changed, as `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: Cow<'static, str>,
-    /// What is compared: live objects after full GCs (major); the minimum between GCs of any kind
+    /// The compared figure: live objects after full GCs (major); the minimum between GCs of any kind
     /// (collections); the minimum of equal parts if there was no GC (ticks).
     #[schemars(extend("enum" = ["major", "collections", "ticks"]))]
     pub basis: Cow<'static, str>,

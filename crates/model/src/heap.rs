@@ -59,7 +59,7 @@ pub struct HeapSuspect {
     /// 1 for the largest.
     #[schemars(extend("minimum" = 1))]
     pub rank: u32,
-    /// What is known about it, in sentences that a reader can check. One dump cannot show a leak, so no
+    /// Facts about the suspect, in sentences that a reader can check. One dump cannot show a leak, so no
     /// sentence says that it leaks.
     pub reasons: Vec<String>,
     /// Kind and name of the GC root that keeps it alive.

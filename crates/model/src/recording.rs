@@ -22,7 +22,7 @@ pub struct RecordingReport {
     /// objects, dead or alive.
     #[schemars(extend("enum" = ["sampled", "live", "allocated"]))]
     pub measure: &'static str,
-    /// What rows are: stacks (the default), or classes with --by class. Reports of earlier versions lack the
+    /// Kind of the rows: stacks (the default), or classes with --by class. Reports of earlier versions lack the
     /// key.
     #[schemars(extend("enum" = ["stack", "class"], "optional" = true))]
     pub by: &'static str,

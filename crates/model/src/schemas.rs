@@ -33,7 +33,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
 
 /// Returns the schema of one report. Its title is the value of the report's key `schema`.
 fn schema<T: JsonSchema>(name: &'static str) -> (&'static str, Schema) {
-    // What is written: a key without a value is null, unless it is skipped.
+    // The schema describes written JSON: a key without a value is null, unless it is skipped.
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings
         .with_transform(Plain)

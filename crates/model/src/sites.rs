@@ -19,7 +19,7 @@ pub struct SitesReport {
     /// exact.
     #[schemars(extend("enum" = ["agent", "traces"]))]
     pub origin: &'static str,
-    /// What rows are: stacks, or classes with --by class.
+    /// Kind of the rows: stacks, or classes with --by class.
     #[schemars(extend("enum" = ["stack", "class"]))]
     pub by: &'static str,
     /// The regular expression of --focus; null without it.
@@ -93,7 +93,7 @@ pub struct AllocatedReport {
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// What rows are: stacks, or classes with --by class.
+    /// Kind of the rows: stacks, or classes with --by class.
     #[schemars(extend("enum" = ["stack", "class"]))]
     pub by: &'static str,
     /// The regular expression of --focus; null without it.

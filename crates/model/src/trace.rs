@@ -153,14 +153,14 @@ pub struct TraceTopReport {
     pub run: RunInfo,
     /// The part of the run that is analyzed.
     pub window: WindowRow,
-    /// What is ranked: application frames that allocate (frame, the default), stacks (site), or classes
+    /// Kind of the ranked rows: application frames that allocate (frame, the default), stacks (site), or classes
     /// (class). With line, `candidates` is empty, and only `lines` has entries.
     #[schemars(extend("enum" = ["frame", "site", "class", "line"]))]
     pub by: &'static str,
     /// The regular expression of --focus; null without it.
     #[schemars(extend("optional" = true))]
     pub focus: Option<String>,
-    /// What is compared: live bytes after full GCs (major); the minimum between GCs of any kind (collections);
+    /// The compared figure: live bytes after full GCs (major); the minimum between GCs of any kind (collections);
     /// the minimum of equal parts if there was no GC (ticks); for an imported recording, the live objects of
     /// its last dump by allocation time (survivors).
     #[schemars(extend("enum" = ["major", "collections", "ticks", "survivors"]))]

@@ -1,4 +1,4 @@
-//! What the samples of a suspect cover, and its stacks, in sentences that every format has.
+//! The sentences about the samples and stacks of a suspect. All formats share them.
 
 use heapdiff_diff::sentence::{Alive, Samples, Whole};
 use heapdiff_diff::{Coverage, HeapSuspect, Stack};

@@ -2,7 +2,7 @@
 //! metrics, rows.
 //!
 //! [`Report`] is the data of one report, which is also its JSON, with a [`View`] where a printer has options.
-//! [`render()`] writes it in a [`Format`]. A crate of its own because nothing here needs a dump or a command line: each
+//! [`render()`] writes it in a [`Format`]. It is a separate crate, because nothing here needs a dump or a command line: each
 //! renderer takes a report, or the [`Stacks`] of what was allocated, and gives the same bytes whenever it gets the same.
 //! Names come from a heap, which anybody may have written; each renderer escapes them as its format wants.
 #![cfg_attr(test, allow(clippy::unwrap_used))]

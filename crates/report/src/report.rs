@@ -1,4 +1,4 @@
-//! What the commands report: data of `heapdiff_model`, with a view where a printer has options.
+//! The reports of the commands: data of `heapdiff_model`, with a view if a printer has options.
 
 mod flame;
 mod query;
@@ -30,9 +30,9 @@ pub use query::{ExportReport, ExportedFile, PendingQuery};
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Report {
-    /// What grew between dumps.
+    /// Growth between dumps.
     Diff(Box<DiffReport>),
-    /// What keeps most of one dump.
+    /// The holders of most memory in one dump.
     Heap(Box<Viewed<HeapReport, HeapView>>),
     /// Objects and bytes of each class.
     Histo(HistoReport),
@@ -46,11 +46,11 @@ pub enum Report {
     Threads(ThreadsReport),
     /// Live bytes by allocation stack.
     Sites(Box<Viewed<SitesReport, SitesView>>),
-    /// What was allocated, dead or alive, by stack or class.
+    /// All allocations, of live and dead objects, by stack or class.
     Allocated(Box<Viewed<AllocatedReport>>),
     /// A flight recording by allocation stack.
     Recording(Box<Viewed<RecordingReport, RecordingView>>),
-    /// What objects cost.
+    /// Sizes of objects.
     Sizeof(Box<Viewed<SizeofReport, SizeofView>>),
     /// Memory that a program could do without.
     Waste(Box<Viewed<WasteReport, WasteView>>),
@@ -60,9 +60,9 @@ pub enum Report {
     Query(Box<PendingQuery>),
     /// Files with the tables of a dump.
     Export(ExportReport),
-    /// What a trace holds.
+    /// The content of a trace.
     TraceInfo(TraceInfoReport),
-    /// What leaks, by a trace.
+    /// Leaks found in a trace.
     TraceTop(Box<Viewed<TraceTopReport, TraceTopView>>),
     /// All stacks of a trace.
     Flame(Box<FlameReport>),
@@ -75,11 +75,11 @@ pub enum Report {
 pub struct Condition<'a> {
     /// The path as given.
     pub path: &'a str,
-    /// Whether damage keeps some of the content out of the figures.
+    /// True if some content is missing from the figures because the dump is damaged.
     pub partial: bool,
     /// True if the dump is whole and lacks GC roots.
     pub lacks_roots: bool,
-    /// What was damaged or missing.
+    /// Warnings about damaged or missing parts.
     pub warnings: &'a [String],
 }
 

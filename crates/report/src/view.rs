@@ -18,7 +18,7 @@ pub struct Viewed<D, M = ()> {
     pub data: D,
     /// The options that reports share.
     pub view: View,
-    /// What only this report needs.
+    /// Options of this report only.
     pub more: M,
 }
 
@@ -91,7 +91,7 @@ impl View {
 /// A comparison with its view.
 pub type DiffReport = Viewed<Report, DiffView>;
 
-/// What a comparison leaves out, and its gates.
+/// Parts that a comparison leaves out, and its gates.
 #[derive(Debug, Default)]
 pub struct DiffView {
     /// Suspects that are not listed: all of them for gates, else at most one.
@@ -119,7 +119,7 @@ impl DiffReport {
     }
 }
 
-/// What the report of one dump leaves out.
+/// Parts that the report of one dump leaves out.
 #[derive(Debug, Default)]
 pub struct HeapView {
     /// True if there are suspects that are not listed.
@@ -143,7 +143,7 @@ pub struct SitesView {
     pub sampled_classes: u64,
 }
 
-/// What the report of a recording leaves out.
+/// Parts that the report of a recording leaves out.
 #[derive(Debug, Default)]
 pub struct RecordingView {
     /// Number of classes, listed or not; 0 by stack.
@@ -159,14 +159,14 @@ pub struct SizeofView {
     pub more_classes: (u64, u64, u64),
 }
 
-/// What the report of wasted memory leaves out.
+/// Parts that the report of wasted memory leaves out.
 #[derive(Debug, Default)]
 pub struct WasteView {
     /// Number of holders that are not listed, for each kind in the order of the report.
     pub more_holders: Vec<u64>,
 }
 
-/// What a report of a trace leaves out.
+/// Parts that a report of a trace leaves out.
 #[derive(Debug, Default)]
 pub struct TraceTopView {
     /// True if classes were counted, and only a part of the run or of the stacks was asked for.

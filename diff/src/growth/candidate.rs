@@ -19,9 +19,9 @@ pub(crate) struct Candidate {
     pub(super) counted: Vec<StepId>,
     /// The step at or below the content that the report names.
     pub(crate) named: StepId,
-    /// Whether the same objects grew, rather than more objects were added.
+    /// True if the same objects grew, and no objects were added.
     pub(crate) in_place: bool,
-    /// Whether what other candidates below it hold is left out of its figures.
+    /// True if its figures leave out the objects of other candidates below it.
     pub(crate) is_rest: bool,
     /// Retained bytes of the content in each dump.
     pub(crate) retained: Vec<u64>,

@@ -31,7 +31,7 @@ pub enum Samples {
     /// An object, or all objects of a row, without a stack.
     NoStack,
 
-    // What samples show.
+    // Facts that samples show.
     /// All live samples. `from` is the number of stacks or classes, `focus` the pattern of `--focus`.
     Live {
         amount: String,
@@ -66,7 +66,7 @@ pub enum Samples {
     /// The dump has no sample of the content of a suspect.
     NotTracked,
 
-    // What samples cover.
+    // The part of a suspect that samples cover.
     /// The samples of a suspect.
     Covered {
         sampled: Size,
@@ -142,7 +142,7 @@ pub enum First {
     Counted(Rate),
 }
 
-/// What the samples of a suspect are compared with.
+/// The figure that the samples of a suspect are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whole {
     /// The growth between dumps.
@@ -189,7 +189,7 @@ impl fmt::Display for Rate {
 }
 
 impl Rate {
-    /// Writes the rate as a sentence of its own.
+    /// Writes the rate as a whole sentence.
     fn whole(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Each {

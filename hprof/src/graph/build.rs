@@ -289,7 +289,7 @@ pub(crate) fn build(
     })
 }
 
-/// What the pass over the objects found, once the plan was complete.
+/// Results of the pass over the objects that had a complete plan.
 struct Pass {
     /// For each class whether it is certainly a GC root.
     pinned: Vec<bool>,

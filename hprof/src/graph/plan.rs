@@ -1,4 +1,4 @@
-//! What is known of a dump before its objects are read: the pieces of the file, the classes, and guesses of the address
+//! The plan of a dump, made before its objects are read: the pieces of the file, the classes, and guesses of the address
 //! range and the alignment. A pass over the objects completes it.
 
 use std::collections::HashSet;
@@ -27,10 +27,9 @@ pub(crate) struct Plan {
     pub(crate) classes_end: usize,
     /// A power of two that object addresses are multiples of.
     pub(crate) alignment: u64,
-    /// Whether the graph shall have references from objects to their classes: to those that are not
-    /// certainly GC roots.
+    /// True if the graph gets references from objects to their classes, except classes that are certainly GC roots.
     pub(crate) class_references: bool,
-    /// Whether objects that refer to nothing but such a class may be leaves.
+    /// True if objects that refer only to such a class may be leaves.
     pub(crate) bare_leaves: bool,
     pub(crate) late_classes: LateClasses,
     pub(crate) reach: Option<Reach>,

@@ -198,7 +198,7 @@ fn waste(report: &Viewed<HeapReport, HeapView>) -> Vec<WasteRow> {
     let rows = report.data.waste.iter().map(|row| WasteRow {
         bytes: Size(row.bytes_to_win).to_string(),
         objects: grouped(row.objects),
-        kind: Waste::title(&row.kind).to_string(),
+        kind: Waste::title(&row.kind),
         holder: text(row.holder.as_deref().unwrap_or("")),
     });
     rows.collect()

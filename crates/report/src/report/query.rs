@@ -12,7 +12,7 @@ use crate::rows::RowSource;
 pub struct PendingQuery {
     /// The keys before the rows.
     pub head: QueryHead,
-    /// What gives the rows.
+    /// The source of the rows.
     #[serde(skip)]
     pub rows: Box<dyn RowSource>,
     /// Maximum number of rows; `None` for all.

@@ -167,7 +167,7 @@ fn waste(waste: &[HeapWaste], style: Style, out: &mut dyn Write) -> io::Result<(
         table.row(vec![
             Size(row.bytes_to_win).to_string(),
             grouped(row.objects),
-            Waste::title(&row.kind).to_string(),
+            Waste::title(&row.kind),
             row.holder.clone().unwrap_or_default(),
         ]);
     }

@@ -117,7 +117,7 @@ fn kinds(
             percent(last(&row.bytes_to_win), all),
             grouped(last(&row.objects)),
             grouped(last(&row.shallow_bytes)),
-            Waste::title(row.kind).to_string(),
+            Waste::title(row.kind),
         ]);
         table.row(cells);
     }
@@ -139,7 +139,7 @@ fn kind(
         _ if groups == 1 => "of 1 class".to_owned(),
         _ => format!("of {} classes", grouped(groups)),
     };
-    let mut name = Waste::title(row.kind).to_string();
+    let mut name = Waste::title(row.kind);
     name[..1].make_ascii_uppercase();
     let count = counted(last(&row.objects), "object");
     writeln!(out, "{}: {count} {of}", style.bold(name))?;
