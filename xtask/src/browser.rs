@@ -15,10 +15,10 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::run::{Products, root, run};
-use crate::tools;
 use devtools::Browser;
 use graph::Graph;
+use heapdiff_lab::run::{Products, root, run};
+use heapdiff_lab::tools;
 
 /// What a page may take, however much is in it.
 const MOST_BYTES: u64 = 10_000_000;

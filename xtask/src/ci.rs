@@ -5,10 +5,9 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::ValueEnum;
 
-use crate::{
-    accuracy, bench, browser, coverage, fuzz, install, java, junit, metrics, overhead, package,
-    parquet, run, schemas, tools,
-};
+use heapdiff_lab::{Measurement, java, run, tools};
+
+use crate::{browser, fuzz, install, junit, metrics, package, parquet, schemas};
 
 /// Options of `cargo xtask ci`.
 #[derive(Debug, clap::Args)]
@@ -68,10 +67,10 @@ impl Step {
             Self::Parquet => parquet::parquet(),
             Self::Metrics => metrics::metrics(),
             Self::Fuzz => fuzz::fuzz(&fuzz::Options::smoke()),
-            Self::Bench => bench::bench(&bench::Options::smoke()),
-            Self::Overhead => overhead::overhead(&overhead::Options::smoke()),
-            Self::Accuracy => accuracy::accuracy(&accuracy::Options::smoke()),
-            Self::Coverage => coverage::coverage(&coverage::Options::smoke()),
+            Self::Bench => Measurement::short_bench().run(),
+            Self::Overhead => Measurement::short_overhead().run(),
+            Self::Accuracy => Measurement::short_accuracy().run(),
+            Self::Coverage => Measurement::short_coverage().run(),
             Self::Install => install::smoke(),
             Self::Package => package::package(&package::Options { verify: false }),
         }

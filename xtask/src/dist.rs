@@ -12,9 +12,10 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use self::archive::Tree;
-use crate::run::{self, DIST};
+use crate::install;
 use crate::tryout::{self, output, size};
-use crate::{install, tools};
+use heapdiff_lab::run::{self, DIST};
+use heapdiff_lab::tools;
 
 /// The oldest glibc that the program runs with: that of RHEL 7, and older than that of any system with support.
 const GLIBC: (u32, u32) = (2, 17);

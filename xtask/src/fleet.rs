@@ -7,9 +7,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::java;
-use crate::run::{self, Products, shown};
-use crate::tools::ensure_python;
+use heapdiff_lab::java;
+use heapdiff_lab::run::{self, Products, shown};
+use heapdiff_lab::tools::ensure_python;
 
 /// The version the job is tested with.
 const PYSPARK: &str = "pyspark==4.0.1";

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::run;
+use heapdiff_lab::run;
 
 /// The targets in `fuzz/`.
 const TARGETS: [&str; 10] = [

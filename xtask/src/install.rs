@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use flate2::{Compression, GzBuilder};
 
-use crate::run::{self, DIST};
+use heapdiff_lab::run::{self, DIST};
 
 /// What the program's build script reads.
 pub(crate) const EMBED: &str = "HEAPDIFF_EMBED_AGENT";

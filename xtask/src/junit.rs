@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 use testdata::jvm::Jdk;
 
-use crate::{java, run, tools};
+use heapdiff_lab::{java, run, tools};
 
 /// Options of `cargo xtask java`.
 #[derive(Debug, Default, clap::Args)]

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::{java, run};
+use heapdiff_lab::{java, run};
 
 /// Group, artifact, version, main class.
 const KOTLIN: [&str; 4] = [

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::run::{Products, root, run, target_dir};
-use crate::tools;
+use heapdiff_lab::run::{Products, root, run, target_dir};
+use heapdiff_lab::tools;
 
 const CHECK: &str = include_str!("metrics/check.py");
 

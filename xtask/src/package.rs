@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::run;
 use crate::tryout::output;
+use heapdiff_lab::run;
 
 /// What `cargo xtask package` takes.
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use crate::run;
+use heapdiff_lab::run;
 
 /// Options of `cargo xtask schemas`.
 #[derive(Debug, clap::Args)]

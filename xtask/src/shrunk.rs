@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::languages::compiler;
-use crate::{java, run};
+use heapdiff_lab::{java, run};
 
 /// Group, artifact, version, main class.
 const PROGUARD: [&str; 4] = [

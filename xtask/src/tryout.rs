@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use testdata::jvm::Launch;
 
-use crate::{java, run};
+use heapdiff_lab::{java, run};
 
 /// The main job on the kept dumps.
 pub(crate) fn compare(program: &Path) -> Result<()> {

@@ -15,8 +15,8 @@ use testdata::jvm::{Launch, Target};
 use super::decode;
 use super::devtools::Browser;
 use super::seen::{self, Axe};
-use crate::java;
-use crate::run::Products;
+use heapdiff_lab::java;
+use heapdiff_lab::run::Products;
 
 /// Requests until the leak has to be the first line.
 const REQUESTS: usize = 10;

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::devtools::Browser;
-use crate::run::target_dir;
-use crate::tools;
+use heapdiff_lab::run::target_dir;
+use heapdiff_lab::tools;
 
 /// The widths of a window, in pixels, and the height of a phone's.
 const WIDTHS: [u32; 2] = [1400, 400];

@@ -15,7 +15,7 @@ use super::devtools::Browser;
 use super::graph::Graph;
 use super::live::HOSTILE;
 use super::{ALONE, load, readable};
-use crate::run::{Products, root, run};
+use heapdiff_lab::run::{Products, root, run};
 
 /// What a page is made of, and where its total is told otherwise.
 struct Case<'a> {

@@ -10,8 +10,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::licences;
-use crate::run::{self, run};
 use crate::tryout::output;
+use heapdiff_lab::run::{self, run};
 
 const DESCRIPTION: &str = "names what leaks in a JVM program\n \
     heapdiff compares two or more heap dumps (HPROF) of a Java program and names the field whose\n \

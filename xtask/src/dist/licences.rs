@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::run;
 use crate::tryout::output;
+use heapdiff_lab::run;
 
 #[derive(Deserialize)]
 struct Metadata {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::libfuzzer;
-use crate::run;
+use heapdiff_lab::run;
 
 /// What the runs of one target add up to.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use testdata::jvm::Jdk;
 
-use crate::{run, tools};
+use heapdiff_lab::{run, tools};
 
 /// The first that runs JUnit 5. Debian has an earlier one.
 const RUNS_JUNIT: (u32, u32) = (4, 6);

@@ -21,7 +21,7 @@ const INTERVALS: [&str; 2] = ["64k", "512k"];
 
 /// What `cargo xtask coverage` takes.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// One short run on one JDK, which only has to work
     #[arg(long, conflicts_with_all = ["jdk", "collector", "repeats"])]
     smoke: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// What CI runs.
-    pub(crate) fn smoke() -> Self {
+    pub fn smoke() -> Self {
         Self {
             smoke: true,
             count: true,

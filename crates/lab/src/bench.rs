@@ -35,7 +35,7 @@ pub(crate) fn readers(folder: Option<&Path>) -> Result<Vec<(&'static str, PathBu
 
 /// What `cargo xtask bench` takes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// Size of the generated heaps: 1 (the default) is some 41 million objects and 1.9 GB; with
     /// --linear, that of the first of four, 0.25 by default
     #[arg(long)]
@@ -86,7 +86,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// What CI runs.
-    pub(crate) fn smoke() -> Self {
+    pub fn smoke() -> Self {
         Self {
             scale: None,
             smoke: true,

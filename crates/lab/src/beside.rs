@@ -20,7 +20,7 @@ const JACOCO: &str = "0.8.13";
 
 /// What `cargo xtask beside` takes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub struct Options {
     #[command(flatten)]
     tested: run::Tested,
     /// Only this JDK, by its major version; may be repeated

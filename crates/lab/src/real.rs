@@ -34,7 +34,7 @@ const G1: &str = "G1";
 
 /// Which, and what becomes of the answer.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// Only this program
     name: Option<String>,
     /// Only this JDK's major version

@@ -42,7 +42,7 @@ const SAMPLING: &str = "interval=4k";
 
 /// What `cargo xtask accuracy` takes.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// A few scenarios and controls on one JDK
     #[arg(long, conflicts_with_all = ["scenario", "jdk"])]
     smoke: bool,
@@ -85,7 +85,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// What CI runs.
-    pub(crate) fn smoke() -> Self {
+    pub fn smoke() -> Self {
         Self {
             smoke: true,
             collector: G1.to_owned(),

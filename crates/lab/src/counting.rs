@@ -13,7 +13,7 @@ use crate::{java, run};
 
 /// What `cargo xtask counting` takes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// A JVM to test beside those that are found, or in the place of one of the same major version: a folder with
     /// bin/java and bin/jcmd; may be repeated
     #[arg(long, value_name = "HOME")]

@@ -7,18 +7,18 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// The root of the workspace.
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_owned()
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
 /// Where cargo puts what it builds.
-pub(crate) fn target_dir() -> PathBuf {
+pub fn target_dir() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// The cargo that runs this task.
-pub(crate) fn cargo() -> Command {
+pub fn cargo() -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root());
@@ -26,7 +26,7 @@ pub(crate) fn cargo() -> Command {
 }
 
 /// Runs a command to its end, its output on the terminal.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     println!("==> {}", shown(command));
     let status = command
         .status()
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// The command line, for people.
-pub(crate) fn shown(command: &Command) -> String {
+pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());
     std::iter::once(name)
@@ -50,13 +50,13 @@ pub(crate) fn shown(command: &Command) -> String {
 
 /// What was built; paths are absolute, as the JVM wants them.
 #[derive(Debug)]
-pub(crate) struct Products {
+pub struct Products {
     folder: PathBuf,
 }
 
 impl Products {
     /// Built as they are installed: what is measured is that.
-    pub(crate) fn build() -> Result<Self> {
+    pub fn build() -> Result<Self> {
         run(agent_alone(&mut cargo(), DIST))?;
         let mut program = cargo();
         run(program.args([
@@ -72,7 +72,7 @@ impl Products {
 
     /// Built as the tests are; after them there is nothing left to build. The whole workspace with its examples: for
     /// a part of it cargo chooses other features, and builds anew what others share.
-    pub(crate) fn as_tested() -> Result<Self> {
+    pub fn as_tested() -> Result<Self> {
         // With the tests, whose features are those of all that was built for them.
         let all = ["--workspace", "--lib", "--bins", "--examples", "--tests"];
         run(cargo().args(["build", "--release", "--locked"]).args(all))?;
@@ -85,7 +85,7 @@ impl Products {
     }
 
     /// As tested where figures only have to make sense.
-    pub(crate) fn for_figures(smoke: bool) -> Result<Self> {
+    pub fn for_figures(smoke: bool) -> Result<Self> {
         if smoke {
             Self::as_tested()
         } else {
@@ -93,15 +93,18 @@ impl Products {
         }
     }
 
-    pub(crate) fn heapdiff(&self) -> PathBuf {
+    /// The program.
+    pub fn heapdiff(&self) -> PathBuf {
         self.program("heapdiff")
     }
 
-    pub(crate) fn agent(&self) -> PathBuf {
+    /// The agent's library.
+    pub fn agent(&self) -> PathBuf {
         self.folder.join(AGENT)
     }
 
-    pub(crate) fn example(&self, name: &str) -> PathBuf {
+    /// An example of the library `hprof`.
+    pub fn example(&self, name: &str) -> PathBuf {
         self.program(&format!("examples/{name}"))
     }
 
@@ -113,7 +116,7 @@ impl Products {
 
 /// What is judged or measured.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Tested {
+pub struct Tested {
     /// The heapdiff to run; built, with the agent, if not given
     #[arg(long, value_name = "FILE", requires = "agent")]
     heapdiff: Option<PathBuf>,
@@ -124,7 +127,7 @@ pub(crate) struct Tested {
 
 impl Tested {
     /// The program and the agent's library, built where they are not given.
-    pub(crate) fn products(&self, smoke: bool) -> Result<(PathBuf, PathBuf)> {
+    pub fn products(&self, smoke: bool) -> Result<(PathBuf, PathBuf)> {
         if let (Some(heapdiff), Some(agent)) = (&self.heapdiff, &self.agent) {
             // The JVM wants an absolute path.
             return Ok((std::path::absolute(heapdiff)?, std::path::absolute(agent)?));
@@ -135,13 +138,13 @@ impl Tested {
 }
 
 /// The agent's library.
-pub(crate) const AGENT: &str = "libheapdiff_agent.so";
+pub const AGENT: &str = "libheapdiff_agent.so";
 /// The profile of what is installed, packed and measured.
-pub(crate) const DIST: &str = "dist";
+pub const DIST: &str = "dist";
 
 /// Builds the agent's library as nothing else than that. Together with the form that tests link to, it could not be
 /// optimised across crates, and nothing that it is made of could be shared with the program.
-pub(crate) fn agent_alone<'c>(cargo: &'c mut Command, profile: &str) -> &'c mut Command {
+pub fn agent_alone<'c>(cargo: &'c mut Command, profile: &str) -> &'c mut Command {
     cargo
         .args(["rustc", "--profile", profile, "--locked"])
         .args(["--package", "heapdiff-agent", "--lib"])

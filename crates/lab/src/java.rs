@@ -10,7 +10,7 @@ use crate::{run, tools};
 
 /// A JDK that can run the scenarios, the oldest there is; installs one from the distribution
 /// if there is none and that is possible.
-pub(crate) fn ensure_jdk() -> Result<Jdk> {
+pub fn ensure_jdk() -> Result<Jdk> {
     const HINT: &str = "no JDK found: install JDK 17 or later, or set JAVA_HOME";
     let find = || Jdk::all_for_scenarios().into_iter().next();
     if let Some(jdk) = find() {
@@ -21,7 +21,7 @@ pub(crate) fn ensure_jdk() -> Result<Jdk> {
 }
 
 /// The JDKs of these major versions, one of each; all there are where none is asked for.
-pub(crate) fn jdks(majors: &[u32]) -> Result<Vec<Jdk>> {
+pub fn jdks(majors: &[u32]) -> Result<Vec<Jdk>> {
     ensure_jdk()?;
     let mut jdks = Jdk::all_for_scenarios();
     jdks.retain(|jdk| majors.is_empty() || majors.contains(&jdk.major()));
@@ -33,7 +33,7 @@ pub(crate) fn jdks(majors: &[u32]) -> Result<Vec<Jdk>> {
 
 /// JVMs that the agent can be loaded into, from 11 on: those that are found and those that are given, with a compiler or without,
 /// the oldest first; one of each major version that is wanted (all, if none is named), given ones first.
-pub(crate) fn for_agent(given: &[PathBuf], majors: &[u32]) -> Result<Vec<Jdk>> {
+pub fn for_agent(given: &[PathBuf], majors: &[u32]) -> Result<Vec<Jdk>> {
     ensure_jdk()?;
     let mut jdks = Vec::new();
     for home in given {
@@ -52,7 +52,7 @@ const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-
 
 /// Fetches the libraries that a folder's `pom.xml` names, of the version that is tested where it leaves that open;
 /// returns the folder that they lie in.
-pub(crate) fn libraries(project: &Path, name: &str, version: Option<&str>) -> Result<PathBuf> {
+pub fn libraries(project: &Path, name: &str, version: Option<&str>) -> Result<PathBuf> {
     let name = match version {
         Some(version) => format!("{name}-{version}"),
         None => name.to_owned(),
@@ -72,7 +72,7 @@ pub(crate) fn libraries(project: &Path, name: &str, version: Option<&str>) -> Re
 }
 
 /// Has Maven copy one archive into a folder, from a repository of its own there: nothing else of this machine's is touched.
-pub(crate) fn archive(artifact: &str, folder: &Path) -> Result<()> {
+pub fn archive(artifact: &str, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
     let repository = folder.join("repository");

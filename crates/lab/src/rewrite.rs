@@ -14,7 +14,7 @@ use crate::{java, run};
 
 /// What `cargo xtask rewrite` takes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// Which parts; all if not given
     #[arg(value_enum)]
     parts: Vec<Part>,

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::run::run;
 
 /// A browser that speaks the DevTools protocol.
-pub(crate) fn ensure_chromium() -> Result<PathBuf> {
+pub fn ensure_chromium() -> Result<PathBuf> {
     ensure(
         &["chromium", "chromium-browser", "google-chrome"],
         "chromium",
@@ -19,7 +19,7 @@ pub(crate) fn ensure_chromium() -> Result<PathBuf> {
 }
 
 /// What reads the formats that reports are written in: `go tool pprof`, `xmllint` with schemas, and `jq`.
-pub(crate) fn ensure_readers() -> Result<()> {
+pub fn ensure_readers() -> Result<()> {
     ensure(&["go"], "golang-go")?;
     ensure(&["xmllint"], "libxml2-utils")?;
     ensure(&["jq"], "jq")?;
@@ -27,19 +27,19 @@ pub(crate) fn ensure_readers() -> Result<()> {
 }
 
 /// Maven, which fetches libraries and builds Java projects.
-pub(crate) fn ensure_maven() -> Result<()> {
+pub fn ensure_maven() -> Result<()> {
     ensure(&["mvn"], "maven")?;
     Ok(())
 }
 
 /// Gradle, which builds Java projects too.
-pub(crate) fn ensure_gradle() -> Result<()> {
+pub fn ensure_gradle() -> Result<()> {
     ensure(&["gradle"], "gradle")?;
     Ok(())
 }
 
 /// A Python with these packages, in an environment of its own in `folder`, made there if it is not yet.
-pub(crate) fn ensure_python(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
+pub fn ensure_python(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
     let python = ensure(&["python3"], "python3")?;
     let inside = folder.join("bin/python");
     if !inside.is_file() {
@@ -82,13 +82,13 @@ fn ensure(programs: &[&str], package: &str) -> Result<PathBuf> {
 static CONSENT: AtomicBool = AtomicBool::new(false);
 
 /// Notes what was said on the command line.
-pub(crate) fn consent(given: bool) {
+pub fn consent(given: bool) {
     let on_server = env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false");
     CONSENT.store(given || on_server, Ordering::Relaxed);
 }
 
 /// Installs one of the distribution's packages, if whoever runs this may and wants that.
-pub(crate) fn install(package: &str) -> Result<()> {
+pub fn install(package: &str) -> Result<()> {
     let by_hand = format!("{package} is missing; run `sudo apt-get install {package}`");
     if !Path::new("/etc/debian_version").is_file() || !is_root() {
         bail!("{by_hand} (on Debian and Ubuntu)");

@@ -27,7 +27,7 @@ use crate::{java, run};
 
 /// What `cargo xtask overhead` takes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// Short runs of few configurations, and a check that the results make sense
     #[arg(long, conflicts_with_all = ["rounds", "slices"])]
     smoke: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// What CI runs.
-    pub(crate) fn smoke() -> Self {
+    pub fn smoke() -> Self {
         Self {
             smoke: true,
             rounds: 1,

@@ -20,7 +20,7 @@ use crate::run;
 
 /// What `cargo xtask scale` takes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// Gigabytes of the dump; a tenth more and what is read beyond the limit have to fit on the disk, too
     #[arg(long, default_value_t = 36, value_name = "GB", value_parser = clap::value_parser!(u64).range(1..))]
     size: u64,

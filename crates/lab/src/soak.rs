@@ -7,7 +7,7 @@ use crate::{java, run};
 
 /// How long.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// Minutes in all, about; shared out among JDKs and collectors
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,

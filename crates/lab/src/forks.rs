@@ -21,7 +21,7 @@ use service::Tools;
 
 /// What `cargo xtask forks` takes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// Which parts; all if not given
     #[arg(value_enum)]
     parts: Vec<Part>,
