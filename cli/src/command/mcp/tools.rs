@@ -10,13 +10,12 @@ use heapdiff_query::Limits;
 use heapdiff_report::Format;
 use hprof::{DeepOptions, Selector};
 use regex::Regex;
-use rmcp::model::{JsonObject, Tool as Described, ToolAnnotations};
-use rmcp::schemars::generate::SchemaSettings;
-use rmcp::schemars::transform::{RecursiveTransform, Transform};
-use rmcp::schemars::{self, JsonSchema, Schema};
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
 use serde::de::{DeserializeOwned, Deserializer, Error};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Result};
 use crate::job::{ClassFilter, Job, Output, Question, Setup, SitesJob, SizeofJob, Task, names_of};
@@ -37,7 +36,10 @@ trait Asked: DeserializeOwned + JsonSchema {
     fn task(self, setup: &Setup) -> Result<(Task, usize)>;
 }
 
+type JsonObject = Map<String, Value>;
+
 /// A tool that assistants can call.
+#[derive(Debug)]
 pub(super) struct Tool {
     pub(super) name: &'static str,
     title: &'static str,
@@ -102,11 +104,13 @@ impl Tool {
     }
 
     /// The tool as an assistant sees it.
-    pub(super) fn described(&self) -> Described {
-        let hints = ToolAnnotations::with_title(self.title)
-            .read_only(true)
-            .open_world(false);
-        Described::new(self.name, self.about, (self.schema)()).with_annotations(hints)
+    pub(super) fn described(&self) -> Value {
+        json!({
+            "name": self.name,
+            "description": self.about,
+            "inputSchema": (self.schema)(),
+            "annotations": { "title": self.title, "readOnlyHint": true, "openWorldHint": false },
+        })
     }
 
     /// What is asked for, checked: a job with a report as text and as JSON.
