@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use clap_complete::Shell;
 use heapdiff_query::Error as QueryError;
 use heapdiff_report::rows::{self, RowError};
 use heapdiff_report::{Format, PendingQuery, Report, Style};
@@ -178,38 +177,12 @@ fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
-/// Writes a completion script to standard output.
-pub(crate) fn completions(shell: Shell, command_line: &mut clap::Command) -> Result<Exit> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, command_line, "heapdiff", &mut script);
-    write_out(&script)?;
-    Ok(Exit::Done)
-}
-
-/// Writes the manual's pages to a folder.
-pub(crate) fn manual(folder: &Path, command_line: clap::Command) -> Result<Exit> {
-    let mut command_line = command_line.disable_help_subcommand(true);
-    command_line.build();
-    pages(&command_line, folder)?;
-    Ok(Exit::Done)
-}
-
-/// Writes the page of a command and of those below it.
-fn pages(command: &clap::Command, folder: &Path) -> Result<()> {
-    let below = command.get_subcommands();
-    let mut shown = below.filter(|below| !below.is_hide_set());
-    shown.try_for_each(|below| pages(below, folder))?;
-    let page = clap_mangen::Man::new(command.clone());
-    let path = folder.join(page.get_filename());
-    replace(&path, |out| page.render(out)).map_err(|e| failed(&path.display().to_string(), &e))
-}
-
 /// Writes text to standard output.
 pub(crate) fn print(text: &str) -> Result<()> {
     write_out(text.as_bytes())
 }
 
-fn write_out(bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_out(bytes: &[u8]) -> Result<()> {
     match io::stdout().lock().write_all(bytes) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(failed("standard output", &e)),
         _ => Ok(()),

@@ -17,12 +17,12 @@ use super::fork;
 use super::library::library;
 use super::process::Process;
 use super::protocol::Jvm;
+use super::request::{Forking, Hunt, Hunted};
 use super::totals::Totals;
 use super::trace_notes::{TraceNotes, trace_of};
 use super::watch::{self, Watch};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Wait;
-use crate::job::{Forking, Hunt, Hunted};
 use crate::messages;
 use crate::progress::{Meter, Wanted};
 
@@ -50,8 +50,8 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     if let Some(folder) = &hunt.folder {
         check_free(folder, taken)?;
     }
-    let deadline = Deadline::new(hunt.timeout);
-    let process = Process::find(&hunt.target, &deadline)?;
+    let deadline = Deadline::new(hunt.jvm.timeout.0);
+    let process = Process::find(&hunt.jvm.pid, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
     let folder = match &hunt.folder {
         Some(folder) => folder.clone(),

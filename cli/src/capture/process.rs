@@ -17,9 +17,9 @@ use rustix::process::{
 use super::deadline::Deadline;
 use super::library::MARK;
 use super::list::table;
+use super::request::Target;
 use super::user::User;
 use crate::failure::{Exit, Failure, Result, plain};
-use crate::job::Target;
 
 /// A HotSpot JVM that we may talk to.
 #[derive(Debug)]

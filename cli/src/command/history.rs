@@ -10,7 +10,7 @@ use heapdiff_trace::{
 };
 use heapdiff_units::{Size, counted};
 
-use super::trace::{frames, growth, series, slope};
+use super::trace::read::{frames, growth, series, slope};
 use crate::failure::{Failure, Result};
 
 /// Gives each suspect its history; or says why there is none.

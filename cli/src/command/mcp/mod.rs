@@ -12,12 +12,14 @@ mod transport;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use clap::Args;
 use rmcp::service::ServerInitializeError;
 use tokio::runtime::Builder;
 use tokio::time::timeout_at;
 
 use self::server::Server;
 use self::transport::{Pipes, until_closed};
+use crate::args::{SetupArgs, WorkArgs};
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
 use crate::job::Setup;
@@ -26,25 +28,46 @@ use crate::messages;
 /// How long what was asked last, and its index, may take when nobody can ask more.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Answers until standard input or output is closed.
-pub(crate) fn run(setup: Setup) -> Result<Exit> {
-    interrupt::handle();
-    if io::stdin().is_terminal() && !setup.progress.quiet {
-        messages::said(
-            "waiting for an AI assistant on standard input (see docs/assistants.md); Ctrl-C stops",
-        );
+const HELP: &str = "\
+Examples:
+  heapdiff mcp                    # serve tools to the AI assistant that starts this command
+  heapdiff mcp --max-memory 4GiB  # the same, with a memory limit for large dumps
+
+An AI assistant starts this command and calls its tools: summary, suspects, sizeof, paths, query and
+sites. The tools read dumps, and write only index files. docs/assistants.md shows how to configure
+an assistant.";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Mcp {
+    #[command(flatten)]
+    work: WorkArgs,
+}
+
+impl Mcp {
+    /// Answers until standard input or output is closed.
+    pub(crate) fn run(self) -> Result<Exit> {
+        let setup = self.work.setup()?;
+        setup.use_threads()?;
+        interrupt::handle();
+        if io::stdin().is_terminal() && !setup.progress.quiet {
+            messages::said(
+                "waiting for an AI assistant on standard input (see docs/assistants.md); Ctrl-C stops",
+            );
+        }
+        let runtime = Builder::new_current_thread().enable_time().build();
+        let runtime =
+            runtime.map_err(|e| Failure::usage(format!("cannot serve: {}", plain(&e))))?;
+        let is_idle = runtime.block_on(serve(setup))?;
+        // A thread may still wait for standard input.
+        runtime.shutdown_background();
+        if !is_idle {
+            // Nobody waits for what is being read, and no file is begun or gets its name any more.
+            let _state = interrupt::remove_unfinished();
+            std::process::exit(Exit::Done as i32);
+        }
+        Ok(Exit::Done)
     }
-    let runtime = Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.map_err(|e| Failure::usage(format!("cannot serve: {}", plain(&e))))?;
-    let is_idle = runtime.block_on(serve(setup))?;
-    // A thread may still wait for standard input.
-    runtime.shutdown_background();
-    if !is_idle {
-        // Nobody waits for what is being read, and no file is begun or gets its name any more.
-        let _state = interrupt::remove_unfinished();
-        std::process::exit(Exit::Done as i32);
-    }
-    Ok(Exit::Done)
 }
 
 /// Serves one assistant; whether all work has ended by the end.

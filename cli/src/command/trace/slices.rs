@@ -9,7 +9,7 @@ use heapdiff_trace::Trace;
 use heapdiff_trace::read::{Amount, Run, Tick};
 use heapdiff_units::Span;
 
-use super::frames;
+use super::read::frames;
 use crate::failure::{Failure, Result};
 use crate::write::{failed, replace};
 

@@ -158,11 +158,13 @@ fn longs(command: &Command) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::command_line;
+    use clap::CommandFactory;
+
+    use super::super::Cli;
 
     fn told(text: &str) -> String {
         let args: Vec<OsString> = text.split(' ').map(OsString::from).collect();
-        let mut line = command_line();
+        let mut line = Cli::command();
         let error = line.try_get_matches_from_mut(&args).unwrap_err();
         explain(error, &mut line, &args).to_string()
     }

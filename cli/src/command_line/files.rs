@@ -87,6 +87,9 @@ fn paths(arg: &Arg, value: &OsStr) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
+    use super::super::Cli;
     use super::*;
 
     /// Every argument that names a file is known: an output by its name, an input by its type.
@@ -116,6 +119,6 @@ mod tests {
             }
             command.get_subcommands().for_each(check);
         }
-        check(&super::super::command_line());
+        check(&Cli::command());
     }
 }
