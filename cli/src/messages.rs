@@ -9,7 +9,7 @@ use heapdiff_report::Report;
 use heapdiff_units::counted;
 use hprof::Warning;
 
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{Failure, Result};
 use crate::job::Setup;
 use crate::progress::Wanted;
 use crate::style::When;
@@ -111,11 +111,9 @@ pub(crate) fn mapping_of(mapping: Option<&Arc<Mapping>>, quiet: bool) {
 
 /// A damaged dump is not read.
 pub(crate) fn refused(dump: &dyn std::fmt::Display) -> Failure {
-    Failure {
-        exit: Exit::Input,
-        message: format!("{dump}: the file is damaged, and --strict refuses damaged files"),
-        hint: None,
-    }
+    Failure::bad_input(format!(
+        "{dump}: the file is damaged, and --strict refuses damaged files"
+    ))
 }
 
 /// A whole dump without some of its GC roots is not read.
@@ -170,14 +168,13 @@ pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
 
 /// Prints why gates do not decide.
 pub(crate) fn undecided(why: &str) {
-    error(&Failure {
-        exit: Exit::Input,
-        message: format!(
+    error(
+        &Failure::bad_input(format!(
             "the gates (--fail-on-...) were not checked: {}",
             heapdiff_report::printable(why)
-        ),
-        hint: Some("add --allow-partial to check the gates anyway".to_owned()),
-    });
+        ))
+        .with_hint("add --allow-partial to check the gates anyway"),
+    );
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Where a report goes: standard output, or a file that appears whole or not at all.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -9,7 +10,7 @@ use heapdiff_report::rows::{self, RowError};
 use heapdiff_report::{Format, PendingQuery, Report, Style};
 use heapdiff_tables::Error as TableError;
 
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Failure, Result, plain};
 use crate::inputs;
 use crate::interrupt::{UNFINISHED, Unfinished};
 use crate::job::{Output, folder_of};
@@ -44,7 +45,7 @@ fn found_rows(output: &Output, query: &PendingQuery) -> Result<()> {
     };
     let written = match (&output.file, output.format) {
         (Some(path), Format::Parquet) => replace(path, |out| kept(rows::parquet(query, out)))
-            .map_err(|e| failed(&path.display().to_string(), &e)),
+            .map_err(|e| failed(path.display(), &e)),
         _ => {
             let terminal = output.file.is_none() && io::stdout().is_terminal();
             put(output, &mut |style, out| {
@@ -109,8 +110,7 @@ fn put(
                 _ => Style::plain(),
             };
             let style = output.style(style);
-            replace(path, |out| render(style, out))
-                .map_err(|e| failed(&path.display().to_string(), &e))
+            replace(path, |out| render(style, out)).map_err(|e| failed(path.display(), &e))
         }
     }
 }
@@ -124,12 +124,8 @@ fn columns(stdout: &io::Stdout) -> usize {
 /// Where a terminal does not tell.
 const USUAL_COLUMNS: usize = 100;
 
-pub(crate) fn failed(what: &str, error: &io::Error) -> Failure {
-    Failure {
-        exit: Exit::Usage,
-        message: format!("cannot write {what}: {}", plain(error)),
-        hint: None,
-    }
+pub(crate) fn failed(what: impl Display, error: &io::Error) -> Failure {
+    Failure::usage(format!("cannot write {what}: {}", plain(error)))
 }
 
 /// Writes a file beside this one and renames it, so that nobody sees half a report. Anything but an ordinary file

@@ -49,8 +49,8 @@ pub(crate) fn attach(jvm: &JvmArgs, agent: &Agent, wanted: Wanted) -> Result<Exi
     if let Some(options) = options {
         checked::trace(&jvm, &options)?;
     }
-    let change = (attach::CHANGE, &*agent.options);
-    let what = match agent::load_or_change(&jvm, &library, change, wanted)? {
+    let loaded = agent::load_or_change(&jvm, &library, attach::CHANGE, &agent.options, wanted)?;
+    let what = match loaded {
         Loaded::Now => "the agent is loaded; dumps taken from now on contain allocation sites",
         Loaded::Changed => "the agent uses these options now and discarded earlier samples",
         _ => return Err(refused(format!("{process}: the agent is loaded already"))

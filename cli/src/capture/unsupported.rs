@@ -54,12 +54,5 @@ pub(crate) fn hunt_without_files<F, T>(
 
 fn not_here() -> Failure {
     let system = std::env::consts::OS;
-    Failure {
-        exit: Exit::Input,
-        message: format!("heapdiff can reach running JVMs on Linux only, and this system is {system}"),
-        hint: Some(
-            "take dumps with the JDK: jcmd PID GC.heap_dump FILE; heapdiff compares dumps on any system"
-                .to_owned(),
-        ),
-    }
+    Failure::bad_input(format!("heapdiff can reach running JVMs on Linux only, and this system is {system}")).with_hint("take dumps with the JDK: jcmd PID GC.heap_dump FILE; heapdiff compares dumps on any system")
 }

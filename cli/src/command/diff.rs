@@ -176,7 +176,8 @@ pub(crate) fn summary_of(setup: &Setup, dump: &Path, name: &Path) -> Result<Summ
 pub(crate) fn with_earlier(
     setup: &Setup,
     earlier: Summary,
-    (dump, name): (&Path, &Path),
+    dump: &Path,
+    name: &Path,
     question: &Question,
 ) -> Result<Vec<DiffReport>> {
     let (last, meter) = open_called(setup, dump, name)?;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -16,10 +16,10 @@ use super::dump_info;
 use super::opened::open;
 use crate::args::labels::label;
 use crate::args::{ReportArgs, input, listing};
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Failure, Result};
 use crate::job::{Job, Setup, Task};
 use crate::overwrite;
-use crate::write;
+use crate::write::{failed, replace};
 
 const HELP: &str = "\
 Examples:
@@ -104,7 +104,7 @@ impl Task for Export {
         let tables: Vec<Table> = Table::ALL.into_iter().filter(is_chosen).collect();
         let mut places = tables.iter().map(|&table| place(table));
         places.try_for_each(|path| overwrite::check(&path))?;
-        fs::create_dir_all(&self.output).map_err(|e| failed(&self.output, &e))?;
+        fs::create_dir_all(&self.output).map_err(|e| failed(self.output.display(), &e))?;
         let (opened, meter) = open(setup, &self.dump)?;
         meter.phase("writing tables", 0);
         let report = |snapshot, files| vec![Report::Export(ExportReport { snapshot, files })];
@@ -125,7 +125,7 @@ impl Task for Export {
             let path = place(table);
             let mut rows = 0;
             let mut failure = None;
-            let written = write::replace(&path, |out| {
+            let written = replace(&path, |out| {
                 let done = match self.format {
                     Format::Csv => csv(&heap, table, out),
                     _ => parquet(&heap, table, options.clone(), out),
@@ -146,12 +146,12 @@ impl Task for Export {
             if let Some(error) = failure {
                 return Err(match error {
                     heapdiff_query::Error::Output(heapdiff_tables::Error::Io(e)) => {
-                        failed(&path, &e)
+                        failed(path.display(), &e)
                     }
                     other => Failure::query(&self.dump, other),
                 });
             }
-            written.map_err(|e| failed(&path, &e))?;
+            written.map_err(|e| failed(path.display(), &e))?;
             files.push(ExportedFile {
                 table: table.name(),
                 rows,
@@ -199,12 +199,4 @@ fn csv(
     let export = rows_of(heap, table, &mut writer)?;
     writer.finish()?;
     Ok(export.rows)
-}
-
-fn failed(path: &Path, error: &io::Error) -> Failure {
-    Failure {
-        exit: Exit::Usage,
-        message: format!("cannot write {}: {}", path.display(), plain(error)),
-        hint: None,
-    }
 }

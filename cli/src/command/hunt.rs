@@ -118,10 +118,12 @@ impl HuntArgs {
             jvm: self.jvm,
             agent: (!self.no_attach).then_some(agent),
             what: self.what,
-            fork: match (self.fork, self.no_fork || self.what.all || self.what.live) {
-                (true, _) => Forking::Always,
-                (false, false) => Forking::WherePossible,
-                (false, true) => Forking::Never,
+            fork: if self.fork {
+                Forking::Always
+            } else if self.no_fork || self.what.all || self.what.live {
+                Forking::Never
+            } else {
+                Forking::WherePossible
             },
             wait: self.wait,
             folder: self.output,
@@ -256,7 +258,7 @@ fn without_files(setup: &Setup, hunt: &capture::Hunt, question: &Question) -> Re
         hunt,
         setup.progress,
         |dump, name| diff::summary_of(setup, dump, name),
-        |before, dump, name| diff::with_earlier(setup, before, (dump, name), question),
+        |before, dump, name| diff::with_earlier(setup, before, dump, name, question),
     )?;
     Ok(each(reports, Report::Diff))
 }

@@ -29,5 +29,5 @@ fn pages(command: &Command, folder: &Path) -> Result<()> {
     shown.try_for_each(|below| pages(below, folder))?;
     let page = clap_mangen::Man::new(command.clone());
     let path = folder.join(page.get_filename());
-    replace(&path, |out| page.render(out)).map_err(|e| failed(&path.display().to_string(), &e))
+    replace(&path, |out| page.render(out)).map_err(|e| failed(path.display(), &e))
 }

@@ -73,8 +73,8 @@ impl Task for Show {
                 1 => self.selector.to_string(),
                 _ => row.id.clone(),
             };
-            let of = (&*self.dump, &*name);
-            row.thread_local = thread_locals::values(&snapshot, of, &[object], "show", &meter)?;
+            row.thread_local =
+                thread_locals::values(&snapshot, &self.dump, &name, &[object], "show", &meter)?;
         }
         let report = ShowReport {
             schema: ShowReport::SCHEMA,

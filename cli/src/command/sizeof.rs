@@ -151,8 +151,8 @@ impl Task for Sizeof {
         let selectors: Vec<String> = selectors.collect();
         // A command for the values takes one selector.
         let first = selectors.first().map_or("", |first| first);
-        let of = (dump, first);
-        let thread_local = thread_locals::values(&snapshot, of, objects, "sizeof", &meter)?;
+        let thread_local =
+            thread_locals::values(&snapshot, dump, first, objects, "sizeof", &meter)?;
         let retained_of = |&o: &ObjectIndex| snapshot.retained_bytes(o);
         let set = SizeofSet {
             objects: objects.len() as u64,

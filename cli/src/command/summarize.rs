@@ -65,7 +65,7 @@ impl Summarize {
         })?;
         let to = self.output.display();
         write::replace(&self.output, |out| out.write_all(&file))
-            .map_err(|e| write::failed(&to.to_string(), &e))?;
+            .map_err(|e| write::failed(&to, &e))?;
         if !setup.progress.quiet {
             messages::said(&format!(
                 "wrote {to} ({}) from a dump of {}",
@@ -85,11 +85,7 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
     let shown = file.display();
     let summary = Summary::from_file(file, setup.names(), shown.to_string());
     Some(summary.map_err(|fault| {
-        let failure = Failure {
-            exit: Exit::Input,
-            message: format!("{shown}: cannot use this summary: {fault}"),
-            hint: None,
-        };
+        let failure = Failure::bad_input(format!("{shown}: cannot use this summary: {fault}"));
         match fault {
             IndexFault::Other(_) => failure
                 .with_hint("write a new summary with the options of this command (--refs, --mapping): heapdiff summarize DUMP -o FILE.heap"),

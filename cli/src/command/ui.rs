@@ -125,19 +125,14 @@ fn is_shown(path: &Path) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Failure {
-        exit: Exit::Input,
-        message: format!("{shown}: `ui` shows traces and reports, but this is {what}"),
-        hint: Some(hint),
-    })
+    Err(Failure::bad_input(format!(
+        "{shown}: `ui` shows traces and reports, but this is {what}"
+    ))
+    .with_hint(hint))
 }
 
 fn page(path: &Path) -> Result<Vec<u8>> {
-    let wrong = |why: String| Failure {
-        exit: Exit::Input,
-        message: format!("{}: {why}", path.display()),
-        hint: None,
-    };
+    let wrong = |why: String| Failure::bad_input(format!("{}: {why}", path.display()));
     let ReportFile::Growth(report) = report_file::open(path)? else {
         return Err(wrong(
             "this report is about one dump, but `ui` shows reports of two dumps; for a page use `heapdiff DUMP -o report.html`".to_owned(),

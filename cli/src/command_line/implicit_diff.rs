@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::CommandFactory;
 
 use super::Cli;
-use crate::failure::{Exit, Failure, plain};
+use crate::failure::{Failure, plain};
 
 /// Moves the command to the front, so that options may stand before it: `heapdiff -q histo A`.
 ///
@@ -43,11 +43,7 @@ pub(super) fn no_command(dump: &Path) -> Option<Failure> {
             )
         }
     };
-    Some(Failure {
-        exit: Exit::Input,
-        message: format!("{word}: {}", plain(&error)),
-        hint: Some(hint),
-    })
+    Some(Failure::bad_input(format!("{word}: {}", plain(&error))).with_hint(hint))
 }
 
 /// The command that is spelt most like a word, if any is much like it.

@@ -179,10 +179,6 @@ fn write(import: &Import, trace: &heapdiff_import::Import<'_>) -> Result<()> {
 fn refused(shown: &str, error: ImportError) -> Failure {
     match error {
         ImportError::Held => failed(shown, &io::Error::other(error.to_string())),
-        other => Failure {
-            exit: Exit::Usage,
-            message: format!("cannot write {shown}: {other}"),
-            hint: None,
-        },
+        other => Failure::usage(format!("cannot write {shown}: {other}")),
     }
 }

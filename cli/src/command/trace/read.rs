@@ -14,7 +14,7 @@ use heapdiff_trace::{Stacks, Steps, Timeline, Trace, Trending, Window};
 use heapdiff_units::{Span, counted};
 use regex::Regex;
 
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Failure, Result, plain};
 use crate::frame;
 use crate::job::Setup;
 use crate::mapping::originals;
@@ -92,20 +92,15 @@ pub(crate) fn open_named(mapping: Option<&Arc<Mapping>>, path: &Path) -> Result<
 pub(crate) fn readable(path: &Path) -> Result<()> {
     let file = std::fs::metadata(path).map_err(|e| {
         let why = plain(&e);
-        input(format!("{}: {why}", path.display()))
+        Failure::bad_input(format!("{}: {why}", path.display()))
     })?;
     if file.is_dir() {
-        return Err(input(format!("{}: is a directory", path.display())));
+        return Err(Failure::bad_input(format!(
+            "{}: is a directory",
+            path.display()
+        )));
     }
     Ok(())
-}
-
-pub(super) fn input(message: String) -> Failure {
-    Failure {
-        exit: Exit::Input,
-        message,
-        hint: None,
-    }
 }
 
 /// The run with this number, process id or uid; the last run where none is named.
@@ -132,7 +127,7 @@ pub(super) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> 
                 ))
                 .with_hint(format!("list the runs with `heapdiff trace info {path}`"))
             }
-            None => input(format!(
+            None => Failure::bad_input(format!(
                 "{path}: the trace is empty, no JVM has written to it yet"
             )),
         }

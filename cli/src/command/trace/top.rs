@@ -19,7 +19,7 @@ use regex::Regex;
 use super::counts::Counts;
 use super::lines;
 use super::read::{
-    MOMENT_HELP, RunArgs, WindowArgs, chosen, file_of_run, growth, input, notes, open_named, rows,
+    MOMENT_HELP, RunArgs, WindowArgs, chosen, file_of_run, growth, notes, open_named, rows,
     run_info, series, slope, window,
 };
 use crate::failure::{Failure, Result};
@@ -96,10 +96,10 @@ impl Task for Top {
         }
         let most = rows(setup);
         let counted = match by {
-            Some(Merged::Class) => Counts::of(trace, run.id, (&ranking.candidates, most))?,
+            Some(Merged::Class) => Counts::of(trace, run.id, &ranking.candidates, most)?,
             Some(Merged::Frame | Merged::Stack) | None => None,
         };
-        let lines = lines::lines(trace, (&run, window), (most, focus))?;
+        let lines = lines::lines(trace, &run, window, most, focus)?;
         if by.is_none() && lines.is_none() {
             return Err(without_lines(trace, &run)?);
         }
@@ -185,10 +185,11 @@ fn without_lines(trace: &Trace, run: &Run) -> Result<Failure> {
     let counts = trace.counted_run(run.id).map_err(|e| Failure::trace(&e))?;
     let path = trace.path().display();
     Ok(match counts {
-        None => input(format!("{path}: the trace has no counts by line of code")).with_hint(
-            "let the agent count every allocation: heapdiff attach PID trace=FILE,count=on",
-        ),
-        Some(_) => input(format!(
+        None => Failure::bad_input(format!("{path}: the trace has no counts by line of code"))
+            .with_hint(
+                "let the agent count every allocation: heapdiff attach PID trace=FILE,count=on",
+            ),
+        Some(_) => Failure::bad_input(format!(
             "{path}: the selected part of the run has no counts by line of code"
         )),
     })
