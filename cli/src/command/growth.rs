@@ -15,7 +15,7 @@ use crate::fits::ClassFilter;
 use crate::frame;
 use crate::gates::GrowthLimit;
 use crate::ignore::IgnoreFile;
-use crate::job::Setup;
+use crate::job::{Setup, text_and_json};
 
 /// Which growth counts.
 #[derive(Debug, Default, Args)]
@@ -110,7 +110,9 @@ impl Question {
 
 /// Formats of comparisons.
 pub(super) fn formats(format: Format) -> bool {
-    !format.is_of_rows()
+    use Format::{Github, Html, Junit, Md, OpenMetrics, Sarif};
+    let is_document = matches!(format, Html | Md | Junit | OpenMetrics | Sarif | Github);
+    text_and_json(format) || format.is_of_stacks() || is_document
 }
 
 /// Reports of one kind.
