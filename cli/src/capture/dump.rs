@@ -165,7 +165,7 @@ pub(super) fn stream(jvm: &Jvm<'_>, how: How<'_>, wanted: Wanted, out: impl Writ
 }
 
 fn not_written(shown: &Path, error: &io::Error) -> Failure {
-    failed_to_write(&shown.display().to_string(), error)
+    failed_to_write(shown.display(), error)
 }
 
 /// A dump as the JVM wrote it.

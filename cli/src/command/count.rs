@@ -3,6 +3,7 @@
 use clap::Args;
 use heapdiff_model::count::{CountMissed, CountReport, CountSite, CountTotals};
 use heapdiff_report::Report;
+use heapdiff_sites::CountedSite;
 
 use crate::capture::{self, CountRequest, JvmArgs};
 use crate::failure::Result;
@@ -50,25 +51,9 @@ impl Task for Count {
         if let Some(names) = originals(setup.analysis.mapping.as_ref()) {
             counts.rename(&*names);
         }
-        let mut totals = CountTotals::default();
-        for site in &counts.sites {
-            totals.sites += 1;
-            totals.objects = totals.objects.saturating_add(site.objects);
-            totals.bytes = totals.bytes.saturating_add(site.bytes.unwrap_or(0));
-            totals.sites_without_bytes += u64::from(site.bytes.is_none());
-        }
-        let rows = counts
-            .sites
-            .into_iter()
-            .take(self.top.unwrap_or(setup.rows(ROWS)));
-        let row = |site: heapdiff_sites::CountedSite| CountSite {
-            class: site.class,
-            method: site.method,
-            line: site.line,
-            allocated: site.allocated,
-            objects: site.objects,
-            bytes: site.bytes,
-        };
+        let totals = totals(&counts.sites);
+        let rows = counts.sites.iter();
+        let rows = rows.take(self.top.unwrap_or(setup.rows(ROWS)));
         Ok(vec![Report::Count(CountReport {
             schema: CountReport::SCHEMA,
             process,
@@ -86,5 +71,28 @@ impl Task for Count {
                 class_names: counts.refused_names,
             },
         })])
+    }
+}
+
+/// Returns the sums over some sites.
+pub(super) fn totals<'a>(sites: impl IntoIterator<Item = &'a CountedSite>) -> CountTotals {
+    let mut totals = CountTotals::default();
+    for site in sites {
+        totals.sites += 1;
+        totals.objects = totals.objects.saturating_add(site.objects);
+        totals.bytes = totals.bytes.saturating_add(site.bytes.unwrap_or(0));
+        totals.sites_without_bytes += u64::from(site.bytes.is_none());
+    }
+    totals
+}
+
+pub(super) fn row(site: &CountedSite) -> CountSite {
+    CountSite {
+        class: site.class.clone(),
+        method: site.method.clone(),
+        line: site.line,
+        allocated: site.allocated.clone(),
+        objects: site.objects,
+        bytes: site.bytes,
     }
 }

@@ -9,9 +9,7 @@ use heapdiff_diff::samples::{
     Agent, AgentObjects, AtSites, ClassCount, Disagreement, NotCounted, Samples,
 };
 use heapdiff_diff::{Allocated, by_class, by_site};
-use heapdiff_model::count::{
-    CountSite, CountTotals, CountedInDump, CountedMissed, LineDisagreement,
-};
+use heapdiff_model::count::{CountedInDump, CountedMissed, LineDisagreement};
 use heapdiff_model::sites::{
     AgentReport, AllocatedReport, AllocatedStackRow, AllocatedTotals, CollectedReport, CostReport,
     CountRow, CountedClassRow, CounterRow, LiveClassRow, SiteTotals, SitesReport,
@@ -24,6 +22,7 @@ use regex::Regex;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 
+use super::count::{row, totals};
 use super::opened::open;
 use super::trace::flame::FLAME_HINT;
 use super::{dump_info, recording};
@@ -436,22 +435,8 @@ impl Asked<'_> {
                 )
         };
         let sites: Vec<&CountedSite> = all.sites.iter().filter(is_wanted).collect();
-        let mut totals = CountTotals::default();
-        for site in &sites {
-            totals.sites += 1;
-            totals.objects = totals.objects.saturating_add(site.objects);
-            totals.bytes = totals.bytes.saturating_add(site.bytes.unwrap_or(0));
-            totals.sites_without_bytes += u64::from(site.bytes.is_none());
-        }
+        let totals = totals(sites.iter().copied());
         let rows = sites.into_iter().take(self.setup.rows(ROWS));
-        let row = |site: &CountedSite| CountSite {
-            class: site.class.clone(),
-            method: site.method.clone(),
-            line: site.line,
-            allocated: site.allocated.clone(),
-            objects: site.objects,
-            bytes: site.bytes,
-        };
         CountedInDump {
             millis: all.at_ms.saturating_sub(all.since_ms),
             before_dump_ms: taken_ms.saturating_sub(all.at_ms),
