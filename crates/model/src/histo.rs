@@ -21,7 +21,7 @@ pub struct HistoReport {
 }
 
 /// All classes together, listed or not.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct HistoTotals {
     /// Number of classes.
     pub classes: u64,

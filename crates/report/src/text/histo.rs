@@ -79,7 +79,6 @@ mod tests {
                     classes,
                     objects: 7 + 4 * (classes - 1),
                     shallow_bytes: 700 + 512 * (classes - 1),
-                    ..HistoTotals::default()
                 },
                 classes: vec![ClassRow {
                     class: "com.acme.Entry".to_owned(),
