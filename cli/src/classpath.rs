@@ -17,7 +17,7 @@ use noak::AccessFlags;
 use noak::reader::Class;
 use zip::ZipArchive;
 
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Failure, Result, plain};
 use image::Image;
 
 /// The most bytes of a class file; the largest that compilers write have a few megabytes.
@@ -99,11 +99,7 @@ impl Archive {
 }
 
 fn failure(path: &Path, what: &str) -> Failure {
-    Failure {
-        exit: Exit::Input,
-        message: format!("--classpath: {}: {what}", path.display()),
-        hint: None,
-    }
+    Failure::bad_input(format!("--classpath: {}: {what}", path.display()))
 }
 
 impl Classpath {

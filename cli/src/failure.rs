@@ -39,6 +39,14 @@ impl Failure {
         }
     }
 
+    /// An input cannot be read or judged.
+    pub(crate) fn bad_input(message: impl Into<String>) -> Self {
+        Self {
+            exit: Exit::Input,
+            ..Self::usage(message)
+        }
+    }
+
     /// A dump could not be read.
     pub(crate) fn input(path: &Path, error: &hprof::Error) -> Self {
         let (message, hint) = match error {
@@ -47,72 +55,55 @@ impl Failure {
             }
             hprof::Error::NotADump(_) => (
                 format!("{}: {error}", path.display()),
-                Some(
-                    match is_recording(path) {
-                        true => OF_RECORDINGS,
-                        false if is_trace(path) => {
-                            "this is a trace; use `heapdiff trace top TRACE` or `heapdiff ui TRACE`"
-                        }
-                        false => "take a dump with: jcmd PID GC.heap_dump FILE",
-                    }
-                    .to_owned(),
-                ),
+                Some(if is_recording(path) {
+                    OF_RECORDINGS
+                } else if is_trace(path) {
+                    "this is a trace; use `heapdiff trace top TRACE` or `heapdiff ui TRACE`"
+                } else {
+                    "take a dump with: jcmd PID GC.heap_dump FILE"
+                }),
             ),
             hprof::Error::Memory { .. } => (
                 format!("{}: {error}", path.display()),
                 Some(
-                    "set TMPDIR to a folder on a larger disk, or limit the memory with --max-memory SIZE"
-                        .to_owned(),
+                    "set TMPDIR to a folder on a larger disk, or limit the memory with --max-memory SIZE",
                 ),
             ),
             hprof::Error::Changed { .. } => return Self::changed(error),
             hprof::Error::NoHeap { .. } => (
                 format!("{}: {error}", path.display()),
-                Some("take the dump again with: jcmd PID GC.heap_dump FILE".to_owned()),
+                Some("take the dump again with: jcmd PID GC.heap_dump FILE"),
             ),
             _ => (format!("{}: {error}", path.display()), None),
         };
         Self {
-            exit: Exit::Input,
-            message,
-            hint,
+            hint: hint.map(str::to_owned),
+            ..Self::bad_input(message)
         }
     }
 
     /// A whole dump has no objects.
     pub(crate) fn no_objects(path: &Path) -> Self {
-        Self {
-            exit: Exit::Input,
-            message: format!(
-                "{}: the dump has classes but no objects (`jhsdb jmap` writes such dumps of some JVMs with ZGC or Shenandoah)",
-                path.display()
-            ),
-            hint: Some("take the dump again with: jcmd PID GC.heap_dump FILE".to_owned()),
-        }
+        let path = path.display();
+        Self::bad_input(format!(
+            "{path}: the dump has classes but no objects (`jhsdb jmap` writes such dumps of some JVMs with ZGC or Shenandoah)"
+        ))
+        .with_hint("take the dump again with: jcmd PID GC.heap_dump FILE")
     }
 
     /// A dump or an index changed, or could not be read any more, while it was read.
     pub(crate) fn changed(error: &hprof::Error) -> Self {
-        Self {
-            exit: Exit::Input,
-            message: error.to_string(),
-            hint: Some(
-                "there is no report; run heapdiff again when no program writes to the file"
-                    .to_owned(),
-            ),
-        }
+        Self::bad_input(error.to_string())
+            .with_hint("there is no report; run heapdiff again when no program writes to the file")
     }
 
     /// A trace could not be read.
     pub(crate) fn trace(error: &heapdiff_trace::TraceError) -> Self {
-        let hint = error.not_a_database().map(|path| match is_recording(path) {
-            true => OF_RECORDINGS.to_owned(),
-            false => "to write a trace, run `heapdiff attach PID trace=FILE`; for a heap dump, run `heapdiff sites DUMP`".to_owned(),
-        });
-        Self {
-            exit: Exit::Input,
-            message: error.to_string(),
-            hint,
+        let failure = Self::bad_input(error.to_string());
+        match error.not_a_database() {
+            Some(path) if is_recording(path) => failure.with_hint(OF_RECORDINGS),
+            Some(_) => failure.with_hint("to write a trace, run `heapdiff attach PID trace=FILE`; for a heap dump, run `heapdiff sites DUMP`"),
+            None => failure,
         }
     }
 
@@ -151,11 +142,7 @@ impl Failure {
             Error::Heap(error) => Self::input(dump, &error),
             Error::Memory { .. } => usage(error.to_string())
                 .with_hint("allow more memory with --max-memory SIZE, or select fewer rows"),
-            Error::Output(error) => Self {
-                exit: Exit::Usage,
-                message: error.to_string(),
-                hint: None,
-            },
+            Error::Output(error) => Self::usage(error.to_string()),
             other => usage(other.to_string()),
         }
     }
@@ -180,9 +167,10 @@ fn is_trace(path: &Path) -> bool {
 
 /// Quotes an argument for a shell, in double quotes if these are enough.
 pub(crate) fn quoted(text: &str) -> String {
-    match text.contains(['"', '$', '`', '\\', '!']) {
-        true => format!("'{}'", text.replace('\'', "'\\''")),
-        false => format!("\"{text}\""),
+    if text.contains(['"', '$', '`', '\\', '!']) {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    } else {
+        format!("\"{text}\"")
     }
 }
 

@@ -3,10 +3,23 @@
 
 use std::cell::Cell;
 
-use heapdiff_diff::{Allocated, Suspect};
+use clap::Args;
+use heapdiff_diff::{Allocated, Suspect, pattern};
 use regex::Regex;
 
-use crate::job::ClassFilter;
+/// Which classes and suspects a comparison reports.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Diff")]
+pub(crate) struct ClassFilter {
+    /// Report only matching classes, and suspects made up of them or held by their fields; may be
+    /// repeated
+    #[arg(long, value_name = "RE", value_parser = pattern)]
+    pub(crate) include: Vec<Regex>,
+    /// Leave out matching classes, and suspects made up of them or held by their fields; may be
+    /// repeated
+    #[arg(long, value_name = "RE", value_parser = pattern)]
+    pub(crate) exclude: Vec<Regex>,
+}
 
 /// A pattern, and whether it has fitted anything so far.
 struct Pattern<'a> {

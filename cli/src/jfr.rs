@@ -7,7 +7,7 @@ use heapdiff_diff::frame_text;
 use heapdiff_jfr::{Frame, JfrError, Recording, StackId};
 use heapdiff_units::counted;
 
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Failure, Result, plain};
 use crate::job::Setup;
 use crate::mapping::originals;
 
@@ -30,11 +30,7 @@ pub(crate) fn failure(path: &Path, error: &JfrError) -> Failure {
         JfrError::Io(e) if e.kind() == io::ErrorKind::NotFound => plain(e),
         other => other.to_string(),
     };
-    Failure {
-        exit: Exit::Input,
-        message: format!("{}: {why}", path.display()),
-        hint: None,
-    }
+    Failure::bad_input(format!("{}: {why}", path.display()))
 }
 
 /// What is damaged, in words.

@@ -9,7 +9,7 @@ use heapdiff_diff::samples::OriginalNames;
 use heapdiff_mapping::Mapping;
 use heapdiff_sites::Originals;
 
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Failure, Result, plain};
 
 /// The most bytes of a mapping.
 const MOST: u64 = 2 << 30;
@@ -44,11 +44,7 @@ fn text(file: &Path) -> Result<Vec<u8>> {
 }
 
 fn input(file: &Path, why: &str) -> Failure {
-    Failure {
-        exit: Exit::Input,
-        message: format!("{}: {why}", file.display()),
-        hint: None,
-    }
+    Failure::bad_input(format!("{}: {why}", file.display()))
 }
 
 /// A report has its names already.

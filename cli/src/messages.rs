@@ -1,5 +1,6 @@
 //! Errors and warnings on standard error.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use heapdiff_report::Report;
 use heapdiff_units::counted;
 use hprof::Warning;
 
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{Failure, Result};
 use crate::job::Setup;
 use crate::progress::Wanted;
 use crate::style::When;
@@ -53,23 +54,15 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
     if !setup.progress.quiet {
         let mut out = stderr.lock();
         for condition in &conditions {
-            let path = condition.path;
-            for warning in condition.warnings.iter().take(LINES) {
-                let _ = writeln!(out, "{label} {path}: {warning}");
-            }
-            if let Some(rest) = rest(condition.warnings.len()) {
-                let _ = writeln!(out, "{label} {path}: {rest}");
-            }
+            list(&mut out, &label, &condition.path, condition.warnings);
         }
-        if let Report::Diff(diff) = report {
-            for warning in &diff.warnings {
-                let _ = writeln!(out, "{label} {}", heapdiff_report::printable(warning));
-            }
-        }
-        if let Report::Heap(heap) = report {
-            for warning in &heap.warnings {
-                let _ = writeln!(out, "{label} {}", heapdiff_report::printable(warning));
-            }
+        let of_all: &[String] = match report {
+            Report::Diff(diff) => &diff.warnings,
+            Report::Heap(heap) => &heap.warnings,
+            _ => &[],
+        };
+        for warning in of_all {
+            let _ = writeln!(out, "{label} {}", heapdiff_report::printable(warning));
         }
         if let Report::Sizeof(sizeof) = report
             && let Some(finals) = sizeof.finals.as_ref().filter(|f| f.unknown_classes > 0)
@@ -110,16 +103,14 @@ pub(crate) fn mapping_of(mapping: Option<&Arc<Mapping>>, quiet: bool) {
 }
 
 /// A damaged dump is not read.
-pub(crate) fn refused(dump: &dyn std::fmt::Display) -> Failure {
-    Failure {
-        exit: Exit::Input,
-        message: format!("{dump}: the file is damaged, and --strict refuses damaged files"),
-        hint: None,
-    }
+pub(crate) fn refused(dump: &dyn Display) -> Failure {
+    Failure::bad_input(format!(
+        "{dump}: the file is damaged, and --strict refuses damaged files"
+    ))
 }
 
 /// A whole dump without some of its GC roots is not read.
-pub(crate) fn rootless(dump: &dyn std::fmt::Display) -> Failure {
+pub(crate) fn rootless(dump: &dyn Display) -> Failure {
     Failure {
         message: format!("{dump}: GC roots are missing, and --strict refuses incomplete dumps"),
         ..refused(dump)
@@ -134,18 +125,16 @@ pub(crate) fn of_input(path: &Path, warnings: &[Warning], wanted: Wanted) {
     let stderr = io::stderr();
     let style = When::Auto.style(&stderr);
     let label = style.yellow("warning:");
-    let mut out = stderr.lock();
-    let path = path.display();
-    for warning in warnings.iter().take(LINES) {
-        let warning = warning.to_string();
-        let _ = writeln!(
-            out,
-            "{label} {path}: {}",
-            heapdiff_report::printable(&warning)
-        );
-    }
-    if let Some(rest) = rest(warnings.len()) {
-        let _ = writeln!(out, "{label} {path}: {rest}");
+    let text = |warning: &Warning| heapdiff_report::printable(&warning.to_string()).into_owned();
+    let warnings: Vec<String> = warnings.iter().map(text).collect();
+    list(&mut stderr.lock(), &label, &path.display(), &warnings);
+}
+
+/// Prints the first warnings of an input, and how many more there are.
+fn list(out: &mut impl Write, label: &dyn Display, path: &dyn Display, warnings: &[String]) {
+    let rest = rest(warnings.len());
+    for warning in warnings.iter().take(LINES).chain(&rest) {
+        let _ = writeln!(out, "{label} {path}: {warning}");
     }
 }
 
@@ -170,14 +159,13 @@ pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
 
 /// Prints why gates do not decide.
 pub(crate) fn undecided(why: &str) {
-    error(&Failure {
-        exit: Exit::Input,
-        message: format!(
+    error(
+        &Failure::bad_input(format!(
             "the gates (--fail-on-...) were not checked: {}",
             heapdiff_report::printable(why)
-        ),
-        hint: Some("add --allow-partial to check the gates anyway".to_owned()),
-    });
+        ))
+        .with_hint("add --allow-partial to check the gates anyway"),
+    );
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use heapdiff_report::printable;
 use heapdiff_units::{Size, Span, grouped};
 use hprof::Progress;
@@ -15,12 +16,25 @@ use crate::messages;
 use crate::style::When;
 use crate::watch::{self, Watch};
 
-/// What the user wants to see of the work.
-#[derive(Clone, Copy, Debug)]
+/// Progress and messages on standard error, as the user wants them.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct Wanted {
+    /// When to show progress on standard error
+    #[arg(
+        id = "progress",
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t
+    )]
     pub(crate) when: When,
+    /// Print only errors to standard error: no progress, no warnings
+    #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// A line for each phase with its time.
+    /// Print the time of each phase to standard error; in text, show all frames, stacks and the
+    /// layout
+    #[arg(short, long)]
     pub(crate) verbose: bool,
 }
 

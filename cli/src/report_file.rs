@@ -8,7 +8,7 @@ use heapdiff_diff::{HeapReport, Report};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Failure, Result, plain};
 
 /// The most bytes of a report; this program writes none as large.
 const MOST: u64 = 1 << 30;
@@ -62,9 +62,9 @@ fn read<T: DeserializeOwned>(path: &Path, text: &[u8], schema: &str) -> Result<T
 }
 
 fn wrong(path: &Path, why: &str) -> Failure {
-    Failure {
-        exit: Exit::Input,
-        message: format!("{}: {}", path.display(), heapdiff_report::printable(why)),
-        hint: None,
-    }
+    Failure::bad_input(format!(
+        "{}: {}",
+        path.display(),
+        heapdiff_report::printable(why)
+    ))
 }

@@ -1,16 +1,16 @@
 //! Where a report goes: standard output, or a file that appears whole or not at all.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use clap_complete::Shell;
 use heapdiff_query::Error as QueryError;
 use heapdiff_report::rows::{self, RowError};
 use heapdiff_report::{Format, PendingQuery, Report, Style};
 use heapdiff_tables::Error as TableError;
 
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Failure, Result, plain};
 use crate::inputs;
 use crate::interrupt::{UNFINISHED, Unfinished};
 use crate::job::{Output, folder_of};
@@ -45,7 +45,7 @@ fn found_rows(output: &Output, query: &PendingQuery) -> Result<()> {
     };
     let written = match (&output.file, output.format) {
         (Some(path), Format::Parquet) => replace(path, |out| kept(rows::parquet(query, out)))
-            .map_err(|e| failed(&path.display().to_string(), &e)),
+            .map_err(|e| failed(path.display(), &e)),
         _ => {
             let terminal = output.file.is_none() && io::stdout().is_terminal();
             put(output, &mut |style, out| {
@@ -110,8 +110,7 @@ fn put(
                 _ => Style::plain(),
             };
             let style = output.style(style);
-            replace(path, |out| render(style, out))
-                .map_err(|e| failed(&path.display().to_string(), &e))
+            replace(path, |out| render(style, out)).map_err(|e| failed(path.display(), &e))
         }
     }
 }
@@ -125,12 +124,8 @@ fn columns(stdout: &io::Stdout) -> usize {
 /// Where a terminal does not tell.
 const USUAL_COLUMNS: usize = 100;
 
-pub(crate) fn failed(what: &str, error: &io::Error) -> Failure {
-    Failure {
-        exit: Exit::Usage,
-        message: format!("cannot write {what}: {}", plain(error)),
-        hint: None,
-    }
+pub(crate) fn failed(what: impl Display, error: &io::Error) -> Failure {
+    Failure::usage(format!("cannot write {what}: {}", plain(error)))
 }
 
 /// Writes a file beside this one and renames it, so that nobody sees half a report. Anything but an ordinary file
@@ -178,38 +173,12 @@ fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
-/// Writes a completion script to standard output.
-pub(crate) fn completions(shell: Shell, command_line: &mut clap::Command) -> Result<Exit> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, command_line, "heapdiff", &mut script);
-    write_out(&script)?;
-    Ok(Exit::Done)
-}
-
-/// Writes the manual's pages to a folder.
-pub(crate) fn manual(folder: &Path, command_line: clap::Command) -> Result<Exit> {
-    let mut command_line = command_line.disable_help_subcommand(true);
-    command_line.build();
-    pages(&command_line, folder)?;
-    Ok(Exit::Done)
-}
-
-/// Writes the page of a command and of those below it.
-fn pages(command: &clap::Command, folder: &Path) -> Result<()> {
-    let below = command.get_subcommands();
-    let mut shown = below.filter(|below| !below.is_hide_set());
-    shown.try_for_each(|below| pages(below, folder))?;
-    let page = clap_mangen::Man::new(command.clone());
-    let path = folder.join(page.get_filename());
-    replace(&path, |out| page.render(out)).map_err(|e| failed(&path.display().to_string(), &e))
-}
-
 /// Writes text to standard output.
 pub(crate) fn print(text: &str) -> Result<()> {
     write_out(text.as_bytes())
 }
 
-fn write_out(bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_out(bytes: &[u8]) -> Result<()> {
     match io::stdout().lock().write_all(bytes) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(failed("standard output", &e)),
         _ => Ok(()),

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result};
 
 /// What is read of one.
-pub(super) fn label(text: &str) -> Result<(String, String), String> {
+pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
             Ok((key.trim().to_owned(), value.to_owned()))
@@ -13,7 +13,7 @@ pub(super) fn label(text: &str) -> Result<(String, String), String> {
 }
 
 /// Refuses labels that series of Prometheus and Pyroscope cannot have, and those that they have anyway.
-pub(super) fn labels(all: &[(String, String)], own: &[&str]) -> Result<()> {
+pub(crate) fn labels(all: &[(String, String)], own: &[&str]) -> Result<()> {
     for (at, (name, value)) in all.iter().enumerate() {
         let why = match &**name {
             name if own.contains(&name) => "heapdiff sets this label itself",

@@ -1,66 +1,25 @@
-//! The command line: what clap parses, turned once into an [`Action`] whose options are valid.
+//! Arguments that several commands have: how to work and how to show it.
 
-mod agent;
-mod capture;
-mod common;
-mod diff;
-mod examples;
-mod files;
-mod fleet;
-mod help;
-mod implicit_diff;
-mod index;
-mod labels;
-mod mcp;
-mod mistakes;
-mod push;
-mod query;
-mod redact;
-mod sizeof;
-mod summarize;
-mod trace;
-mod ui;
-mod waste;
+pub(crate) mod labels;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
-use hprof::Selector;
-use regex::Regex;
+use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, ArgAction, Args, ValueEnum};
+use heapdiff_diff::Frames;
+use heapdiff_mapping::Mapping;
+use heapdiff_report::Format;
+use heapdiff_units::Size;
 
-use crate::failure::Result;
-use crate::frame;
-use crate::job::{Action, Job, SitesJob, Task};
-use agent::AgentArgs;
-use capture::{AttachArgs, CountArgs, DetachArgs, DumpJvmArgs, HuntArgs, StatusArgs};
-use common::{CommonArgs, input};
-use diff::DiffArgs;
-use fleet::FleetArgs;
-use index::{IndexArgs, IndexCommand};
-use mcp::McpArgs;
-use query::{ExportArgs, QueryArgs};
-use redact::RedactArgs;
-use sizeof::SizeofArgs;
-use summarize::SummarizeArgs;
-use trace::TraceArgs;
-use ui::UiArgs;
-use waste::WasteArgs;
+use crate::failure::{Failure, Result};
+use crate::job::{Formats, Job, Output, Setup, Task, text_and_json};
+use crate::mapping;
+use crate::progress::Wanted;
+use crate::style::When;
 
-const USAGE: &str = "heapdiff [OPTIONS] BEFORE AFTER [LATER]...
-       heapdiff [OPTIONS] DUMP
-       heapdiff COMMAND [OPTIONS] ...";
-
-const AFTER_HELP: &str = "\
-`heapdiff help COMMAND` shows the options and examples of a command. Sizes are written 10MiB, 1.5GiB
-or 512m (as in -Xmx). If a dump is given as -, heapdiff reads it from standard input. If a dump has
-the same name as a command, such as histo, write ./histo.
-
-Exit codes: 0 = done, 1 = a gate (--fail-on-...) failed the command, 2 = wrong usage, 3 = an input
-could not be read, or a JVM or a server could not be reached.";
-
-const SELECTOR_HELP: &str = "\
+/// Explains the selectors of commands about objects.
+pub(crate) const SELECTOR_HELP: &str = "\
 SELECTOR: an object, class, field, frame or thread, written as in reports. The address, length or
 count that a report prints with a name may stay. An address selects this object only.
   0x7f0012345678         an object
@@ -75,310 +34,334 @@ count that a report prints with a name may stay. An address selects this object 
   /regex/                all instances of the classes whose names match
 Frames of allocation stacks do not select objects: use `heapdiff sites DUMP --focus FRAME`.";
 
-const PS_HELP: &str = "\
-Only JVMs that this user may inspect are listed: those of the same user, or all JVMs if run as root.
-Other commands take the process id, or a part of the name of the main class or jar.";
-
-const SITES_HELP: &str = "\
-Bytes are estimated from samples. The number after ± is half the width of the 95 % confidence
-interval. Frames are listed from the allocation to the start of the thread. JDK frames are folded;
--v shows them.
-
-`-o flame.html` and `-o flame.svg` draw all stacks as a flame graph. With --reverse, each class
-shows the frames that allocate it. For allocation totals per class, load the agent with
-strategy=class.
-
-From a JFR recording, `heapdiff sites` shows live objects if the recording has them, otherwise
-allocations. Live objects are recorded as profiler.LiveObject (async-profiler) or as
-jdk.OldObjectSample (JFR). jdk.OldObjectSample covers only objects that the JVM tracked; heapdiff
-does not extrapolate these objects to the whole heap.";
-
-/// Compares Java heap dumps and names the field that leaks. With its agent, it also names the code
-/// that allocated the objects.
-#[derive(Debug, Parser)]
-#[command(
-    version,
-    override_usage = USAGE,
-    after_help = AFTER_HELP,
-    max_term_width = 100,
-    arg_required_else_help = true,
-    args_conflicts_with_subcommands = true
-)]
-struct Cli {
-    #[command(subcommand)]
-    command: Option<Command>,
-    #[command(flatten)]
-    diff: DiffArgs,
+/// Parses all formats, and lists in help those of a command. The command refuses the others with a hint to the commands
+/// that have them.
+pub(crate) fn formats(of: Formats) -> impl TypedValueParser<Value = Format> {
+    let listed = |format: Format| PossibleValue::new(format.name()).hide(!of(format));
+    PossibleValuesParser::new(Format::ALL.map(listed))
+        .map(|name| Format::by_name(&name).unwrap_or_default())
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Compare heap dumps: what grew and what holds it (the default command). With one dump: what
-    /// retains the most
-    #[command(override_usage = "heapdiff [diff] [OPTIONS] BEFORE AFTER [LATER]...
-       heapdiff [diff] [OPTIONS] DUMP")]
-    Diff(DiffArgs),
-    /// Show objects and bytes of each class: what fills the heap
-    Histo(HistoArgs),
-    /// Show the objects that retain the most memory; start here if you have one dump only
-    Top(TopArgs),
-    /// Measure objects: shallow, deep and retained size, each object alone and all as one set
-    Sizeof(SizeofArgs),
-    /// Show objects with their fields, elements and referrers
-    Show(ShowArgs),
-    /// Show the shortest paths from GC roots to objects: why the objects are not freed
-    Paths(SelectArgs),
-    /// Find wasted memory: duplicate strings and arrays, empty and sparse collections, unused
-    /// capacity
-    Waste(WasteArgs),
-    /// Show threads, their stack frames and what their local variables retain
-    Threads(DumpArgs),
-    /// Show live or allocated bytes by allocation stack or class, as a table or flame graph (for a dump
-    /// taken with the agent, or a JFR recording)
-    Sites(SitesArgs),
-    /// Query a dump with SQL: objects, classes, references, strings and threads
-    Query(QueryArgs),
-    /// Export a dump as Parquet or CSV for other tools, one file per table of `query`
-    Export(ExportArgs),
-    /// Write a small summary (a few MB) of a dump, to compare later dumps against
-    Summarize(SummarizeArgs),
-    /// Write a copy of a dump without strings and array contents, safe to share
-    Redact(RedactArgs),
-    /// List the JVMs of this machine with process id, uptime, heap and agent state
-    #[command(after_help = PS_HELP)]
-    Ps,
-    /// Show one JVM: user, version, uptime, heap and agent state
-    Status(StatusArgs),
-    /// Load the agent into a running JVM, so that later dumps contain allocation sites
-    Attach(AttachArgs),
-    /// Stop the agent in a running JVM
-    Detach(DetachArgs),
-    /// Print the path of the agent library, to start a JVM with the agent (-agentpath)
-    Agent(AgentArgs),
-    /// Take a heap dump of a running JVM
-    Dump(DumpJvmArgs),
-    /// Find a leak in a running JVM: load the agent, take a dump, wait, take a second dump, compare
-    Hunt(HuntArgs),
-    /// Count every allocation of a running JVM for a while, by line of code
-    Count(CountArgs),
-    /// Manage the index files that make later commands on a dump fast
-    Index(IndexArgs),
-    /// Analyze a trace that the agent recorded over time: what leaks, and since when
-    Trace(TraceArgs),
-    /// Show running traces, or a report, in the browser
-    Ui(UiArgs),
-    /// Collect traces and reports of many JVMs in a folder of Parquet files
-    Fleet(FleetArgs),
-    /// Serve heap analysis to AI assistants, over the Model Context Protocol (MCP) on stdin and
-    /// stdout
-    Mcp(McpArgs),
-    /// Print a completion script for a shell
-    Completions {
-        /// Shell that loads the script
-        shell: Shell,
-    },
-    /// Write the manual, one page per command
-    #[command(hide = true)]
-    Man {
-        /// Folder for the pages
-        folder: PathBuf,
-    },
+/// Replaces the formats that the help of a command lists: `mut_arg("format", listing(FORMATS))`.
+pub(crate) fn listing(of: Formats) -> impl FnOnce(Arg) -> Arg {
+    move |arg| arg.value_parser(formats(of))
 }
 
+/// Arguments that become a setup.
+pub(crate) trait SetupArgs: Args {
+    fn setup(self) -> Result<Setup>;
+}
+
+/// The arguments of a command that ends in a report: what it is about, then how to work and how to show it.
 #[derive(Debug, Args)]
-struct HistoArgs {
-    /// Heap dump (HPROF), gzipped or not
-    #[arg(value_parser = input())]
-    dump: PathBuf,
-    /// Also show the bytes that all instances of each class retain together, and sort by these
-    /// bytes (slower)
-    #[arg(long)]
-    retained: bool,
+#[command(mut_arg("format", listing(T::formats())))]
+pub(crate) struct Reported<T: Args + Task, S: Args = CommonArgs> {
     #[command(flatten)]
-    common: CommonArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = SELECTOR_HELP)]
-struct TopArgs {
-    /// Heap dump (HPROF), gzipped or not
-    #[arg(value_parser = input())]
-    dump: PathBuf,
-    /// Show only the objects that these objects dominate directly (one level of the dominator tree)
-    #[arg(long, value_name = "SELECTOR")]
-    under: Option<Selector>,
+    task: T,
     #[command(flatten)]
-    common: CommonArgs,
+    setup: S,
 }
 
-#[derive(Debug, Args)]
-#[command(after_help = SITES_HELP)]
-struct SitesArgs {
-    /// Heap dump (HPROF) or a flight recording (JFR), gzipped or not
-    #[arg(value_parser = input())]
-    dump: PathBuf,
-    /// Show all allocated objects, not only live ones
-    #[arg(long)]
-    allocated: bool,
-    /// Group by allocating frame, stack or class [default: frame; stack with --allocated]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    by: Option<SitesBy>,
-    /// Invert flame graphs and collapsed stacks: the allocated class and frame first, callers after
-    /// them
-    #[arg(long)]
-    reverse: bool,
-    /// Show only stacks with a matching frame or class. Flame graphs and profiles match only
-    /// frames, and each stack starts at the matching frame
-    #[arg(long, value_name = "RE", value_parser = frame::pattern)]
-    focus: Option<Regex>,
-    #[command(flatten)]
-    common: CommonArgs,
+impl<T: Args + Task + 'static, S: SetupArgs> Reported<T, S> {
+    pub(crate) fn job(self) -> Result<Job> {
+        Job::new(self.setup.setup()?, self.task)
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum SitesBy {
-    Frame,
-    #[value(alias = "site")]
-    Stack,
-    Class,
-}
-
-#[derive(Debug, Args)]
-struct DumpArgs {
-    /// Heap dump (HPROF), gzipped or not
-    #[arg(value_parser = input())]
-    dump: PathBuf,
-    #[command(flatten)]
-    common: CommonArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = SELECTOR_HELP)]
-struct SelectArgs {
-    /// Heap dump (HPROF), gzipped or not
-    #[arg(value_parser = input())]
-    dump: PathBuf,
-    /// Objects to analyze (see SELECTOR below)
-    selector: Selector,
-    #[command(flatten)]
-    common: CommonArgs,
-}
-
-#[derive(Debug, Args)]
-struct ShowArgs {
-    #[command(flatten)]
-    select: SelectArgs,
-    /// Index of the first element to show of arrays and collections (--top sets how many)
-    #[arg(long, value_name = "N", default_value_t, hide_default_value = true)]
-    offset: u64,
-}
-
-/// Parses the arguments. Ends the process for `--help`, `--version` and what clap refuses.
-pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> {
-    let args = implicit_diff::command_first(args.into_iter().collect());
-    let mut command_line = command_line();
-    let (cli, matches) = command_line
-        .try_get_matches_from_mut(&args)
-        .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)))
-        .unwrap_or_else(|error| {
-            mistakes::explain(error, &mut command_line, &args)
-                .format(&mut command_line)
-                .exit()
-        });
-    files::check(&command_line, &matches)?;
-    let (setup, task) = match cli.command {
-        None => {
-            if let Some(failure) = cli.diff.first().and_then(implicit_diff::no_command) {
-                return Err(failure);
-            }
-            return Ok(Action::Job(Box::new(cli.diff.job()?.checked()?)));
+/// Parses an argument that names a dump: `-` is standard input, and a segment means the whole dump.
+pub(crate) fn input() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| {
+        if path.as_os_str() == "-" && cfg!(unix) {
+            PathBuf::from("/dev/stdin")
+        } else {
+            hprof::bytes::dump_of(&path)
         }
-        Some(Command::Diff(diff)) => return Ok(Action::Job(Box::new(diff.job()?.checked()?))),
-        Some(Command::Histo(HistoArgs {
-            dump,
-            retained,
-            common,
-        })) => (common.setup()?, Task::Histo { dump, retained }),
-        Some(Command::Threads(DumpArgs { dump, common })) => {
-            (common.setup()?, Task::Threads { dump })
+    })
+}
+
+/// How a report is written, and where to.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct CommonArgs {
+    /// Write the report to a file, which is replaced only when the report is complete
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+impl SetupArgs for CommonArgs {
+    fn setup(self) -> Result<Setup> {
+        self.report.setup(self.output)
+    }
+}
+
+/// How a report is written.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct ReportArgs {
+    /// Format of the report [default: text, or from the extension of -o]
+    #[arg(long, value_parser = formats(text_and_json), value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+    /// Maximum rows of each list [default: one screen in text; all classes in JSON and HTML]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// When to use colors
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    color: When,
+    #[command(flatten)]
+    frames: FramesArgs,
+    #[command(flatten)]
+    work: WorkArgs,
+}
+
+impl ReportArgs {
+    pub(crate) fn setup(self, output: Option<PathBuf>) -> Result<Setup> {
+        let output = Output::new(self.format, output, self.color)?;
+        let setup = self.work.setup()?;
+        let verbose = setup.progress.verbose;
+        Ok(Setup {
+            output: Output {
+                verbose,
+                ..self.frames.choose(output)
+            },
+            top: self.top,
+            ..setup
+        })
+    }
+}
+
+/// Which frames of a stack are shown.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+struct FramesArgs {
+    /// Frames that text shows of each stack: all, application frames only (app), or at most N lines [default: 12
+    /// lines, with JDK and framework frames folded]
+    #[arg(long, value_name = "all|app|N", value_parser = frames)]
+    frames: Option<Frames>,
+    /// Also fold frames of classes whose names begin with PREFIX, like frames of known frameworks;
+    /// may be repeated
+    #[arg(long, value_name = "PREFIX")]
+    framework: Vec<String>,
+}
+
+fn frames(text: &str) -> std::result::Result<Frames, String> {
+    match text {
+        "all" => Ok(Frames::All),
+        "app" => Ok(Frames::Application),
+        _ => match text.parse() {
+            Ok(limit) if limit > 0 => Ok(Frames::Folded(limit)),
+            _ => Err("expected `all`, `app` or a number of lines, such as 20".to_owned()),
+        },
+    }
+}
+
+impl FramesArgs {
+    /// Returns the output with this choice, and adds the frameworks.
+    fn choose(self, output: Output) -> Output {
+        if !self.framework.is_empty() {
+            heapdiff_diff::add_frameworks(self.framework);
         }
-        Some(Command::Sites(SitesArgs {
-            dump,
-            allocated,
-            by,
-            reverse,
-            focus,
-            common,
-        })) => {
-            let job = SitesJob {
-                focus,
-                allocated,
-                by_class: by == Some(SitesBy::Class),
-                by_frame: by.unwrap_or(if allocated {
-                    SitesBy::Stack
-                } else {
-                    SitesBy::Frame
-                }) == SitesBy::Frame,
-                reverse,
-            };
-            (common.setup()?, Task::Sites { dump, job })
+        Output {
+            frames: self.frames,
+            ..output
         }
-        Some(Command::Paths(SelectArgs {
-            dump,
-            selector,
-            common,
-        })) => (common.setup()?, Task::Paths { dump, selector }),
-        Some(Command::Sizeof(sizeof)) => sizeof.task()?,
-        Some(Command::Waste(waste)) => waste.task()?,
-        Some(Command::Query(query)) => query.task()?,
-        Some(Command::Export(export)) => export.task()?,
-        Some(Command::Show(ShowArgs { select, offset })) => {
-            let (dump, selector) = (select.dump, select.selector);
-            let setup = select.common.setup()?;
-            (
-                setup,
-                Task::Show {
-                    dump,
-                    selector,
-                    offset,
+    }
+}
+
+/// How a dump is read, for commands with an output of their own.
+#[derive(Debug, Args)]
+pub(crate) struct WorkArgs {
+    #[command(flatten)]
+    progress: Wanted,
+    #[command(flatten)]
+    analysis: AnalysisArgs,
+}
+
+impl SetupArgs for WorkArgs {
+    fn setup(self) -> Result<Setup> {
+        let analysis = self.analysis;
+        Ok(Setup {
+            output: Output {
+                verbose: self.progress.verbose,
+                ..Output::default()
+            },
+            progress: self.progress,
+            analysis: hprof::Options {
+                refs: match analysis.refs {
+                    Refs::Strong => hprof::Refs::Strong,
+                    Refs::Soft => hprof::Refs::Soft,
+                    Refs::All => hprof::Refs::All,
                 },
-            )
-        }
-        Some(Command::Top(TopArgs {
-            dump,
-            under,
-            common,
-        })) => (common.setup()?, Task::Top { dump, under }),
-        Some(Command::Attach(attach)) => {
-            return Ok(Action::Capture(Box::new(attach.capture())));
-        }
-        Some(Command::Detach(detach)) => {
-            return Ok(Action::Capture(Box::new(detach.capture())));
-        }
-        Some(Command::Ps) => return Ok(Action::Ps),
-        Some(Command::Status(status)) => return Ok(status.action()),
-        Some(Command::Agent(agent)) => return Ok(Action::Agent(agent.copy())),
-        Some(Command::Dump(dump)) => return Ok(Action::Capture(Box::new(dump.capture()))),
-        Some(Command::Hunt(hunt)) => return Ok(Action::Job(Box::new(hunt.job()?))),
-        Some(Command::Count(count)) => count.task()?,
-        Some(Command::Index(IndexArgs {
-            what: IndexCommand::Clean { paths },
-        })) => return Ok(Action::CleanIndexes(paths)),
-        Some(Command::Trace(trace)) => return trace.action(),
-        Some(Command::Ui(ui)) => return Ok(Action::Ui(ui.job()?)),
-        Some(Command::Summarize(summarize)) => {
-            return Ok(Action::Summarize(Box::new(summarize.summarize()?)));
-        }
-        Some(Command::Redact(redact)) => return redact.redact().map(Action::Redact),
-        Some(Command::Fleet(fleet)) => return Ok(Action::Fleet(fleet.fleet())),
-        Some(Command::Mcp(mcp)) => return Ok(Action::Mcp(Box::new(mcp.setup()?))),
-        Some(Command::Completions { shell }) => return Ok(Action::Completions(shell)),
-        Some(Command::Man { folder }) => return Ok(Action::Man(folder)),
-    };
-    Ok(Action::Job(Box::new(Job { setup, task }.checked()?)))
+                holders: false,
+                dump: analysis.dump_number.map_or(0, |n| n as usize - 1),
+                mapping: analysis.names.read()?,
+                max_memory: analysis.max_memory.map(|size| size.0),
+                ..hprof::Options::default()
+            },
+            threads: analysis.threads.map(usize::from),
+            strict: analysis.strict,
+            index: !analysis.no_index,
+            ..Setup::default()
+        })
+    }
 }
 
-/// The whole command line, for completion scripts and the manual.
-pub(crate) fn command_line() -> clap::Command {
-    help::complete(Cli::command())
+/// How a dump is analyzed.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Analysis")]
+struct AnalysisArgs {
+    /// Number of the dump to read, if the file contains several [default: 1, the first]
+    #[arg(long = "dump", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    dump_number: Option<u32>,
+    #[command(flatten)]
+    names: NamesArgs,
+    /// Number of worker threads [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Maximum memory for large arrays; the rest goes to temporary files
+    #[arg(long, value_name = "SIZE")]
+    max_memory: Option<Size>,
+    /// References that retain their referent: strong only, strong and soft, or all (weak included)
+    #[arg(long, value_enum, default_value_t)]
+    refs: Refs,
+    /// Do not read or write the index (DUMP.hdx) and summary (DUMP.hds) that make later commands
+    /// fast
+    #[arg(long, action = ArgAction::SetTrue)]
+    no_index: bool,
+    /// Refuse damaged or truncated dumps (exit code 3)
+    #[arg(long)]
+    strict: bool,
+}
+
+/// The original names of what a shrinker renamed.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Analysis")]
+pub(crate) struct NamesArgs {
+    /// ProGuard or R8 mapping file, to show the original names of classes, fields and methods; may
+    /// be repeated
+    #[arg(long, value_name = "FILE")]
+    mapping: Vec<PathBuf>,
+}
+
+impl NamesArgs {
+    pub(crate) fn read(&self) -> Result<Option<Arc<Mapping>>> {
+        mapping::read(&self.mapping)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Refs {
+    Strong,
+    #[default]
+    Soft,
+    All,
+}
+
+/// As [`CommonArgs`], for an analysis that can be written several times.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputsArgs {
+    /// Write the report to a file, in the format of its extension; may be repeated
+    #[arg(short, long, value_name = "FILE")]
+    output: Vec<PathBuf>,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+impl SetupArgs for OutputsArgs {
+    fn setup(self) -> Result<Setup> {
+        let mut files = self.output.into_iter();
+        let first = files.next();
+        let more: Vec<PathBuf> = files.collect();
+        if let (Some(format), [another, ..]) = (self.report.format, &more[..]) {
+            let message = format!(
+                "--format {} allows only one -o, but there is a second one: -o {}",
+                format.name(),
+                another.display()
+            );
+            return Err(Failure::usage(message).with_hint(
+                "leave out --format; each file is written in the format of its extension",
+            ));
+        }
+        let color = self.report.color;
+        let setup = self.report.setup(first)?;
+        let (frames, verbose) = (setup.output.frames, setup.output.verbose);
+        let more = more.into_iter().map(|file| {
+            Ok(Output {
+                frames,
+                verbose,
+                ..Output::new(None, Some(file), color)?
+            })
+        });
+        Ok(Setup {
+            more: more.collect::<Result<_>>()?,
+            ..setup
+        })
+    }
+}
+
+/// How a report that needs no analysis of a dump is shown.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct ViewArgs {
+    /// Write the report to a file, which is replaced only when the report is complete
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Format of the report [default: text, or from the extension of -o]
+    #[arg(long, value_parser = formats(text_and_json), value_name = "FORMAT")]
+    format: Option<Format>,
+    /// When to use colors
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    color: When,
+    #[command(flatten)]
+    frames: FramesArgs,
+    #[command(flatten)]
+    progress: Wanted,
+}
+
+impl SetupArgs for ViewArgs {
+    fn setup(self) -> Result<Setup> {
+        let output = Output::new(self.format, self.output, self.color)?;
+        Ok(Setup {
+            output: self.frames.choose(output),
+            progress: self.progress,
+            ..Setup::default()
+        })
+    }
+}
+
+/// The same of a report that is lists.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    view: ViewArgs,
+    /// Maximum rows of each list [default: 10; 100 in JSON]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+}
+
+impl SetupArgs for ListArgs {
+    fn setup(self) -> Result<Setup> {
+        let top = self.top;
+        self.view.setup().map(|setup| Setup { top, ..setup })
+    }
+}
+
+/// The same of a report with the names of a mapping.
+#[derive(Debug, Args)]
+pub(crate) struct NamedArgs<S: Args> {
+    #[command(flatten)]
+    names: NamesArgs,
+    #[command(flatten)]
+    view: S,
+}
+
+impl<S: SetupArgs> SetupArgs for NamedArgs<S> {
+    fn setup(self) -> Result<Setup> {
+        let mut setup = self.view.setup()?;
+        setup.analysis.mapping = self.names.read()?;
+        Ok(setup)
+    }
 }

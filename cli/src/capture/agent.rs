@@ -11,8 +11,8 @@ use super::library::MARK;
 use super::places::{self, Copy};
 use super::process::{Process, bytes_of, refused};
 use super::protocol::{Answer, Jvm};
+use super::request::LONGEST_ARGUMENT;
 use crate::failure::{Failure, Result, plain};
-use crate::job::LONGEST_ARGUMENT;
 use crate::messages;
 use crate::progress::Wanted;
 use heapdiff_sites::attach;
@@ -99,7 +99,8 @@ pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted)
 pub(super) fn load_or_change(
     jvm: &Jvm<'_>,
     library: &Path,
-    (how, options): (&str, &str),
+    how: &str,
+    options: &str,
     wanted: Wanted,
 ) -> Result<Loaded> {
     let options = match jvm.process.library(MARK) {
@@ -227,14 +228,14 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
         return refused(format!("{process} did not load the agent: {why}"))
             .with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)");
     }
-    match is_musl {
+    if is_musl {
         // What the loader says is a list of symbols.
-        true => refused(format!(
+        return refused(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))
-        .with_hint("`heapdiff dump` and `heapdiff hunt --no-attach` need no agent"),
-        false => refused(format!("{process} did not load the agent: {why}")),
+        .with_hint("`heapdiff dump` and `heapdiff hunt --no-attach` need no agent");
     }
+    refused(format!("{process} did not load the agent: {why}"))
 }
 
 /// What the agent returned, or why the JVM did not call it.

@@ -8,8 +8,8 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::process::refused;
 use super::protocol::Jvm;
+use super::request::Agent;
 use crate::failure::{Failure, Result, plain};
-use crate::job::Agent;
 
 /// The options; `None` where they are for the library alone to judge: one that is named may be of another version.
 pub(super) fn options(agent: &Agent) -> Result<Option<Options>> {

@@ -17,9 +17,9 @@ use super::held::{is_named, memory_at, token};
 use super::library::library;
 use super::process::{Process, refused};
 use super::protocol::Jvm;
+use super::request::{CountRequest, JvmArgs, LONGEST_ARGUMENT};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Wait;
-use crate::job::{Count, LONGEST_ARGUMENT};
 use crate::progress::{Meter, Wanted};
 
 /// How often is looked whether the JVM is alive.
@@ -30,11 +30,15 @@ const CLASSES_A_SECOND: u64 = 150;
 const MOST: u64 = 256 << 20;
 
 /// Counts for a while. Returns the process as it is called, and what was counted.
-pub(crate) fn count(count: &Count, wanted: Wanted) -> Result<(String, Counts)> {
+pub(crate) fn count(
+    jvm: &JvmArgs,
+    count: &CountRequest,
+    wanted: Wanted,
+) -> Result<(String, Counts)> {
     let options = options(count)?;
     let library = library(count.library.as_deref())?;
-    let deadline = Deadline::new(count.timeout);
-    let process = Process::find(&count.target, &deadline)?;
+    let deadline = Deadline::new(jvm.timeout.0);
+    let process = Process::find(&jvm.pid, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
     let name = process.to_string();
     let meter = Meter::new(wanted, Path::new(&name));
@@ -195,7 +199,7 @@ fn wait(jvm: &Jvm<'_>, time: Span, meter: &Meter) -> Result<()> {
 }
 
 /// The options of the count, for the agent.
-fn options(count: &Count) -> Result<String> {
+fn options(count: &CountRequest) -> Result<String> {
     let [seconds, jdk, include, exclude, sampled, token] = attach::COUNT_KEYS;
     let mut options = format!("{}{seconds}={}", attach::COUNT, count.time.0.as_secs() + 1);
     for (key, is_on) in [(jdk, count.jdk), (sampled, count.sampled)] {
@@ -330,13 +334,10 @@ fn shown(jvm: &Jvm<'_>, sign: &str) -> Result<Counts> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Target;
     use regex::Regex;
 
-    fn count(include: Option<&str>, exclude: Option<&str>) -> Count {
-        Count {
-            target: Target::Pid(1),
-            timeout: Duration::ZERO,
+    fn count(include: Option<&str>, exclude: Option<&str>) -> CountRequest {
+        CountRequest {
             time: Span(Duration::from_secs(30)),
             jdk: include.is_some(),
             include: include.map(|re| Regex::new(re).unwrap()),

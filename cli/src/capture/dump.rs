@@ -22,9 +22,9 @@ use super::fork::{self, Refused};
 use super::places;
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
+use super::request::{LONGEST_ARGUMENT, What};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Unfinished;
-use crate::job::{LONGEST_ARGUMENT, What};
 use crate::leftovers;
 use crate::progress::{Meter, Wanted};
 use crate::write::failed as failed_to_write;
@@ -165,7 +165,7 @@ pub(super) fn stream(jvm: &Jvm<'_>, how: How<'_>, wanted: Wanted, out: impl Writ
 }
 
 fn not_written(shown: &Path, error: &io::Error) -> Failure {
-    failed_to_write(&shown.display().to_string(), error)
+    failed_to_write(shown.display(), error)
 }
 
 /// A dump as the JVM wrote it.

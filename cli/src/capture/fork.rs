@@ -9,8 +9,8 @@ use super::deadline::Sign;
 use super::dump::Forker;
 use super::process::{Process, refused};
 use super::protocol::Jvm;
+use super::request::LONGEST_ARGUMENT;
 use crate::failure::{Failure, Result};
-use crate::job::LONGEST_ARGUMENT;
 
 /// What helps where a fork does not.
 const ORDINARY: &str =

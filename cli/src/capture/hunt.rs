@@ -17,12 +17,12 @@ use super::fork;
 use super::library::library;
 use super::process::Process;
 use super::protocol::Jvm;
+use super::request::{Forking, Hunt, Hunted};
 use super::totals::Totals;
 use super::trace_notes::{TraceNotes, trace_of};
 use super::watch::{self, Watch};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Wait;
-use crate::job::{Forking, Hunt, Hunted};
 use crate::messages;
 use crate::progress::{Meter, Wanted};
 
@@ -50,8 +50,8 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     if let Some(folder) = &hunt.folder {
         check_free(folder, taken)?;
     }
-    let deadline = Deadline::new(hunt.timeout);
-    let process = Process::find(&hunt.target, &deadline)?;
+    let deadline = Deadline::new(hunt.jvm.timeout.0);
+    let process = Process::find(&hunt.jvm.pid, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
     let folder = match &hunt.folder {
         Some(folder) => folder.clone(),
@@ -76,7 +76,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
             Some(_) => watch::traced(&jvm, &folder, asked),
             None => (asked.clone(), Err(String::new())),
         };
-        let loaded = load(&jvm, &library, (state, &options), wanted)
+        let loaded = load(&jvm, &library, state, &options, wanted)
             .map_err(|e| or_without(e, "add --no-attach for a hunt without the agent"))?;
         note_unused(&jvm, loaded, asked, wanted);
         let trace = match loaded {
@@ -124,7 +124,8 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
 pub(super) fn load(
     jvm: &Jvm<'_>,
     library: &Path,
-    (state, options): (State, &str),
+    state: State,
+    options: &str,
     wanted: Wanted,
 ) -> Result<Loaded> {
     if !state.does(attach::SAMPLES) {
@@ -133,7 +134,7 @@ pub(super) fn load(
     if options.is_empty() {
         return Ok(Loaded::Before);
     }
-    let loaded = agent::load_or_change(jvm, library, (attach::ADD, options), wanted)?;
+    let loaded = agent::load_or_change(jvm, library, attach::ADD, options, wanted)?;
     if !wanted.quiet {
         messages::said(&format!(
             "{}: the agent was already loaded. Its earlier options still apply, {options} is added, and its earlier samples are discarded",
@@ -185,7 +186,8 @@ fn both(
         jvm,
         span,
         folder,
-        (watched.as_mut(), Some(&mut notes)),
+        watched.as_mut(),
+        Some(&mut notes),
         wanted,
     )?;
     notes.hunt(&format!("{why}; the second dump is being taken"));
@@ -241,10 +243,8 @@ pub(super) fn wait(
     jvm: &Jvm<'_>,
     span: Span,
     folder: &Path,
-    (mut watched, mut notes): (
-        Option<&mut (&mut Watch, Totals)>,
-        Option<&mut TraceNotes<'_>>,
-    ),
+    mut watched: Option<&mut (&mut Watch, Totals)>,
+    mut notes: Option<&mut TraceNotes<'_>>,
     wanted: Wanted,
 ) -> Result<String> {
     let wait = Wait::start();

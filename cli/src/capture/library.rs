@@ -112,7 +112,7 @@ pub(crate) fn copy_to(library: &Path, output: &Path) -> Result<PathBuf> {
         write_whole(folder_of(&file), &file, 0o666, &content)?;
         fs::canonicalize(&file)
     };
-    copied().map_err(|e| failed(&format!("-o {}", file.display()), &e))
+    copied().map_err(|e| failed(format!("-o {}", file.display()), &e))
 }
 
 fn decompressed(carried: &[u8]) -> Result<Vec<u8>> {

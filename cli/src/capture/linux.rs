@@ -13,27 +13,17 @@ use super::dump::{self, DumpPlace, Forker, How};
 use super::library::{copy_to, library};
 use super::process::{Process, refused};
 use super::protocol::Jvm;
+use super::request::{Agent, AgentCopy, DumpRequest, JvmArgs};
 use super::trace_notes::TraceNotes;
 use crate::failure::{Exit, Failure, Result};
 use crate::interrupt;
-use crate::job::{Agent, AgentCopy, Capture, Fork, Request, What};
+use crate::progress::Wanted;
 use crate::{messages, write};
 
-/// Runs the request and says what was done.
-pub(crate) fn run(capture: &Capture) -> Result<Exit> {
-    interrupt::handle();
-    let said = match &capture.request {
-        Request::Attach(agent) => load(capture, agent)?,
-        Request::Detach => detach(capture)?,
-        Request::Dump {
-            output,
-            what,
-            replace,
-            fork,
-        } => dump(capture, output.as_deref(), (*what, fork.as_ref()), *replace)?,
-    };
-    if !capture.wanted.quiet && !said.is_empty() {
-        write::print(&format!("{said}\n"))?;
+/// Prints what was done to standard output.
+fn say(wanted: Wanted, text: &str) -> Result<Exit> {
+    if !wanted.quiet {
+        write::print(&format!("{text}\n"))?;
     }
     Ok(Exit::Done)
 }
@@ -48,112 +38,108 @@ pub(crate) fn agent(copy: &AgentCopy) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn load(capture: &Capture, agent: &Agent) -> Result<String> {
+/// Loads the agent, or changes its options.
+pub(crate) fn attach(jvm: &JvmArgs, agent: &Agent, wanted: Wanted) -> Result<Exit> {
+    interrupt::handle();
     let options = checked::options(agent)?;
     let library = library(agent.library.as_deref())?;
-    let deadline = Deadline::new(capture.timeout);
-    let process = Process::find(&capture.target, &deadline)?;
+    let deadline = Deadline::new(jvm.timeout.0);
+    let process = Process::find(&jvm.pid, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
     if let Some(options) = options {
         checked::trace(&jvm, &options)?;
     }
-    match agent::load_or_change(
-        &jvm,
-        &library,
-        (attach::CHANGE, &agent.options),
-        capture.wanted,
-    )? {
-        Loaded::Now => Ok(format!(
-            "{process}: the agent is loaded; dumps taken from now on contain allocation sites"
-        )),
-        Loaded::Changed => Ok(format!(
-            "{process}: the agent uses these options now and discarded earlier samples"
-        )),
-        _ => Err(refused(format!("{process}: the agent is loaded already"))
+    let loaded = agent::load_or_change(&jvm, &library, attach::CHANGE, &agent.options, wanted)?;
+    let what = match loaded {
+        Loaded::Now => "the agent is loaded; dumps taken from now on contain allocation sites",
+        Loaded::Changed => "the agent uses these options now and discarded earlier samples",
+        _ => return Err(refused(format!("{process}: the agent is loaded already"))
             .with_hint("the loaded version of the agent cannot change its options; restart the JVM to change the options")),
-    }
+    };
+    say(wanted, &format!("{process}: {what}"))
 }
 
-fn detach(capture: &Capture) -> Result<String> {
-    let deadline = Deadline::new(capture.timeout);
-    let process = Process::find(&capture.target, &deadline)?;
+/// Stops the agent.
+pub(crate) fn detach(jvm: &JvmArgs, wanted: Wanted) -> Result<Exit> {
+    interrupt::handle();
+    let deadline = Deadline::new(jvm.timeout.0);
+    let process = Process::find(&jvm.pid, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
-    match agent::detach(&jvm, capture.wanted)? {
-        None => Err(refused(format!("{process}: no agent is loaded"))
+    let what = match agent::detach(&jvm, wanted)? {
+        None => return Err(refused(format!("{process}: no agent is loaded"))
             .with_hint("`heapdiff ps` shows which JVMs have the agent loaded")),
-        Some(Loaded::Detached) => Ok(format!(
-            "{process}: the agent stopped sampling and discarded its samples"
-        )),
-        Some(Loaded::DetachedBefore) => Ok(format!("{process}: the agent was not sampling, so there was nothing to stop")),
-        Some(_) => Err(refused(format!("{process}: the agent did not stop"))
+        Some(Loaded::Detached) => "the agent stopped sampling and discarded its samples",
+        Some(Loaded::DetachedBefore) => "the agent was not sampling, so there was nothing to stop",
+        Some(_) => return Err(refused(format!("{process}: the agent did not stop"))
             .with_hint("the loaded version of the agent cannot stop before the JVM ends; restart the JVM to stop the agent")),
-    }
+    };
+    say(wanted, &format!("{process}: {what}"))
 }
 
 /// How a name is written that means standard output.
 const STANDARD_OUTPUT: &str = "-";
 
-fn dump(
-    capture: &Capture,
-    output: Option<&Path>,
-    (what, fork): (What, Option<&Fork>),
-    replace: bool,
-) -> Result<String> {
-    let forker = fork
-        .map(|fork| library(fork.library.as_deref()))
-        .transpose()?;
+/// Takes a dump.
+pub(crate) fn dump(jvm: &JvmArgs, request: &DumpRequest, wanted: Wanted) -> Result<Exit> {
+    interrupt::handle();
+    let forker = if request.fork {
+        Some(library(request.library.as_deref())?)
+    } else {
+        None
+    };
     let forker = forker.as_deref().map(|library| Forker {
         library,
         only: true,
     });
+    let (output, what) = (request.output.as_deref(), request.what);
     if output == Some(Path::new(STANDARD_OUTPUT)) {
-        return stream(capture, How { what, forker });
+        return stream(jvm, How { what, forker }, wanted);
     }
     // Mistakes in the file's name are reported before anything is asked of the process.
     let given = match output {
-        Some(path) if !path.is_dir() => Some(DumpPlace::new(path, replace)?),
+        Some(path) if !path.is_dir() => Some(DumpPlace::new(path, request.force)?),
         _ => None,
     };
     let what = match output {
         Some(path) if given.is_some() => what.packed_as(path),
         _ => what,
     };
-    let deadline = Deadline::new(capture.timeout);
-    let process = Process::find(&capture.target, &deadline)?;
+    let deadline = Deadline::new(jvm.timeout.0);
+    let process = Process::find(&jvm.pid, &deadline)?;
     let place = match given {
         Some(place) => place,
         None => {
             let folder = output.unwrap_or(Path::new(""));
             DumpPlace::new(
                 &dump::default_name(folder, process.pid, what.gzip.is_some()),
-                replace,
+                request.force,
             )?
         }
     };
     let jvm = Jvm::attach(&process, deadline)?;
     let how = How { what, forker };
-    let taken = dump::take(&jvm, &place, how, capture.wanted)?;
+    let taken = dump::take(&jvm, &place, how, wanted)?;
     TraceNotes::new(&jvm).dump(&taken);
     let file = taken.file.display().to_string();
-    Ok(taken_of(&process, &file, taken.bytes, how))
+    say(wanted, &taken_of(&process, &file, taken.bytes, how))
 }
 
 /// A dump to standard output. What is said of it goes to standard error.
-fn stream(capture: &Capture, how: How<'_>) -> Result<String> {
+fn stream(jvm: &JvmArgs, how: How<'_>, wanted: Wanted) -> Result<Exit> {
     let out = io::stdout();
     if out.is_terminal() {
         let message = "cannot write a dump to a terminal, because a dump is not text";
         return Err(Failure::usage(message)
             .with_hint("write the dump to a file with -o FILE, or pipe it into a program: `heapdiff dump PID -o - | ...`"));
     }
-    let deadline = Deadline::new(capture.timeout);
-    let process = Process::find(&capture.target, &deadline)?;
+    let deadline = Deadline::new(jvm.timeout.0);
+    let process = Process::find(&jvm.pid, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
-    let bytes = dump::stream(&jvm, how, capture.wanted, out.lock())?;
-    if !capture.wanted.quiet {
+    let bytes = dump::stream(&jvm, how, wanted, out.lock())?;
+    if !wanted.quiet {
         messages::said(&taken_of(&process, "standard output", bytes, how));
     }
-    Ok(String::new())
+    Ok(Exit::Done)
 }
 
 /// What was written, and of what.

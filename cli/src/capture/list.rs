@@ -10,8 +10,8 @@ use super::deadline::{Deadline, Sign};
 use super::perf_data::PerfData;
 use super::process::{self, Listed, Process};
 use super::protocol::Jvm;
+use super::request::JvmArgs;
 use crate::failure::{Exit, Result};
-use crate::job::Target;
 use crate::write;
 
 /// Text of a cell without a value.
@@ -69,9 +69,9 @@ pub(super) fn table(jvms: &[Listed]) -> Vec<String> {
 }
 
 /// Prints what is known of one JVM, with the state of its agent.
-pub(crate) fn status(target: &Target, timeout: Duration) -> Result<Exit> {
-    let deadline = Deadline::new(timeout);
-    let process = Process::find(target, &deadline)?;
+pub(crate) fn status(jvm: &JvmArgs) -> Result<Exit> {
+    let deadline = Deadline::new(jvm.timeout.0);
+    let process = Process::find(&jvm.pid, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
     let heap = process.perf_data();
     let heap = heap.and_then(|file| PerfData::read(process.pid, &file)?.heap());

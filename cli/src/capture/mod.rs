@@ -1,6 +1,6 @@
 //! Talking to running JVMs: loading the agent and taking dumps, without any tool of a JDK.
 //!
-//! What is wanted ([`crate::job`]) is the same on every system; how it is done is known for Linux. A process is found
+//! What is wanted (`request`) is the same on every system; how it is done is known for Linux. A process is found
 //! and checked (`process`), its listener woken and spoken to (`protocol`), as its user (`user`) and in its view
 //! of the file system (`folder`).
 //!
@@ -44,6 +44,14 @@ mod places;
 mod process;
 #[cfg(target_os = "linux")]
 mod protocol;
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(
+        dead_code,
+        reason = "all systems parse these arguments, but only Linux uses them"
+    )
+)]
+mod request;
 #[cfg(target_os = "linux")]
 mod totals;
 #[cfg(target_os = "linux")]
@@ -64,10 +72,15 @@ pub(crate) use count::count;
 #[cfg(target_os = "linux")]
 pub(crate) use hunt::hunt;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{agent, run};
+pub(crate) use linux::{agent, attach, detach, dump};
 #[cfg(target_os = "linux")]
 pub(crate) use list::{ps, status};
 #[cfg(target_os = "linux")]
 pub(crate) use no_files::hunt_without_files;
+pub(crate) use request::{
+    Agent, AgentCopy, CountRequest, DumpRequest, Forking, Hunt, JvmArgs, What, agent_options,
+};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use unsupported::{agent, count, hunt, hunt_without_files, ps, run, status};
+pub(crate) use unsupported::{
+    agent, attach, count, detach, dump, hunt, hunt_without_files, ps, status,
+};

@@ -11,8 +11,8 @@ use super::hunt::{load, note_unused, wait};
 use super::library::library_without_files;
 use super::process::Process;
 use super::protocol::Jvm;
+use super::request::Hunt;
 use crate::failure::{Failure, Result};
-use crate::job::Hunt;
 use crate::progress::Wanted;
 
 /// What the dumps are called in the report.
@@ -39,11 +39,11 @@ pub(crate) fn hunt_without_files<F, T>(
         );
     }
     let library = library_without_files(agent.library.as_deref())?;
-    let deadline = Deadline::new(hunt.timeout);
-    let process = Process::find(&hunt.target, &deadline)?;
+    let deadline = Deadline::new(hunt.jvm.timeout.0);
+    let process = Process::find(&hunt.jvm.pid, &deadline)?;
     let jvm = Jvm::attach(&process, deadline)?;
     let state = agent::state(&jvm)?;
-    let loaded = load(&jvm, &library, (state, &agent.options), wanted)?;
+    let loaded = load(&jvm, &library, state, &agent.options, wanted)?;
     note_unused(&jvm, loaded, &agent.options, wanted);
     // Where memory runs short all the same, we go before a JVM does.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
@@ -52,7 +52,7 @@ pub(crate) fn hunt_without_files<F, T>(
     let held = Held::take(&jvm, &library, wanted, before)?;
     let made = first(&held.path(), before)?;
     drop(held);
-    wait(&jvm, hunt.wait, before, (None, None), wanted)?;
+    wait(&jvm, hunt.wait, before, None, None, wanted)?;
     jvm.restart();
     let held = Held::take(&jvm, &library, wanted, after)?;
     second(made, &held.path(), after)

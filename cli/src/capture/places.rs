@@ -64,7 +64,7 @@ impl Copy {
         if room.f_flag.contains(StatVfsMountFlags::NOEXEC) {
             return Err(ErrorKind::PermissionDenied.into());
         }
-        if is_full((room.f_blocks, room.f_bavail), room.f_frsize, content.len()) {
+        if is_full(room.f_blocks, room.f_bavail, room.f_frsize, content.len()) {
             return Err(ErrorKind::StorageFull.into());
         }
         let name = unused_name();
@@ -114,7 +114,7 @@ fn sweep_in(jvm: &Jvm<'_>, place: &Path) {
 
 /// Whether a file system of so many blocks, and so many of them to be had, has no room. One of no blocks (ramfs, some of FUSE)
 /// does not tell.
-fn is_full((blocks, free): (u64, u64), size: u64, wanted: usize) -> bool {
+fn is_full(blocks: u64, free: u64, size: u64, wanted: usize) -> bool {
     blocks != 0 && free.saturating_mul(size) < wanted as u64
 }
 
@@ -159,8 +159,8 @@ mod tests {
 
     #[test]
     fn who_does_not_tell_its_room_is_not_full() {
-        assert!(is_full((9, 1), 4096, 4097) && !is_full((9, 2), 4096, 4097));
-        assert!(!is_full((0, 0), 4096, 4097));
+        assert!(is_full(9, 1, 4096, 4097) && !is_full(9, 2, 4096, 4097));
+        assert!(!is_full(0, 0, 4096, 4097));
     }
 
     #[test]

@@ -17,9 +17,9 @@ use rustix::process::{
 use super::deadline::Deadline;
 use super::library::MARK;
 use super::list::table;
+use super::request::Target;
 use super::user::User;
-use crate::failure::{Exit, Failure, Result, plain};
-use crate::job::Target;
+use crate::failure::{Failure, Result, plain};
 
 /// A HotSpot JVM that we may talk to.
 #[derive(Debug)]
@@ -243,11 +243,7 @@ impl fmt::Display for Process {
 
 /// The target cannot be used.
 pub(super) fn refused(message: String) -> Failure {
-    Failure {
-        exit: Exit::Input,
-        message,
-        hint: None,
-    }
+    Failure::bad_input(message)
 }
 
 fn not_permitted(pid: u32, name: &str, error: &io::Error) -> Failure {

@@ -271,9 +271,10 @@ impl<'a> Jvm<'a> {
             "cannot attach to {process}: its socket /tmp/.java_pid{id} exists and belongs to the user {owner}"
         );
         Err(
-            refused(message).with_hint(match is_socket && answers.is_err() {
-                true => format!("an earlier process with the id {id} left this file; delete the file as {owner} or as root"),
-                false => format!("another program created this file, or a process in another container has the id {id} and uses the same /tmp"),
+            refused(message).with_hint(if is_socket && answers.is_err() {
+                format!("an earlier process with the id {id} left this file; delete the file as {owner} or as root")
+            } else {
+                format!("another program created this file, or a process in another container has the id {id} and uses the same /tmp")
             }),
         )
     }
@@ -368,9 +369,10 @@ impl Answer {
             line += more;
         }
         line.retain(|c| !c.is_control());
-        match line.is_empty() {
-            true => format!("error {}", self.code),
-            false => line,
+        if line.is_empty() {
+            format!("error {}", self.code)
+        } else {
+            line
         }
     }
 }

@@ -2,13 +2,20 @@
 //! processes differ from system to system, and only Linux's are known here.
 
 use std::path::Path;
-use std::time::Duration;
 
+use super::request::{Agent, AgentCopy, CountRequest, DumpRequest, Hunt, Hunted, JvmArgs};
 use crate::failure::{Exit, Failure, Result};
-use crate::job::{AgentCopy, Capture, Count, Hunt, Hunted, Target};
 use crate::progress::Wanted;
 
-pub(crate) fn run(_: &Capture) -> Result<Exit> {
+pub(crate) fn attach(_: &JvmArgs, _: &Agent, _: Wanted) -> Result<Exit> {
+    Err(not_here())
+}
+
+pub(crate) fn detach(_: &JvmArgs, _: Wanted) -> Result<Exit> {
+    Err(not_here())
+}
+
+pub(crate) fn dump(_: &JvmArgs, _: &DumpRequest, _: Wanted) -> Result<Exit> {
     Err(not_here())
 }
 
@@ -20,11 +27,15 @@ pub(crate) fn ps() -> Result<Exit> {
     Err(not_here())
 }
 
-pub(crate) fn status(_: &Target, _: Duration) -> Result<Exit> {
+pub(crate) fn status(_: &JvmArgs) -> Result<Exit> {
     Err(not_here())
 }
 
-pub(crate) fn count(_: &Count, _: Wanted) -> Result<(String, heapdiff_sites::Counts)> {
+pub(crate) fn count(
+    _: &JvmArgs,
+    _: &CountRequest,
+    _: Wanted,
+) -> Result<(String, heapdiff_sites::Counts)> {
     Err(not_here())
 }
 
@@ -43,12 +54,5 @@ pub(crate) fn hunt_without_files<F, T>(
 
 fn not_here() -> Failure {
     let system = std::env::consts::OS;
-    Failure {
-        exit: Exit::Input,
-        message: format!("heapdiff can reach running JVMs on Linux only, and this system is {system}"),
-        hint: Some(
-            "take dumps with the JDK: jcmd PID GC.heap_dump FILE; heapdiff compares dumps on any system"
-                .to_owned(),
-        ),
-    }
+    Failure::bad_input(format!("heapdiff can reach running JVMs on Linux only, and this system is {system}")).with_hint("take dumps with the JDK: jcmd PID GC.heap_dump FILE; heapdiff compares dumps on any system")
 }

@@ -12,7 +12,7 @@ use heapdiff_units::{Size, counted};
 use super::TRACE;
 use super::folder::Folder;
 use super::protocol::Jvm;
-use crate::job::LONGEST_ARGUMENT;
+use super::request::LONGEST_ARGUMENT;
 use crate::merge::{Groups, Merged, in_focus};
 
 /// What grows before this much time has passed is taken for a program that starts.

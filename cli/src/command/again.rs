@@ -1,40 +1,59 @@
 //! `heapdiff REPORT.json`: a report that was written as JSON, in another format, and through gates.
 
-use std::path::Path;
+use std::path::PathBuf;
 
-use heapdiff_report::Report;
+use heapdiff_report::{Format, Report};
 
 use super::diff::{self, Found};
-use super::{each, heap};
+use super::growth::{Question, each, formats};
+use super::heap;
 use crate::failure::{Failure, Result};
-use crate::job::{Question, Setup};
+use crate::job::{Formats, Setup, Task};
 use crate::mapping;
 use crate::report_file::{self, ReportFile};
 
-/// What is asked for of a report.
-pub(super) fn run(setup: &Setup, path: &Path, question: &Question) -> Result<Vec<Report>> {
-    if setup.analysis.mapping.is_some() {
-        return Err(mapping::not_of_reports(path));
+/// A report that was written as JSON, to show and check again.
+#[derive(Debug)]
+pub(crate) struct Again {
+    pub(crate) report: PathBuf,
+    pub(crate) question: Question,
+}
+
+impl Task for Again {
+    /// The report has no stacks but those of suspects.
+    fn formats() -> Formats {
+        |format| formats(format) && !format.is_of_stacks()
     }
-    match report_file::open(path)? {
-        ReportFile::Growth(report) => {
-            let found = Found {
-                report: *report,
-                allocated: None,
-            };
-            let reports = diff::shaped(setup, found, None, question)?;
-            Ok(each(reports, Report::Diff))
+
+    fn check(&self, setup: &Setup, _: Format) -> Result<()> {
+        self.question.check(setup)
+    }
+
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let (path, question) = (&*self.report, &self.question);
+        if setup.analysis.mapping.is_some() {
+            return Err(mapping::not_of_reports(path));
         }
-        ReportFile::Heap(heap) => {
-            if question.gates.any() || question.growth.is_some() || question.ignore.is_some() {
-                let message = format!(
-                    "{}: --fail-on-... and --ignore need a report of two dumps",
-                    path.display()
-                );
-                return Err(Failure::usage(message).with_hint("this report is about one dump; create a report of two dumps with `heapdiff BEFORE AFTER -o report.json`"));
+        match report_file::open(path)? {
+            ReportFile::Growth(report) => {
+                let found = Found {
+                    report: *report,
+                    allocated: None,
+                };
+                let reports = diff::shaped(setup, found, None, question)?;
+                Ok(each(reports, Report::Diff))
             }
-            let reports = heap::shaped(setup, *heap, (heap::More::default(), None), question);
-            Ok(each(reports, Report::Heap))
+            ReportFile::Heap(heap) => {
+                if question.gates().any() || question.ignore.is_some() {
+                    let message = format!(
+                        "{}: --fail-on-... and --ignore need a report of two dumps",
+                        path.display()
+                    );
+                    return Err(Failure::usage(message).with_hint("this report is about one dump; create a report of two dumps with `heapdiff BEFORE AFTER -o report.json`"));
+                }
+                let reports = heap::shaped(setup, *heap, (heap::More::default(), None), question);
+                Ok(each(reports, Report::Heap))
+            }
         }
     }
 }

@@ -3,29 +3,155 @@
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use heapdiff_diff::sentence::SITES_LEFT_OUT;
 use heapdiff_diff::{
-    Allocated, ClassGrowth, Comparison, Filter, Gates, Report, SnapshotInfo, Summary,
+    self as heaps, Allocated, ClassGrowth, Comparison, Filter, Gates, SnapshotInfo, Summary,
 };
-
-use heapdiff_report::{DiffReport, DiffView, Format, View, growth};
+use heapdiff_report::collapsed::Columns;
+use heapdiff_report::{DiffReport, DiffView, Format, Report, View, growth};
 use heapdiff_trace::Trace;
 use hprof::{Header, Progress, Snapshot};
 
-use super::{history, open_after, open_called, side_by_side, summarize};
+use super::again::Again;
+use super::growth::{Question, each, formats};
+use super::heap::Heap;
+use super::opened::{open_after, open_called};
+use super::query::{command, is_statement};
+use super::{history, side_by_side, summarize};
+use crate::args::{OutputsArgs, SetupArgs, input, listing};
 use crate::failure::{Failure, Result};
 use crate::fits::{self, Classes};
 use crate::gates;
 use crate::ignore::Ignored;
 use crate::index::summary;
-use crate::job::{Output, Question, Setup};
+use crate::job::{Formats, Job, Output, Setup, Task};
 use crate::progress::Meter;
+use crate::report_file::is_json;
 
 pub(super) const SUSPECTS: usize = 10;
 /// The most classes in text; JSON has all that changed.
 pub(super) const CLASSES: usize = 15;
 /// Maximum number of classes in the text of a comparison, where suspects come first.
 const CHANGED_CLASSES: usize = 6;
+
+const HELP: &str = "\
+Examples:
+  heapdiff before.hprof after.hprof                # what grew, and what holds it
+  heapdiff 1.hprof 2.hprof 3.hprof -o report.html  # compare three dumps, as a web page
+  heapdiff 1.hprof 2.hprof --fail-on-growth 10%    # exit with 1 if the heap grew by at least 10 %";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP, mut_arg("format", listing(formats)))]
+pub(crate) struct DiffArgs {
+    /// First heap dump (HPROF, gzipped or not), or the only one
+    #[arg(value_parser = input())]
+    before: Option<PathBuf>,
+    /// Later dump of the same program
+    #[arg(value_parser = input())]
+    after: Option<PathBuf>,
+    /// More dumps, oldest first: with them, heapdiff distinguishes steady growth from a cache that
+    /// fills up
+    #[arg(value_parser = input())]
+    later: Vec<PathBuf>,
+    /// Trace of the same JVM: adds to each suspect when its growth began and how fast it grows
+    #[arg(long, value_name = "T.db", help_heading = "Diff")]
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    question: Question,
+    #[command(flatten)]
+    common: OutputsArgs,
+}
+
+impl DiffArgs {
+    /// The first argument.
+    pub(crate) fn first(&self) -> Option<&Path> {
+        self.before.as_deref()
+    }
+
+    pub(crate) fn job(self) -> Result<Job> {
+        let named = [&self.before, &self.after];
+        let named = named.into_iter().flatten().chain(&self.later);
+        let dumps: Vec<PathBuf> = named.cloned().collect();
+        if let Some((sql, rest)) = dumps.split_last()
+            && let Some(dump) = rest.first()
+            && is_statement(sql)
+        {
+            let message = "a SELECT needs the command `query`";
+            return Err(
+                Failure::usage(message).with_hint(command(&dump.display().to_string(), sql))
+            );
+        }
+        let (question, trace) = (self.question, self.trace);
+        if let [report] = &dumps[..]
+            && is_json(report)
+        {
+            let unfit = [
+                (trace.is_some(), "--trace"),
+                (!question.classes.include.is_empty(), "--include"),
+                (!question.classes.exclude.is_empty(), "--exclude"),
+                (question.columns == Columns::Both, "--columns"),
+            ];
+            if let Some((_, option)) = unfit.into_iter().find(|(is_given, _)| *is_given) {
+                let report = report.display();
+                let message = format!("{option} needs dumps, but {report} is a saved report");
+                return Err(Failure::usage(message));
+            }
+        }
+        match &dumps[..] {
+            [] => return Err(too_few("no dumps were given".to_owned())),
+            [one] if !is_json(one) && (question.is_of_growth() || trace.is_some()) => {
+                let one = one.display();
+                let message = format!("these options need two dumps, but only {one} was given");
+                return Err(too_few(message)
+                    .with_hint("only a comparison has --fail-on-..., --ignore, --trace and `--columns both`: heapdiff BEFORE AFTER"));
+            }
+            _ => {}
+        }
+        let question = question.checked()?;
+        let setup = self.common.setup()?;
+        match <[PathBuf; 1]>::try_from(dumps) {
+            Ok([report]) if is_json(&report) => Job::new(setup, Again { report, question }),
+            Ok([dump]) => Job::new(setup, Heap { dump, question }),
+            Err(dumps) => {
+                let diff = Diff {
+                    dumps,
+                    trace,
+                    question,
+                };
+                Job::new(setup, diff)
+            }
+        }
+    }
+}
+
+fn too_few(message: String) -> Failure {
+    Failure::usage(message).with_hint("usage: heapdiff BEFORE AFTER [LATER]...")
+}
+
+/// Two or more dumps to compare, oldest first.
+#[derive(Debug)]
+pub(crate) struct Diff {
+    pub(crate) dumps: Vec<PathBuf>,
+    /// What the JVM's agent recorded.
+    pub(crate) trace: Option<PathBuf>,
+    pub(crate) question: Question,
+}
+
+impl Task for Diff {
+    fn formats() -> Formats {
+        formats
+    }
+
+    fn check(&self, setup: &Setup, _: Format) -> Result<()> {
+        self.question.check(setup)
+    }
+
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let reports = run(setup, &self.dumps, self.trace.as_deref(), &self.question)?;
+        Ok(each(reports, Report::Diff))
+    }
+}
 
 /// Each dump is reduced to its summary; only the last stays open until the paths of what grew are looked up in it.
 pub(crate) fn run(
@@ -35,7 +161,7 @@ pub(crate) fn run(
     question: &Question,
 ) -> Result<Vec<DiffReport>> {
     // A trace that cannot be read is reported before the dumps are.
-    let open = |trace| super::trace::open_named(setup.analysis.mapping.as_ref(), trace);
+    let open = |trace| super::trace::read::open_named(setup.analysis.mapping.as_ref(), trace);
     let trace = trace.map(open).transpose()?;
     report(setup, Compared::of(setup, dumps)?, trace, question)
 }
@@ -50,7 +176,8 @@ pub(crate) fn summary_of(setup: &Setup, dump: &Path, name: &Path) -> Result<Summ
 pub(crate) fn with_earlier(
     setup: &Setup,
     earlier: Summary,
-    (dump, name): (&Path, &Path),
+    dump: &Path,
+    name: &Path,
     question: &Question,
 ) -> Result<Vec<DiffReport>> {
     let (last, meter) = open_called(setup, dump, name)?;
@@ -68,7 +195,7 @@ pub(crate) fn with_earlier(
 
 /// What a comparison found.
 pub(super) struct Found {
-    pub(super) report: Report,
+    pub(super) report: heaps::Report,
     /// All stacks, where an output shows them and the last dump names them.
     pub(super) allocated: Option<Allocated>,
 }
@@ -85,7 +212,7 @@ fn report(
     let filter = Filter {
         classes: &|names| classes.admits(names),
         // One more than is reported tells whether there are more; gates and rules look at all.
-        suspects: if question.gates.any() || question.ignore.is_some() {
+        suspects: if question.gates().any() || question.ignore.is_some() {
             usize::MAX
         } else {
             limit.saturating_add(1)
@@ -158,7 +285,7 @@ pub(super) fn shaped(
     let before = report.snapshots.first().map_or(0, |s| s.reachable_bytes);
     let gates = Gates {
         growth: question.growth.map(|limit| limit.bytes(before)),
-        ..question.gates
+        ..question.gates()
     };
     let shape = |output: &Output| {
         let (mut diff, format) = (report.clone(), output.format);

@@ -1,22 +1,45 @@
 //! `heapdiff DUMP`: what keeps most of one dump.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use heapdiff_diff::{Allocated, Filter, HeapOptions, OneDump};
 use heapdiff_model::heap::HeapReport;
-use heapdiff_report::{Format, HeapView, View, Viewed};
+use heapdiff_report::{Format, HeapView, Report, View, Viewed};
 
 use super::diff::{CLASSES, SUSPECTS, opened_last, without_sites};
+use super::growth::{Question, each, formats};
 use crate::failure::{Failure, Result};
 use crate::fits::Classes;
-use crate::job::{Output, Question, Setup};
+use crate::job::{Formats, Output, Setup, Task};
 use crate::progress::Meter;
 
 /// A report of one dump with its view.
 type HeapAnswer = Viewed<HeapReport, HeapView>;
 
+/// One dump.
+#[derive(Debug)]
+pub(crate) struct Heap {
+    pub(crate) dump: PathBuf,
+    pub(crate) question: Question,
+}
+
+impl Task for Heap {
+    fn formats() -> Formats {
+        |format| formats(format) && format != Format::Junit
+    }
+
+    fn check(&self, setup: &Setup, _: Format) -> Result<()> {
+        self.question.check(setup)
+    }
+
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let answers = run(setup, &self.dump, &self.question)?;
+        Ok(each(answers, Report::Heap))
+    }
+}
+
 /// The dump is reduced to its summary as for a comparison, and stays open until paths are looked up in it.
-pub(crate) fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<HeapAnswer>> {
+fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<HeapAnswer>> {
     let (snapshot, summary) = opened_last(setup, None, dump)?;
     let meter = Meter::new(setup.progress, dump);
     let classes = Classes::new(&question.classes);

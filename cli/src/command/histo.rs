@@ -1,46 +1,66 @@
 //! `heapdiff histo`: every class of a dump with its objects and bytes.
 
 use std::cmp::Reverse;
-use std::path::Path;
+use std::path::PathBuf;
 
+use clap::Args;
 use heapdiff_diff::samples::{AgentObjects, is_agent_class};
 use heapdiff_model::histo::{ClassRow, HistoReport, HistoTotals};
 use heapdiff_model::snapshot::SnapshotInfo;
+use heapdiff_report::Report;
 use hprof::{ClassIndex, ClassTotal, Classes, Histogram, Progress};
 
 use super::dump_info;
-use super::open;
+use super::opened::open;
+use crate::args::input;
 use crate::failure::{Failure, Result};
 use crate::index;
-use crate::job::Setup;
+use crate::job::{Setup, Task};
 use crate::progress::Meter;
 
 const ROWS: usize = 30;
 
-pub(crate) fn run(setup: &Setup, dump: &Path, retained: bool) -> Result<HistoReport> {
-    if retained {
-        let (snapshot, meter) = open(setup, dump)?;
-        meter.phase("summing up classes", 0);
-        let mut totals = snapshot.histogram();
-        let bounds = snapshot
-            .retained_by_classes(&mut totals, &meter)
-            .map_err(|e| Failure::input(dump, &e))?;
-        let own = AgentObjects::of(&snapshot);
-        own.take_from(&snapshot, &mut totals);
-        let info = dump_info::of(&snapshot, &own);
-        return Ok(report(setup, info, snapshot.classes(), &totals, &bounds));
-    }
-    let meter = Meter::new(setup.progress, dump);
-    let histogram = match index::read(setup, dump, &meter, Histogram::from_index) {
-        Some(histogram) => histogram,
-        None => {
-            let opened = Histogram::open(dump, &setup.analysis, &meter);
-            opened.map_err(|e| Failure::input(dump, &e))?
+const HELP: &str = "\
+Examples:
+  heapdiff histo app.hprof                      # objects and bytes of each class
+  heapdiff histo app.hprof --retained --top 20  # the 20 classes that retain the most";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Histo {
+    /// Heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
+    pub(crate) dump: PathBuf,
+    /// Also show the bytes that all instances of each class retain together, and sort by these
+    /// bytes (slower)
+    #[arg(long)]
+    pub(crate) retained: bool,
+}
+
+impl Task for Histo {
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let dump = &self.dump;
+        let failed = |e| Failure::input(dump, &e);
+        if self.retained {
+            let (snapshot, meter) = open(setup, dump)?;
+            meter.phase("summing up classes", 0);
+            let mut totals = snapshot.histogram();
+            let bounds = snapshot.retained_by_classes(&mut totals, &meter);
+            let bounds = bounds.map_err(failed)?;
+            let own = AgentObjects::of(&snapshot);
+            own.take_from(&snapshot, &mut totals);
+            let info = dump_info::of(&snapshot, &own);
+            return Ok(report(setup, info, snapshot.classes(), &totals, &bounds));
         }
-    };
-    let info = dump_info::of_histogram(&histogram);
-    let totals = histogram.totals();
-    Ok(report(setup, info, histogram.classes(), totals, &[]))
+        let meter = Meter::new(setup.progress, dump);
+        let histogram = match index::read(setup, dump, &meter, Histogram::from_index) {
+            Some(histogram) => histogram,
+            None => Histogram::open(dump, &setup.analysis, &meter).map_err(failed)?,
+        };
+        let info = dump_info::of_histogram(&histogram);
+        let totals = histogram.totals();
+        Ok(report(setup, info, histogram.classes(), totals, &[]))
+    }
 }
 
 fn report(
@@ -49,7 +69,7 @@ fn report(
     classes: &Classes,
     totals: &[ClassTotal],
     bounds: &[ClassIndex],
-) -> HistoReport {
+) -> Vec<Report> {
     let graph = snapshot.reachable_objects.is_some();
     let mut rows: Vec<ClassRow> = classes
         .iter()
@@ -78,10 +98,10 @@ fn report(
         order.then_with(|| (&a.class, &a.loader).cmp(&(&b.class, &b.loader)))
     });
     rows.truncate(setup.rows(ROWS));
-    HistoReport {
+    vec![Report::Histo(HistoReport {
         schema: HistoReport::SCHEMA,
         snapshot,
         totals: sum,
         classes: rows,
-    }
+    })]
 }

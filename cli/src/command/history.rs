@@ -10,7 +10,7 @@ use heapdiff_trace::{
 };
 use heapdiff_units::{Size, counted};
 
-use super::trace::{frames, growth, series, slope};
+use super::trace::read::{frames, growth, series, slope};
 use crate::failure::{Failure, Result};
 
 /// Gives each suspect its history; or says why there is none.
@@ -51,7 +51,7 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
         };
         let series = series(&steps, &timeline);
         let is_over = is_over(suspect.coverage.samples, &series.live_bytes);
-        judge(suspect, &trending, (points.len() as u64, is_over));
+        judge(suspect, &trending, points.len() as u64, is_over);
         let survival = trending
             .survival_permille
             .filter(|_| points.basis != Basis::Survivors);
@@ -93,7 +93,7 @@ fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
 
 /// Lets the trace decide what the dumps could not, because it has more moments. It decides only if the stacks with
 /// samples allocated most of the growth. `is_over` is true if the growth has ended.
-fn judge(suspect: &mut Suspect, trending: &Trending, (moments, is_over): (u64, bool)) {
+fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool) {
     let coverage = &suspect.coverage;
     if coverage.sampled_bytes.saturating_mul(2) < coverage.growth_bytes {
         return;
@@ -208,7 +208,7 @@ mod tests {
     fn a_trace_decides_what_two_dumps_cannot() {
         let judged = |of, sampled, by| {
             let mut suspect = suspect(of, sampled);
-            judge(&mut suspect, &trending(by), (14, true));
+            judge(&mut suspect, &trending(by), 14, true);
             (suspect.verdict, suspect.reasons.join("; "))
         };
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Leak);
@@ -254,7 +254,7 @@ mod tests {
         assert!(!is_over(1, &[]) && !is_over(1, &[5, 5]));
         for by in [trace::Verdict::Plateau, trace::Verdict::Warmup] {
             let mut suspect = suspect(Verdict::Growth, 800);
-            judge(&mut suspect, &trending(by), (14, false));
+            judge(&mut suspect, &trending(by), 14, false);
             assert_eq!(suspect.verdict, Verdict::Growth);
             assert_eq!(suspect.reasons, [TWO_DUMPS]);
         }

@@ -2,63 +2,202 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
 use heapdiff_diff::Suspect;
-use heapdiff_report::{Report, printable};
-use heapdiff_units::{Size, counted};
+use heapdiff_report::{Format, Report, printable};
+use heapdiff_units::{Size, Span, counted};
 
-use super::{diff, each};
-use crate::capture;
-use crate::failure::Result;
-use crate::job::{Hunt, Output, Question, Setup};
+use super::agent_help::agent_help;
+use super::diff;
+use super::growth::{Question, each, formats};
+use crate::args::{ReportArgs, listing};
+use crate::capture::{self, Agent, Forking, JvmArgs, What, agent_options};
+use crate::failure::{Failure, Result};
+use crate::job::{Formats, Job, Output, Setup, Task};
 use crate::messages;
 use crate::style::When;
 use crate::write;
 
-/// Takes the dumps, compares them, and keeps the report with them besides showing it, unless there are to be no files.
-pub(crate) fn run(setup: &Setup, hunt: &Hunt, question: &Question) -> Result<Vec<Report>> {
-    if !hunt.files {
-        return without_files(setup, hunt, question);
-    }
-    let kept = format!("report.{}", setup.output.format.extension());
-    let hunted = capture::hunt(hunt, &[&kept], setup.progress)?;
-    let trace = hunted.trace.as_deref();
-    let reports = each(
-        diff::run(setup, &hunted.dumps, trace, question)?,
-        Report::Diff,
-    );
-    let file = Output {
-        file: Some(hunted.folder.join(kept)),
-        color: When::Never,
-        ..setup.output.clone()
-    };
-    for report in &reports {
-        write::report(&file, report)?;
-    }
-    Ok(reports)
+/// Agent options that count allocations, and uses of collections.
+const COUNT_ON: &str = "count=on";
+const USAGE_ON: &str = "usage=on";
+
+const EXAMPLES: &str = "\
+Examples:
+  heapdiff hunt 4711 --for 10m   # two dumps, 10 minutes apart, and a report
+  heapdiff hunt 4711 --no-files  # a hunt that writes no files";
+
+#[derive(Debug, Args)]
+#[command(after_help = agent_help(EXAMPLES), mut_arg("format", listing(formats)))]
+pub(crate) struct HuntArgs {
+    #[command(flatten)]
+    jvm: JvmArgs,
+    /// Agent options, such as interval=64k,depth=32 (listed below)
+    #[arg(value_name = "KEY=VALUE,...", value_parser = agent_options, default_value = "", hide_default_value = true, conflicts_with = "no_attach")]
+    options: String,
+    /// Count puts, removals and reads of large JDK collections, to distinguish leaks from caches
+    /// (agent option usage=on)
+    #[arg(long, conflicts_with = "no_attach")]
+    usage: bool,
+    /// How long to wait between the dumps; Ctrl-C takes the second dump now
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        default_value = "5m",
+        alias = "duration"
+    )]
+    wait: Span,
+    /// Folder for before.hprof, after.hprof and the report [default: hunt-PID, a new folder]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Take the second dump earlier, as soon as a site has grown by this much with statistical
+    /// confidence
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    enough: Size,
+    /// Record no trace; the second dump is then taken after --for, never earlier
+    #[arg(long, conflicts_with = "enough")]
+    no_trace: bool,
+    /// Agent library to use instead of the embedded one
+    #[arg(long, value_name = "FILE", conflicts_with = "no_attach")]
+    agent: Option<PathBuf>,
+    /// Do not load the agent; the report then has no allocation sites, unless the agent is already
+    /// loaded
+    #[arg(long)]
+    no_attach: bool,
+    /// Also count every allocation by line of code (agent option count=on)
+    #[arg(long, conflicts_with = "no_attach")]
+    count: bool,
+    /// Write no files: forked children of the JVM send both dumps to heapdiff, which analyzes them
+    /// in memory
+    #[arg(long, conflicts_with_all = ["output", "enough", "no_fork", "no_attach", "all", "live", "gzip", "max_memory"])]
+    no_files: bool,
+    /// Fail if forked children of the JVM cannot write the dumps, instead of letting the JVM write
+    /// them
+    #[arg(long, conflicts_with_all = ["no_fork", "no_attach", "all", "live"])]
+    fork: bool,
+    /// Let the JVM write the dumps itself after a full GC; the JVM is paused meanwhile
+    #[arg(long)]
+    no_fork: bool,
+    #[command(flatten)]
+    what: What,
+    #[command(flatten)]
+    question: Question,
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
-/// Prints which files a hunt wrote, what to change in the next hunt, and the command that shows more.
-pub(crate) fn end(setup: &Setup, hunt: &Hunt, report: &Report) {
-    let Report::Diff(report) = report else {
-        return;
-    };
-    if setup.progress.quiet {
-        return;
+/// The agent's options with one more, unless they say it themselves.
+fn with(options: String, more: &str) -> String {
+    let key = more.split_inclusive('=').next().unwrap_or(more);
+    let bare = options.replace("\\,", "");
+    let mut keys = bare.split(',').map(str::trim_start);
+    match &*options {
+        _ if keys.any(|option| option.starts_with(key)) => options,
+        "" => more.to_owned(),
+        _ => format!("{options},{more}"),
     }
-    let (diff, suspect) = (&report.data, report.suspects.first());
-    if hunt.files {
-        let dumps = diff
-            .snapshots
-            .iter()
-            .map(|snapshot| PathBuf::from(&snapshot.path));
-        messages::said(&written(&dumps.collect::<Vec<_>>(), setup));
+}
+
+impl HuntArgs {
+    pub(crate) fn job(self) -> Result<Job> {
+        let question = self.question.checked()?;
+        let mut options = self.options;
+        for (asked, more) in [(self.count, COUNT_ON), (self.usage, USAGE_ON)] {
+            if asked {
+                options = agent_options(&with(options, more)).map_err(Failure::usage)?;
+            }
+        }
+        let agent = Agent {
+            library: self.agent,
+            options,
+        };
+        let mut setup = self.report.setup(None)?;
+        // Indexes and summaries are files.
+        setup.index &= !self.no_files;
+        let hunt = capture::Hunt {
+            jvm: self.jvm,
+            agent: (!self.no_attach).then_some(agent),
+            what: self.what,
+            fork: if self.fork {
+                Forking::Always
+            } else if self.no_fork || self.what.all || self.what.live {
+                Forking::Never
+            } else {
+                Forking::WherePossible
+            },
+            wait: self.wait,
+            folder: self.output,
+            files: !self.no_files,
+            enough: (!(self.no_trace || self.no_files)).then_some(self.enough.0),
+        };
+        Job::new(setup, Hunt { hunt, question })
     }
-    if let Some(few) = suspect.and_then(|suspect| few_samples(suspect, hunt)) {
-        messages::said(&few);
+}
+
+/// Dumps of a running JVM, taken and compared.
+#[derive(Debug)]
+struct Hunt {
+    hunt: capture::Hunt,
+    question: Question,
+}
+
+impl Task for Hunt {
+    fn formats() -> Formats {
+        formats
     }
-    let next = suspect.and_then(|suspect| suspect.next.first());
-    if let Some(next) = next.filter(|_| hunt.files) {
-        messages::said(&format!("next: {}", printable(next)));
+
+    fn check(&self, setup: &Setup, _: Format) -> Result<()> {
+        self.question.check(setup)
+    }
+
+    /// Takes the dumps, compares them, and writes the report beside them, unless the hunt writes no files.
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let (hunt, question) = (&self.hunt, &self.question);
+        if !hunt.files {
+            return without_files(setup, hunt, question);
+        }
+        let kept = format!("report.{}", setup.output.format.extension());
+        let hunted = capture::hunt(hunt, &[&kept], setup.progress)?;
+        let trace = hunted.trace.as_deref();
+        let reports = diff::run(setup, &hunted.dumps, trace, question)?;
+        let reports = each(reports, Report::Diff);
+        let file = Output {
+            file: Some(hunted.folder.join(kept)),
+            color: When::Never,
+            ..setup.output.clone()
+        };
+        for report in &reports {
+            write::report(&file, report)?;
+        }
+        Ok(reports)
+    }
+
+    /// True for text. Reports for programs are only written beside the dumps.
+    fn is_shown(&self, format: Format) -> bool {
+        !self.hunt.files || matches!(format, Format::Text | Format::Json | Format::Md)
+    }
+
+    /// Prints which files a hunt wrote, what to change in the next hunt, and the command that shows more.
+    fn end(&self, setup: &Setup, report: &Report) {
+        let Report::Diff(report) = report else {
+            return;
+        };
+        if setup.progress.quiet {
+            return;
+        }
+        let suspect = report.suspects.first();
+        if self.hunt.files {
+            let dumps = report.data.snapshots.iter();
+            let dumps = dumps.map(|snapshot| PathBuf::from(&snapshot.path));
+            messages::said(&written(&dumps.collect::<Vec<_>>(), setup));
+        }
+        if let Some(few) = suspect.and_then(|suspect| few_samples(suspect, &self.hunt)) {
+            messages::said(&few);
+        }
+        let next = suspect.and_then(|suspect| suspect.next.first());
+        if let Some(next) = next.filter(|_| self.hunt.files) {
+            messages::said(&format!("next: {}", printable(next)));
+        }
     }
 }
 
@@ -78,7 +217,7 @@ fn written(dumps: &[PathBuf], setup: &Setup) -> String {
 }
 
 /// Returns the sentence for a suspect with too few samples, with the command that gets more.
-fn few_samples(suspect: &Suspect, hunt: &Hunt) -> Option<String> {
+fn few_samples(suspect: &Suspect, hunt: &capture::Hunt) -> Option<String> {
     let (samples, options) = (suspect.coverage.samples, &hunt.agent.as_ref()?.options);
     let option = |key: &str| {
         options
@@ -95,7 +234,7 @@ fn few_samples(suspect: &Suspect, hunt: &Hunt) -> Option<String> {
         "there is only {} of the growth in {}: too few to find the stacks that allocate; run `heapdiff hunt {} interval={}k`",
         counted(samples, "sample"),
         printable(&suspect.holder),
-        printable(&hunt.target.to_string()),
+        printable(&hunt.jvm.pid.to_string()),
         interval >> 10,
     ))
 }
@@ -114,12 +253,32 @@ fn interval(grown: u64) -> u64 {
 }
 
 /// Reduces the first dump to its summary before the second is taken.
-fn without_files(setup: &Setup, hunt: &Hunt, question: &Question) -> Result<Vec<Report>> {
+fn without_files(setup: &Setup, hunt: &capture::Hunt, question: &Question) -> Result<Vec<Report>> {
     let reports = capture::hunt_without_files(
         hunt,
         setup.progress,
         |dump, name| diff::summary_of(setup, dump, name),
-        |before, dump, name| diff::with_earlier(setup, before, (dump, name), question),
+        |before, dump, name| diff::with_earlier(setup, before, dump, name, question),
     )?;
     Ok(each(reports, Report::Diff))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COUNT_ON, USAGE_ON, agent_options, with};
+
+    #[test]
+    fn a_hunt_counts_as_its_options_say() {
+        for (given, expected) in [
+            ("", "count=on"),
+            ("interval=64k", "interval=64k,count=on"),
+            ("interval=64k, count=jdk", "interval=64k, count=jdk"),
+            ("service=a\\,count=b", "service=a\\,count=b,count=on"),
+        ] {
+            assert_eq!(with(given.to_owned(), COUNT_ON), expected);
+        }
+        assert_eq!(with("usage=off".to_owned(), USAGE_ON), "usage=off");
+        assert_eq!(with("count=on".to_owned(), USAGE_ON), "count=on,usage=on");
+        assert!(agent_options(&with("x".repeat(1020), COUNT_ON)).is_err());
+    }
 }

@@ -1,282 +1,197 @@
-//! Commands, a file for each: from a checked job to its report, or to what it does instead.
+//! The list of commands, and a file for each with its arguments, its checks and its run.
 
 mod again;
+mod agent;
+mod agent_help;
+mod attach;
+mod completions;
 mod count;
 mod describe;
-pub(crate) mod diff;
+mod detach;
+mod diff;
+mod dump;
 mod dump_info;
 mod export;
-pub(crate) mod fleet;
+mod fleet;
+mod growth;
 mod heap;
 mod histo;
 mod history;
-pub(crate) mod hunt;
-pub(crate) mod mcp;
+mod hunt;
+mod index;
+mod man;
+mod mcp;
+mod opened;
 mod paths;
-pub(crate) mod query;
-pub(crate) mod recording;
-pub(crate) mod redact;
+mod ps;
+mod query;
+mod recording;
+mod redact;
 mod show;
 mod side_by_side;
 mod sites;
 mod sizeof;
-pub(crate) mod summarize;
+mod status;
+mod summarize;
 mod thread_locals;
 mod threads;
 mod top;
-pub(crate) mod trace;
-pub(crate) mod ui;
+mod trace;
+mod ui;
 mod waste;
 
-use std::ops::Deref;
-use std::path::Path;
-use std::sync::Arc;
-
-use heapdiff_diff::samples::{AgentObjects, Sample, Samples};
-use heapdiff_diff::{FrameParts, quoted};
+use clap::Subcommand;
 use heapdiff_report::Report;
-use heapdiff_sites::CLASS;
-use heapdiff_sites::types::stable;
-use hprof::{ObjectIndex, Options, SelectError, Selected, Selector, Snapshot};
 
-use crate::failure::{Failure, Result};
-use crate::frame;
-use crate::index;
-use crate::jfr;
-use crate::job::{Job, Setup, Task};
-use crate::progress::Meter;
+use crate::args::{NamedArgs, Reported, ViewArgs};
+use crate::failure::{Exit, Result};
+use crate::interrupt;
+use crate::job::Job;
+use crate::messages;
+use crate::write;
+pub(crate) use diff::DiffArgs;
 
-/// Reads the dumps and answers, once for each output.
-pub(crate) fn run(job: &Job) -> Result<Vec<Report>> {
-    let setup = &job.setup;
-    let report = match &job.task {
-        Task::Diff {
-            dumps,
-            trace,
-            question,
-        } => {
-            let reports = diff::run(setup, dumps, trace.as_deref(), question)?;
-            return Ok(each(reports, Report::Diff));
-        }
-        Task::Heap { dump, question } => {
-            return Ok(each(heap::run(setup, dump, question)?, Report::Heap));
-        }
-        Task::Again { report, question } => return again::run(setup, report, question),
-        Task::Hunt { hunt, question } => return hunt::run(setup, hunt, question),
-        Task::Count(job) => count::run(setup, job).map(Report::Count),
-        Task::Histo { dump, retained } => histo::run(setup, dump, *retained).map(Report::Histo),
-        Task::Top { dump, under } => top::run(setup, dump, under.as_ref()).map(Report::Top),
-        Task::Show {
-            dump,
-            selector,
-            offset,
-        } => show::run(setup, dump, selector, *offset).map(Report::Show),
-        Task::Paths { dump, selector } => paths::run(setup, dump, selector).map(Report::Paths),
-        Task::Sites { dump, job } if jfr::is_recording(dump) => {
-            let report = recording::run(setup, dump, job)?;
-            Ok(Report::Recording(Box::new(report)))
-        }
-        Task::Sites { dump, job } => sites::run(setup, dump, job),
-        Task::Sizeof { dump, job } => {
-            sizeof::run(setup, dump, job).map(|r| Report::Sizeof(Box::new(r)))
-        }
-        Task::Waste { dumps } => waste::run(setup, dumps).map(|r| Report::Waste(Box::new(r))),
-        Task::Trace { trace, job } => trace::run(setup, trace, job),
-        Task::Threads { dump } => threads::run(setup, dump).map(Report::Threads),
-        Task::Query {
-            dumps,
-            names,
-            sql,
-            limits,
-        } => {
-            let report = query::run(setup, dumps, names, sql, *limits)?;
-            Ok(Report::Query(Box::new(report)))
-        }
-        Task::Export { dump, job } => export::run(setup, dump, job).map(Report::Export),
-    };
-    report.map(|report| vec![report])
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compare heap dumps: what grew and what holds it (the default command). With one dump: what
+    /// retains the most
+    #[command(override_usage = "heapdiff [diff] [OPTIONS] BEFORE AFTER [LATER]...
+       heapdiff [diff] [OPTIONS] DUMP")]
+    Diff(diff::DiffArgs),
+    /// Show objects and bytes of each class: what fills the heap
+    Histo(Reported<histo::Histo>),
+    /// Show the objects that retain the most memory; start here if you have one dump only
+    Top(Reported<top::Top>),
+    /// Measure objects: shallow, deep and retained size, each object alone and all as one set
+    Sizeof(Reported<sizeof::Sizeof>),
+    /// Show objects with their fields, elements and referrers
+    Show(Reported<show::Show>),
+    /// Show the shortest paths from GC roots to objects: why the objects are not freed
+    Paths(Reported<paths::Paths>),
+    /// Find wasted memory: duplicate strings and arrays, empty and sparse collections, unused
+    /// capacity
+    Waste(Reported<waste::Waste>),
+    /// Show threads, their stack frames and what their local variables retain
+    Threads(Reported<threads::Threads>),
+    /// Show live or allocated bytes by allocation stack or class, as a table or flame graph (for a dump
+    /// taken with the agent, or a JFR recording)
+    Sites(Reported<sites::Sites>),
+    /// Query a dump with SQL: objects, classes, references, strings and threads
+    Query(query::QueryArgs),
+    /// Export a dump as Parquet or CSV for other tools, one file per table of `query`
+    Export(export::ExportArgs),
+    /// Write a small summary (a few MB) of a dump, to compare later dumps against
+    Summarize(summarize::Summarize),
+    /// Write a copy of a dump without strings and array contents, safe to share
+    Redact(redact::Redact),
+    /// List the JVMs of this machine with process id, uptime, heap and agent state
+    Ps(ps::Ps),
+    /// Show one JVM: user, version, uptime, heap and agent state
+    Status(status::Status),
+    /// Load the agent into a running JVM, so that later dumps contain allocation sites
+    Attach(attach::Attach),
+    /// Stop the agent in a running JVM
+    Detach(detach::Detach),
+    /// Print the path of the agent library, to start a JVM with the agent (-agentpath)
+    Agent(agent::Agent),
+    /// Take a heap dump of a running JVM
+    Dump(dump::Dump),
+    /// Find a leak in a running JVM: load the agent, take a dump, wait, take a second dump, compare
+    Hunt(hunt::HuntArgs),
+    /// Count every allocation of a running JVM for a while, by line of code
+    Count(Reported<count::Count, NamedArgs<ViewArgs>>),
+    /// Manage the index files that make later commands on a dump fast
+    Index(index::Index),
+    /// Analyze a trace that the agent recorded over time: what leaks, and since when
+    Trace(trace::Trace),
+    /// Show running traces, or a report, in the browser
+    Ui(ui::Ui),
+    /// Collect traces and reports of many JVMs in a folder of Parquet files
+    Fleet(fleet::Fleet),
+    /// Serve heap analysis to AI assistants, over the Model Context Protocol (MCP) on stdin and
+    /// stdout
+    Mcp(mcp::Mcp),
+    /// Print a completion script for a shell
+    Completions(completions::Completions),
+    /// Write the manual, one page per command
+    #[command(hide = true)]
+    Man(man::Man),
 }
 
-/// Reports of one kind.
-fn each<R>(reports: Vec<R>, report: impl Fn(Box<R>) -> Report) -> Vec<Report> {
-    reports.into_iter().map(|r| report(Box::new(r))).collect()
-}
-
-/// Opens and analyses one dump. Progress is shown until the meter is dropped.
-fn open<'a>(setup: &'a Setup, dump: &Path) -> Result<(Opened<'a>, Meter)> {
-    let meter = Meter::new(setup.progress, dump);
-    let options = &setup.analysis;
-    let (snapshot, indexed) = match index::read(setup, dump, &meter, Snapshot::from_index) {
-        Some(snapshot) => (snapshot, true),
-        None => {
-            let snapshot = Snapshot::open(dump, options, &meter);
-            (with_objects(snapshot, dump)?, false)
-        }
-    };
-    let opened = Opened {
-        snapshot: Arc::new(snapshot),
-        setup,
-        indexed,
-    };
-    Ok((opened, meter))
-}
-
-/// A dump that a command asks questions of.
-struct Opened<'a> {
-    snapshot: Arc<Snapshot>,
-    setup: &'a Setup,
-    /// Whether it comes from an index.
-    indexed: bool,
-}
-
-impl Deref for Opened<'_> {
-    type Target = Snapshot;
-    fn deref(&self) -> &Snapshot {
-        &self.snapshot
-    }
-}
-
-impl Drop for Opened<'_> {
-    /// Has an index written for the next command.
-    fn drop(&mut self) {
-        let damaged = self.indexed && self.snapshot.index_is_damaged();
-        if damaged {
-            index::note_damage(&self.snapshot, self.setup);
-        }
-        if !self.indexed || damaged {
-            index::write_later(self.snapshot.clone(), self.setup);
+impl Command {
+    /// Runs the command. `line` returns the whole command line, for completion scripts and the manual.
+    pub(crate) fn run(self, line: fn() -> clap::Command) -> Result<Exit> {
+        match self {
+            Self::Diff(args) => report(&args.job()?),
+            Self::Histo(args) => report(&args.job()?),
+            Self::Top(args) => report(&args.job()?),
+            Self::Sizeof(args) => report(&args.job()?),
+            Self::Show(args) => report(&args.job()?),
+            Self::Paths(args) => report(&args.job()?),
+            Self::Waste(args) => report(&args.job()?),
+            Self::Threads(args) => report(&args.job()?),
+            Self::Sites(args) => report(&args.job()?),
+            Self::Query(args) => report(&args.job()?),
+            Self::Export(args) => report(&args.job()?),
+            Self::Summarize(args) => args.run(),
+            Self::Redact(args) => args.run(),
+            Self::Ps(args) => args.run(),
+            Self::Status(args) => args.run(),
+            Self::Attach(args) => args.run(),
+            Self::Detach(args) => args.run(),
+            Self::Agent(args) => args.run(),
+            Self::Dump(args) => args.run(),
+            Self::Hunt(args) => report(&args.job()?),
+            Self::Count(args) => report(&args.job()?),
+            Self::Index(args) => args.run(),
+            Self::Trace(args) => args.run(),
+            Self::Ui(args) => args.run(),
+            Self::Fleet(args) => args.run(),
+            Self::Mcp(args) => args.run(),
+            Self::Completions(args) => args.run(line()),
+            Self::Man(args) => args.run(line()),
         }
     }
 }
 
-/// Opens a dump in place of a snapshot that is no longer needed, to be asked for what holds its objects if `holders`
-/// says so; its index is read if it has one.
-fn open_after(
-    previous: Option<Snapshot>,
-    setup: &Setup,
-    dump: &Path,
-    holders: bool,
-) -> Result<(Snapshot, Meter)> {
-    let meter = Meter::new(setup.progress, dump);
-    if let Some(snapshot) = index::read(setup, dump, &meter, Snapshot::from_index) {
-        return Ok((snapshot, meter));
+/// Runs a job, and writes its report.
+fn report(job: &Job) -> Result<Exit> {
+    interrupt::handle();
+    let (setup, task) = (&job.setup, &job.task);
+    setup.use_threads()?;
+    let reports = task.run(setup)?;
+    if let Some(report) = reports.first() {
+        messages::conditions(report, setup)?;
     }
-    let options = Options {
-        holders,
-        ..setup.analysis.clone()
-    };
-    let snapshot = match previous {
-        Some(previous) => Snapshot::open_after(previous, dump, &options, &meter),
-        None => Snapshot::open(dump, &options, &meter),
-    };
-    Ok((with_objects(snapshot, dump)?, meter))
-}
-
-/// Opens a dump that has a name besides its path, and nothing beside it, to be asked for what holds its objects.
-fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Snapshot, Meter)> {
-    let meter = Meter::new(setup.progress, name);
-    let options = Options {
-        holders: true,
-        ..setup.analysis.clone()
-    };
-    let snapshot = Snapshot::open(dump, &options, &meter);
-    Ok((with_objects(snapshot, name)?, meter))
-}
-
-/// Refuses a whole dump that has classes but no objects of them.
-fn with_objects(snapshot: hprof::Result<Snapshot>, name: &Path) -> Result<Snapshot> {
-    let snapshot = snapshot.map_err(|e| Failure::input(name, &e))?;
-    // Class objects come first.
-    let last = ObjectIndex((snapshot.object_count() as u32).saturating_sub(1));
-    if snapshot.represents(last).is_some() && !snapshot.is_partial() {
-        return Err(Failure::no_objects(name));
-    }
-    Ok(snapshot)
-}
-
-/// The objects that a selector names in a dump.
-struct Selection {
-    objects: Vec<ObjectIndex>,
-    /// The agent's objects, which are no part of the program's heap.
-    own: AgentObjects,
-    shows_own: bool,
-    /// True if they are values of a field of instances, elements of arrays, or local variables.
-    are_values: bool,
-}
-
-impl Selection {
-    /// The agent's objects that are hidden.
-    fn hidden(&self) -> &[ObjectIndex] {
-        if self.shows_own {
-            &[]
-        } else {
-            self.own.objects()
+    messages::mapping(setup);
+    if task.is_shown(setup.output.format) {
+        for (output, report) in setup.outputs().zip(&reports) {
+            write::report(output, report)?;
         }
     }
-
-    fn hides(&self, object: ObjectIndex) -> bool {
-        !self.shows_own && self.own.contains(object)
-    }
+    let Some(report) = reports.first() else {
+        return Ok(Exit::Done);
+    };
+    task.end(setup, report);
+    Ok(check_gates(job, report))
 }
 
-/// The objects that a selector names. The agent's are left out unless it names the agent or nothing else.
-fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selection> {
-    let failure = |e: SelectError| {
-        let failure = Failure::usage(format!("{}: {e}", dump.display()));
-        match hint(snapshot, dump, selector, &e) {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+/// Prints which gates tripped, or why they do not decide, and returns how the run ends.
+fn check_gates(job: &Job, report: &Report) -> Exit {
+    let Report::Diff(diff) = report else {
+        return Exit::Done;
     };
-    let selected = snapshot
-        .resolve_printed(selector, &stable)
-        .map_err(failure)?;
-    let are_values = matches!(selected, Selected::Values(_));
-    let mut objects = snapshot.selected(selector, selected).map_err(failure)?;
-    let own = AgentObjects::of(snapshot);
-    let package = CLASS.split('.').next().unwrap_or(CLASS);
-    let shows_own =
-        objects.iter().all(|&o| own.contains(o)) || selector.to_string().contains(package);
-    if !shows_own {
-        objects.retain(|&o| !own.contains(o));
+    if let Some(why) = diff.undecided() {
+        messages::undecided(why);
+        return Exit::Input;
     }
-    Ok(Selection {
-        objects,
-        own,
-        shows_own,
-        are_values,
-    })
-}
-
-/// The command that works on a name that selects no objects: frames of samples are not in the heap.
-fn hint(
-    snapshot: &Snapshot,
-    dump: &Path,
-    selector: &Selector,
-    error: &SelectError,
-) -> Option<String> {
-    let frame = match (error, selector) {
-        (SelectError::NoFrame { frame, .. } | SelectError::NoLocal { frame }, _) => frame,
-        (SelectError::NoField { .. } | SelectError::NoClass { .. }, Selector::Name(name)) => name,
-        _ => return None,
-    };
-    let dump = quoted(&dump.display().to_string());
-    let frame = frame::without_gap(frame);
-    let is_meant = |text: &str| text == frame || FrameParts::parse(text).function == frame;
-    let (samples, _) = Samples::of(snapshot, &AgentObjects::of(snapshot));
-    let allocated = samples.is_some_and(|samples| {
-        let frames = |sample: &Sample| samples.sites.frames(sample.site).any(is_meant);
-        samples.live.iter().any(frames)
-    });
-    if allocated {
-        let focus = quoted(&frame);
-        return Some(format!(
-            "live samples were allocated through this frame: heapdiff sites {dump} --focus {focus}"
-        ));
+    let outcomes = diff.more.outcomes.iter();
+    let tripped: Vec<&str> = outcomes
+        .filter_map(|gate| gate.tripped.as_deref())
+        .collect();
+    if tripped.is_empty() {
+        return Exit::Done;
     }
-    let is_frame = matches!(
-        error,
-        SelectError::NoFrame { .. } | SelectError::NoLocal { .. }
-    );
-    is_frame.then(|| format!("heapdiff threads {dump} lists the frames"))
+    messages::gates(&tripped, &job.setup);
+    Exit::Gate
 }

@@ -1,63 +1,86 @@
 //! `heapdiff paths`: what leads from GC roots to objects.
 
-use std::path::Path;
+use std::path::PathBuf;
 
+use clap::Args;
 use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
-use heapdiff_report::Viewed;
-use hprof::{
-    Merge, ObjectIndex, PathNode, PathOptions, Paths, Progress, Reference, Selector, Snapshot,
-};
+use heapdiff_report::{Report, Viewed};
+use hprof::{Merge, ObjectIndex, PathNode, PathOptions, Progress, Reference, Selector, Snapshot};
 
 use super::describe::totals;
-use super::{dump_info, open, select};
+use super::dump_info;
+use super::opened::{open, select};
+use crate::args::{SELECTOR_HELP, input};
 use crate::failure::{Failure, Result};
-use crate::job::Setup;
+use crate::job::{Setup, Task};
 
 const LINES: usize = 30;
 
-pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<Viewed<PathsReport>> {
-    let (snapshot, meter) = open(setup, dump)?;
-    meter.phase("reading the selected objects", 0);
-    let selection = select(&snapshot, dump, selector)?;
-    let objects = &selection.objects;
-    let options = PathOptions {
-        follow: setup.analysis.refs,
-        except: selection.hidden(),
-        ..PathOptions::default()
-    };
-    let paths = snapshot
-        .paths(objects, &options, &meter)
-        .map_err(|e| Failure::input(dump, &e))?;
-    let limit = setup.top.unwrap_or(LINES);
-    let tree = paths.merged(&snapshot, merge(&snapshot, &paths, objects, limit), limit);
-    let first: Vec<ObjectIndex> = tree.nodes.iter().map(|n| n.object).collect();
-    let ids = snapshot.ids(&first);
-    let report = PathsReport {
-        schema: PathsReport::SCHEMA,
-        snapshot: dump_info::of(&snapshot, &selection.own),
-        selector: selector.to_string(),
-        selected: totals(&snapshot, objects),
-        without_path: paths.missing().len() as u64,
-        tree: tree
-            .nodes
-            .iter()
-            .zip(ids)
-            .map(|(node, id)| {
-                let id = id.unwrap_or_default().to_string();
-                line(&snapshot, node, (node.objects == 1).then_some(id))
-            })
-            .collect(),
-        hidden: hidden(tree.hidden),
-    };
-    Ok(Viewed {
-        data: report,
-        view: setup.view(&snapshot),
-        more: (),
-    })
+const EXAMPLES: &str = "\
+Examples:
+  heapdiff paths app.hprof com.acme.Session        # why Session objects are not freed
+  heapdiff paths app.hprof /Order$/ --refs strong  # paths of strong references only\n\n";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES.to_owned() + SELECTOR_HELP)]
+pub(crate) struct Paths {
+    /// Heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
+    pub(crate) dump: PathBuf,
+    /// Objects to analyze (see SELECTOR below)
+    pub(crate) selector: Selector,
+}
+
+impl Task for Paths {
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let (snapshot, meter) = open(setup, &self.dump)?;
+        meter.phase("reading the selected objects", 0);
+        let selection = select(&snapshot, &self.dump, &self.selector)?;
+        let objects = &selection.objects;
+        let options = PathOptions {
+            follow: setup.analysis.refs,
+            except: selection.hidden(),
+            ..PathOptions::default()
+        };
+        let paths = snapshot
+            .paths(objects, &options, &meter)
+            .map_err(|e| Failure::input(&self.dump, &e))?;
+        let limit = setup.top.unwrap_or(LINES);
+        let tree = paths.merged(&snapshot, merge(&snapshot, &paths, objects, limit), limit);
+        let first: Vec<ObjectIndex> = tree.nodes.iter().map(|n| n.object).collect();
+        let ids = snapshot.ids(&first);
+        let report = PathsReport {
+            schema: PathsReport::SCHEMA,
+            snapshot: dump_info::of(&snapshot, &selection.own),
+            selector: self.selector.to_string(),
+            selected: totals(&snapshot, objects),
+            without_path: paths.missing().len() as u64,
+            tree: tree
+                .nodes
+                .iter()
+                .zip(ids)
+                .map(|(node, id)| {
+                    let id = id.unwrap_or_default().to_string();
+                    line(&snapshot, node, (node.objects == 1).then_some(id))
+                })
+                .collect(),
+            hidden: hidden(tree.hidden),
+        };
+        Ok(vec![Report::Paths(Viewed {
+            data: report,
+            view: setup.view(&snapshot),
+            more: (),
+        })])
+    }
 }
 
 /// The path to a single object is shown object by object, unless it is too long for that.
-fn merge(snapshot: &Snapshot, paths: &Paths, objects: &[ObjectIndex], limit: usize) -> Merge {
+fn merge(
+    snapshot: &Snapshot,
+    paths: &hprof::Paths,
+    objects: &[ObjectIndex],
+    limit: usize,
+) -> Merge {
     let single = match objects {
         [one] => paths.path(snapshot, *one),
         _ => None,

@@ -14,10 +14,11 @@ use heapdiff_model::recording::{
 use heapdiff_report::{RecordingView, Viewed};
 use heapdiff_sites::{Estimate, Unseen};
 
+use super::sites::Sites;
 use crate::failure::{Failure, Result};
 use crate::fits;
 use crate::jfr;
-use crate::job::{Setup, SitesJob};
+use crate::job::Setup;
 
 const ROWS: usize = 10;
 /// Classes take a line each.
@@ -113,11 +114,8 @@ fn doubts(event: Event, samples: usize, lacks_sizes: bool) -> Vec<String> {
     doubts
 }
 
-pub(crate) fn run(
-    setup: &Setup,
-    path: &Path,
-    job: &SitesJob,
-) -> Result<Viewed<RecordingReport, RecordingView>> {
+pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, RecordingView>> {
+    let path = &*job.dump;
     let focus = job.focus.as_ref();
     let recording = jfr::open(setup, path)?;
     let mut warnings = jfr::warnings(&recording);
@@ -185,14 +183,14 @@ pub(crate) fn run(
         Event::Old | Event::Allocation => None,
         _ => Some(of.objects()),
     };
-    let mut order: Vec<_> = if job.by_class {
+    let mut order: Vec<_> = if job.by_class() {
         Vec::new()
     } else {
         by_site.iter().collect()
     };
     order.sort_by_key(|((stack, class), line)| (weight(&line.estimate), *stack, *class));
     let mut of_classes: BTreeMap<&str, Estimate> = BTreeMap::new();
-    if job.by_class {
+    if job.by_class() {
         for ((_, name), line) in &by_site {
             of_classes
                 .entry(class(*name))
@@ -236,7 +234,7 @@ pub(crate) fn run(
         recording: info(path, &recording, warnings),
         event: choice.event.name(),
         measure: choice.measure,
-        by: if job.by_class { "class" } else { "stack" },
+        by: if job.by_class() { "class" } else { "stack" },
         focus: focus.map(ToString::to_string),
         totals,
         stacks,

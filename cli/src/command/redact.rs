@@ -2,42 +2,116 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use heapdiff_diff::redaction_rules;
+use clap::Args;
+use heapdiff_diff::{pattern, redaction_rules};
 use heapdiff_units::{Size, grouped};
 use hprof::Source;
 use hprof::bytes::GzipBlocks;
 use hprof::redaction::{Amount, Left, Redacted, Redaction, Rules};
+use regex::Regex;
 
 use crate::failure::{Exit, Failure, Result};
 use crate::inputs;
 use crate::interrupt;
-use crate::job::{Place, Redact};
+use crate::job::check_file;
 use crate::messages;
-use crate::progress::Meter;
+use crate::progress::{Meter, Wanted};
 use crate::write;
 
-pub(crate) fn run(job: &Redact) -> Result<Exit> {
-    interrupt::handle();
-    let written = match &job.to {
-        Some(to) => {
-            redact(job, to)?;
-            match to {
-                Place::File { path, .. } => path.as_path(),
-                Place::Stdout => return Ok(Exit::Done),
+const HELP: &str = "\
+Examples:
+  heapdiff redact app.hprof -o safe.hprof.gz  # write a copy for other people
+  heapdiff redact safe.hprof.gz --check       # list the sensitive content of this dump
+
+Replaced: the characters of short strings become letters from à to ÿ (equal strings stay equal; the
+keys are random and not stored). Long strings and all other arrays become zeros, and so do fields
+that can hold a hash of content. If the dump is damaged, nothing after the damage is copied.
+
+Kept: names of classes, fields, methods and source files, object ids, sizes, references and lengths.
+Numbers in fields are not changed, unless --numbers is given. SECURITY.md explains what the kept
+data can reveal.
+
+Exit codes: 0 = done, 1 = --check found content that `heapdiff redact` replaces, 2 = wrong usage,
+3 = the dump could not be read.";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Redact {
+    /// Heap dump (HPROF), gzipped or not; `-` is standard input
+    #[arg(value_name = "IN")]
+    dump: PathBuf,
+    /// File for the redacted dump, gzipped if its name ends in .gz; `-` is standard output
+    #[arg(short, long, value_name = "OUT", required_unless_present = "check")]
+    output: Option<PathBuf>,
+    /// Report how much sensitive content is left, and what redact keeps on purpose: in OUT, or in
+    /// IN without -o
+    #[arg(long)]
+    check: bool,
+    /// Also replace the numbers in fields with zeros, except lengths in JDK collections, strings and buffers
+    #[arg(long)]
+    numbers: bool,
+    /// With --numbers, keep the numbers in fields whose name, CLASS.FIELD, matches; may be repeated
+    #[arg(long, value_name = "RE", value_parser = pattern, requires = "numbers")]
+    keep_numbers: Vec<Regex>,
+    /// Replace OUT even if it is a heap dump, JFR recording or trace
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    progress: Wanted,
+    /// Refuse damaged or truncated dumps (exit code 3)
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Where a redacted dump goes.
+#[derive(PartialEq, Eq)]
+enum Place<'a> {
+    Stdout,
+    File { path: &'a Path, gzip: bool },
+}
+
+impl Redact {
+    pub(crate) fn run(mut self) -> Result<Exit> {
+        let is_standard = |path: &Path| path.as_os_str() == "-";
+        self.dump = if is_standard(&self.dump) {
+            PathBuf::from("/dev/stdin")
+        } else {
+            hprof::bytes::dump_of(&self.dump)
+        };
+        let to = match self.output.as_deref() {
+            Some(to) if is_standard(to) && self.check => {
+                let message = "--check cannot check a dump that is written to standard output";
+                return Err(Failure::usage(message).with_hint("write it to a file with -o FILE"));
             }
+            Some(to) if is_standard(to) => Some(Place::Stdout),
+            Some(path) => {
+                check_file(path)?;
+                let extension = path.extension();
+                let gzip = extension.is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+                Some(Place::File { path, gzip })
+            }
+            None => None,
+        };
+        interrupt::handle();
+        if let Some(to) = &to {
+            redact(&self, to)?;
         }
-        None => &job.dump,
-    };
-    if job.what.check {
-        check(job, written)
-    } else {
-        Ok(Exit::Done)
+        let written = match to {
+            Some(Place::Stdout) => return Ok(Exit::Done),
+            Some(Place::File { path, .. }) => path,
+            None => &self.dump,
+        };
+        if self.check {
+            check(&self, written)
+        } else {
+            Ok(Exit::Done)
+        }
     }
 }
 
-fn redact(job: &Redact, to: &Place) -> Result<()> {
+fn redact(job: &Redact, to: &Place<'_>) -> Result<()> {
     if *to == Place::Stdout && io::stdout().is_terminal() {
         let message = "a dump cannot be written to a terminal";
         return Err(Failure::usage(message).with_hint("write it to a file with -o FILE"));
@@ -50,7 +124,7 @@ fn redact(job: &Redact, to: &Place) -> Result<()> {
     let mut refused = false;
     let mut write = |out: &mut (dyn Write + Send)| {
         done = redaction.write(out, &meter)?;
-        refused = job.what.strict && done.warnings.iter().any(|w| w.partial);
+        refused = job.strict && done.warnings.iter().any(|w| w.partial);
         // No file appears of a dump that is refused.
         if refused {
             Err(io::Error::other("the dump is damaged"))
@@ -88,8 +162,8 @@ fn redact(job: &Redact, to: &Place) -> Result<()> {
 
 fn rules(job: &Redact) -> Rules<'static> {
     Rules {
-        keep_numbers: job.what.keep_numbers.clone(),
-        ..redaction_rules(job.what.numbers)
+        keep_numbers: job.keep_numbers.clone(),
+        ..redaction_rules(job.numbers)
     }
 }
 
@@ -104,10 +178,10 @@ fn check(job: &Redact, dump: &Path) -> Result<Exit> {
         .map_err(|e| write::failed("the check", &e))?;
     drop(meter);
     inputs::end_if_changed();
-    if job.to.is_none() {
+    if job.output.is_none() {
         messages::of_input(dump, &done.warnings, job.progress);
     }
-    if job.what.strict && done.warnings.iter().any(|w| w.partial) {
+    if job.strict && done.warnings.iter().any(|w| w.partial) {
         return Err(messages::refused(&dump.display()));
     }
     write::print(&told(dump, &done.left))?;

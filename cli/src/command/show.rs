@@ -1,14 +1,15 @@
 //! `heapdiff show`: objects with their fields, elements and what refers to them.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::PathBuf;
 
+use clap::Args;
 use heapdiff_diff::values::{literal, texts};
 use heapdiff_model::show::{
     ShowReport, ShownArray, ShownContents, ShownEntry, ShownField, ShownObject, ShownReferrer,
     ShownValue,
 };
-use heapdiff_report::Viewed;
+use heapdiff_report::{Report, Viewed};
 use hprof::{
     Content, Contents, ContentsKind, FieldValue, ObjectId, ObjectIndex, Progress, Record,
     Reference, Referrer, Referrers, Selector, Snapshot, Value,
@@ -16,10 +17,12 @@ use hprof::{
 use rayon::prelude::*;
 
 use super::describe::{Mentions, totals};
+use super::opened::{open, select};
 use super::top::Best;
-use super::{dump_info, open, select, thread_locals};
+use super::{dump_info, thread_locals};
+use crate::args::{SELECTOR_HELP, input};
 use crate::failure::Result;
-use crate::job::Setup;
+use crate::job::{Setup, Task};
 
 /// Maximum number of objects that are shown; of the values of a field the largest alone.
 const OBJECTS: usize = 3;
@@ -27,50 +30,65 @@ const ELEMENTS: usize = 20;
 /// The most characters that are shown of a selected string.
 const TEXT: usize = 2000;
 
-pub(crate) fn run(
-    setup: &Setup,
-    dump: &Path,
-    selector: &Selector,
+const EXAMPLES: &str = "\
+Examples:
+  heapdiff show app.hprof 0x7f0012345678            # one object, its fields and referrers
+  heapdiff show app.hprof com.acme.Session --top 5  # the 5 Session objects that retain the most\n\n";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES.to_owned() + SELECTOR_HELP)]
+pub(crate) struct Show {
+    /// Heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
+    dump: PathBuf,
+    /// Objects to analyze (see SELECTOR below)
+    selector: Selector,
+    /// Index of the first element to show of arrays and collections (--top sets how many)
+    #[arg(long, value_name = "N", default_value_t, hide_default_value = true)]
     offset: u64,
-) -> Result<Viewed<ShowReport>> {
-    let (snapshot, meter) = open(setup, dump)?;
-    meter.phase("reading the selected objects", 0);
-    let selection = select(&snapshot, dump, selector)?;
-    let selected = totals(&snapshot, &selection.objects);
-    let most = if selection.are_values { 1 } else { OBJECTS };
-    let mut best = Best::new(setup.top.unwrap_or(most));
-    for &object in &selection.objects {
-        let bytes = snapshot.retained_bytes(object);
-        let bytes = bytes.unwrap_or_else(|| snapshot.shallow_bytes(object));
-        if best.takes(bytes) {
-            best.push(bytes, object);
+}
+
+impl Task for Show {
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let (snapshot, meter) = open(setup, &self.dump)?;
+        meter.phase("reading the selected objects", 0);
+        let selection = select(&snapshot, &self.dump, &self.selector)?;
+        let selected = totals(&snapshot, &selection.objects);
+        let most = if selection.are_values { 1 } else { OBJECTS };
+        let mut best = Best::new(setup.top.unwrap_or(most));
+        for &object in &selection.objects {
+            let bytes = snapshot.retained_bytes(object);
+            let bytes = bytes.unwrap_or_else(|| snapshot.shallow_bytes(object));
+            if best.takes(bytes) {
+                best.push(bytes, object);
+            }
         }
-    }
-    let shown = best.into_sorted();
-    let elements = u64::try_from(setup.top.unwrap_or(ELEMENTS)).unwrap_or(u64::MAX);
-    let elements = offset..offset.saturating_add(elements);
-    let mut objects = show_all(&snapshot, &shown, &elements, selection.hidden());
-    for (&object, row) in shown.iter().zip(&mut objects) {
-        // The selector names one object, or else its address does.
-        let name = match selection.objects.len() {
-            1 => selector.to_string(),
-            _ => row.id.clone(),
+        let shown = best.into_sorted();
+        let elements = u64::try_from(setup.top.unwrap_or(ELEMENTS)).unwrap_or(u64::MAX);
+        let elements = self.offset..self.offset.saturating_add(elements);
+        let mut objects = show_all(&snapshot, &shown, &elements, selection.hidden());
+        for (&object, row) in shown.iter().zip(&mut objects) {
+            // The selector names one object, or else its address does.
+            let name = match selection.objects.len() {
+                1 => self.selector.to_string(),
+                _ => row.id.clone(),
+            };
+            row.thread_local =
+                thread_locals::values(&snapshot, &self.dump, &name, &[object], "show", &meter)?;
+        }
+        let report = ShowReport {
+            schema: ShowReport::SCHEMA,
+            snapshot: dump_info::of(&snapshot, &selection.own),
+            selector: self.selector.to_string(),
+            selected,
+            objects,
         };
-        let of = (dump, &*name);
-        row.thread_local = thread_locals::values(&snapshot, of, &[object], "show", &meter)?;
+        Ok(vec![Report::Show(Viewed {
+            data: report,
+            view: setup.view(&snapshot),
+            more: (),
+        })])
     }
-    let report = ShowReport {
-        schema: ShowReport::SCHEMA,
-        snapshot: dump_info::of(&snapshot, &selection.own),
-        selector: selector.to_string(),
-        selected,
-        objects,
-    };
-    Ok(Viewed {
-        data: report,
-        view: setup.view(&snapshot),
-        more: (),
-    })
 }
 
 /// Shows these elements of each, as many references to it, and none of those from what is hidden.

@@ -2,39 +2,160 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, ValueEnum};
 use heapdiff_diff::samples::{
     Agent, AgentObjects, AtSites, ClassCount, Disagreement, NotCounted, Samples,
 };
 use heapdiff_diff::{Allocated, by_class, by_site};
-use heapdiff_model::count::{
-    CountSite, CountTotals, CountedInDump, CountedMissed, LineDisagreement,
-};
+use heapdiff_model::count::{CountedInDump, CountedMissed, LineDisagreement};
 use heapdiff_model::sites::{
     AgentReport, AllocatedReport, AllocatedStackRow, AllocatedTotals, CollectedReport, CostReport,
     CountRow, CountedClassRow, CounterRow, LiveClassRow, SiteTotals, SitesReport,
 };
 use heapdiff_model::snapshot::SnapshotInfo;
-use heapdiff_report::{Report, SitesView, Viewed};
+use heapdiff_report::{Format, Report, SitesView, View, Viewed};
 use heapdiff_sites::{CountedSite, Counter, Interval, Strategy, Unseen};
 use hprof::Progress;
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::dump_info;
-use super::open;
+use super::count::{row, totals};
+use super::opened::open;
+use super::trace::flame::FLAME_HINT;
+use super::{dump_info, recording};
+use crate::args::input;
 use crate::failure::{Failure, Result};
 use crate::fits;
-use crate::job::{Setup, SitesJob};
+use crate::frame;
+use crate::jfr;
+use crate::job::{Formats, Setup, Task, text_and_json};
 
 const ROWS: usize = 10;
 /// Classes take a line each.
 const CLASSES: usize = 20;
 
-pub(crate) fn run(setup: &Setup, dump: &Path, job: &SitesJob) -> Result<Report> {
+const HELP: &str = "\
+Examples:
+  heapdiff sites app.hprof                       # live bytes by allocation stack
+  heapdiff sites app.hprof -o flame.html         # live bytes as a flame graph
+  heapdiff sites app.jfr --allocated --by class  # all allocated objects, by class
+
+Bytes are estimated from samples. The number after ± is half the width of the 95 % confidence
+interval. Frames are listed from the allocation to the start of the thread. JDK frames are folded;
+-v shows them.
+
+`-o flame.html` and `-o flame.svg` draw all stacks as a flame graph. With --reverse, each class
+shows the frames that allocate it. For allocation totals per class, load the agent with
+strategy=class.
+
+From a JFR recording, `heapdiff sites` shows live objects if the recording has them, otherwise
+allocations. Live objects are recorded as profiler.LiveObject (async-profiler) or as
+jdk.OldObjectSample (JFR). jdk.OldObjectSample covers only objects that the JVM tracked; heapdiff
+does not extrapolate these objects to the whole heap.";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Sites {
+    /// Heap dump (HPROF) or a flight recording (JFR), gzipped or not
+    #[arg(value_parser = input())]
+    pub(crate) dump: PathBuf,
+    /// Show all allocated objects, not only live ones
+    #[arg(long)]
+    pub(crate) allocated: bool,
+    /// Group by allocating frame, stack or class [default: frame; stack with --allocated]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) by: Option<SitesBy>,
+    /// Invert flame graphs and collapsed stacks: the allocated class and frame first, callers after
+    /// them
+    #[arg(long)]
+    pub(crate) reverse: bool,
+    /// Show only stacks with a matching frame or class. Flame graphs and profiles match only
+    /// frames, and each stack starts at the matching frame
+    #[arg(long, value_name = "RE", value_parser = frame::pattern)]
+    pub(crate) focus: Option<Regex>,
+}
+
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SitesBy {
+    #[default]
+    Frame,
+    #[value(alias = "site")]
+    Stack,
+    Class,
+}
+
+impl Sites {
+    /// True if rows are classes, not stacks.
+    pub(super) fn by_class(&self) -> bool {
+        self.by == Some(SitesBy::Class)
+    }
+
+    /// True if rows of text are frames that allocate. Live objects of dumps only.
+    fn by_frame(&self) -> bool {
+        self.by.map_or(!self.allocated, |by| by == SitesBy::Frame)
+    }
+
+    /// Returns the view of allocation sites; `allocated` has all stacks if the format shows them.
+    pub(super) fn view(&self, setup: &Setup, allocated: Option<Allocated>) -> View {
+        View {
+            verbose: setup.progress.verbose,
+            focus: self.focus.clone(),
+            allocated,
+            reverse: self.reverse,
+            ..View::default()
+        }
+    }
+}
+
+impl Task for Sites {
+    fn formats() -> Formats {
+        |format| text_and_json(format) || format.shows_stacks()
+    }
+
+    fn check(&self, _: &Setup, format: Format) -> Result<()> {
+        let (message, hint) = if self.reverse && !format.is_flame() {
+            (
+                "--reverse needs a flame graph or collapsed stacks as output",
+                FLAME_HINT,
+            )
+        } else if self.by_frame() && self.allocated {
+            (
+                "--by frame shows live objects only, so it does not work with --allocated",
+                "use --by stack or --by class",
+            )
+        } else if self.by_class() && format.shows_stacks() {
+            (
+                "--by class prints a table; flame graphs and profiles need stacks",
+                "leave out --by class, or use --format text or --format json",
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Failure::usage(message).with_hint(hint))
+    }
+
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let report = if jfr::is_recording(&self.dump) {
+            Report::Recording(Box::new(recording::run(setup, self)?))
+        } else {
+            run(setup, self)?
+        };
+        Ok(vec![report])
+    }
+}
+
+fn run(setup: &Setup, job: &Sites) -> Result<Report> {
+    let dump = &*job.dump;
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading samples", 0);
     let own = AgentObjects::of(&snapshot);
-    let (samples, fault) = if job.allocated || job.by_class {
+    let (samples, fault) = if job.allocated || job.by_class() {
         Samples::with_all_sites(&snapshot, &own)
     } else {
         Samples::of(&snapshot, &own)
@@ -75,7 +196,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SitesJob) -> Result<Report> 
 struct Asked<'a> {
     setup: &'a Setup,
     dump: &'a Path,
-    job: &'a SitesJob,
+    job: &'a Sites,
     samples: &'a Samples,
 }
 
@@ -102,7 +223,11 @@ impl Asked<'_> {
     }
 
     fn by(&self) -> &'static str {
-        if self.job.by_class { "class" } else { "stack" }
+        if self.job.by_class() {
+            "class"
+        } else {
+            "stack"
+        }
     }
 
     /// What is alive.
@@ -130,7 +255,7 @@ impl Asked<'_> {
             unsampled_bytes: live.unsampled_bytes,
             undersampled_bytes: live.undersampled_bytes,
         };
-        let mut classes = if job.by_class {
+        let mut classes = if job.by_class() {
             self.live_classes(live.unseen)
         } else {
             Vec::new()
@@ -141,7 +266,7 @@ impl Asked<'_> {
         let allocated = shows_stacks.then(|| Allocated::of(samples));
         let is_empty = stacks.is_empty() && classes.is_empty();
         let focus = self.focus(is_empty, allocated.as_ref(), &mut info);
-        if job.by_class {
+        if job.by_class() {
             stacks.clear();
             frames.clear();
         } else {
@@ -169,7 +294,7 @@ impl Asked<'_> {
             data: report,
             view: job.view(self.setup, allocated),
             more: SitesView {
-                lists_frames: job.by_frame,
+                lists_frames: job.by_frame(),
                 frame_count,
                 class_count,
                 sampled_classes,
@@ -229,7 +354,7 @@ impl Asked<'_> {
         let (job, samples) = (self.job, self.samples);
         let span_ms = info.taken_ms.saturating_sub(of.started_ms);
         let mut disagreements = Vec::new();
-        let (totals, stacks, classes, allocated) = if job.by_class {
+        let (totals, stacks, classes, allocated) = if job.by_class() {
             let (totals, classes) = self.counted_classes()?;
             (totals, Vec::new(), classes, None)
         } else {
@@ -270,7 +395,7 @@ impl Asked<'_> {
             });
             (totals, rows.collect(), Vec::new(), allocated)
         };
-        let at_sites = samples.at_sites.as_ref().filter(|_| !job.by_class);
+        let at_sites = samples.at_sites.as_ref().filter(|_| !job.by_class());
         let counted_sites = at_sites.map(|all| CountedInDump {
             disagreement_count: disagreements.len() as u64,
             disagreements: disagreements.iter().take(ROWS).map(disagreement).collect(),
@@ -310,22 +435,8 @@ impl Asked<'_> {
                 )
         };
         let sites: Vec<&CountedSite> = all.sites.iter().filter(is_wanted).collect();
-        let mut totals = CountTotals::default();
-        for site in &sites {
-            totals.sites += 1;
-            totals.objects = totals.objects.saturating_add(site.objects);
-            totals.bytes = totals.bytes.saturating_add(site.bytes.unwrap_or(0));
-            totals.sites_without_bytes += u64::from(site.bytes.is_none());
-        }
+        let totals = totals(sites.iter().copied());
         let rows = sites.into_iter().take(self.setup.rows(ROWS));
-        let row = |site: &CountedSite| CountSite {
-            class: site.class.clone(),
-            method: site.method.clone(),
-            line: site.line,
-            allocated: site.allocated.clone(),
-            objects: site.objects,
-            bytes: site.bytes,
-        };
         CountedInDump {
             millis: all.at_ms.saturating_sub(all.since_ms),
             before_dump_ms: taken_ms.saturating_sub(all.at_ms),

@@ -2,22 +2,27 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use clap::Args;
+use heapdiff_diff::pattern;
 use heapdiff_model::sizeof::{
     SizeofClass, SizeofFinals, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions,
     SizeofReport, SizeofSet,
 };
-use heapdiff_report::{SizeofView, Viewed};
+use heapdiff_report::{Report, SizeofView, Viewed};
 use hprof::{
-    Deep, DeepLine, DeepSize, FinalFields, Flyweights, ObjectIndex, Progress, Refs, Snapshot, Total,
+    Deep, DeepLine, DeepOptions, DeepSize, FinalFields, Flyweights, ObjectIndex, Progress, Refs,
+    Selector, Snapshot, Total,
 };
 use regex::Regex;
 
-use super::{Selection, dump_info, open, select, thread_locals};
+use super::opened::{Selection, open, select};
+use super::{dump_info, thread_locals};
+use crate::args::{SELECTOR_HELP, input};
 use crate::classpath::Classpath;
 use crate::failure::{Failure, Result};
-use crate::job::{Setup, SizeofJob};
+use crate::job::{Setup, Task};
 
 /// The most objects that are listed.
 const OBJECTS: usize = 10;
@@ -31,97 +36,211 @@ const LINES: usize = 30;
 /// work. Those that retain most come first.
 const LOOKS: u64 = 5_000_000;
 
-pub(crate) fn run(
-    setup: &Setup,
-    dump: &Path,
-    job: &SizeofJob,
-) -> Result<Viewed<SizeofReport, SizeofView>> {
-    let (snapshot, meter) = open(setup, dump)?;
-    meter.phase("reading the selected objects", 0);
-    let selection = select_all(&snapshot, dump, job)?;
-    let objects = &selection.objects;
-    let mut options = job.deep.clone();
-    options.except = selection.hidden().to_vec();
-    if let Some(paths) = &job.skip_final {
-        meter.phase("reading class files", 0);
-        options.skip_final = Some(final_fields(&snapshot, paths)?);
+const EXAMPLES: &str = "\
+Examples:
+  # size of each Cache object, and of all together
+  heapdiff sizeof app.hprof com.acme.Cache
+  # where the bytes are, field by field
+  heapdiff sizeof app.hprof com.acme.Cache.map --tree\n\n";
+
+#[derive(Debug, Default, Args)]
+#[command(after_help = EXAMPLES.to_owned() + SELECTOR_HELP)]
+pub(crate) struct Sizeof {
+    /// Heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
+    pub(crate) dump: PathBuf,
+    /// Objects to measure (see SELECTOR below); several selectors form one set
+    #[arg(required = true)]
+    pub(crate) selector: Vec<Selector>,
+    /// Also show the deep size by class (always in JSON)
+    #[arg(long)]
+    pub(crate) by_class: bool,
+    /// Show a tree of the bytes by field; each object is counted where a breadth-first search first
+    /// reaches it
+    #[arg(long)]
+    pub(super) tree: bool,
+    /// Maximum depth of --tree, in references
+    #[arg(long, value_name = "N", default_value_t = 4, requires = "tree")]
+    pub(super) depth: u32,
+    /// Leave out shared values: enum constants, string constants, Boolean.TRUE and FALSE, and boxes
+    /// cached by valueOf
+    #[arg(long, help_heading = "Deep size")]
+    pub(super) skip_flyweights: bool,
+    /// Do not follow the static fields of selected class objects (static fields of other classes
+    /// are never followed)
+    #[arg(long, help_heading = "Deep size")]
+    pub(super) skip_static: bool,
+    /// Do not follow final fields; without --classpath, only the final fields of records and
+    /// lambdas are known
+    #[arg(long, help_heading = "Deep size")]
+    pub(super) skip_final: bool,
+    /// Class files that show which fields are final: folders, jars, .jmod files, a JDK home or
+    /// lib/modules; separated as in a Java class path
+    #[arg(
+        long,
+        value_name = "PATH",
+        value_parser = class_path,
+        requires = "skip_final",
+        help_heading = "Deep size"
+    )]
+    pub(super) classpath: Vec<ClassPath>,
+    /// Leave out objects of matching classes, and objects that are reachable only through them
+    #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Deep size")]
+    pub(super) exclude: Vec<Regex>,
+    /// Count objects of matching classes, but do not follow their references
+    #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Deep size")]
+    pub(super) stop_at: Vec<Regex>,
+}
+
+/// One value of `--classpath`.
+#[derive(Clone, Debug)]
+pub(super) struct ClassPath(Vec<PathBuf>);
+
+fn class_path(text: &str) -> Result<ClassPath, String> {
+    let paths = std::env::split_paths(text).filter(|p| !p.as_os_str().is_empty());
+    match paths.collect::<Vec<PathBuf>>() {
+        paths if paths.is_empty() => Err("it names no file and no folder".to_owned()),
+        paths => Ok(ClassPath(paths)),
     }
-    let failed = |e| Failure::input(dump, &e);
-    let deep = snapshot.deep_from(objects, &options, &meter);
-    let mut deep = deep.map_err(failed)?;
-    meter.phase("measuring the selected objects", 0);
-    let size = deep.of_set(objects);
-    let measured = match objects[..] {
-        // The set is that object.
-        [object] => vec![(object, size.total)],
-        _ => measure(&snapshot, &mut deep, objects),
-    };
-    let tree = job.tree.map(|depth| {
-        let lines = deep.tree(objects, depth);
-        tree(&snapshot, &lines, setup.top.unwrap_or(LINES).max(1))
-    });
-    let flyweights = deep.flyweights().map(count);
-    let finals = job
-        .skip_final
-        .is_some()
-        .then(|| finals(&snapshot, &deep, objects, &size));
-    drop(deep);
-    let retained = snapshot.retained_by_all(objects, &meter).map_err(failed)?;
-    let sum_deep_bytes =
-        (measured.len() == objects.len()).then(|| measured.iter().map(|m| m.1.bytes).sum());
-    let selectors = job.selectors.iter().map(ToString::to_string);
-    let selectors: Vec<String> = selectors.collect();
-    // A command for the values takes one selector.
-    let first = selectors.first().map_or("", |first| first);
-    let of = (dump, first);
-    let thread_local = thread_locals::values(&snapshot, of, objects, "sizeof", &meter)?;
-    let retained_of = |&o: &ObjectIndex| snapshot.retained_bytes(o);
-    let set = SizeofSet {
-        objects: objects.len() as u64,
-        shallow_bytes: objects.iter().map(|&o| snapshot.shallow_bytes(o)).sum(),
-        deep_bytes: size.total.bytes,
-        deep_objects: size.total.objects,
-        retained_bytes: retained.map(|r| r.bytes),
-        retained_objects: retained.map(|r| r.objects),
-        measured: measured.len() as u64,
-        sum_deep_bytes,
-        sum_retained_bytes: objects.iter().filter_map(retained_of).sum(),
-        class_table_bytes: class_table_bytes(&snapshot, &selection),
-    };
-    let (by_class, more_classes) = by_class(&snapshot, &size, setup.rows(CLASSES));
-    let more = SizeofView {
-        shows_classes: job.by_class,
-        more_classes,
-    };
-    let report = SizeofReport {
-        schema: SizeofReport::SCHEMA,
-        snapshot: dump_info::of(&snapshot, &selection.own),
-        selectors,
-        options: SizeofOptions {
-            skip_flyweights: options.skip_flyweights,
-            skip_static: options.skip_static,
-            skip_final: job.skip_final.is_some(),
-            exclude: patterns(&options.exclude),
-            stop_at: patterns(&options.stop_at),
-            refs: match setup.analysis.refs {
-                Refs::Strong => "strong",
-                Refs::Soft => "soft",
-                Refs::All => "all",
+}
+
+impl Task for Sizeof {
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let dump = &*self.dump;
+        let (snapshot, meter) = open(setup, dump)?;
+        meter.phase("reading the selected objects", 0);
+        let selection = self.select_all(&snapshot)?;
+        let objects = &selection.objects;
+        let skip_final = if self.skip_final {
+            meter.phase("reading class files", 0);
+            Some(self.final_fields(&snapshot)?)
+        } else {
+            None
+        };
+        let options = DeepOptions {
+            skip_flyweights: self.skip_flyweights,
+            skip_static: self.skip_static,
+            skip_final,
+            exclude: self.exclude.clone(),
+            stop_at: self.stop_at.clone(),
+            except: selection.hidden().to_vec(),
+        };
+        let failed = |e| Failure::input(dump, &e);
+        let deep = snapshot.deep_from(objects, &options, &meter);
+        let mut deep = deep.map_err(failed)?;
+        meter.phase("measuring the selected objects", 0);
+        let size = deep.of_set(objects);
+        let measured = match objects[..] {
+            // The set is that object.
+            [object] => vec![(object, size.total)],
+            _ => measure(&snapshot, &mut deep, objects),
+        };
+        let tree = self.tree.then(|| {
+            let lines = deep.tree(objects, self.depth);
+            tree(&snapshot, &lines, setup.top.unwrap_or(LINES).max(1))
+        });
+        let flyweights = deep.flyweights().map(count);
+        let finals = self
+            .skip_final
+            .then(|| finals(&snapshot, &deep, objects, &size));
+        drop(deep);
+        let retained = snapshot.retained_by_all(objects, &meter).map_err(failed)?;
+        let sum_deep_bytes =
+            (measured.len() == objects.len()).then(|| measured.iter().map(|m| m.1.bytes).sum());
+        let selectors = self.selector.iter().map(ToString::to_string);
+        let selectors: Vec<String> = selectors.collect();
+        // A command for the values takes one selector.
+        let first = selectors.first().map_or("", |first| first);
+        let thread_local =
+            thread_locals::values(&snapshot, dump, first, objects, "sizeof", &meter)?;
+        let retained_of = |&o: &ObjectIndex| snapshot.retained_bytes(o);
+        let set = SizeofSet {
+            objects: objects.len() as u64,
+            shallow_bytes: objects.iter().map(|&o| snapshot.shallow_bytes(o)).sum(),
+            deep_bytes: size.total.bytes,
+            deep_objects: size.total.objects,
+            retained_bytes: retained.map(|r| r.bytes),
+            retained_objects: retained.map(|r| r.objects),
+            measured: measured.len() as u64,
+            sum_deep_bytes,
+            sum_retained_bytes: objects.iter().filter_map(retained_of).sum(),
+            class_table_bytes: class_table_bytes(&snapshot, &selection),
+        };
+        let (by_class, more_classes) = by_class(&snapshot, &size, setup.rows(CLASSES));
+        let more = SizeofView {
+            shows_classes: self.by_class,
+            more_classes,
+        };
+        let report = SizeofReport {
+            schema: SizeofReport::SCHEMA,
+            snapshot: dump_info::of(&snapshot, &selection.own),
+            selectors,
+            options: SizeofOptions {
+                skip_flyweights: options.skip_flyweights,
+                skip_static: options.skip_static,
+                skip_final: self.skip_final,
+                exclude: patterns(&options.exclude),
+                stop_at: patterns(&options.stop_at),
+                refs: match setup.analysis.refs {
+                    Refs::Strong => "strong",
+                    Refs::Soft => "soft",
+                    Refs::All => "all",
+                },
             },
-        },
-        objects: listed(&snapshot, measured, setup.top.unwrap_or(OBJECTS)),
-        set,
-        thread_local,
-        by_class,
-        flyweights,
-        finals,
-        tree,
-    };
-    Ok(Viewed {
-        data: report,
-        view: setup.view(&snapshot),
-        more,
-    })
+            objects: listed(&snapshot, measured, setup.top.unwrap_or(OBJECTS)),
+            set,
+            thread_local,
+            by_class,
+            flyweights,
+            finals,
+            tree,
+        };
+        Ok(vec![Report::Sizeof(Box::new(Viewed {
+            data: report,
+            view: setup.view(&snapshot),
+            more,
+        }))])
+    }
+}
+
+impl Sizeof {
+    /// The objects that any of the selectors names.
+    fn select_all(&self, snapshot: &Snapshot) -> Result<Selection> {
+        let mut all: Option<Selection> = None;
+        for selector in &self.selector {
+            let more = select(snapshot, &self.dump, selector)?;
+            match &mut all {
+                None => all = Some(more),
+                Some(all) => {
+                    all.objects.extend(more.objects);
+                    all.shows_own |= more.shows_own;
+                }
+            }
+        }
+        let mut all = all.ok_or_else(|| Failure::usage("no selector was given".to_owned()))?;
+        all.objects.sort_unstable();
+        all.objects.dedup();
+        Ok(all)
+    }
+
+    /// The final fields of the dump's classes, according to class files.
+    fn final_fields(&self, snapshot: &Snapshot) -> Result<FinalFields> {
+        let paths = self.classpath.iter().flat_map(|path| &path.0);
+        let paths: Vec<PathBuf> = paths.cloned().collect();
+        let mut classpath = Classpath::open(&paths)?;
+        let mut failed = None;
+        let found = FinalFields::new(snapshot.classes(), |class| match classpath.fields(class) {
+            Ok(fields) => fields,
+            Err(failure) => {
+                failed.get_or_insert(failure);
+                None
+            }
+        });
+        match failed {
+            Some(failure) => Err(failure),
+            None => Ok(found),
+        }
+    }
 }
 
 /// Returns what class tables of reports show if all instances of one class are selected: the sum over the instances that
@@ -137,23 +256,6 @@ fn class_table_bytes(snapshot: &Snapshot, selection: &Selection) -> Option<u64> 
     selection.own.take_from(snapshot, &mut totals);
     let total = totals.get(class.index())?;
     (total.all.objects == objects.len() as u64).then_some(total.retained_bytes)
-}
-
-/// The final fields of the dump's classes, according to class files.
-fn final_fields(snapshot: &Snapshot, paths: &[PathBuf]) -> Result<FinalFields> {
-    let mut classpath = Classpath::open(paths)?;
-    let mut failed = None;
-    let found = FinalFields::new(snapshot.classes(), |class| match classpath.fields(class) {
-        Ok(fields) => fields,
-        Err(failure) => {
-            failed.get_or_insert(failure);
-            None
-        }
-    });
-    match failed {
-        Some(failure) => Err(failure),
-        None => Ok(found),
-    }
 }
 
 /// The classes whose final fields are not known.
@@ -176,25 +278,6 @@ fn finals(
 
 fn patterns(list: &[Regex]) -> Vec<String> {
     list.iter().map(ToString::to_string).collect()
-}
-
-/// The objects that any of the selectors names.
-fn select_all(snapshot: &Snapshot, dump: &Path, job: &SizeofJob) -> Result<Selection> {
-    let mut all: Option<Selection> = None;
-    for selector in &job.selectors {
-        let more = select(snapshot, dump, selector)?;
-        match &mut all {
-            None => all = Some(more),
-            Some(all) => {
-                all.objects.extend(more.objects);
-                all.shows_own |= more.shows_own;
-            }
-        }
-    }
-    let mut all = all.ok_or_else(|| Failure::usage("no selector was given".to_owned()))?;
-    all.objects.sort_unstable();
-    all.objects.dedup();
-    Ok(all)
 }
 
 /// The deep size of each object, those that retain most first, until so many objects were visited.

@@ -1,47 +1,80 @@
 //! `heapdiff summarize`: what a comparison needs of a dump, in a file that stands for it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use heapdiff_diff::Summary;
 use heapdiff_units::Size;
 use hprof::IndexFault;
 
 use super::diff;
+use crate::args::{SetupArgs, WorkArgs, input};
 use crate::failure::{Exit, Failure, Result};
 use crate::interrupt;
-use crate::job::{Setup, Summarize};
+use crate::job::{Setup, check_file};
 use crate::messages;
 use crate::write;
 
-pub(crate) fn run(job: &Summarize) -> Result<Exit> {
-    interrupt::handle();
-    let (snapshot, summary) = diff::reduced(&job.setup, None, &job.dump)?;
-    messages::of_input(&job.dump, snapshot.warnings(), job.setup.progress);
-    if job.setup.strict && summary.info.partial {
-        let dump = job.dump.display();
-        return Err(match summary.info.assumed_roots {
-            Some(_) => messages::rootless(&dump),
-            None => messages::refused(&dump),
-        });
+const HELP: &str = "\
+Examples:
+  heapdiff summarize monday.hprof -o monday.heap  # write the summary
+  heapdiff monday.heap friday.hprof               # compare a later dump with the summary
+
+`heapdiff OUT.heap AFTER.hprof` then gives the same report as `heapdiff IN AFTER.hprof`, so you can
+delete IN. The last argument of a comparison must be a full dump, not a summary.";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Summarize {
+    /// Heap dump (HPROF), gzipped or not
+    #[arg(value_name = "IN")]
+    #[arg(value_parser = input())]
+    dump: PathBuf,
+    /// Summary file to write, such as before.heap
+    #[arg(short, long, value_name = "OUT.heap")]
+    output: PathBuf,
+    /// Replace OUT.heap even if it is a heap dump, JFR recording or trace (a summary is always
+    /// replaced)
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    work: WorkArgs,
+}
+
+impl Summarize {
+    pub(crate) fn run(self) -> Result<Exit> {
+        check_file(&self.output)?;
+        let setup = self.work.setup()?;
+        setup.use_threads()?;
+        interrupt::handle();
+        let (snapshot, summary) = diff::reduced(&setup, None, &self.dump)?;
+        messages::of_input(&self.dump, snapshot.warnings(), setup.progress);
+        if setup.strict && summary.info.partial {
+            let dump = self.dump.display();
+            return Err(match summary.info.assumed_roots {
+                Some(_) => messages::rootless(&dump),
+                None => messages::refused(&dump),
+            });
+        }
+        messages::mapping(&setup);
+        let file = summary.to_file(&snapshot).ok_or_else(|| {
+            Failure::usage(format!(
+                "{}: the summary would be larger than 1 GiB, because every allocation was sampled; set the agent option `interval` to sample fewer allocations",
+                self.dump.display()
+            ))
+        })?;
+        let to = self.output.display();
+        write::replace(&self.output, |out| out.write_all(&file))
+            .map_err(|e| write::failed(&to, &e))?;
+        if !setup.progress.quiet {
+            messages::said(&format!(
+                "wrote {to} ({}) from a dump of {}",
+                Size(file.len() as u64),
+                Size(summary.info.bytes)
+            ));
+        }
+        Ok(Exit::Done)
     }
-    messages::mapping(&job.setup);
-    let file = summary.to_file(&snapshot).ok_or_else(|| {
-        Failure::usage(format!(
-            "{}: the summary would be larger than 1 GiB, because every allocation was sampled; set the agent option `interval` to sample fewer allocations",
-            job.dump.display()
-        ))
-    })?;
-    let to = job.to.display();
-    write::replace(&job.to, |out| out.write_all(&file))
-        .map_err(|e| write::failed(&to.to_string(), &e))?;
-    if !job.setup.progress.quiet {
-        messages::said(&format!(
-            "wrote {to} ({}) from a dump of {}",
-            Size(file.len() as u64),
-            Size(summary.info.bytes)
-        ));
-    }
-    Ok(Exit::Done)
 }
 
 /// The summary in a file, if it is one.
@@ -52,11 +85,7 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
     let shown = file.display();
     let summary = Summary::from_file(file, setup.names(), shown.to_string());
     Some(summary.map_err(|fault| {
-        let failure = Failure {
-            exit: Exit::Input,
-            message: format!("{shown}: cannot use this summary: {fault}"),
-            hint: None,
-        };
+        let failure = Failure::bad_input(format!("{shown}: cannot use this summary: {fault}"));
         match fault {
             IndexFault::Other(_) => failure
                 .with_hint("write a new summary with the options of this command (--refs, --mapping): heapdiff summarize DUMP -o FILE.heap"),

@@ -18,7 +18,8 @@ const CLASSES: usize = 3;
 /// Returns the values of the thread locals among some objects. Returns none if no object is a thread local.
 pub(super) fn values(
     snapshot: &Snapshot,
-    (dump, selector): (&Path, &str),
+    dump: &Path,
+    selector: &str,
     objects: &[ObjectIndex],
     command: &str,
     progress: &dyn Progress,

@@ -1,64 +1,82 @@
 //! `heapdiff threads`: threads, their frames, and what their locals retain.
 
 use std::cmp::Reverse;
-use std::path::Path;
+use std::path::PathBuf;
 
+use clap::Args;
 use heapdiff_diff::samples::AgentObjects;
 use heapdiff_model::threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
+use heapdiff_report::Report;
 use hprof::{Local, Progress, Snapshot, Thread};
 
 use super::describe::Mentions;
 use super::dump_info;
-use super::open;
+use super::opened::open;
+use crate::args::input;
 use crate::failure::Result;
-use crate::job::Setup;
+use crate::job::{Setup, Task};
 
 /// The most threads in text, and in JSON: a program can have millions of virtual ones.
 const ROWS: [usize; 2] = [10, 100];
 /// The most objects that are listed of a frame's variables.
 const LOCALS: usize = 5;
 
-pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<ThreadsReport> {
-    let (snapshot, meter) = open(setup, dump)?;
-    meter.phase("reading threads", 0);
-    let own = AgentObjects::of(&snapshot);
-    let mut threads = snapshot.threads();
-    threads.retain(|t| t.object.is_none_or(|o| !own.contains(o)));
-    let totals = ThreadTotals {
-        threads: threads.len() as u64,
-        virtual_threads: threads.iter().filter(|t| t.is_virtual).count() as u64,
-    };
-    threads.sort_by_cached_key(|thread| {
-        let retained = thread.object.and_then(|o| snapshot.retained_bytes(o));
-        (Reverse(retained), thread.serial.is_none())
-    });
-    let rows = if setup.output.format.is_read_whole() {
-        ROWS[0]
-    } else {
-        ROWS[1]
-    };
-    threads.truncate(setup.top.unwrap_or(rows));
-    for thread in &mut threads {
-        for locals in thread.frames.iter_mut().map(|f| &mut f.locals) {
-            largest_first(&snapshot, &own, locals);
+const HELP: &str = "\
+Examples:
+  heapdiff threads app.hprof                     # the threads that retain the most
+  heapdiff threads app.hprof -v -o threads.json  # all frames, as JSON";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Threads {
+    /// Heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
+    dump: PathBuf,
+}
+
+impl Task for Threads {
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let (snapshot, meter) = open(setup, &self.dump)?;
+        meter.phase("reading threads", 0);
+        let own = AgentObjects::of(&snapshot);
+        let mut threads = snapshot.threads();
+        threads.retain(|t| t.object.is_none_or(|o| !own.contains(o)));
+        let totals = ThreadTotals {
+            threads: threads.len() as u64,
+            virtual_threads: threads.iter().filter(|t| t.is_virtual).count() as u64,
+        };
+        threads.sort_by_cached_key(|thread| {
+            let retained = thread.object.and_then(|o| snapshot.retained_bytes(o));
+            (Reverse(retained), thread.serial.is_none())
+        });
+        let rows = if setup.output.format.is_read_whole() {
+            ROWS[0]
+        } else {
+            ROWS[1]
+        };
+        threads.truncate(setup.top.unwrap_or(rows));
+        for thread in &mut threads {
+            for locals in thread.frames.iter_mut().map(|f| &mut f.locals) {
+                largest_first(&snapshot, &own, locals);
+            }
+            largest_first(&snapshot, &own, &mut thread.other_locals);
         }
-        largest_first(&snapshot, &own, &mut thread.other_locals);
+        let mentioned = threads.iter().flat_map(|thread| {
+            let in_frames = thread.frames.iter().flat_map(|f| listed(&f.locals));
+            let locals = in_frames.chain(listed(&thread.other_locals));
+            locals.map(|l| l.object).chain(thread.object)
+        });
+        let mentions = Mentions::new(&snapshot, mentioned);
+        Ok(vec![Report::Threads(ThreadsReport {
+            schema: ThreadsReport::SCHEMA,
+            threads: threads
+                .iter()
+                .map(|t| row(&snapshot, t, &mentions))
+                .collect(),
+            snapshot: dump_info::of(&snapshot, &own),
+            totals,
+        })])
     }
-    let mentioned = threads.iter().flat_map(|thread| {
-        let in_frames = thread.frames.iter().flat_map(|f| listed(&f.locals));
-        let locals = in_frames.chain(listed(&thread.other_locals));
-        locals.map(|l| l.object).chain(thread.object)
-    });
-    let mentions = Mentions::new(&snapshot, mentioned);
-    Ok(ThreadsReport {
-        schema: ThreadsReport::SCHEMA,
-        threads: threads
-            .iter()
-            .map(|t| row(&snapshot, t, &mentions))
-            .collect(),
-        snapshot: dump_info::of(&snapshot, &own),
-        totals,
-    })
 }
 
 /// Sorts, and leaves out what a thread that is in the agent's code holds of the agent's.

@@ -2,59 +2,79 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::path::Path;
+use std::path::PathBuf;
 
+use clap::Args;
 use heapdiff_diff::samples::AgentObjects;
 use heapdiff_model::top::{TopObject, TopReport, Under};
-use hprof::{Node, ObjectIndex, Progress, Selector, Snapshot};
+use heapdiff_report::Report;
+use hprof::{Node, ObjectId, ObjectIndex, Progress, Selector, Snapshot};
 
-use super::{Selection, dump_info, open, select};
+use super::dump_info;
+use super::opened::{Selection, open, select};
+use crate::args::{SELECTOR_HELP, input};
 use crate::failure::{Failure, Result};
-use crate::job::Setup;
+use crate::job::{Setup, Task};
 
 const ROWS: usize = 20;
 
-pub(crate) fn run(setup: &Setup, dump: &Path, under: Option<&Selector>) -> Result<TopReport> {
-    let (snapshot, meter) = open(setup, dump)?;
-    meter.phase("finding the largest objects", 0);
-    let limit = setup.top.unwrap_or(ROWS);
-    let (biggest, under, own) = match under {
-        None => {
-            let own = AgentObjects::of(&snapshot);
-            (biggest(&snapshot, &own, limit), None, own)
-        }
-        Some(selector) => {
-            let selection = select(&snapshot, dump, selector)?;
-            let objects = &selection.objects;
-            let under = Under {
-                selector: selector.to_string(),
-                objects: objects.len() as u64,
-                retained_bytes: snapshot
-                    .retained_by_all(objects, &meter)
-                    .map_err(|e| Failure::input(dump, &e))?
-                    .map_or(0, |retained| retained.bytes),
-            };
-            let biggest = below(&snapshot, &selection, limit);
-            (biggest, Some(under), selection.own)
-        }
-    };
-    let objects = biggest
-        .iter()
-        .zip(snapshot.ids(&biggest))
-        .map(|(&object, id)| TopObject {
+const EXAMPLES: &str = "\
+Examples:
+  heapdiff top app.hprof --top 20                # the 20 objects that retain the most
+  heapdiff top app.hprof --under 0x7f0012345678  # the objects that this object dominates directly\n\n";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES.to_owned() + SELECTOR_HELP)]
+pub(crate) struct Top {
+    /// Heap dump (HPROF), gzipped or not
+    #[arg(value_parser = input())]
+    dump: PathBuf,
+    /// Show only the objects that these objects dominate directly (one level of the dominator tree)
+    #[arg(long, value_name = "SELECTOR")]
+    under: Option<Selector>,
+}
+
+impl Task for Top {
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let dump = &self.dump;
+        let (snapshot, meter) = open(setup, dump)?;
+        meter.phase("finding the largest objects", 0);
+        let limit = setup.top.unwrap_or(ROWS);
+        let (biggest, under, own) = match &self.under {
+            None => {
+                let own = AgentObjects::of(&snapshot);
+                (biggest(&snapshot, &own, limit), None, own)
+            }
+            Some(selector) => {
+                let selection = select(&snapshot, dump, selector)?;
+                let objects = &selection.objects;
+                let under = Under {
+                    selector: selector.to_string(),
+                    objects: objects.len() as u64,
+                    retained_bytes: snapshot
+                        .retained_by_all(objects, &meter)
+                        .map_err(|e| Failure::input(dump, &e))?
+                        .map_or(0, |retained| retained.bytes),
+                };
+                let biggest = below(&snapshot, &selection, limit);
+                (biggest, Some(under), selection.own)
+            }
+        };
+        let rows = biggest.iter().zip(snapshot.ids(&biggest));
+        let row = |(&object, id): (&ObjectIndex, Option<ObjectId>)| TopObject {
             id: id.unwrap_or_default().to_string(),
             class: snapshot.name(object),
             shallow_bytes: snapshot.shallow_bytes(object),
             retained_bytes: snapshot.retained_bytes(object).unwrap_or(0),
             retained_objects: snapshot.retained_objects(object).unwrap_or(0),
-        })
-        .collect();
-    Ok(TopReport {
-        schema: TopReport::SCHEMA,
-        snapshot: dump_info::of(&snapshot, &own),
-        under,
-        objects,
-    })
+        };
+        Ok(vec![Report::Top(TopReport {
+            schema: TopReport::SCHEMA,
+            snapshot: dump_info::of(&snapshot, &own),
+            under,
+            objects: rows.map(row).collect(),
+        })])
+    }
 }
 
 /// The objects that retain most, the largest first; of equals the first in the dump. The agent's own are

@@ -1,16 +1,19 @@
 //! `heapdiff ui`: a page until the user ends it.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Args;
+use heapdiff_mapping::Mapping;
 use heapdiff_report::html;
 use heapdiff_ui::{Server, Subject, UiError};
 
-use super::trace::readable;
+use super::trace::read::readable;
+use crate::args::NamesArgs;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
-use crate::job::UiJob;
 use crate::mapping::{self, originals};
 use crate::overwrite::is_dump;
 use crate::report_file::{self, ReportFile, is_json};
@@ -18,53 +21,90 @@ use crate::report_file::{self, ReportFile, is_json};
 /// How long the file that leads the browser to the page is kept.
 const OPENING: Duration = Duration::from_secs(20);
 
-/// Serves the page, and prints its URL.
-pub(crate) fn run(job: &UiJob) -> Result<Exit> {
-    interrupt::handle();
-    let server = Server::start(subject(job)?, job.port).map_err(|e| Failure {
-        exit: match e {
-            UiError::Trace(_) => Exit::Input,
-            _ => Exit::Usage,
-        },
-        hint: match e {
-            UiError::Listen { .. } => Some("leave out --port to use any free port".to_owned()),
-            _ => None,
-        },
-        message: e.to_string(),
-    })?;
-    let url = server.url();
-    let mut out = io::stdout().lock();
-    let written = writeln!(out, "{url}").and_then(|()| out.flush());
-    written.map_err(|e| Failure::usage(format!("standard output: {}", plain(&e))))?;
-    drop(out);
-    if !job.quiet {
-        let _ = writeln!(io::stderr(), "heapdiff: the server runs until Ctrl-C");
-    }
-    if job.open {
-        open(&url)?;
-    }
-    server.wait();
-    Ok(Exit::Done)
+const HELP: &str = "\
+Examples:
+  heapdiff ui /tmp/app.db --open  # watch a running JVM in the browser
+  heapdiff ui report.json         # show a report of two dumps
+
+Prints a URL with a secret token; the page is served on 127.0.0.1 only, and anybody with the URL can
+see it. The server needs no network and writes no files. Traces may be complete or still being
+written. One web page shows all traces. Ctrl-C stops the server.";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = HELP,
+    override_usage = "heapdiff ui [OPTIONS] TRACE...\n       heapdiff ui [OPTIONS] REPORT.json"
+)]
+pub(crate) struct Ui {
+    /// Traces that the agent writes (agent option trace=FILE), or one JSON report
+    #[arg(required = true, value_name = "TRACE|REPORT.json")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    names: NamesArgs,
+    /// Port to listen on [default: any free port]
+    #[arg(long, value_name = "N", default_value_t, hide_default_value = true)]
+    port: u16,
+    /// Open the page in the browser
+    #[arg(long)]
+    open: bool,
+    /// Print only errors to standard error
+    #[arg(short, long)]
+    quiet: bool,
 }
 
-/// What the files are: traces, or one report.
-fn subject(job: &UiJob) -> Result<Subject> {
-    let files = &*job.files;
-    let mut reports = files.iter().filter(|file| is_json(file));
-    match (reports.next(), files) {
-        (None, traces) => {
-            traces.iter().try_for_each(|path| is_shown(path))?;
-            Ok(Subject::Traces {
-                files: traces.to_vec(),
-                names: originals(job.mapping.as_ref()),
-            })
+impl Ui {
+    /// Serves the page, and prints its URL.
+    pub(crate) fn run(&self) -> Result<Exit> {
+        let mapping = self.names.read()?;
+        interrupt::handle();
+        let server =
+            Server::start(self.subject(mapping.as_ref())?, self.port).map_err(|e| Failure {
+                exit: match e {
+                    UiError::Trace(_) => Exit::Input,
+                    _ => Exit::Usage,
+                },
+                hint: match e {
+                    UiError::Listen { .. } => {
+                        Some("leave out --port to use any free port".to_owned())
+                    }
+                    _ => None,
+                },
+                message: e.to_string(),
+            })?;
+        let url = server.url();
+        let mut out = io::stdout().lock();
+        let written = writeln!(out, "{url}").and_then(|()| out.flush());
+        written.map_err(|e| Failure::usage(format!("standard output: {}", plain(&e))))?;
+        drop(out);
+        if !self.quiet {
+            let _ = writeln!(io::stderr(), "heapdiff: the server runs until Ctrl-C");
         }
-        (Some(report), _) if job.mapping.is_some() => Err(mapping::not_of_reports(report)),
-        (Some(report), [_]) => Ok(Subject::Page(page(report)?)),
-        (Some(report), _) => Err(Failure::usage(format!(
-            "{}: `ui` shows one report at a time; leave out the other files",
-            report.display()
-        ))),
+        if self.open {
+            open(&url)?;
+        }
+        server.wait();
+        Ok(Exit::Done)
+    }
+
+    /// What the files are: traces, or one report.
+    fn subject(&self, mapping: Option<&Arc<Mapping>>) -> Result<Subject> {
+        let files = &*self.files;
+        let mut reports = files.iter().filter(|file| is_json(file));
+        match (reports.next(), files) {
+            (None, traces) => {
+                traces.iter().try_for_each(|path| is_shown(path))?;
+                Ok(Subject::Traces {
+                    files: traces.to_vec(),
+                    names: originals(mapping),
+                })
+            }
+            (Some(report), _) if mapping.is_some() => Err(mapping::not_of_reports(report)),
+            (Some(report), [_]) => Ok(Subject::Page(page(report)?)),
+            (Some(report), _) => Err(Failure::usage(format!(
+                "{}: `ui` shows one report at a time; leave out the other files",
+                report.display()
+            ))),
+        }
     }
 }
 
@@ -85,19 +125,14 @@ fn is_shown(path: &Path) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Failure {
-        exit: Exit::Input,
-        message: format!("{shown}: `ui` shows traces and reports, but this is {what}"),
-        hint: Some(hint),
-    })
+    Err(Failure::bad_input(format!(
+        "{shown}: `ui` shows traces and reports, but this is {what}"
+    ))
+    .with_hint(hint))
 }
 
 fn page(path: &Path) -> Result<Vec<u8>> {
-    let wrong = |why: String| Failure {
-        exit: Exit::Input,
-        message: format!("{}: {why}", path.display()),
-        hint: None,
-    };
+    let wrong = |why: String| Failure::bad_input(format!("{}: {why}", path.display()));
     let ReportFile::Growth(report) = report_file::open(path)? else {
         return Err(wrong(
             "this report is about one dump, but `ui` shows reports of two dumps; for a page use `heapdiff DUMP -o report.html`".to_owned(),

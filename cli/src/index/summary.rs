@@ -61,7 +61,7 @@ pub(crate) fn write_later(summary: &Summary, snapshot: &Snapshot, setup: &Setup)
     }
 }
 
-/// Writes what [`write_later`] was given. A failure to write a summary does not fail the run.
+/// Drops what [`write_later`] was given.
 pub(super) fn forget_pending() {
     PENDING
         .lock()
@@ -69,6 +69,7 @@ pub(super) fn forget_pending() {
         .clear();
 }
 
+/// Writes what [`write_later`] was given. A failure to write a summary does not fail the run.
 pub(super) fn write_pending() {
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
     for one in pending {

@@ -39,18 +39,7 @@ impl Output {
                 ..Self::default()
             });
         };
-        if path.is_dir() {
-            let message = format!("-o {}: this is a directory", path.display());
-            return Err(Failure::usage(message).with_hint("give a file name"));
-        }
-        if !folder_of(path).is_dir() {
-            let message = format!(
-                "-o {}: the folder {} does not exist",
-                path.display(),
-                folder_of(path).display()
-            );
-            return Err(Failure::usage(message));
-        }
+        check_file(path)?;
         let format = match format {
             Some(format) => format,
             None => format_of(path)?,
@@ -62,6 +51,21 @@ impl Output {
             ..Self::default()
         })
     }
+}
+
+/// Refuses a path of `-o` that cannot be a file.
+pub(crate) fn check_file(path: &Path) -> Result<()> {
+    let shown = path.display();
+    if path.is_dir() {
+        let message = format!("-o {shown}: this is a directory");
+        return Err(Failure::usage(message).with_hint("give a file name"));
+    }
+    let folder = folder_of(path);
+    if !folder.is_dir() {
+        let message = format!("-o {shown}: the folder {} does not exist", folder.display());
+        return Err(Failure::usage(message));
+    }
+    Ok(())
 }
 
 /// The format that a file's extension stands for.

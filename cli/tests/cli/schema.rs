@@ -57,6 +57,38 @@ fn hold(name: &str, args: &[&str]) {
 const SAMPLED: &str = "testdata/sampled-after.hprof.gz";
 const BEFORE: &str = "testdata/before.hprof.gz";
 
+/// Reports of new commands are checked here, too.
+#[test]
+fn recorded_reports_hold() {
+    let mut checked = 0;
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cmd");
+    for case in fs::read_dir(cases).expect("a folder").flatten() {
+        let text = fs::read_to_string(case.path()).expect("a case");
+        for block in text.split("\n{\n").skip(1) {
+            let body = block.split("\n}\n").next().unwrap_or_default();
+            // What is not JSON has a wildcard, or a script around it.
+            let Ok(report) = serde_json::from_str::<Value>(&format!("{{{body}}}")) else {
+                continue;
+            };
+            let name = report["schema"].as_str().and_then(|name| {
+                let name = name.strip_prefix("heapdiff.")?;
+                name.strip_suffix("/1")
+            });
+            if let Some(name) = name {
+                let case = case.path();
+                assert_eq!(
+                    faults(name, &report),
+                    [] as [String; 0],
+                    "{}",
+                    case.display()
+                );
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 10, "{checked} reports");
+}
+
 #[test]
 fn histo_holds() {
     hold("histo", &["histo", BEFORE]);

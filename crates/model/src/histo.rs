@@ -32,7 +32,7 @@ pub struct HistoTotals {
 }
 
 /// One class that has instances in the dump.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ClassRow {
     /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
     pub class: String,

@@ -56,44 +56,35 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
+    /// The name on the command line, and the extensions of files.
+    const fn table(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Text => ("text", &["txt"]),
+            Self::Json => ("json", &["json"]),
+            Self::Html => ("html", &["html", "htm"]),
+            Self::Md => ("md", &["md", "markdown"]),
+            Self::Collapsed => ("collapsed", &["collapsed", "folded"]),
+            Self::Pprof => ("pprof", &["pb.gz", "pprof"]),
+            Self::Svg => ("svg", &["svg"]),
+            Self::Junit => ("junit", &["xml"]),
+            Self::OpenMetrics => ("openmetrics", &["prom"]),
+            Self::Sarif => ("sarif", &["sarif"]),
+            Self::Github => ("github", &["annotations"]),
+            Self::Csv => ("csv", &["csv"]),
+            Self::Parquet => ("parquet", &["parquet"]),
+        }
+    }
+
     /// The name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-            Self::Html => "html",
-            Self::Md => "md",
-            Self::Collapsed => "collapsed",
-            Self::Pprof => "pprof",
-            Self::Svg => "svg",
-            Self::Junit => "junit",
-            Self::OpenMetrics => "openmetrics",
-            Self::Sarif => "sarif",
-            Self::Github => "github",
-            Self::Csv => "csv",
-            Self::Parquet => "parquet",
-        }
+        self.table().0
     }
 
     /// Extensions of files in this format, the usual one first.
     #[must_use]
     pub const fn extensions(self) -> &'static [&'static str] {
-        match self {
-            Self::Text => &["txt"],
-            Self::Json => &["json"],
-            Self::Html => &["html", "htm"],
-            Self::Md => &["md", "markdown"],
-            Self::Collapsed => &["collapsed", "folded"],
-            Self::Pprof => &["pb.gz", "pprof"],
-            Self::Svg => &["svg"],
-            Self::Junit => &["xml"],
-            Self::OpenMetrics => &["prom"],
-            Self::Sarif => &["sarif"],
-            Self::Github => &["annotations"],
-            Self::Csv => &["csv"],
-            Self::Parquet => &["parquet"],
-        }
+        self.table().1
     }
 
     /// Whether lists are as long as people read them.

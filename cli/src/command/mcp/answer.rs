@@ -5,7 +5,6 @@ use heapdiff_units::counted;
 use hprof::bytes;
 use serde_json::Value;
 
-use crate::command;
 use crate::failure::{Failure, Result};
 use crate::job::Job;
 use crate::{messages, write};
@@ -34,7 +33,7 @@ pub(super) struct Answer {
 pub(super) fn of(job: &Job) -> Result<Answer> {
     // What changed before is no part of this answer.
     let _ = bytes::changed_file();
-    let mut reports = command::run(job)?;
+    let mut reports = job.task.run(&job.setup)?;
     for report in &mut reports {
         if let Report::Query(query) = report {
             rows::find(query, CELL).map_err(|e| write::no_rows(query, e))?;

@@ -11,32 +11,54 @@ mod tools;
 
 use std::io::{self, IsTerminal};
 
+use clap::Args;
+
 use self::server::{Server, Stop};
+use crate::args::{SetupArgs, WorkArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::interrupt;
-use crate::job::Setup;
 use crate::messages;
 
-/// Answers until standard input or output is closed.
-pub(crate) fn run(setup: Setup) -> Result<Exit> {
-    interrupt::handle();
-    if io::stdin().is_terminal() && !setup.progress.quiet {
-        messages::said(
-            "waiting for an AI assistant on standard input (see docs/assistants.md); Ctrl-C stops",
-        );
-    }
-    match Server::run(setup) {
-        Stop::Idle => Ok(Exit::Done),
-        Stop::Busy => {
-            // Nobody waits for the answer, and no unfinished file may stay.
-            let _state = interrupt::remove_unfinished();
-            std::process::exit(Exit::Done as i32);
+const HELP: &str = "\
+Examples:
+  heapdiff mcp                    # serve tools to the AI assistant that starts this command
+  heapdiff mcp --max-memory 4GiB  # the same, with a memory limit for large dumps
+
+An AI assistant starts this command and calls its tools: summary, suspects, sizeof, paths, query and
+sites. The tools read dumps, and write only index files. docs/assistants.md shows how to configure
+an assistant.";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Mcp {
+    #[command(flatten)]
+    work: WorkArgs,
+}
+
+impl Mcp {
+    /// Answers until standard input or output is closed.
+    pub(crate) fn run(self) -> Result<Exit> {
+        let setup = self.work.setup()?;
+        setup.use_threads()?;
+        interrupt::handle();
+        if io::stdin().is_terminal() && !setup.progress.quiet {
+            messages::said(
+                "waiting for an AI assistant on standard input (see docs/assistants.md); Ctrl-C stops",
+            );
         }
-        Stop::OtherProtocol => {
-            let message = "standard input does not use the Model Context Protocol";
-            Err(Failure::usage(message).with_hint(
-                "configure an AI assistant to start this command (see docs/assistants.md); the assistant sends `initialize` first",
-            ))
+        match Server::run(setup) {
+            Stop::Idle => Ok(Exit::Done),
+            Stop::Busy => {
+                // Nobody waits for the answer, and no unfinished file may stay.
+                let _state = interrupt::remove_unfinished();
+                std::process::exit(Exit::Done as i32);
+            }
+            Stop::OtherProtocol => {
+                let message = "standard input does not use the Model Context Protocol";
+                Err(Failure::usage(message).with_hint(
+                    "configure an AI assistant to start this command (see docs/assistants.md); the assistant sends `initialize` first",
+                ))
+            }
         }
     }
 }

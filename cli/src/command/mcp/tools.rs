@@ -8,17 +8,25 @@ use std::time::Duration;
 use heapdiff_diff::pattern;
 use heapdiff_query::Limits;
 use heapdiff_report::Format;
-use hprof::{DeepOptions, Selector};
+use hprof::Selector;
 use regex::Regex;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
+use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::command::diff::Diff;
+use crate::command::growth::Question;
+use crate::command::heap::Heap;
+use crate::command::histo::Histo;
+use crate::command::query::{self, default_names};
+use crate::command::sites::{self, SitesBy};
+use crate::command::{paths, sizeof};
 use crate::failure::{Failure, Result};
-use crate::job::{ClassFilter, Job, Output, Question, Setup, SitesJob, SizeofJob, Task, names_of};
+use crate::fits::ClassFilter;
+use crate::job::{Job, Output, Setup, Task};
 use crate::watch;
 
 /// The most rows that can be asked for; an answer that is larger than it may be has fewer.
@@ -32,8 +40,23 @@ const MEMORY: u64 = 1 << 30;
 
 /// What a tool is asked.
 trait Asked: DeserializeOwned + JsonSchema {
-    /// The job, and the rows of its lists.
-    fn task(self, setup: &Setup) -> Result<(Task, usize)>;
+    /// The job, whose report is written as text and as JSON.
+    fn job(self, setup: &Setup) -> Result<Job>;
+}
+
+/// Returns the job of a task with `rows` rows in its lists.
+fn job(setup: &Setup, task: impl Task + 'static, rows: usize) -> Result<Job> {
+    let output = |format| Output {
+        format,
+        ..Output::default()
+    };
+    let setup = Setup {
+        output: output(Format::Text),
+        more: vec![output(Format::Json)],
+        top: Some(rows),
+        ..setup.clone()
+    };
+    Job::new(setup, task)
 }
 
 type JsonObject = Map<String, Value>;
@@ -45,7 +68,7 @@ pub(super) struct Tool {
     title: &'static str,
     about: &'static str,
     schema: fn() -> JsonObject,
-    task: fn(&Setup, Value) -> Result<(Task, usize)>,
+    job: fn(&Setup, Value) -> Result<Job>,
 }
 
 impl Tool {
@@ -91,10 +114,10 @@ impl Tool {
             title,
             about,
             schema: schema::<A>,
-            task: |setup, arguments| {
+            job: |setup, arguments| {
                 let asked: A = serde_json::from_value(arguments)
                     .map_err(|e| Failure::usage(format!("wrong arguments: {e}")))?;
-                asked.task(setup)
+                asked.job(setup)
             },
         }
     }
@@ -113,20 +136,9 @@ impl Tool {
         })
     }
 
-    /// What is asked for, checked: a job with a report as text and as JSON.
+    /// Returns the job that the arguments ask for.
     pub(super) fn job(&self, setup: &Setup, arguments: JsonObject) -> Result<Job> {
-        let (task, rows) = (self.task)(setup, Value::Object(arguments))?;
-        let output = |format| Output {
-            format,
-            ..Output::default()
-        };
-        let setup = Setup {
-            output: output(Format::Text),
-            more: vec![output(Format::Json)],
-            top: Some(rows),
-            ..setup.clone()
-        };
-        Job { setup, task }.checked()
+        (self.job)(setup, Value::Object(arguments))
     }
 }
 
@@ -158,10 +170,10 @@ struct Summary {
 }
 
 impl Asked for Summary {
-    fn task(self, _: &Setup) -> Result<(Task, usize)> {
+    fn job(self, setup: &Setup) -> Result<Job> {
         let dump = file(self.dump)?;
         let retained = true;
-        Ok((Task::Histo { dump, retained }, self.top))
+        job(setup, Histo { dump, retained }, self.top)
     }
 }
 
@@ -182,7 +194,7 @@ struct Suspects {
 }
 
 impl Asked for Suspects {
-    fn task(self, _: &Setup) -> Result<(Task, usize)> {
+    fn job(self, setup: &Setup) -> Result<Job> {
         let mut dumps = files(self.dumps)?;
         let classes = ClassFilter {
             include: regex("include", self.include)?.into_iter().collect(),
@@ -192,18 +204,17 @@ impl Asked for Suspects {
             classes,
             ..Question::default()
         };
-        let task = match (dumps.pop(), dumps.is_empty()) {
-            (Some(dump), true) => Task::Heap { dump, question },
-            (last, _) => {
-                dumps.extend(last);
-                Task::Diff {
-                    dumps,
-                    trace: None,
-                    question,
-                }
-            }
-        };
-        Ok((task, self.top))
+        if dumps.len() > 1 {
+            let trace = None;
+            let diff = Diff {
+                dumps,
+                trace,
+                question,
+            };
+            return job(setup, diff, self.top);
+        }
+        let dump = dumps.remove(0);
+        job(setup, Heap { dump, question }, self.top)
     }
 }
 
@@ -222,17 +233,16 @@ struct Sizeof {
 }
 
 impl Asked for Sizeof {
-    fn task(self, _: &Setup) -> Result<(Task, usize)> {
+    fn job(self, setup: &Setup) -> Result<Job> {
         let dump = file(self.dump)?;
-        let selectors = self.selectors.iter().map(|text| selector(text));
-        let job = SizeofJob {
-            selectors: selectors.collect::<Result<_>>()?,
-            deep: DeepOptions::default(),
-            skip_final: None,
+        let selector = self.selectors.iter().map(|text| selector(text));
+        let task = sizeof::Sizeof {
+            dump,
+            selector: selector.collect::<Result<_>>()?,
             by_class: true,
-            tree: None,
+            ..sizeof::Sizeof::default()
         };
-        Ok((Task::Sizeof { dump, job }, self.top))
+        job(setup, task, self.top)
     }
 }
 
@@ -250,10 +260,10 @@ struct Paths {
 }
 
 impl Asked for Paths {
-    fn task(self, _: &Setup) -> Result<(Task, usize)> {
+    fn job(self, setup: &Setup) -> Result<Job> {
         let dump = file(self.dump)?;
         let selector = selector(&self.selector)?;
-        Ok((Task::Paths { dump, selector }, self.top))
+        job(setup, paths::Paths { dump, selector }, self.top)
     }
 }
 
@@ -272,9 +282,9 @@ struct Query {
 }
 
 impl Asked for Query {
-    fn task(self, setup: &Setup) -> Result<(Task, usize)> {
+    fn job(self, setup: &Setup) -> Result<Job> {
         let dumps = files(self.dumps)?;
-        let names = names_of(dumps.len(), 0);
+        let names = default_names(dumps.len(), 0);
         let limits = Limits {
             rows: Some(self.max_rows as u64),
             memory: setup.analysis.max_memory.or(Some(MEMORY)),
@@ -282,8 +292,8 @@ impl Asked for Query {
             temporary_files: None,
             is_given_up: Some(watch::is_given_up),
         };
-        let task = Task::query(dumps, names, self.sql, limits)?;
-        Ok((task, self.max_rows))
+        let task = query::Query::new(dumps, names, self.sql, limits)?;
+        job(setup, task, self.max_rows)
     }
 }
 
@@ -297,7 +307,7 @@ struct Sites {
     allocated: bool,
     /// What rows are
     #[serde(default)]
-    by: By,
+    by: SitesBy,
     /// Regular expression: only stacks with a frame or class that matches
     focus: Option<String>,
     /// Stacks or classes listed
@@ -306,26 +316,18 @@ struct Sites {
     top: usize,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum By {
-    #[default]
-    Frame,
-    Stack,
-    Class,
-}
-
 impl Asked for Sites {
-    fn task(self, _: &Setup) -> Result<(Task, usize)> {
+    fn job(self, setup: &Setup) -> Result<Job> {
         let dump = file(self.dump)?;
-        let job = SitesJob {
-            focus: regex("focus", self.focus)?,
+        let task = sites::Sites {
+            dump,
             allocated: self.allocated,
-            by_class: self.by == By::Class,
-            by_frame: self.by == By::Frame && !self.allocated,
+            // Frames have live objects only.
+            by: Some(self.by).filter(|by| !self.allocated || *by != SitesBy::Frame),
             reverse: false,
+            focus: regex("focus", self.focus)?,
         };
-        Ok((Task::Sites { dump, job }, self.top))
+        job(setup, task, self.top)
     }
 }
 

@@ -24,7 +24,8 @@ impl Counts {
     pub(super) fn of(
         trace: &Trace,
         run: i64,
-        (candidates, most): (&[Candidate], usize),
+        candidates: &[Candidate],
+        most: usize,
     ) -> Result<Option<Self>> {
         let classes = candidates.iter().map(|c| c.class.to_string());
         let mut wanted: HashMap<String, Option<CountRow>> = classes.map(|c| (c, None)).collect();

@@ -2,47 +2,122 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, ValueEnum};
 use heapdiff_tables::{Cell, Column, CsvWriter, Kind, ParquetOptions, ParquetWriter, RowWriter};
 use heapdiff_trace::{ColumnType, Table, Trace, TraceError, ValueRef};
-use heapdiff_units::counted;
+use heapdiff_units::{Span, counted};
 
+use super::read::{chosen, open_named};
 use super::slices;
-use super::{chosen, open_named};
+use crate::args::NamesArgs;
 use crate::failure::{Exit, Failure, Result, plain};
-use crate::job::{ExportFormat, TraceExport};
 use crate::write::{failed, replace};
 use crate::{interrupt, messages, overwrite};
 
-/// Writes the export and says what was written.
-pub(crate) fn export(export: &TraceExport) -> Result<Exit> {
-    interrupt::handle();
-    let trace = open_named(export.mapping.as_ref(), &export.trace)?;
-    let said = match (&export.table, &export.output) {
-        (Some(name), output) => one(&trace, name, export.format, output.as_deref())?,
-        (None, Some(folder)) => {
-            make(folder)?;
-            match export.format {
-                ExportFormat::Pprof => {
-                    let (_, run) = chosen(&trace, export.run.as_deref())?;
-                    let written = slices::write(&trace, &run, export.slice, folder)?;
-                    format!(
-                        "wrote {} to {}",
-                        counted(written, "profile"),
-                        folder.display()
-                    )
-                }
-                format => tables(&trace, format, folder)?,
-            }
+const HELP: &str = "\
+Examples:
+  heapdiff trace export app.db --format csv -o tables                 # all tables as CSV files
+  heapdiff trace export app.db --format pprof --slice 5m -o profiles  # one profile per 5 minutes";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Export {
+    /// Trace that the agent wrote (agent option trace=FILE)
+    trace: PathBuf,
+    /// File format: csv, json (JSON Lines) or parquet for one file per table; pprof for one profile
+    /// per time slice
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: ExportFormat,
+    /// Folder to write to, created if missing; with --table, the file to write
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Export only this table, to a file or to standard output
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
+    /// Length of a time slice, for pprof [default: 1m]
+    #[arg(long, value_name = "TIME")]
+    slice: Option<Span>,
+    /// Run to export, for pprof [default: the last]
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    #[command(flatten)]
+    names: NamesArgs,
+    /// Do not print what was written
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What other programs read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ExportFormat {
+    Csv,
+    Json,
+    Parquet,
+    Pprof,
+}
+
+impl ExportFormat {
+    const fn extension(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Json => "jsonl",
+            Self::Parquet => "parquet",
+            Self::Pprof => "pb.gz",
         }
-        (None, None) => return Err(Failure::usage("add -o PATH, the folder to write to")),
-    };
-    messages::mapping_of(export.mapping.as_ref(), export.quiet);
-    if !export.quiet {
-        messages::said(&said);
     }
-    Ok(Exit::Done)
+}
+
+impl Export {
+    /// Writes the export and prints what was written.
+    pub(crate) fn run(&self) -> Result<Exit> {
+        let pprof = self.format == ExportFormat::Pprof;
+        let wrong = match (&self.output, &self.table) {
+            (_, Some(_)) if pprof => {
+                "--table does not work with --format pprof: profiles need all tables"
+            }
+            (None, None) => "add -o PATH, the folder to write to",
+            _ if self.slice.is_some() && !pprof => "--slice needs --format pprof",
+            _ if self.run.is_some() && !pprof => {
+                "--run needs --format pprof: tables contain all runs"
+            }
+            (None, Some(_)) if self.format == ExportFormat::Parquet => {
+                "add -o FILE, because Parquet cannot be written to standard output"
+            }
+            _ => "",
+        };
+        if !wrong.is_empty() {
+            return Err(Failure::usage(wrong));
+        }
+        let mapping = self.names.read()?;
+        interrupt::handle();
+        let trace = open_named(mapping.as_ref(), &self.trace)?;
+        let said = match (&self.table, &self.output) {
+            (Some(name), output) => one(&trace, name, self.format, output.as_deref())?,
+            (None, Some(folder)) => {
+                make(folder)?;
+                match self.format {
+                    ExportFormat::Pprof => {
+                        let (_, run) = chosen(&trace, self.run.as_deref())?;
+                        let written = slices::write(&trace, &run, self.slice, folder)?;
+                        format!(
+                            "wrote {} to {}",
+                            counted(written, "profile"),
+                            folder.display()
+                        )
+                    }
+                    format => tables(&trace, format, folder)?,
+                }
+            }
+            (None, None) => return Err(Failure::usage("add -o PATH, the folder to write to")),
+        };
+        messages::mapping_of(mapping.as_ref(), self.quiet);
+        if !self.quiet {
+            messages::said(&said);
+        }
+        Ok(Exit::Done)
+    }
 }
 
 fn make(folder: &Path) -> Result<()> {

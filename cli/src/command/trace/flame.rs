@@ -1,54 +1,94 @@
 //! `heapdiff trace flame`: what each stack allocated in a part of a run, or what of it is alive at the end.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
+use clap::Args;
 use heapdiff_diff::{Allocated, AllocatedLine};
 use heapdiff_report::svg::Measured;
-use heapdiff_report::{FlameReport, span, utc};
-use heapdiff_trace::Trace;
-use regex::Regex;
+use heapdiff_report::{FlameReport, Format, Report, span, utc};
 
 use super::by_site::BySite;
-use super::{file, frames};
-use crate::failure::Result;
+use super::read::{MOMENT_HELP, RunArgs, WindowArgs, file, frames, open_named};
+use crate::failure::{Failure, Result};
 use crate::fits;
-use crate::job::RunWindow;
+use crate::job::{Formats, Setup, Task};
 
-pub(super) fn run(
-    trace: &Trace,
-    part: &RunWindow,
-    (focus, live, reverse): (Option<&Regex>, bool, bool),
-) -> Result<FlameReport> {
-    let sites = BySite::of(trace, part)?;
-    let (run, number) = (&sites.run, sites.number);
-    let (from_ms, from_uptime) = sites.from();
-    let (to_ms, to_uptime) = sites.to();
-    let mut file = file(trace);
-    let allocated = all(&sites, live);
-    file.warnings
-        .extend(focus.and_then(|focus| fits::frames(focus, &allocated)));
-    Ok(FlameReport {
-        of: format!(
-            "{}, run {number} (process {}), {} UTC, {}",
-            file.path,
-            run.pid,
-            utc(from_ms),
-            span(to_uptime.saturating_sub(from_uptime)),
-        ),
-        from_ms,
-        to_ms,
-        measured: match (live, &*run.strategy) {
-            (false, _) => Measured::Allocated,
-            // What a recording found alive at last stands for itself.
-            (true, "recording") => Measured::Followed,
-            (true, _) => Measured::Estimated,
-        },
-        allocated,
-        path: file.path,
-        warnings: file.warnings,
-        only: focus.cloned(),
-        reverse,
-    })
+const HELP: &str = "\
+Examples:
+  heapdiff trace flame app.db -o flame.html        # all allocated bytes, by stack
+  heapdiff trace flame app.db --live -o flame.svg  # bytes that are live at the end, by stack
+
+The extension of the file selects the format: a web page (.html), an SVG (.svg), or collapsed stacks
+(.collapsed) for other tools. Widths are bytes, estimated from samples as in `heapdiff trace top`.";
+
+/// What to do for a format that shows no stacks.
+pub(crate) const FLAME_HINT: &str = "add -o flame.html, -o flame.svg or -o flame.collapsed";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP.to_owned() + MOMENT_HELP)]
+pub(crate) struct Flame {
+    /// Trace that the agent wrote (agent option trace=FILE)
+    trace: PathBuf,
+    #[command(flatten)]
+    run: RunArgs,
+    /// Show the bytes that are live at the end, not all allocated bytes
+    #[arg(long)]
+    live: bool,
+    /// Invert the graph: from each class to its allocating frames, then to their callers
+    #[arg(long)]
+    reverse: bool,
+    #[command(flatten)]
+    window: WindowArgs,
+}
+
+impl Task for Flame {
+    fn formats() -> Formats {
+        Format::is_flame
+    }
+
+    fn check(&self, _: &Setup, format: Format) -> Result<()> {
+        if format.is_flame() {
+            return Ok(());
+        }
+        let message = "this command writes a web page, an SVG or collapsed stacks";
+        Err(Failure::usage(message).with_hint(FLAME_HINT))
+    }
+
+    fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
+        let trace = open_named(setup.analysis.mapping.as_ref(), &self.trace)?;
+        let focus = self.window.focus.as_ref();
+        let sites = BySite::of(&trace, &self.run, &self.window)?;
+        let (run, number) = (&sites.run, sites.number);
+        let (from_ms, from_uptime) = sites.from();
+        let (to_ms, to_uptime) = sites.to();
+        let mut file = file(&trace);
+        let allocated = all(&sites, self.live);
+        file.warnings
+            .extend(focus.and_then(|focus| fits::frames(focus, &allocated)));
+        Ok(vec![Report::Flame(Box::new(FlameReport {
+            of: format!(
+                "{}, run {number} (process {}), {} UTC, {}",
+                file.path,
+                run.pid,
+                utc(from_ms),
+                span(to_uptime.saturating_sub(from_uptime)),
+            ),
+            from_ms,
+            to_ms,
+            measured: match (self.live, &*run.strategy) {
+                (false, _) => Measured::Allocated,
+                // What a recording found alive at last stands for itself.
+                (true, "recording") => Measured::Followed,
+                (true, _) => Measured::Estimated,
+            },
+            allocated,
+            path: file.path,
+            warnings: file.warnings,
+            only: focus.cloned(),
+            reverse: self.reverse,
+        }))])
+    }
 }
 
 /// All sites of a ranking by site.

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use heapdiff_import::{ImportError, Origin};
 use heapdiff_jfr::Recording;
 use heapdiff_units::{Span, counted};
@@ -11,61 +12,101 @@ use heapdiff_units::{Span, counted};
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt::{self, Unfinished};
 use crate::jfr;
-use crate::job::Import;
 use crate::messages;
 use crate::write::failed;
 
-/// Makes the trace and prints what it holds.
-pub(crate) fn import(import: &Import) -> Result<Exit> {
-    interrupt::handle();
-    let output = &import.output;
-    let shown = output.display();
-    if output.exists() && !import.force {
-        let message = format!("-o {shown}: the file exists");
-        return Err(Failure::usage(message)
-            .with_hint("give another file name, or replace this file with --force"));
-    }
-    if output.is_dir() {
-        return Err(Failure::usage(format!(
-            "-o {shown}: this is a directory; give a file name"
-        )));
-    }
-    let mut log = output.as_os_str().to_owned();
-    log.push("-wal");
-    let log = PathBuf::from(log);
-    if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-        // The log would be taken for the new file's.
-        let message = format!(
-            "-o {shown}: the SQLite write-ahead log {} contains data that is not in the trace yet",
-            log.display()
-        );
-        return Err(Failure::usage(message)
-            .with_hint("a JVM still writes to this trace, or was killed before it finished; give another file name"));
-    }
-    let recording = read(import)?;
-    if !import.quiet {
-        for warning in jfr::warnings(&recording) {
-            messages::said(&format!("warning: {warning}"));
+const HELP: &str = "\
+Examples:
+  heapdiff trace import app.jfr -o app.db                     # import one recording
+  heapdiff trace import 1.jfr 2.jfr -o app.db --service shop  # import two files of one recording
+
+All recordings must come from one JVM, for example files that JFR.dump wrote from one running
+recording. Chunks that are in two recordings are counted once. A recording contains live objects,
+with their allocation times, only for some moments: JFR records live objects when it writes a file
+(JFR.dump), and async-profiler when it stops.";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Import {
+    /// JFR recordings of one JVM, gzipped or not
+    #[arg(required = true, value_name = "RECORDING")]
+    recordings: Vec<PathBuf>,
+    /// Trace to create
+    #[arg(short, long, value_name = "T.db")]
+    output: PathBuf,
+    /// Replace an existing file
+    #[arg(long)]
+    force: bool,
+    /// Length of a tick [default: 1s, or longer so that there are at most 3,600 ticks]
+    #[arg(long, value_name = "TIME")]
+    tick: Option<Span>,
+    /// Service name to record
+    #[arg(long, value_name = "NAME")]
+    service: Option<String>,
+    /// Host name to record
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Print only errors to standard error
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Import {
+    /// Makes the trace and prints what it holds.
+    pub(crate) fn run(&self) -> Result<Exit> {
+        if self.tick.is_some_and(|tick| tick.0.as_millis() == 0) {
+            return Err(Failure::usage("--tick must be longer than 0s"));
         }
+        interrupt::handle();
+        let output = &self.output;
+        let shown = output.display();
+        if output.exists() && !self.force {
+            let message = format!("-o {shown}: the file exists");
+            return Err(Failure::usage(message)
+                .with_hint("give another file name, or replace this file with --force"));
+        }
+        if output.is_dir() {
+            return Err(Failure::usage(format!(
+                "-o {shown}: this is a directory; give a file name"
+            )));
+        }
+        let mut log = output.as_os_str().to_owned();
+        log.push("-wal");
+        let log = PathBuf::from(log);
+        if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+            // The log would be taken for the new file's.
+            let message = format!(
+                "-o {shown}: the SQLite write-ahead log {} contains data that is not in the trace yet",
+                log.display()
+            );
+            return Err(Failure::usage(message)
+                .with_hint("a JVM still writes to this trace, or was killed before it finished; give another file name"));
+        }
+        let recording = read(self)?;
+        if !self.quiet {
+            for warning in jfr::warnings(&recording) {
+                messages::said(&format!("warning: {warning}"));
+            }
+        }
+        let trace = heapdiff_import::Import::new(&recording, self.tick.map(|span| span.0));
+        let trace = trace.map_err(|e| match e {
+            ImportError::TooManyTicks { .. } => Failure::usage(format!("--tick is too short: {e}")),
+            other => refused(&shown.to_string(), other),
+        })?;
+        write(self, &trace)?;
+        if !self.quiet {
+            messages::said(&format!(
+                "wrote {} from {}: {} of {}, {}, {}",
+                shown,
+                counted(self.recordings.len() as u64, "recording"),
+                counted(trace.ticks(), "tick"),
+                Span(trace.tick_length()),
+                counted(recording.samples.len() as u64, "sample"),
+                counted(recording.collections.len() as u64, "GC"),
+            ));
+        }
+        Ok(Exit::Done)
     }
-    let trace = heapdiff_import::Import::new(&recording, import.tick.map(|span| span.0));
-    let trace = trace.map_err(|e| match e {
-        ImportError::TooManyTicks { .. } => Failure::usage(format!("--tick is too short: {e}")),
-        other => refused(&shown.to_string(), other),
-    })?;
-    write(import, &trace)?;
-    if !import.quiet {
-        messages::said(&format!(
-            "wrote {} from {}: {} of {}, {}, {}",
-            shown,
-            counted(import.recordings.len() as u64, "recording"),
-            counted(trace.ticks(), "tick"),
-            Span(trace.tick_length()),
-            counted(recording.samples.len() as u64, "sample"),
-            counted(recording.collections.len() as u64, "GC"),
-        ));
-    }
-    Ok(Exit::Done)
 }
 
 /// Reads all recordings as one.
@@ -138,10 +179,6 @@ fn write(import: &Import, trace: &heapdiff_import::Import<'_>) -> Result<()> {
 fn refused(shown: &str, error: ImportError) -> Failure {
     match error {
         ImportError::Held => failed(shown, &io::Error::other(error.to_string())),
-        other => Failure {
-            exit: Exit::Usage,
-            message: format!("cannot write {shown}: {other}"),
-            hint: None,
-        },
+        other => Failure::usage(format!("cannot write {shown}: {other}")),
     }
 }

@@ -12,8 +12,10 @@ use crate::failure::{Failure, Result};
 /// lines, or not then.
 pub(super) fn lines(
     trace: &Trace,
-    (run, window): (&Run, Window),
-    (most, focus): (usize, Option<&Regex>),
+    run: &Run,
+    window: Window,
+    most: usize,
+    focus: Option<&Regex>,
 ) -> Result<Option<CountedLines>> {
     let wanted = |line: &CountedLine| {
         let place = || match line.line {

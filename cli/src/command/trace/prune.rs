@@ -1,50 +1,71 @@
 //! `heapdiff trace prune`: removes what is old.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use heapdiff_report::utc;
 use heapdiff_trace::{Database, Trace};
-use heapdiff_units::{Size, counted};
+use heapdiff_units::{Size, Span, counted};
 
-use super::open;
+use super::read::open;
 use crate::failure::{Exit, Failure, Result};
-use crate::job::Prune;
 use crate::messages;
 
-/// Removes what is old and says what was removed.
-pub(crate) fn prune(prune: &Prune) -> Result<Exit> {
-    let failure = |e| Failure::trace(&e);
-    let path = &prune.trace;
-    let before = Content::of(&open(path)?)?;
-    if before.triggers > 0 {
-        // Triggers would run with the removal, and may do anything.
-        let message = format!(
-            "{}: not a trace, because the database contains triggers",
-            path.display()
-        );
-        return Err(Failure::usage(message));
+const HELP: &str = "\
+Examples:
+  heapdiff trace prune app.db --before 24h    # keep the last 24 hours
+  heapdiff trace prune app.db --before 7d -q  # keep a week, and print nothing";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Prune {
+    /// Trace that the agent wrote (agent option trace=FILE)
+    trace: PathBuf,
+    /// Delete data that is older than this, counted back from the end of the trace
+    #[arg(long, value_name = "TIME")]
+    before: Span,
+    /// Do not print what was removed
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Prune {
+    /// Removes what is old and prints what was removed.
+    pub(crate) fn run(&self) -> Result<Exit> {
+        let failure = |e| Failure::trace(&e);
+        let path = &self.trace;
+        let before = Content::of(&open(path)?)?;
+        if before.triggers > 0 {
+            // Triggers would run with the removal, and may do anything.
+            let message = format!(
+                "{}: not a trace, because the database contains triggers",
+                path.display()
+            );
+            return Err(Failure::usage(message));
+        }
+        let span = u64::try_from(self.before.0.as_millis()).unwrap_or(u64::MAX);
+        let cut = before.end_ms.saturating_sub(span);
+        let cut_ms = i64::try_from(cut).unwrap_or(i64::MAX);
+        let size = size(path);
+        let mut database = Database::create(path).map_err(failure)?;
+        database.prune(cut_ms).map_err(failure)?;
+        drop(database);
+        let after = Content::of(&open(path)?)?;
+        if !self.quiet {
+            let gone =
+                |before: u64, after: u64, one: &str| counted(before.saturating_sub(after), one);
+            messages::said(&format!(
+                "deleted all data before {} UTC ({}, {}); the trace now has {} (before: {})",
+                utc(cut),
+                gone(before.ticks, after.ticks, "tick"),
+                gone(before.collections, after.collections, "GC"),
+                Size(self::size(path)),
+                Size(size),
+            ));
+        }
+        Ok(Exit::Done)
     }
-    let span = u64::try_from(prune.before.0.as_millis()).unwrap_or(u64::MAX);
-    let cut = before.end_ms.saturating_sub(span);
-    let cut_ms = i64::try_from(cut).unwrap_or(i64::MAX);
-    let size = size(path);
-    let mut database = Database::create(path).map_err(failure)?;
-    database.prune(cut_ms).map_err(failure)?;
-    drop(database);
-    let after = Content::of(&open(path)?)?;
-    if !prune.quiet {
-        let gone = |before: u64, after: u64, one: &str| counted(before.saturating_sub(after), one);
-        messages::said(&format!(
-            "deleted all data before {} UTC ({}, {}); the trace now has {} (before: {})",
-            utc(cut),
-            gone(before.ticks, after.ticks, "tick"),
-            gone(before.collections, after.collections, "GC"),
-            Size(self::size(path)),
-            Size(size),
-        ));
-    }
-    Ok(Exit::Done)
 }
 
 fn size(path: &Path) -> u64 {

@@ -1,22 +1,27 @@
 //! `heapdiff trace push`: what is alive, by stack, to a server of profiles.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use clap::Args;
 use heapdiff_diff::Stack;
-use heapdiff_push::{Endpoint, Patience, PushError, Series, TlsFault};
+use heapdiff_push::{Endpoint, Header, Patience, PushError, Series, TlsFault, headers};
 use heapdiff_report::pprof::{About, LiveSample, render_live};
 use heapdiff_report::{printable, utc};
 use heapdiff_trace::Trace;
 use heapdiff_trace::read::{Amount, Run};
-use heapdiff_units::{Size, counted};
+use heapdiff_units::{Size, Span, counted};
 
 use super::by_site::BySite;
-use super::{file_of_run, frames, open_named};
+use super::read::{MOMENT_HELP, RunArgs, WindowArgs, file_of_run, frames, open_named};
+use crate::args::NamesArgs;
+use crate::args::labels::{label, labels};
 use crate::command::history::key;
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt::{self, Wait};
-use crate::job::Push;
 use crate::merge::in_focus;
 use crate::messages;
 use crate::report_file::{self, ReportFile};
@@ -28,59 +33,195 @@ const OTHERS: &str = "(other stacks)";
 /// The most bytes of a label, by half of what servers take unless they are told otherwise.
 const LABEL: usize = 1024;
 
-/// Pushes one profile, or one after the other until the JVM ends or somebody interrupts.
-pub(crate) fn push(job: &Push) -> Result<Exit> {
-    interrupt::handle();
-    let holders = match &job.report {
-        Some(path) => Holders::read(path)?,
-        None => Holders::default(),
-    };
-    let patience = Patience {
-        answer: job.timeout.0,
-        ..Patience::default()
-    };
-    let (headers, authorities) = (job.headers.clone(), job.authorities.as_deref());
-    let endpoint = Endpoint::new(&job.url, headers, authorities, patience);
-    let mut endpoint = endpoint.map_err(|e| match e {
-        PushError::Address { .. } | PushError::Authorities { .. } => Failure::usage(e.to_string()),
-        _ => refused(&e),
-    })?;
-    if !endpoint.is_private() && job.headers.iter().any(|h| h.is_authorization()) {
-        messages::warn("credentials are sent unencrypted, because the address begins with http:");
-    }
-    let Some(every) = job.every else {
-        let trace = open_named(job.mapping.as_ref(), &job.trace)?;
-        let profile = Profile::of(&trace, job, &holders)?;
-        messages::mapping_of(job.mapping.as_ref(), job.quiet);
-        profile.send(job, &mut endpoint)?;
-        return Ok(Exit::Done);
-    };
-    let wait = Wait::start();
-    let mut last = None;
-    loop {
-        let trace = open_named(job.mapping.as_ref(), &job.trace)?;
-        let profile = Profile::of(&trace, job, &holders)?;
-        let moment = Some(profile.moment());
-        if last != moment {
-            match profile.send(job, &mut endpoint) {
-                Ok(()) if last.is_none() => {
-                    messages::mapping_of(job.mapping.as_ref(), job.quiet);
-                    last = moment;
+/// The environment's variables with credentials: what stands on a command line all on the machine can read.
+const TOKEN: &str = "HEAPDIFF_PUSH_TOKEN";
+const USER: &str = "HEAPDIFF_PUSH_USER";
+/// The most bytes of a file of headers.
+const MOST: u64 = 64 << 10;
+const SHORTEST: Duration = Duration::from_secs(1);
+
+const HELP: &str = "\
+Examples:
+  # send the latest live bytes once
+  heapdiff trace push app.db http://localhost:4040
+  # send the live bytes every 15 seconds until the JVM ends
+  heapdiff trace push app.db http://localhost:4040 --every 15s
+
+URL is the address of the server, with a path if it has one: http://localhost:4040. Profiles are
+sent to its /push.v1.PusherService/Push, or to /ingest if that does not exist. To select one of
+these two paths, give a URL that ends in this path.
+
+Credentials: the environment variable HEAPDIFF_PUSH_TOKEN is sent as a bearer token. If
+HEAPDIFF_PUSH_USER is set too, both are sent as user and password. Use --header for other headers,
+for example 'X-Scope-OrgID: shop' for a tenant. @FILE reads headers from a file, one per line.";
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP.to_owned() + MOMENT_HELP)]
+pub(crate) struct Push {
+    /// Trace that the agent wrote (agent option trace=FILE)
+    trace: PathBuf,
+    /// Address of the server
+    url: String,
+    /// Report on dumps of the same program (-o report.json): sets the label `holder` to the field
+    /// that holds the allocated objects
+    #[arg(long, value_name = "REPORT.json")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+    #[command(flatten)]
+    names: NamesArgs,
+    /// Program name, as label `service_name` [default: agent option service, else the main class or
+    /// jar]
+    #[arg(long, value_name = "NAME")]
+    service: Option<String>,
+    /// Host name, as label `host` [default: from the trace]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Additional label, such as zone=eu-1; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    label: Vec<(String, String)>,
+    /// Header to add to each request, or @FILE with one header per line; may be repeated
+    #[arg(long, value_name = "NAME: VALUE")]
+    header: Vec<String>,
+    /// File of CA certificates (PEM) to trust instead of those of this machine
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// How long to wait for a response; temporary failures are tried four times
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    timeout: Span,
+    /// Push again at this interval if the trace has grown, until its JVM ends
+    #[arg(long, value_name = "TIME", conflicts_with = "until")]
+    every: Option<Span>,
+    /// Do not print what was pushed
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Push {
+    /// Pushes one profile, or one after the other until the JVM ends or somebody interrupts.
+    pub(crate) fn run(&self) -> Result<Exit> {
+        if self.timeout.0.is_zero() {
+            return Err(Failure::usage("--timeout must be longer than 0s"));
+        }
+        if self.every.is_some_and(|every| every.0 < SHORTEST) {
+            return Err(Failure::usage("--every must be at least 1s"));
+        }
+        labels(&self.label, &["holder", "host", "service_name"])?;
+        let headers = self.headers()?;
+        let mapping = self.names.read()?;
+        interrupt::handle();
+        let holders = match &self.report {
+            Some(path) => Holders::read(path)?,
+            None => Holders::default(),
+        };
+        let patience = Patience {
+            answer: self.timeout.0,
+            ..Patience::default()
+        };
+        let is_authorized = headers.iter().any(Header::is_authorization);
+        let endpoint = Endpoint::new(&self.url, headers, self.cacert.as_deref(), patience);
+        let mut endpoint = endpoint.map_err(|e| match e {
+            PushError::Address { .. } | PushError::Authorities { .. } => {
+                Failure::usage(e.to_string())
+            }
+            _ => refused(&e),
+        })?;
+        if !endpoint.is_private() && is_authorized {
+            messages::warn(
+                "credentials are sent unencrypted, because the address begins with http:",
+            );
+        }
+        let Some(every) = self.every else {
+            let trace = open_named(mapping.as_ref(), &self.trace)?;
+            let profile = Profile::of(&trace, self, &holders)?;
+            messages::mapping_of(mapping.as_ref(), self.quiet);
+            profile.send(self, &mut endpoint)?;
+            return Ok(Exit::Done);
+        };
+        let wait = Wait::start();
+        let mut last = None;
+        loop {
+            let trace = open_named(mapping.as_ref(), &self.trace)?;
+            let profile = Profile::of(&trace, self, &holders)?;
+            let moment = Some(profile.moment());
+            if last != moment {
+                match profile.send(self, &mut endpoint) {
+                    Ok(()) if last.is_none() => {
+                        messages::mapping_of(mapping.as_ref(), self.quiet);
+                        last = moment;
+                    }
+                    Ok(()) => last = moment,
+                    // A server that was there is waited for.
+                    Err(Unsent::Now(error)) if last.is_some() => {
+                        messages::warn(&format!("{error}; trying again"));
+                    }
+                    Err(error) => return Err(error.into()),
                 }
-                Ok(()) => last = moment,
-                // A server that was there is waited for.
-                Err(Unsent::Now(error)) if last.is_some() => {
-                    messages::warn(&format!("{error}; trying again"));
-                }
-                Err(error) => return Err(error.into()),
+            }
+            if last == moment && profile.run.ended_ms.is_some() {
+                return Ok(Exit::Done);
+            }
+            drop(trace);
+            if !wait.pause(every.0) {
+                return Ok(Exit::Done);
             }
         }
-        if last == moment && profile.run.ended_ms.is_some() {
-            return Ok(Exit::Done);
+    }
+
+    /// Returns the headers of the options, their files and the environment.
+    fn headers(&self) -> Result<Vec<Header>> {
+        let mut headers = Vec::new();
+        for text in &self.header {
+            match text.strip_prefix('@') {
+                Some(path) => headers.extend(of_file(Path::new(path))?),
+                None => headers.push(Header::parse(text, "--header").map_err(usage)?),
+            }
         }
-        drop(trace);
-        if !wait.pause(every.0) {
-            return Ok(Exit::Done);
+        headers.extend(of_environment()?);
+        if headers.iter().filter(|h| h.is_authorization()).count() > 1 {
+            let message = format!(
+                "more than one Authorization header was given; use either {TOKEN} or --header"
+            );
+            return Err(Failure::usage(message));
+        }
+        Ok(headers)
+    }
+}
+
+fn usage(error: heapdiff_push::PushError) -> Failure {
+    Failure::usage(error.to_string())
+}
+
+/// The headers of a file.
+fn of_file(path: &Path) -> Result<Vec<Header>> {
+    let wrong = |why: &str| Failure::usage(format!("--header @{}: {why}", path.display()));
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(MOST).read_to_string(&mut text))
+        .map_err(|e| wrong(&plain(&e)))?;
+    headers(&text, &path.display().to_string()).map_err(usage)
+}
+
+/// The header that the environment asks for.
+fn of_environment() -> Result<Option<Header>> {
+    let value = |name: &str| match std::env::var(name) {
+        Ok(value) if value.is_empty() => Ok(None),
+        Ok(value) => Ok(Some(value)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            Err(Failure::usage(format!("{name} is not valid UTF-8")))
+        }
+    };
+    match (value(USER)?, value(TOKEN)?) {
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(Failure::usage(format!(
+            "{USER} is set, but {TOKEN} is not; set both"
+        ))),
+        (user, Some(token)) => {
+            let header = Header::authorization(user.as_deref(), &token, TOKEN);
+            header.map(Some).map_err(usage)
         }
     }
 }
@@ -108,8 +249,8 @@ struct Alive {
 
 impl Profile {
     fn of(trace: &Trace, job: &Push, holders: &Holders) -> Result<Self> {
-        let sites = BySite::of(trace, &job.part)?;
-        let focus = job.focus.as_ref();
+        let sites = BySite::of(trace, &job.run, &job.window)?;
+        let focus = job.window.focus.as_ref();
         let mut merged: BTreeMap<Alive, Amount> = BTreeMap::new();
         for candidate in &sites.ranking.candidates {
             let amount = candidate.live.amount;
@@ -209,7 +350,7 @@ impl Profile {
         let own = job.service.clone().or_else(|| run.service.clone());
         let service = cut(&own.unwrap_or_else(program));
         let host = job.host.as_deref().unwrap_or(&run.host);
-        let mut labels = job.labels.clone();
+        let mut labels = job.label.clone();
         if !host.is_empty() {
             labels.push(("host".to_owned(), cut(host)));
         }

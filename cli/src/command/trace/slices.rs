@@ -9,7 +9,7 @@ use heapdiff_trace::Trace;
 use heapdiff_trace::read::{Amount, Run, Tick};
 use heapdiff_units::Span;
 
-use super::frames;
+use super::read::frames;
 use crate::failure::{Failure, Result};
 use crate::write::{failed, replace};
 
@@ -83,7 +83,7 @@ pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path
         };
         let path = folder.join(format!("{}-{}.pb.gz", run.pid, about.from_ms));
         replace(&path, |out| render_heap(&samples, &about, out))
-            .map_err(|e| failed(&path.display().to_string(), &e))?;
+            .map_err(|e| failed(path.display(), &e))?;
         for state in &mut states {
             state.allocated = Amount::default();
         }

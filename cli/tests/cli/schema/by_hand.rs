@@ -1,4 +1,5 @@
-//! The generated schemas accept and reject the same reports as the schemas that were written by hand before.
+//! The generated schemas accept and reject the same reports as the schemas that were written by hand before. Keys that
+//! were added later are not compared.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -44,10 +45,15 @@ struct Both {
 impl Both {
     fn of(name: &str) -> Self {
         let validator = |schema: &Value| jsonschema::validator_for(schema).expect("a valid schema");
+        let by_hand = &by_hand()[name];
+        let mut known = BTreeSet::new();
+        add_keys(by_hand, &mut known);
+        let mut generated = super::schema(name);
+        keep_keys(&mut generated, &known);
         Self {
             name: name.to_owned(),
-            by_hand: validator(&by_hand()[name]),
-            generated: validator(&super::schema(name)),
+            by_hand: validator(by_hand),
+            generated: validator(&generated),
         }
     }
 
@@ -77,8 +83,39 @@ impl Both {
     }
 }
 
-/// Checks that both schemas accept a report, and that they agree on each change of it.
+/// Adds all keys that a schema describes.
+fn add_keys(schema: &Value, keys: &mut BTreeSet<String>) {
+    if let Some(Value::Object(properties)) = schema.get("properties") {
+        keys.extend(properties.keys().cloned());
+    }
+    match schema {
+        Value::Object(map) => map.values().for_each(|below| add_keys(below, keys)),
+        Value::Array(list) => list.iter().for_each(|below| add_keys(below, keys)),
+        _ => {}
+    }
+}
+
+/// Removes keys of later versions from a schema.
+fn keep_keys(schema: &mut Value, known: &BTreeSet<String>) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.retain(|key, _| known.contains(key));
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|key| key.as_str().is_none_or(|key| known.contains(key)));
+    }
+    match schema {
+        Value::Object(map) => map.values_mut().for_each(|below| keep_keys(below, known)),
+        Value::Array(list) => list.iter_mut().for_each(|below| keep_keys(below, known)),
+        _ => {}
+    }
+}
+
+/// Checks that both schemas accept a report, and that they agree on each change of it. Reports that were added later have
+/// one schema.
 pub(super) fn agree(name: &str, report: &Value) {
+    if by_hand().get(name).is_none() {
+        return;
+    }
     let both = Both::of(name);
     let mut report = report.clone();
     shorten(&mut report);

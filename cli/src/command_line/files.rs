@@ -30,10 +30,12 @@ pub(super) fn check(mut command: &Command, mut matches: &ArgMatches) -> Result<(
     let is_strict = STRICT.contains(&command.get_name());
     let mut rule = Rule {
         inputs: Vec::new(),
-        replaces: match has_force {
-            true if is_strict || matches.get_flag(FORCE) => Replaces::Always,
-            true => Replaces::WithForce,
-            false => Replaces::Never,
+        replaces: if has_force && (is_strict || matches.get_flag(FORCE)) {
+            Replaces::Always
+        } else if has_force {
+            Replaces::WithForce
+        } else {
+            Replaces::Never
         },
     };
     let mut outputs = Vec::new();
@@ -43,10 +45,10 @@ pub(super) fn check(mut command: &Command, mut matches: &ArgMatches) -> Result<(
             continue;
         }
         for value in matches.get_raw(id).into_iter().flatten() {
-            match OUTPUTS.contains(&id) {
-                true if value == STANDARD => {}
-                true => outputs.push(PathBuf::from(value)),
-                false => rule.inputs.extend(paths(arg, value)),
+            if !OUTPUTS.contains(&id) {
+                rule.inputs.extend(paths(arg, value));
+            } else if value != STANDARD {
+                outputs.push(PathBuf::from(value));
             }
         }
     }
@@ -87,6 +89,9 @@ fn paths(arg: &Arg, value: &OsStr) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
+    use super::super::Cli;
     use super::*;
 
     /// Every argument that names a file is known: an output by its name, an input by its type.
@@ -116,6 +121,6 @@ mod tests {
             }
             command.get_subcommands().for_each(check);
         }
-        check(&super::super::command_line());
+        check(&Cli::command());
     }
 }

@@ -1,14 +1,13 @@
-//! What is asked of running JVMs, as the command line gives it. The same on every system.
+//! Arguments of the commands that talk to a running JVM. The same on every system.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
 
+use clap::Args;
+use heapdiff_diff::pattern;
 use heapdiff_units::Span;
 use regex::Regex;
-
-use crate::progress::Wanted;
 
 /// The JVM copies each argument of a command to a buffer of this size.
 pub(crate) const LONGEST_ARGUMENT: usize = 1024;
@@ -48,89 +47,50 @@ impl FromStr for Target {
     }
 }
 
-/// A request to a JVM that ends in no report.
-#[derive(Debug)]
-pub(crate) struct Capture {
-    pub(crate) target: Target,
-    /// How long the JVM may take to start listening.
-    pub(crate) timeout: Duration,
-    pub(crate) wanted: Wanted,
-    pub(crate) request: Request,
+/// Which JVM.
+#[derive(Debug, Args)]
+pub(crate) struct JvmArgs {
+    /// JVM to use: its process id, or a part of the name of its main class or jar
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) pid: Target,
+    /// How long to wait for a JVM that does not respond or makes no progress
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub(crate) timeout: Span,
 }
 
-#[derive(Debug)]
-pub(crate) enum Request {
-    Attach(Agent),
-    Detach,
-    Dump {
-        /// A file, or a folder for one with the default name.
-        output: Option<PathBuf>,
-        what: What,
-        replace: bool,
-        fork: Option<Fork>,
-    },
-}
-
-/// Which agent to load, and what to tell it.
-#[derive(Debug)]
+/// Which agent to load, with which options.
+#[derive(Debug, Args)]
 pub(crate) struct Agent {
-    pub(crate) library: Option<PathBuf>,
+    /// Agent options, such as interval=64k,depth=32 (listed below)
+    #[arg(value_name = "KEY=VALUE,...", value_parser = agent_options, default_value = "", hide_default_value = true)]
     pub(crate) options: String,
-}
-
-/// A dump that a forked child writes.
-#[derive(Debug)]
-pub(crate) struct Fork {
-    /// The agent's library.
+    /// Agent library to use instead of the embedded one
+    #[arg(long = "agent", value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
-}
-
-/// Allocations of a running JVM to count.
-#[derive(Debug)]
-#[cfg_attr(
-    not(target_os = "linux"),
-    allow(dead_code, reason = "only Linux can attach, so only Linux can count")
-)]
-pub(crate) struct Count {
-    pub(crate) target: Target,
-    pub(crate) timeout: Duration,
-    /// How long.
-    pub(crate) time: Span,
-    /// Whether in classes of the JDK's, too.
-    pub(crate) jdk: bool,
-    /// Only in classes that this finds.
-    pub(crate) include: Option<Regex>,
-    /// In no classes that this finds.
-    pub(crate) exclude: Option<Regex>,
-    /// Only in classes of stacks that the agent sampled.
-    pub(crate) sampled: bool,
-    /// The agent's library.
-    pub(crate) library: Option<PathBuf>,
-}
-
-/// Who writes a hunt's dumps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Forking {
-    /// A forked child where that is possible, else the JVM.
-    WherePossible,
-    Always,
-    Never,
 }
 
 /// The agent's library as a file, for a JVM that is started with it.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub(crate) struct AgentCopy {
-    pub(crate) library: Option<PathBuf>,
-    /// A file, or a folder for one with the usual name; without it the library is where it is.
+    /// Copy the library to this file or folder, for example into a container image
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Agent library to use instead of the embedded one
+    #[arg(long = "agent", value_name = "FILE")]
+    pub(crate) library: Option<PathBuf>,
 }
 
-/// What a dump takes in, and how.
-#[derive(Clone, Copy, Debug, Default)]
+/// Which objects a dump has, and how it is compressed.
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct What {
-    /// Whether garbage is in it, too; without it the JVM collects first.
+    /// Include unreachable objects: skip the full GC before the dump
+    #[arg(long)]
     pub(crate) all: bool,
-    /// The level of compression, if it is to be compressed.
+    /// Same as without `--all`, for users of `jmap -dump:live`
+    #[arg(long, hide = true, conflicts_with = "all")]
+    pub(crate) live: bool,
+    /// gzip level, 1 (fast) to 9 (small)
+    #[arg(long = "gz", value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(1..=9))]
     pub(crate) gzip: Option<u8>,
 }
 
@@ -150,11 +110,72 @@ impl What {
     }
 }
 
+/// A dump, and its file.
+#[derive(Debug, Args)]
+pub(crate) struct DumpRequest {
+    /// File or folder to write, or `-` for standard output; a name ending in .gz is compressed
+    /// [default: java_pidPID.hprof, numbered if it exists]
+    #[arg(short, long, value_name = "FILE", alias = "file")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) what: What,
+    /// Let a forked child of the JVM write all reachable objects, without a GC; the JVM is paused
+    /// for milliseconds only
+    #[arg(long, conflicts_with_all = ["all", "live"])]
+    pub(crate) fork: bool,
+    /// Agent library for --fork to use instead of the embedded one
+    #[arg(long = "agent", value_name = "FILE", requires = "fork")]
+    pub(crate) library: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Which allocations to count.
+#[derive(Debug, Args)]
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "only Linux can attach, so only Linux can count")
+)]
+pub(crate) struct CountRequest {
+    /// How long to count; Ctrl-C stops earlier
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        default_value = "30s",
+        alias = "duration"
+    )]
+    pub(crate) time: Span,
+    /// Also count allocations in the code of JDK classes
+    #[arg(long)]
+    pub(crate) jdk: bool,
+    /// Count only allocations in the code of matching classes
+    #[arg(long, value_name = "RE", value_parser = pattern)]
+    pub(crate) include: Option<Regex>,
+    /// Do not count allocations in the code of matching classes
+    #[arg(long, value_name = "RE", value_parser = pattern)]
+    pub(crate) exclude: Option<Regex>,
+    /// Count only in classes whose methods are in stacks that the agent sampled
+    #[arg(long = "sampled-classes")]
+    pub(crate) sampled: bool,
+    /// Agent library to use instead of the embedded one
+    #[arg(long = "agent", value_name = "FILE")]
+    pub(crate) library: Option<PathBuf>,
+}
+
+/// Who writes a hunt's dumps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forking {
+    /// A forked child where that is possible, else the JVM.
+    WherePossible,
+    Always,
+    Never,
+}
+
 /// What to hunt in.
 #[derive(Debug)]
 pub(crate) struct Hunt {
-    pub(crate) target: Target,
-    pub(crate) timeout: Duration,
+    pub(crate) jvm: JvmArgs,
     /// The agent to load. Without one the dumps name allocation sites only if an agent is loaded already.
     pub(crate) agent: Option<Agent>,
     pub(crate) what: What,
@@ -162,7 +183,7 @@ pub(crate) struct Hunt {
     /// The time between the dumps.
     pub(crate) wait: Span,
     pub(crate) folder: Option<PathBuf>,
-    /// Whether there are to be files at all; without them the dumps are in memory.
+    /// True if the hunt writes files; without them the dumps are in memory.
     pub(crate) files: bool,
     /// Growth, in bytes, that ends the wait; without one the agent keeps no trace.
     pub(crate) enough: Option<u64>,
@@ -219,7 +240,13 @@ mod tests {
 
     #[test]
     fn a_name_says_that_a_file_is_compressed() {
-        let level = |gzip, name: &str| What { all: true, gzip }.packed_as(Path::new(name)).gzip;
+        let level = |gzip, name: &str| {
+            let what = What {
+                gzip,
+                ..What::default()
+            };
+            what.packed_as(Path::new(name)).gzip
+        };
         assert_eq!(level(None, "a.hprof.gz"), Some(1));
         assert_eq!(level(None, "a.HPROF.GZ"), Some(1));
         assert_eq!(level(Some(9), "a.hprof.gz"), Some(9));

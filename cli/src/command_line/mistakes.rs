@@ -40,7 +40,7 @@ pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -
             let (unknown, given) = (unknown.clone(), args.iter().map(|arg| arg.to_str()));
             let value = given.skip_while(|arg| *arg != Some(&*unknown)).nth(1);
             let number = value.flatten().filter(|v| v.parse::<u32>().is_ok());
-            let tips = tips((&unknown, number), line, command, &names);
+            let tips = tips(&unknown, number, line, command, &names);
             let usage = command.clone().render_usage();
             // The usage of clap contains the option that it guesses.
             error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
@@ -87,7 +87,8 @@ fn command_of<'c>(line: &'c Command, args: &[OsString]) -> (Vec<String>, &'c Com
 
 /// `number` is the number that follows the unknown option, if there is one.
 fn tips(
-    (unknown, number): (&str, Option<&str>),
+    unknown: &str,
+    number: Option<&str>,
     line: &Command,
     command: &Command,
     names: &[String],
@@ -158,11 +159,13 @@ fn longs(command: &Command) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::command_line;
+    use clap::CommandFactory;
+
+    use super::super::Cli;
 
     fn told(text: &str) -> String {
         let args: Vec<OsString> = text.split(' ').map(OsString::from).collect();
-        let mut line = command_line();
+        let mut line = Cli::command();
         let error = line.try_get_matches_from_mut(&args).unwrap_err();
         explain(error, &mut line, &args).to_string()
     }

@@ -4,15 +4,17 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::command_line;
-use crate::failure::{Exit, Failure, plain};
+use clap::CommandFactory;
+
+use super::Cli;
+use crate::failure::{Failure, plain};
 
 /// Moves the command to the front, so that options may stand before it: `heapdiff -q histo A`.
 ///
 /// The first word that is no option decides. A dump that is named like a command is written
 /// `./histo`, or follows the command `diff`.
 pub(super) fn command_first(mut args: Vec<OsString>) -> Vec<OsString> {
-    let command_line = command_line();
+    let command_line = Cli::command();
     let Some(at) = first_word(&args, &command_line) else {
         return args;
     };
@@ -41,16 +43,12 @@ pub(super) fn no_command(dump: &Path) -> Option<Failure> {
             )
         }
     };
-    Some(Failure {
-        exit: Exit::Input,
-        message: format!("{word}: {}", plain(&error)),
-        hint: Some(hint),
-    })
+    Some(Failure::bad_input(format!("{word}: {}", plain(&error))).with_hint(hint))
 }
 
 /// The command that is spelt most like a word, if any is much like it.
 fn meant(word: &str) -> Option<String> {
-    let command_line = command_line();
+    let command_line = Cli::command();
     let shown = command_line.get_subcommands().filter(|c| !c.is_hide_set());
     let likeness = |name: &str| strsim::jaro_winkler(word, name);
     let most = shown
@@ -146,6 +144,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_sound() {
-        command_line().debug_assert();
+        Cli::command().debug_assert();
     }
 }

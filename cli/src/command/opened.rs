@@ -1,0 +1,196 @@
+//! Dumps that commands open, and the objects that selectors name in them.
+
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use heapdiff_diff::samples::{AgentObjects, Sample, Samples};
+use heapdiff_diff::{FrameParts, quoted};
+use heapdiff_sites::CLASS;
+use heapdiff_sites::types::stable;
+use hprof::{ObjectIndex, Options, SelectError, Selected, Selector, Snapshot};
+
+use crate::failure::{Failure, Result};
+use crate::frame;
+use crate::index;
+use crate::job::Setup;
+use crate::progress::Meter;
+
+/// Opens and analyzes one dump. Progress is shown until the meter is dropped.
+pub(super) fn open<'a>(setup: &'a Setup, dump: &Path) -> Result<(Opened<'a>, Meter)> {
+    let meter = Meter::new(setup.progress, dump);
+    let options = &setup.analysis;
+    let (snapshot, indexed) = match index::read(setup, dump, &meter, Snapshot::from_index) {
+        Some(snapshot) => (snapshot, true),
+        None => {
+            let snapshot = Snapshot::open(dump, options, &meter);
+            (with_objects(snapshot, dump)?, false)
+        }
+    };
+    let opened = Opened {
+        snapshot: Arc::new(snapshot),
+        setup,
+        indexed,
+    };
+    Ok((opened, meter))
+}
+
+/// A dump that a command asks questions of.
+pub(super) struct Opened<'a> {
+    pub(super) snapshot: Arc<Snapshot>,
+    setup: &'a Setup,
+    /// Whether it comes from an index.
+    indexed: bool,
+}
+
+impl Deref for Opened<'_> {
+    type Target = Snapshot;
+    fn deref(&self) -> &Snapshot {
+        &self.snapshot
+    }
+}
+
+impl Drop for Opened<'_> {
+    /// Has an index written for the next command.
+    fn drop(&mut self) {
+        let damaged = self.indexed && self.snapshot.index_is_damaged();
+        if damaged {
+            index::note_damage(&self.snapshot, self.setup);
+        }
+        if !self.indexed || damaged {
+            index::write_later(self.snapshot.clone(), self.setup);
+        }
+    }
+}
+
+/// Opens a dump in place of a snapshot that is no longer needed, to be asked for what holds its objects if `holders`
+/// says so; its index is read if it has one.
+pub(super) fn open_after(
+    previous: Option<Snapshot>,
+    setup: &Setup,
+    dump: &Path,
+    holders: bool,
+) -> Result<(Snapshot, Meter)> {
+    let meter = Meter::new(setup.progress, dump);
+    if let Some(snapshot) = index::read(setup, dump, &meter, Snapshot::from_index) {
+        return Ok((snapshot, meter));
+    }
+    let options = Options {
+        holders,
+        ..setup.analysis.clone()
+    };
+    let snapshot = match previous {
+        Some(previous) => Snapshot::open_after(previous, dump, &options, &meter),
+        None => Snapshot::open(dump, &options, &meter),
+    };
+    Ok((with_objects(snapshot, dump)?, meter))
+}
+
+/// Opens a dump that has a name besides its path, and nothing beside it, to be asked for what holds its objects.
+pub(super) fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Snapshot, Meter)> {
+    let meter = Meter::new(setup.progress, name);
+    let options = Options {
+        holders: true,
+        ..setup.analysis.clone()
+    };
+    let snapshot = Snapshot::open(dump, &options, &meter);
+    Ok((with_objects(snapshot, name)?, meter))
+}
+
+/// Refuses a whole dump that has classes but no objects of them.
+fn with_objects(snapshot: hprof::Result<Snapshot>, name: &Path) -> Result<Snapshot> {
+    let snapshot = snapshot.map_err(|e| Failure::input(name, &e))?;
+    // Class objects come first.
+    let last = ObjectIndex((snapshot.object_count() as u32).saturating_sub(1));
+    if snapshot.represents(last).is_some() && !snapshot.is_partial() {
+        return Err(Failure::no_objects(name));
+    }
+    Ok(snapshot)
+}
+
+/// The objects that a selector names in a dump.
+pub(super) struct Selection {
+    pub(super) objects: Vec<ObjectIndex>,
+    /// The agent's objects, which are no part of the program's heap.
+    pub(super) own: AgentObjects,
+    pub(super) shows_own: bool,
+    /// True if they are values of a field of instances, elements of arrays, or local variables.
+    pub(super) are_values: bool,
+}
+
+impl Selection {
+    /// The agent's objects that are hidden.
+    pub(super) fn hidden(&self) -> &[ObjectIndex] {
+        if self.shows_own {
+            &[]
+        } else {
+            self.own.objects()
+        }
+    }
+
+    pub(super) fn hides(&self, object: ObjectIndex) -> bool {
+        !self.shows_own && self.own.contains(object)
+    }
+}
+
+/// The objects that a selector names. The agent's are left out unless it names the agent or nothing else.
+pub(super) fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selection> {
+    let failure = |e: SelectError| {
+        let failure = Failure::usage(format!("{}: {e}", dump.display()));
+        match hint(snapshot, dump, selector, &e) {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    };
+    let selected = snapshot
+        .resolve_printed(selector, &stable)
+        .map_err(failure)?;
+    let are_values = matches!(selected, Selected::Values(_));
+    let mut objects = snapshot.selected(selector, selected).map_err(failure)?;
+    let own = AgentObjects::of(snapshot);
+    let package = CLASS.split('.').next().unwrap_or(CLASS);
+    let shows_own =
+        objects.iter().all(|&o| own.contains(o)) || selector.to_string().contains(package);
+    if !shows_own {
+        objects.retain(|&o| !own.contains(o));
+    }
+    Ok(Selection {
+        objects,
+        own,
+        shows_own,
+        are_values,
+    })
+}
+
+/// The command that works on a name that selects no objects: frames of samples are not in the heap.
+fn hint(
+    snapshot: &Snapshot,
+    dump: &Path,
+    selector: &Selector,
+    error: &SelectError,
+) -> Option<String> {
+    let frame = match (error, selector) {
+        (SelectError::NoFrame { frame, .. } | SelectError::NoLocal { frame }, _) => frame,
+        (SelectError::NoField { .. } | SelectError::NoClass { .. }, Selector::Name(name)) => name,
+        _ => return None,
+    };
+    let dump = quoted(&dump.display().to_string());
+    let frame = frame::without_gap(frame);
+    let is_meant = |text: &str| text == frame || FrameParts::parse(text).function == frame;
+    let (samples, _) = Samples::of(snapshot, &AgentObjects::of(snapshot));
+    let allocated = samples.is_some_and(|samples| {
+        let frames = |sample: &Sample| samples.sites.frames(sample.site).any(is_meant);
+        samples.live.iter().any(frames)
+    });
+    if allocated {
+        let focus = quoted(&frame);
+        return Some(format!(
+            "live samples were allocated through this frame: heapdiff sites {dump} --focus {focus}"
+        ));
+    }
+    let is_frame = matches!(
+        error,
+        SelectError::NoFrame { .. } | SelectError::NoLocal { .. }
+    );
+    is_frame.then(|| format!("heapdiff threads {dump} lists the frames"))
+}

@@ -1,0 +1,239 @@
+//! Traces and their runs: opening, choosing and describing them, for all commands about traces.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::Args;
+use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, frame_text};
+use heapdiff_jfr::LIVE_TABLE_FULL;
+use heapdiff_mapping::Mapping;
+use heapdiff_model::trace::{NoteRow, RunInfo, TraceFile};
+use heapdiff_report::Format;
+use heapdiff_trace::read::{Frame, Note, Run};
+use heapdiff_trace::{Stacks, Steps, Timeline, Trace, Trending, Window};
+use heapdiff_units::{Span, counted};
+use regex::Regex;
+
+use crate::failure::{Failure, Result, plain};
+use crate::frame;
+use crate::job::Setup;
+use crate::mapping::originals;
+use crate::time::Moment;
+
+/// Rows of a list in text, and in other formats.
+const ROWS: [usize; 2] = [10, 100];
+/// The most moments that a series has in a report.
+const MOMENTS: usize = 60;
+/// The most notes that are listed of a run: the last ones.
+const NOTES: usize = 50;
+
+/// Explains the moments of `--since` and `--until`.
+pub(super) const MOMENT_HELP: &str = "
+
+MOMENT: 10m (10 minutes before the end of the run), +5m (5 minutes after the start of the run), or
+2026-11-21T22:05:00Z.";
+
+/// Which of the JVMs that wrote.
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// Run to show, if the trace has several: its number, process id or uid [default: the last]
+    #[arg(long, value_name = "RUN")]
+    pub(super) run: Option<String>,
+}
+
+/// Which part of the run, and of its stacks.
+#[derive(Debug, Args)]
+pub(super) struct WindowArgs {
+    /// Start stacks at the first matching frame, and drop stacks without a match
+    #[arg(long, value_name = "RE", value_parser = frame::pattern)]
+    pub(super) focus: Option<Regex>,
+    /// Ignore data before this moment
+    #[arg(long, value_name = "MOMENT")]
+    pub(super) since: Option<Moment>,
+    /// Ignore data after this moment
+    #[arg(long, value_name = "MOMENT")]
+    pub(super) until: Option<Moment>,
+    /// Use only the data of this much time before the end of the trace, or before --until
+    #[arg(long, value_name = "TIME", conflicts_with = "since")]
+    pub(super) window: Option<Span>,
+}
+
+impl WindowArgs {
+    /// True if less than the whole run is asked for.
+    pub(super) const fn is_part(&self) -> bool {
+        self.since.is_some() || self.until.is_some() || self.window.is_some()
+    }
+}
+
+/// Rows of a list: `--top`, or the default of the format.
+pub(super) fn rows(setup: &Setup) -> usize {
+    let is_text = setup.output.format == Format::Text;
+    setup.top.unwrap_or(ROWS[usize::from(!is_text)])
+}
+
+/// Opens a trace as it is at this moment.
+pub(super) fn open(path: &Path) -> Result<Trace> {
+    readable(path)?;
+    let trace = Trace::open(path).map_err(|e| Failure::trace(&e))?;
+    trace.hold().map_err(|e| Failure::trace(&e))?;
+    Ok(trace)
+}
+
+/// The same, with the names of a mapping.
+pub(crate) fn open_named(mapping: Option<&Arc<Mapping>>, path: &Path) -> Result<Trace> {
+    let mut trace = open(path)?;
+    if let Some(names) = originals(mapping) {
+        trace.set_names(names);
+    }
+    Ok(trace)
+}
+
+/// Refuses a path that is not a file with a clear message; SQLite's are vague.
+pub(crate) fn readable(path: &Path) -> Result<()> {
+    let file = std::fs::metadata(path).map_err(|e| {
+        let why = plain(&e);
+        Failure::bad_input(format!("{}: {why}", path.display()))
+    })?;
+    if file.is_dir() {
+        return Err(Failure::bad_input(format!(
+            "{}: is a directory",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The run with this number, process id or uid; the last run where none is named.
+pub(super) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> {
+    let runs = trace.runs().map_err(|e| Failure::trace(&e))?;
+    let count = runs.len();
+    let mut numbered = (1_u64..).zip(runs);
+    let found = match wanted {
+        None => numbered.last(),
+        Some(wanted) => {
+            let number: Option<u64> = wanted.parse().ok();
+            numbered.find(|(n, run)| {
+                run.uid == wanted || number.is_some_and(|w| w == *n || w == run.pid)
+            })
+        }
+    };
+    found.ok_or_else(|| {
+        let path = trace.path().display();
+        match wanted {
+            Some(wanted) => {
+                let runs = counted(count as u64, "run");
+                Failure::usage(format!(
+                    "{path}: the trace has {runs} of a JVM, but no run {wanted}"
+                ))
+                .with_hint(format!("list the runs with `heapdiff trace info {path}`"))
+            }
+            None => Failure::bad_input(format!(
+                "{path}: the trace is empty, no JVM has written to it yet"
+            )),
+        }
+    })
+}
+
+pub(super) fn file(trace: &Trace) -> TraceFile {
+    let path = trace.path();
+    let bytes_of = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
+    let mut ahead = path.as_os_str().to_owned();
+    ahead.push("-wal");
+    let mut warnings = Vec::new();
+    if trace.odd() > 0 {
+        let odd = counted(trace.odd(), "figure");
+        warnings.push(format!(
+            "the trace is damaged: {odd} are impossible and count as 0"
+        ));
+    }
+    TraceFile {
+        path: path.display().to_string(),
+        bytes: bytes_of(path) + bytes_of(Path::new(&ahead)),
+        warnings,
+    }
+}
+
+/// Returns the file of a trace, with the warning that live bytes of a run are a lower bound, if they are.
+pub(super) fn file_of_run(trace: &Trace, run: i64) -> Result<TraceFile> {
+    let mut file = file(trace);
+    let full = trace.last_note(run, LIVE_TABLE_FULL);
+    if full.map_err(|e| Failure::trace(&e))?.is_some() {
+        file.warnings.push(LIVE_TABLE_FULL.to_owned());
+    }
+    Ok(file)
+}
+
+pub(super) fn run_info(number: u64, run: &Run) -> RunInfo {
+    RunInfo {
+        number,
+        uid: run.uid.clone(),
+        pid: run.pid,
+        host: run.host.clone(),
+        service: run.service.clone(),
+        jvm: run.jvm.clone(),
+        command: run.command.clone(),
+        interval_bytes: run.interval_bytes,
+        strategy: run.strategy.clone(),
+        started_ms: run.started_ms,
+        ended_ms: run.ended_ms,
+    }
+}
+
+pub(super) fn notes(trace: &Trace, run: &Run) -> Result<Vec<NoteRow>> {
+    let mut notes = trace.notes(run.id).map_err(|e| Failure::trace(&e))?;
+    let first = notes.len().saturating_sub(NOTES);
+    let row = |n: Note| NoteRow {
+        time_ms: n.time_ms,
+        text: n.text,
+    };
+    Ok(notes.drain(first..).map(row).collect())
+}
+
+/// The part of a run that is asked for.
+pub(super) fn window(part: &WindowArgs, run: &Run, uptime_ms: u64) -> Result<Window> {
+    let at = |moment: Moment| moment.uptime_ms(run.started_ms, uptime_ms);
+    let to_ms = part.until.map_or(u64::MAX, at);
+    let from_ms = match part.window {
+        Some(span) => {
+            let span = u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX);
+            to_ms.min(uptime_ms).saturating_sub(span)
+        }
+        None => part.since.map_or(0, at),
+    };
+    if from_ms <= to_ms {
+        Ok(Window { from_ms, to_ms })
+    } else {
+        Err(Failure::usage("--until must be after --since"))
+    }
+}
+
+/// A stack's frames as reports show them, the leaf first.
+pub(crate) fn frames(stacks: &Stacks, stack: i64) -> Vec<String> {
+    let text = |f: &Frame| frame_text(&f.class, &f.method, f.file.as_deref(), f.line);
+    stacks.frames(stack).into_iter().map(text).collect()
+}
+
+pub(crate) fn growth(trending: &Trending) -> HistoryGrowth {
+    HistoryGrowth {
+        objects: trending.grown_objects,
+        bytes: trending.grown_bytes,
+    }
+}
+
+pub(crate) fn slope(trending: &Trending) -> HistorySlope {
+    HistorySlope {
+        bytes_per_hour: trending.bytes.slope,
+        ci95: trending.bytes.ci95,
+        objects_per_hour: trending.objects.slope,
+    }
+}
+
+pub(crate) fn series(steps: &Steps, timeline: &Timeline) -> HistorySeries {
+    let mut series = HistorySeries::default();
+    for (tick, live) in steps.series(timeline, MOMENTS) {
+        series.time_ms.push(tick.time_ms);
+        series.live_objects.push(live.amount.objects);
+        series.live_bytes.push(live.amount.bytes);
+    }
+    series
+}
