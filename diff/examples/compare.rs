@@ -14,10 +14,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut comparison = Comparison::default();
     let mut last = None;
     // A summary asks what holds the objects.
-    let options = Options {
-        holders: true,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.holders = true;
     for path in std::env::args().skip(1) {
         // One dump is open at a time: a summary needs neither the file nor the graph.
         drop(last.take());

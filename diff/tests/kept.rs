@@ -44,10 +44,8 @@ impl Dumps {
 }
 
 fn open(dump: &Path, refs: Refs) -> Snapshot {
-    let options = Options {
-        refs,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.refs = refs;
     Snapshot::open(dump, &options, &Silent).unwrap()
 }
 
@@ -266,11 +264,9 @@ fn what_is_kept_has_the_names_of_one_mapping() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
     let dump = testdata.join("after.hprof.gz");
     let open = |mapping: Option<&Arc<Mapping>>| {
-        let options = Options {
-            holders: true,
-            mapping: mapping.cloned(),
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.holders = true;
+        options.mapping = mapping.cloned();
         Snapshot::open(&dump, &options, &Silent).unwrap()
     };
     let folder = tempfile::tempdir().unwrap();

@@ -15,11 +15,9 @@ use testdata::programs::{agent_library, shrunk};
 const MAIN: &str = "com.acme.shop.Shop";
 
 fn open(dump: &Path, mapping: Option<&Arc<Mapping>>) -> Snapshot {
-    let options = Options {
-        holders: true,
-        mapping: mapping.cloned(),
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.holders = true;
+    options.mapping = mapping.cloned();
     Snapshot::open(dump, &options, &Silent).unwrap()
 }
 

@@ -6,10 +6,8 @@ use hprof::{DeepOptions, ObjectId, ObjectIndex, Options, Refs, Silent, Snapshot,
 use testdata::writer::{self, FieldType, HeapBuilder, Obj, Ref, Root, Value};
 
 fn open(heap: &HeapBuilder, refs: Refs) -> Snapshot {
-    let options = Options {
-        refs,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.refs = refs;
     Snapshot::of(
         Source::from_bytes(heap.try_build().unwrap().bytes),
         &options,

@@ -42,11 +42,9 @@ impl Drawn {
     }
 
     fn open(&self, refs: Refs) -> Opened<'_> {
-        let options = Options {
-            refs,
-            holders: true,
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.refs = refs;
+        options.holders = true;
         let source = Source::from_bytes(self.heap.try_build().unwrap().bytes);
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
         // Told from the rows, then read from the records.

@@ -126,12 +126,11 @@ fn histogram(histogram: &Histogram) -> String {
 }
 
 fn options(refs: Refs) -> Options {
-    Options {
-        refs,
-        // As many objects without references but to their class as can be are leaves.
-        thresholds: Thresholds::LOW,
-        ..Options::default()
-    }
+    let mut options = Options::default();
+    options.refs = refs;
+    // As many objects without references but to their class as can be are leaves.
+    options.set_thresholds(Thresholds::LOW);
+    options
 }
 
 /// The dump's index, in a file beside it.

@@ -24,10 +24,9 @@ java.util.WeakHashMap -> java.util.HashMap:
 
 fn options(mapped: bool) -> Options {
     let mapping = Mapping::new([MAPPING.as_bytes().to_vec()]).unwrap();
-    Options {
-        mapping: mapped.then(|| Arc::new(mapping)),
-        ..Options::default()
-    }
+    let mut options = Options::default();
+    options.mapping = mapped.then(|| Arc::new(mapping));
+    options
 }
 
 fn selected(snapshot: &Snapshot, selector: &str) -> Option<Selected> {

@@ -59,10 +59,8 @@ fn analysed(
     let ids: Vec<ObjectId> = objects.iter().map(|&o| ObjectId(heap.address(o))).collect();
     let bytes = heap.build();
     std::fs::write(path, &bytes).unwrap();
-    let options = Options {
-        max_memory,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.max_memory = max_memory;
     let read = Read::default();
     let peak = Peak::start();
     let snapshot = Snapshot::open(path, &options, &read).unwrap();

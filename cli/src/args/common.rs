@@ -224,6 +224,15 @@ impl ReportArgs {
 
 impl AnalysisArgs {
     pub(super) fn setup(self, output: Output, progress: Wanted) -> Result<Setup> {
+        let mut analysis = hprof::Options::default();
+        analysis.refs = match self.refs {
+            Refs::Strong => hprof::Refs::Strong,
+            Refs::Soft => hprof::Refs::Soft,
+            Refs::All => hprof::Refs::All,
+        };
+        analysis.dump = self.dump_number.map_or(0, |n| n as usize - 1);
+        analysis.mapping = self.names.read()?;
+        analysis.max_memory = self.max_memory.map(|size| size.0);
         Ok(Setup {
             output: Output {
                 verbose: progress.verbose,
@@ -232,18 +241,7 @@ impl AnalysisArgs {
             more: Vec::new(),
             top: None,
             progress,
-            analysis: hprof::Options {
-                refs: match self.refs {
-                    Refs::Strong => hprof::Refs::Strong,
-                    Refs::Soft => hprof::Refs::Soft,
-                    Refs::All => hprof::Refs::All,
-                },
-                holders: false,
-                dump: self.dump_number.map_or(0, |n| n as usize - 1),
-                mapping: self.names.read()?,
-                max_memory: self.max_memory.map(|size| size.0),
-                ..hprof::Options::default()
-            },
+            analysis,
             threads: self.threads.map(usize::from),
             strict: self.strict,
             index: !self.no_index,
@@ -306,12 +304,9 @@ impl ListArgs {
 }
 
 /// A setup whose report has the names of a mapping.
-pub(super) fn with_names(setup: Setup, names: &NamesArgs) -> Result<Setup> {
-    let analysis = hprof::Options {
-        mapping: names.read()?,
-        ..setup.analysis
-    };
-    Ok(Setup { analysis, ..setup })
+pub(super) fn with_names(mut setup: Setup, names: &NamesArgs) -> Result<Setup> {
+    setup.analysis.mapping = names.read()?;
+    Ok(setup)
 }
 
 /// What is seen of the work.

@@ -37,7 +37,7 @@ use heapdiff_diff::{FrameParts, quoted};
 use heapdiff_report::Report;
 use heapdiff_sites::CLASS;
 use heapdiff_sites::types::stable;
-use hprof::{ObjectIndex, Options, SelectError, Selected, Selector, Snapshot};
+use hprof::{ObjectIndex, SelectError, Selected, Selector, Snapshot};
 
 use crate::failure::{Failure, Result};
 use crate::frame;
@@ -161,10 +161,8 @@ fn open_after(
     if let Some(snapshot) = index::read(setup, dump, &meter, Snapshot::from_index) {
         return Ok((snapshot, meter));
     }
-    let options = Options {
-        holders,
-        ..setup.analysis.clone()
-    };
+    let mut options = setup.analysis.clone();
+    options.holders = holders;
     let snapshot = match previous {
         Some(previous) => Snapshot::open_after(previous, dump, &options, &meter),
         None => Snapshot::open(dump, &options, &meter),
@@ -175,10 +173,8 @@ fn open_after(
 /// Opens a dump that has a name besides its path, and nothing beside it, to be asked for what holds its objects.
 fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, name);
-    let options = Options {
-        holders: true,
-        ..setup.analysis.clone()
-    };
+    let mut options = setup.analysis.clone();
+    options.holders = true;
     let snapshot = Snapshot::open(dump, &options, &meter);
     Ok((with_objects(snapshot, name)?, meter))
 }

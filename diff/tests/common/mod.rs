@@ -42,10 +42,8 @@ fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> 
     let mut last = None;
     for (source, name) in dumps {
         drop(last.take());
-        let options = Options {
-            holders: true,
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.holders = true;
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
         comparison.add(Summary::new(&snapshot, name).unwrap());
         last = Some(snapshot);
@@ -60,10 +58,8 @@ fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> 
 /// What one dump alone holds.
 #[allow(dead_code, reason = "most tests are of comparisons")]
 pub(crate) fn alone(source: Source) -> HeapReport {
-    let options = Options {
-        holders: true,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.holders = true;
     let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
     let summary = Summary::new(&snapshot, "a.hprof".to_owned()).unwrap();
     let options = HeapOptions { waste: true };

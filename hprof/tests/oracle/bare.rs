@@ -196,10 +196,8 @@ fn is_read_again(heap: &Heap) -> bool {
         fn advance(&self, _: u64) {}
     }
     let phases = Phases::default();
-    let options = Reading {
-        thresholds: kept(0),
-        ..Reading::default()
-    };
+    let mut options = Reading::default();
+    options.set_thresholds(kept(0));
     let source = Source::from_bytes(heap.heap.try_build().unwrap().bytes);
     Snapshot::of(source, &options, &phases).unwrap();
     let all = phases.0.into_inner().unwrap();
