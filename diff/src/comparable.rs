@@ -46,6 +46,17 @@ pub(crate) fn doubts(summaries: &[Summary]) -> Vec<Doubt<'_>> {
     doubts
 }
 
+impl Summary {
+    /// True if dumps are certainly of several JVMs or several programs. Then their times say nothing of which is the one
+    /// to compare with.
+    #[must_use]
+    pub fn are_of_several_jvms(summaries: &[Self]) -> bool {
+        doubts(summaries)
+            .iter()
+            .any(|d| matches!(d, Doubt::Apart(..)))
+    }
+}
+
 /// The reason not to trust the figures of one dump.
 pub(crate) fn incomplete(info: &SnapshotInfo) -> Vec<String> {
     let why = info.partial.then(|| Doubt::Incomplete(info).to_string());

@@ -105,15 +105,13 @@ enum Kept {
 
 /// All that a comparison says.
 fn said(dumps: &[&Opened], kept: Kept) -> String {
-    let mut comparison = Comparison::default();
     let (last, earlier) = dumps.split_last().unwrap();
-    for dump in earlier {
-        comparison.add(match kept {
-            Kept::Nothing => dump.summary.clone(),
-            _ => dump.kept(None),
-        });
-    }
-    comparison.add(match kept {
+    let earlier = earlier.iter().map(|dump| match kept {
+        Kept::Nothing => dump.summary.clone(),
+        _ => dump.kept(None),
+    });
+    let mut summaries: Vec<Summary> = earlier.collect();
+    summaries.push(match kept {
         Kept::All => last.kept(Some(&last.snapshot)),
         _ => last.summary.clone(),
     });
@@ -121,9 +119,8 @@ fn said(dumps: &[&Opened], kept: Kept) -> String {
         classes: &|_| true,
         suspects: usize::MAX,
     };
-    let told = comparison
-        .report_with_stacks(&last.snapshot, &filter)
-        .unwrap();
+    let comparison = Comparison::new(&summaries, &last.snapshot).unwrap();
+    let told = comparison.report_with_stacks(&filter);
     format!("{told:#?}")
 }
 

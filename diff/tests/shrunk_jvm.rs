@@ -42,12 +42,11 @@ fn report(
     target.dump(&before, live()).unwrap();
     target.advance(2).unwrap();
     target.dump(&after, live()).unwrap();
-    let mut comparison = Comparison::default();
-    for dump in [&before, &after] {
-        comparison.add(Summary::new(&open(dump, mapping), String::new()).unwrap());
-    }
+    let dumps = [&before, &after];
+    let summaries = dumps.map(|dump| Summary::new(&open(dump, mapping), String::new()).unwrap());
     let last = open(&after, mapping);
-    let report = comparison.report(&last, &Filter::default()).unwrap();
+    let comparison = Comparison::new(&summaries, &last).unwrap();
+    let report = comparison.report(&Filter::default());
     let threads = last.threads();
     let main = threads.iter().find(|t| t.name.as_deref() == Some("main"));
     let frames = main.unwrap().frames.iter().map(|f| f.frame.to_string());

@@ -38,21 +38,21 @@ pub(crate) fn filtered(
 }
 
 fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> Report {
-    let mut comparison = Comparison::default();
-    let mut last = None;
+    let (mut summaries, mut last) = (Vec::new(), None);
     for (source, name) in dumps {
         drop(last.take());
         let mut options = Options::default();
         options.holders = true;
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
-        comparison.add(Summary::new(&snapshot, name).unwrap());
+        summaries.push(Summary::new(&snapshot, name).unwrap());
         last = Some(snapshot);
     }
     let filter = Filter {
         classes,
         suspects: 10,
     };
-    comparison.report(&last.unwrap(), &filter).unwrap()
+    let last = last.unwrap();
+    Comparison::new(&summaries, &last).unwrap().report(&filter)
 }
 
 /// What one dump alone holds.
