@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use heapdiff_units::Size;
-use hprof::{IndexFault, Options, Progress, Refs, Snapshot};
+use hprof::index::IndexFault;
+use hprof::{Options, Progress, Refs, Snapshot};
 use twox_hash::XxHash3_64;
 
 use crate::failure::{Exit, Failure, Result, plain};
@@ -227,7 +228,7 @@ fn write(
         let _ = file.as_file().try_lock();
         Ok((file.path().to_path_buf(), file))
     })?;
-    if !hprof::has_room(file.as_file(), bytes) {
+    if !hprof::index::has_room(file.as_file(), bytes) {
         return Err(io::Error::new(
             io::ErrorKind::StorageFull,
             "not enough space on the disk",
@@ -337,5 +338,5 @@ fn is_ours(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
         && fs::File::open(path)
             .and_then(|mut file| file.read(&mut first))
-            .is_ok_and(|read| hprof::is_index(&first[..read]))
+            .is_ok_and(|read| hprof::index::is_index(&first[..read]))
 }

@@ -26,7 +26,7 @@ use heapdiff_mapping::Mapping;
 use heapdiff_query::Table;
 use heapdiff_report::Format;
 use heapdiff_report::collapsed::Columns;
-use hprof::{DeepOptions, Selector};
+use hprof::answers::{DeepOptions, Selector};
 use regex::Regex;
 
 use crate::failure::{Failure, Result};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use heapdiff_model::diff::SnapshotInfo;
-use hprof::MissingRoots;
+use hprof::graph::MissingRoots;
 
 use crate::origin::Apart;
 use crate::sentence::Warning;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use heapdiff_diff::{Comparison, Filter, Summary};
 use heapdiff_mapping::Mapping;
-use hprof::{IndexFault, Options, Refs, Silent, Snapshot};
+use hprof::index::IndexFault;
+use hprof::{Options, Refs, Silent, Snapshot};
 use testdata::dumps::unpacked;
 use testdata::writer::Rng;
 
@@ -64,7 +65,7 @@ fn keep(dump: &Path, refs: Refs) {
     let snapshot = open(dump, refs);
     let summary = Summary::new(&snapshot, "another name".to_owned()).unwrap();
     let file = summary.to_kept(&snapshot).unwrap();
-    assert!(hprof::is_index(&file), "it is found and cleaned");
+    assert!(hprof::index::is_index(&file), "it is found and cleaned");
     assert!(file.len() < snapshot.source().len() / 8);
     fs::write(file_of(dump), file).unwrap();
 }

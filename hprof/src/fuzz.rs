@@ -4,15 +4,16 @@
 
 use std::io::Write;
 
+use crate::answers::{
+    DeclaredField, DeepOptions, FinalFields, Histogram, Merge, PathOptions, Selector, WasteOptions,
+};
 use crate::bytes::gzip::{self, GzipBlocks};
 use crate::bytes::segments::has_end;
+use crate::dominators::{Node, Thresholds};
 use crate::records::outline::{Next, Outline, RECORD_HEAD, TopLevel};
 use crate::records::record;
 use crate::redaction::{Redaction, Rules};
-use crate::{
-    DeclaredField, DeepOptions, FinalFields, Histogram, Merge, Node, ObjectIndex, Options,
-    PathOptions, Refs, Selector, Silent, Snapshot, Source, Thresholds, WasteOptions,
-};
+use crate::{ObjectIndex, Options, Refs, Silent, Snapshot, Source};
 
 /// From now on all parallel passes run on this thread: waking others takes several times as long as small inputs do. How
 /// threads come by each other is the smoke test's task.

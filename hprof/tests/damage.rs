@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hprof::{Error, Histogram, Options, Silent, Snapshot, Source, Warning};
+use hprof::answers::Histogram;
+use hprof::{Error, Options, Silent, Snapshot, Source, Warning};
 use testdata::writer::{
     Elements, FieldType, FileOrder, Framing, Gzip, HeapBuilder, IdSize, Options as Written, Rng,
     Root, StringForm, Value, compress,

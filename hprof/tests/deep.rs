@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hprof::{DeepOptions, ObjectId, ObjectIndex, Options, Refs, Silent, Snapshot, Source};
+use hprof::answers::DeepOptions;
+use hprof::{ObjectId, ObjectIndex, Options, Refs, Silent, Snapshot, Source};
 use testdata::writer::{self, FieldType, HeapBuilder, Obj, Ref, Root, Value};
 
 fn open(heap: &HeapBuilder, refs: Refs) -> Snapshot {
@@ -191,7 +192,7 @@ fn classes_count_if_they_are_asked_for() {
     // No object has this number.
     let mut deep = snapshot.deep(&plain, &Silent).unwrap();
     let total = deep.of_set(&[ObjectIndex(u32::MAX)]).total;
-    assert_eq!(total, hprof::Total::default());
+    assert_eq!(total, hprof::sizes::Total::default());
 }
 
 #[test]

@@ -6,7 +6,8 @@
 
 use std::path::Path;
 
-use hprof::{Deep, DeepOptions, ObjectIndex, Options, Selector, Silent, Snapshot};
+use hprof::answers::{Deep, DeepOptions, Selector};
+use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
 
 /// A name, JVM flags, and the first JDK that has them.

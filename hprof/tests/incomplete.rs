@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hprof::{
-    Error, Histogram, MissingRoots, ObjectId, ObjectIndex, Options, RootKind, Silent, Snapshot,
-    Source,
-};
+use hprof::answers::Histogram;
+use hprof::graph::MissingRoots;
+use hprof::records::RootKind;
+use hprof::{Error, ObjectId, ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::writer::{
     Elements, FieldType, Framing, HeapBuilder, Obj, Options as Written, Root, Value,
 };

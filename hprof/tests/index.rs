@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-use hprof::{
-    DeepOptions, Histogram, IndexFault, Merge, ObjectIndex, Options, PathOptions, Progress, Refs,
-    Silent, Snapshot, Thresholds,
-};
+use hprof::answers::{DeepOptions, Histogram, Merge, PathOptions};
+use hprof::dominators::Thresholds;
+use hprof::index::IndexFault;
+use hprof::{ObjectIndex, Options, Progress, Refs, Silent, Snapshot};
 use proptest::prelude::*;
 use testdata::dumps::unpacked;
 use testdata::writer::graph::{self, NodeKind};
@@ -141,7 +141,7 @@ fn indexed(dump: &Path, options: &Options) -> (Snapshot, PathBuf) {
     let mut bytes = Vec::new();
     snapshot.write_index(&mut bytes).unwrap();
     assert!(bytes.len() as u64 <= snapshot.index_bytes());
-    assert!(hprof::is_index(&bytes));
+    assert!(hprof::index::is_index(&bytes));
     fs::write(&index, bytes).unwrap();
     (snapshot, index)
 }

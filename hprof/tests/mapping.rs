@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use heapdiff_mapping::Mapping;
-use hprof::{Histogram, Options, Selected, Selector, Silent, Snapshot};
+use hprof::answers::{Histogram, Selected, Selector};
+use hprof::{Options, Silent, Snapshot};
 use testdata::dumps::unpacked;
 
 /// The committed dumps are of `Orders.java`: names that it could have had before.

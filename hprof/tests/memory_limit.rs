@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use hprof::{ClassTotal, ObjectIndex, Options, Progress, Refs, Silent, Snapshot, Thresholds};
+use hprof::dominators::Thresholds;
+use hprof::sizes::ClassTotal;
+use hprof::{ObjectIndex, Options, Progress, Refs, Silent, Snapshot};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Ref, Root, linked};
 
 #[allow(dead_code, reason = "only memory is measured here")]

@@ -4,10 +4,9 @@
 
 use std::borrow::Cow;
 
-use hprof::{
-    Content, Frame, Line, Merge, ObjectId, ObjectIndex, Options, PathOptions, RootKind,
-    SelectError, Selector, Silent, Snapshot, Source, Value,
-};
+use hprof::answers::{Content, Frame, Line, Merge, PathOptions, SelectError, Selector, Value};
+use hprof::records::RootKind;
+use hprof::{ObjectId, ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::writer::{
     self, ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Root, StringForm, Value as Given,
 };

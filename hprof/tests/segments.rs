@@ -6,8 +6,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hprof::answers::Histogram;
 use hprof::bytes::{dump_of, has_segments};
-use hprof::{FileStamp, Histogram, Options, Silent, Snapshot, Source};
+use hprof::index::FileStamp;
+use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{
     Elements, FieldType, Framing, Gzip, HeapBuilder, Options as Written, Place, Root, Value,
     compress, tag,

@@ -93,7 +93,7 @@ fn jvm(histogram: &testdata::jvm::Histogram) -> Table {
     table
 }
 
-fn ours(classes: &hprof::Classes, totals: &[hprof::ClassTotal]) -> Table {
+fn ours(classes: &hprof::records::Classes, totals: &[hprof::sizes::ClassTotal]) -> Table {
     let mut table = Table::new();
     for ((_, class), total) in classes
         .iter()
@@ -151,7 +151,7 @@ fn check(jdk: &Jdk, mode: &Mode, folder: &Path) -> Vec<String> {
 
     let options = Options::default();
     let snapshot = Snapshot::open(&file, &options, &Silent).unwrap();
-    let histogram = hprof::Histogram::open(&file, &options, &Silent).unwrap();
+    let histogram = hprof::answers::Histogram::open(&file, &options, &Silent).unwrap();
     std::fs::remove_file(&file).unwrap();
     let mut failures: Vec<String> = snapshot
         .warnings()

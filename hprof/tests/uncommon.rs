@@ -6,7 +6,9 @@ use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-use hprof::{ClassTotal, Histogram, Options, Selector, Silent, Snapshot, Source};
+use hprof::answers::{Histogram, Selector};
+use hprof::sizes::ClassTotal;
+use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{
     ClassId, FieldType, FileOrder, Frame, Framing, HeapBuilder, Obj, Options as Written, Ref, Root,
     Value,
@@ -308,7 +310,7 @@ fn size_of(bytes: &[u8], class: &str) -> [u64; 2] {
     let source = || Source::from_bytes(bytes.to_vec());
     let snapshot = open(bytes.to_vec());
     let histogram = Histogram::of(source(), &Options::default(), &Silent).unwrap();
-    let of = |classes: &hprof::Classes, totals: &[ClassTotal]| {
+    let of = |classes: &hprof::records::Classes, totals: &[ClassTotal]| {
         let index = classes.by_name(class)[0];
         let all = &totals[index.index()].all;
         all.bytes / all.objects

@@ -8,7 +8,8 @@ mod limits;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hprof::{ClassTotal, ObjectId, Options, Progress, Snapshot};
+use hprof::sizes::ClassTotal;
+use hprof::{ObjectId, Options, Progress, Snapshot};
 use limits::Peak;
 use testdata::writer::graph::{self, NodeKind};
 use testdata::writer::{self, FileOrder, Rng};

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use hprof::Selector;
+use hprof::answers::Selector;
 use regex::Regex;
 
 use crate::failure::Result;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heapdiff_diff::pattern;
-use hprof::{DeepOptions, Selector};
+use hprof::answers::{DeepOptions, Selector};
 use regex::Regex;
 
 use super::SELECTOR_HELP;

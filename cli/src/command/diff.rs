@@ -10,7 +10,8 @@ use heapdiff_diff::{
 
 use heapdiff_report::{DiffReport, DiffView, Format, View, growth};
 use heapdiff_trace::Trace;
-use hprof::{Header, Progress, Snapshot};
+use hprof::records::Header;
+use hprof::{Progress, Snapshot};
 
 use super::{history, open_after, open_called, side_by_side, summarize};
 use crate::failure::{Failure, Result};

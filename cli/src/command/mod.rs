@@ -37,7 +37,8 @@ use heapdiff_diff::{FrameParts, quoted};
 use heapdiff_report::Report;
 use heapdiff_sites::CLASS;
 use heapdiff_sites::types::stable;
-use hprof::{ObjectIndex, SelectError, Selected, Selector, Snapshot};
+use hprof::answers::{SelectError, Selected, Selector};
+use hprof::{ObjectIndex, Snapshot};
 
 use crate::failure::{Failure, Result};
 use crate::frame;

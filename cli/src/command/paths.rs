@@ -4,9 +4,9 @@ use std::path::Path;
 
 use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
 use heapdiff_report::Viewed;
-use hprof::{
-    Merge, ObjectIndex, PathNode, PathOptions, Paths, Progress, Reference, Selector, Snapshot,
-};
+use hprof::answers::{Merge, PathNode, PathOptions, Paths, Selector};
+use hprof::records::Reference;
+use hprof::{ObjectIndex, Progress, Snapshot};
 
 use super::describe::totals;
 use super::{dump_info, open, select};

@@ -9,9 +9,9 @@ use heapdiff_model::sizeof::{
     SizeofReport, SizeofSet,
 };
 use heapdiff_report::{SizeofView, Viewed};
-use hprof::{
-    Deep, DeepLine, DeepSize, FinalFields, Flyweights, ObjectIndex, Progress, Refs, Snapshot, Total,
-};
+use hprof::answers::{Deep, DeepLine, DeepSize, FinalFields, Flyweights};
+use hprof::sizes::Total;
+use hprof::{ObjectIndex, Progress, Refs, Snapshot};
 use regex::Regex;
 
 use super::{Selection, dump_info, open, select, thread_locals};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heapdiff_diff::Summary;
 use heapdiff_units::Size;
-use hprof::IndexFault;
+use hprof::index::IndexFault;
 
 use super::diff;
 use crate::failure::{Exit, Failure, Result};

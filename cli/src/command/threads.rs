@@ -5,7 +5,8 @@ use std::path::Path;
 
 use heapdiff_diff::samples::AgentObjects;
 use heapdiff_model::threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
-use hprof::{Local, Progress, Snapshot, Thread};
+use hprof::answers::{Local, Thread};
+use hprof::{Progress, Snapshot};
 
 use super::describe::Mentions;
 use super::dump_info;

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use heapdiff_diff::samples::AgentObjects;
 use heapdiff_model::top::{TopObject, TopReport, Under};
-use hprof::{Node, ObjectIndex, Progress, Selector, Snapshot};
+use hprof::answers::Selector;
+use hprof::dominators::Node;
+use hprof::{ObjectIndex, Progress, Snapshot};
 
 use super::{Selection, dump_info, open, select};
 use crate::failure::{Failure, Result};

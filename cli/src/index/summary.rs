@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use heapdiff_diff::Summary;
-use hprof::{FileStamp, Progress, Refs, Snapshot};
+use hprof::index::FileStamp;
+use hprof::{Progress, Refs, Snapshot};
 
 use super::{SMALLEST, places, read_from, write, write_to};
 use crate::job::Setup;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hprof::{ObjectId, Value as FieldValue};
+use hprof::ObjectId;
+use hprof::answers::Value as FieldValue;
 use regex::Regex;
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
@@ -112,7 +113,7 @@ fn field(heap: &Heap, context: &Context<'_>, kinds: &FieldKinds) -> SqlValue {
         Some(class) => snapshot.static_value(class, name),
         None => heap.place_of(object).and_then(|place| {
             let record = snapshot.read_at(place)?;
-            let hprof::Content::Instance(fields) = record.content else {
+            let hprof::answers::Content::Instance(fields) = record.content else {
                 return None;
             };
             fields.iter().find(|f| f.name == name)?.value

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use heapdiff_diff::samples::{AgentObjects, AtSites, ClassCount, Samples};
-use hprof::{ClassTotal, Ids, Link, Numbers, ObjectId, ObjectIndex, Place, Snapshot, Thread};
+use hprof::answers::{Ids, Link, Numbers, Place, Thread};
+use hprof::sizes::ClassTotal;
+use hprof::{ObjectId, ObjectIndex, Snapshot};
 
 use crate::error::{Error, Result};
 

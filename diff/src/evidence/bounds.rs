@@ -8,7 +8,9 @@
 use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_units::Size;
-use hprof::{ClassIndex, Content, Kind, ObjectIndex, Reference, Value};
+use hprof::answers::{Content, Value};
+use hprof::records::{Kind, Reference};
+use hprof::{ClassIndex, ObjectIndex};
 
 use crate::evidence::context::SuspectContext;
 use crate::names;

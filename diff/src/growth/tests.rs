@@ -5,7 +5,7 @@ use crate::summary::ClassFigures;
 use crate::summary::stats::DumpStats;
 use crate::trie::Drawn;
 use heapdiff_model::diff::{LayoutInfo, SnapshotInfo};
-use hprof::Total;
+use hprof::sizes::Total;
 
 const ROOT: (&str, LabelKind) = ("sticky class", LabelKind::Structure);
 const ENTRIES: (&str, LabelKind) = ("com.acme.Registry.entries", LabelKind::ApplicationStatic);

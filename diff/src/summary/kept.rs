@@ -9,7 +9,9 @@ use std::path::Path;
 
 use heapdiff_mapping::Mapping;
 use heapdiff_model::diff::{AgentInfo, AssumedRoots, LayoutInfo, SnapshotInfo};
-use hprof::{Alone, Decoder, Encoder, FileStamp, IndexFault, Kept, Refs, Snapshot, Total};
+use hprof::index::{Alone, Decoder, Encoder, FileStamp, IndexFault, Kept};
+use hprof::sizes::Total;
+use hprof::{Refs, Snapshot};
 
 use crate::origin::Origin;
 use crate::samples::attribution::Attribution;

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use heapdiff_model::diff::SnapshotInfo;
 use heapdiff_sites::Known;
-use hprof::{Node, Snapshot, Total};
+use hprof::Snapshot;
+use hprof::dominators::Node;
+use hprof::sizes::Total;
 
 use crate::names;
 use crate::origin::Origin;

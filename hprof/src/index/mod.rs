@@ -27,19 +27,23 @@
 
 mod check;
 mod codes;
-#[doc(hidden)]
-pub mod encode;
+pub(crate) mod encode;
 mod fault;
 pub(crate) mod format;
 mod gather;
 pub(crate) mod inbound;
-#[doc(hidden)]
-pub mod kept;
+pub(crate) mod kept;
 pub(crate) mod positions;
 mod read;
 mod write;
 
 pub use fault::IndexFault;
+// For summaries.
+#[doc(hidden)]
+pub use {
+    encode::{Decoder, Encoder},
+    kept::{Alone, FileStamp, Kept},
+};
 
 /// Whether a file that begins with these bytes is an index, or what was kept of a dump beside it.
 #[must_use]

@@ -3,9 +3,8 @@
 use std::sync::Mutex;
 
 use hprof::dominators::DominatorTree;
-use hprof::{
-    Node, ObjectIndex, Options as Reading, Progress, Refs, Silent, Snapshot, Source, Thresholds,
-};
+use hprof::dominators::{Node, Thresholds};
+use hprof::{ObjectIndex, Options as Reading, Progress, Refs, Silent, Snapshot, Source};
 use testdata::writer::{ClassId, FieldType, HeapBuilder, Obj, Options, Ref, Root, Value};
 
 use crate::both::{Both, both_by};

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use hprof::{ObjectIndex, Options, Refs, Silent, Snapshot, Source, Thresholds};
+use hprof::dominators::Thresholds;
+use hprof::{ObjectIndex, Options, Refs, Silent, Snapshot, Source};
 use testdata::deadline::Deadline;
 
 use crate::naive::{self, Heap};

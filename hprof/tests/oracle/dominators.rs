@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use hprof::{Node, ObjectId, Refs, Silent, Tally, Thresholds};
+use hprof::dominators::{Node, Tally, Thresholds};
+use hprof::{ObjectId, Refs, Silent};
 use testdata::dumps::unpacked;
 use testdata::writer::{Rng, graph};
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use hprof::{DeepOptions, ObjectIndex, Refs, Silent, Total};
+use hprof::answers::DeepOptions;
+use hprof::sizes::Total;
+use hprof::{ObjectIndex, Refs, Silent};
 use testdata::writer::Rng;
 
 use crate::both::{Both, both_of};

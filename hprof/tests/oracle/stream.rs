@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hprof::{Link, ObjectIndex, Options, Reference, Silent, Snapshot, Source};
+use hprof::answers::Link;
+use hprof::records::Reference;
+use hprof::{ObjectIndex, Options, Silent, Snapshot, Source};
 
 use crate::world::{Plan, dump, rounds};
 

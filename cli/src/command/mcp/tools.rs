@@ -8,7 +8,7 @@ use std::time::Duration;
 use heapdiff_diff::pattern;
 use heapdiff_query::Limits;
 use heapdiff_report::Format;
-use hprof::{DeepOptions, Selector};
+use hprof::answers::{DeepOptions, Selector};
 use regex::Regex;
 use rmcp::model::{JsonObject, Tool as Described, ToolAnnotations};
 use rmcp::schemars::generate::SchemaSettings;

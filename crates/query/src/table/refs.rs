@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use hprof::{Link, Links, ObjectId, ObjectIndex, Reference, Via};
+use hprof::answers::{Link, Links, Via};
+use hprof::records::Reference;
+use hprof::{ObjectId, ObjectIndex};
 use rayon::prelude::*;
 
 use super::objects::class_name;

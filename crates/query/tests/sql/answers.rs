@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hprof::{ClassTotal, ObjectId, ObjectIndex, Reference, Silent};
+use hprof::records::Reference;
+use hprof::sizes::ClassTotal;
+use hprof::{ObjectId, ObjectIndex, Silent};
 
 use crate::{ask, one, sampled, shop};
 
