@@ -22,10 +22,10 @@ use std::time::Duration;
 use clap_complete::Shell;
 use heapdiff_diff::Gates;
 use heapdiff_fleet::Labels;
-use heapdiff_mapping::Mapping;
 use heapdiff_query::Table;
 use heapdiff_report::Format;
 use heapdiff_report::collapsed::Columns;
+use hprof::NameMapping;
 use hprof::answers::{DeepOptions, Selector};
 use regex::Regex;
 
@@ -316,11 +316,6 @@ impl Setup {
         std::iter::once(&self.output).chain(&self.more)
     }
 
-    /// What a summary has to be made with.
-    pub(crate) fn names(&self) -> (hprof::Refs, Option<&Mapping>) {
-        (self.analysis.refs, self.analysis.mapping.as_deref())
-    }
-
     /// Whether any format is such.
     pub(crate) fn is_any(&self, such: impl Fn(Format) -> bool) -> bool {
         self.outputs().any(|output| such(output.format))
@@ -423,7 +418,7 @@ pub(crate) struct Summarize {
 #[derive(Debug)]
 pub(crate) struct UiJob {
     pub(crate) files: Vec<PathBuf>,
-    pub(crate) mapping: Option<Arc<Mapping>>,
+    pub(crate) mapping: Option<Arc<dyn NameMapping>>,
     /// The port to listen on; 0 for any.
     pub(crate) port: u16,
     pub(crate) open: bool,

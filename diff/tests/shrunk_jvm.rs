@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use heapdiff_diff::{Comparison, Filter, Report, Summary};
 use heapdiff_mapping::Mapping;
-use hprof::{Options, Silent, Snapshot};
+use hprof::{NameMapping, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
 use testdata::programs::{agent_library, shrunk};
 
@@ -17,7 +17,7 @@ const MAIN: &str = "com.acme.shop.Shop";
 fn open(dump: &Path, mapping: Option<&Arc<Mapping>>) -> Snapshot {
     let mut options = Options::default();
     options.holders = true;
-    options.mapping = mapping.cloned();
+    options.mapping = mapping.map(|mapping| mapping.clone() as _);
     Snapshot::open(dump, &options, &Silent).unwrap()
 }
 

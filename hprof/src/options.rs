@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use heapdiff_mapping::Mapping;
-
+use crate::NameMapping;
 use crate::dominators::thresholds::Thresholds;
 
 /// Which reference objects (`java.lang.ref`) retain their referent.
@@ -32,7 +31,7 @@ pub struct Options {
     pub dump: usize,
     /// The names that classes, fields and methods had before they were shortened: what is answered has these. An index is
     /// the same with and without.
-    pub mapping: Option<Arc<Mapping>>,
+    pub mapping: Option<Arc<dyn NameMapping>>,
     /// Bytes of anonymous memory for the large arrays; beyond it they live in temporary files.
     pub max_memory: Option<u64>,
     /// From what sizes on dominators are found in other ways: answers do not depend on it.

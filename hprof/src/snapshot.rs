@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use heapdiff_mapping::Mapping;
 use rayon::prelude::*;
 
+use crate::NameMapping;
 use crate::bytes::array::{Array, Column, Store};
 use crate::bytes::mem;
 use crate::bytes::source::Source;
@@ -50,7 +50,7 @@ impl Dump {
     /// Gives classes and fields the names that the options' mapping has for them.
     pub(crate) fn rename(&mut self, options: &Options) {
         if let Some(mapping) = &options.mapping {
-            self.classes.rename(mapping);
+            self.classes.rename(&**mapping);
         }
     }
 
@@ -513,7 +513,7 @@ impl Snapshot {
 
     /// Where classes, fields and methods have their names from, if not from the dump.
     #[must_use]
-    pub fn mapping(&self) -> Option<&Arc<Mapping>> {
+    pub fn mapping(&self) -> Option<&Arc<dyn NameMapping>> {
         self.options.mapping.as_ref()
     }
 

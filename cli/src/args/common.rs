@@ -6,9 +6,9 @@ use std::sync::Arc;
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use heapdiff_diff::Frames;
-use heapdiff_mapping::Mapping;
 use heapdiff_report::Format;
 use heapdiff_units::Size;
+use hprof::NameMapping;
 
 use crate::failure::{Failure, Result};
 use crate::job::{Output, Setup};
@@ -140,7 +140,7 @@ pub(super) struct NamesArgs {
 }
 
 impl NamesArgs {
-    pub(super) fn read(&self) -> Result<Option<Arc<Mapping>>> {
+    pub(super) fn read(&self) -> Result<Option<Arc<dyn NameMapping>>> {
         mapping::read(&self.mapping)
     }
 }

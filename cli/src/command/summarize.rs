@@ -50,7 +50,7 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
         return None;
     }
     let shown = file.display();
-    let summary = Summary::from_file(file, setup.names(), shown.to_string());
+    let summary = Summary::from_file(file, &setup.analysis, shown.to_string());
     Some(summary.map_err(|fault| {
         let failure = Failure {
             exit: Exit::Input,

@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, allocating_frame, frame_text};
 use heapdiff_jfr::LIVE_TABLE_FULL;
-use heapdiff_mapping::Mapping;
 use heapdiff_model::trace::{
     CandidateRow, Collections, CountingRow, DumpRow, NoteRow, PathRow, PerWorkRow, RunInfo, RunRow,
     TraceFile, TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
@@ -30,6 +29,7 @@ use heapdiff_trace::{
     Trending, Verdict, Window, rank_groups,
 };
 use heapdiff_units::counted;
+use hprof::NameMapping;
 use regex::Regex;
 
 use crate::failure::{Failure, Result};
@@ -82,7 +82,7 @@ pub(crate) fn open(path: &Path) -> Result<Trace> {
 }
 
 /// The same, with the names of a mapping.
-pub(super) fn open_named(mapping: Option<&Arc<Mapping>>, path: &Path) -> Result<Trace> {
+pub(super) fn open_named(mapping: Option<&Arc<dyn NameMapping>>, path: &Path) -> Result<Trace> {
     let mut trace = open(path)?;
     if let Some(names) = originals(mapping) {
         trace.set_names(names);

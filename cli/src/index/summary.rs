@@ -29,7 +29,7 @@ pub(crate) fn read(
     }
     read_from(setup, dump, EXTENSION, |place| {
         meter.phase("reading the summary", 0);
-        Summary::from_kept(dump, place, setup.names(), name(), open)
+        Summary::from_kept(dump, place, &setup.analysis, name(), open)
     })
 }
 

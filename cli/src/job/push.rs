@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use heapdiff_mapping::Mapping;
 use heapdiff_push::Header;
 use heapdiff_units::Span;
+use hprof::NameMapping;
 use regex::Regex;
 
 use super::RunWindow;
@@ -17,7 +17,7 @@ pub(crate) struct Push {
     pub(crate) url: String,
     /// Names the holders of what stacks allocate.
     pub(crate) report: Option<PathBuf>,
-    pub(crate) mapping: Option<Arc<Mapping>>,
+    pub(crate) mapping: Option<Arc<dyn NameMapping>>,
     pub(crate) part: RunWindow,
     pub(crate) focus: Option<Regex>,
     /// In place of what the trace says.

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use heapdiff_mapping::Mapping;
 use heapdiff_trace::Which;
 use heapdiff_units::Span;
+use hprof::NameMapping;
 use regex::Regex;
 
 use crate::merge::Merged;
@@ -78,7 +78,7 @@ pub(crate) struct TraceExport {
     pub(crate) table: Option<String>,
     pub(crate) slice: Option<Span>,
     pub(crate) run: Option<String>,
-    pub(crate) mapping: Option<Arc<Mapping>>,
+    pub(crate) mapping: Option<Arc<dyn NameMapping>>,
     pub(crate) quiet: bool,
 }
 

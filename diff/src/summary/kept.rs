@@ -7,11 +7,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use heapdiff_mapping::Mapping;
 use heapdiff_model::diff::{AgentInfo, AssumedRoots, LayoutInfo, SnapshotInfo};
 use hprof::index::{Alone, Decoder, Encoder, FileStamp, IndexFault, Kept};
 use hprof::sizes::Total;
-use hprof::{Refs, Snapshot};
+use hprof::{Options, Refs, Snapshot};
 
 use crate::origin::Origin;
 use crate::samples::attribution::Attribution;
@@ -75,15 +74,11 @@ impl Summary {
     /// # Errors
     /// When the file is of another version or kind of [`Refs`], is damaged, or cannot be read, and when it has the names
     /// of its dump though there is a mapping.
-    pub fn from_file(
-        file: &Path,
-        (refs, mapping): (Refs, Option<&Mapping>),
-        path: String,
-    ) -> Result<Self, IndexFault> {
-        let content = alone(refs).read(file, MOST_ALONE)?;
+    pub fn from_file(file: &Path, options: &Options, path: String) -> Result<Self, IndexFault> {
+        let content = alone(options.refs).read(file, MOST_ALONE)?;
         let mut summary = Self::decoded(&content, None)
             .ok_or(IndexFault::Damaged("its parts do not fit together"))?;
-        match (summary.names, mapping) {
+        match (summary.names, &options.mapping) {
             (None, Some(_)) => return Err(IndexFault::Other("without a mapping")),
             (Some(names), Some(mapping)) if names.fits && names.hash == mapping.hash() => {
                 mapping.set_fits();
@@ -104,7 +99,7 @@ impl Summary {
     pub fn from_kept(
         dump: &Path,
         file: &Path,
-        (refs, mapping): (Refs, Option<&Mapping>),
+        options: &Options,
         path: String,
         of: Option<&Snapshot>,
     ) -> Result<Self, IndexFault> {
@@ -112,14 +107,16 @@ impl Summary {
         if of.is_some_and(|of| of.file_stamp() != Some(stamp)) {
             return Err(IndexFault::Stale);
         }
-        let content = kept(stamp, refs).read(file, MOST)?;
+        let content = kept(stamp, options.refs).read(file, MOST)?;
         let objects = of.map(Snapshot::object_count);
         let mut summary = Self::decoded(&content, objects)
             .ok_or(IndexFault::Damaged("its parts do not fit together"))?;
-        if summary.names.map(|names| names.hash) != mapping.map(Mapping::hash) {
+        if summary.names.map(|names| names.hash)
+            != options.mapping.as_ref().map(|names| names.hash())
+        {
             return Err(IndexFault::Other("with other names of classes"));
         }
-        if let (Some(Names { fits: true, .. }), Some(mapping)) = (summary.names, mapping) {
+        if let (Some(Names { fits: true, .. }), Some(mapping)) = (summary.names, &options.mapping) {
             mapping.set_fits();
         }
         summary.info.path = path;

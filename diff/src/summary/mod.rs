@@ -51,7 +51,7 @@ pub struct Summary {
 /// A mapping that names are from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
-    /// Its [`Mapping::hash`](heapdiff_mapping::Mapping::hash).
+    /// Its [`NameMapping::hash`](hprof::NameMapping::hash).
     pub(crate) hash: u64,
     /// Whether it has any class of the dump.
     pub(crate) fits: bool,

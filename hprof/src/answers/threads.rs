@@ -1,9 +1,6 @@
 //! Threads: their names, stacks, and what their stacks hold.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-use heapdiff_mapping as mapping;
 
 use crate::answers::objects::object::{Body, Value};
 use crate::ids::{ClassIndex, NONE, ObjectIndex};
@@ -143,27 +140,9 @@ impl Traces<'_> {
 
     /// The frames that a frame stands for, where names were shortened and methods inlined.
     fn originals(&self, frame: Frame) -> Vec<Frame> {
-        let mapping = self.snapshot.options.mapping.as_deref();
-        let line = match frame.line {
-            Line::Number(line) => Some(line as usize),
-            _ => None,
-        };
-        let dumped = mapping::Frame::new(&frame.class, &frame.method, frame.file.as_deref(), line);
-        let originals = mapping.and_then(|mapping| mapping.frames(&dumped));
-        let Some(originals) = originals else {
-            return vec![frame];
-        };
-        let originals = originals.into_iter().map(|original| Frame {
-            class: original.class.into_owned(),
-            method: original.method.into_owned(),
-            file: original.file.map(Cow::into_owned),
-            line: match original.line.map(u32::try_from) {
-                Some(Ok(line)) => Line::Number(line),
-                _ if line.is_some() => Line::Unknown,
-                _ => frame.line,
-            },
-        });
-        originals.collect()
+        let mapping = self.snapshot.mapping();
+        let originals = mapping.and_then(|mapping| mapping.frames(&frame));
+        originals.unwrap_or_else(|| vec![frame])
     }
 
     /// The same with the local variables, which are the outermost method's.

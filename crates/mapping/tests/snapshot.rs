@@ -26,7 +26,7 @@ java.util.WeakHashMap -> java.util.HashMap:
 fn options(mapped: bool) -> Options {
     let mapping = Mapping::new([MAPPING.as_bytes().to_vec()]).unwrap();
     let mut options = Options::default();
-    options.mapping = mapped.then(|| Arc::new(mapping));
+    options.mapping = mapped.then(|| Arc::new(mapping) as _);
     options
 }
 
@@ -57,7 +57,8 @@ fn told(snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
-    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/sampled-after.hprof.gz");
+    let packed =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/sampled-after.hprof.gz");
     let folder = tempfile::tempdir().unwrap();
     let dump = folder.path().join("orders.hprof");
     fs::write(&dump, unpacked(&packed)).unwrap();
