@@ -10,7 +10,7 @@ use crate::dominators::tree::Node;
 use crate::error::{Result, Warning};
 use crate::graph::build;
 use crate::graph::cut_arrays;
-use crate::graph::plan::Plan;
+use crate::graph::plan::{Context, Plan};
 use crate::ids::NONE;
 use crate::options::Options;
 use crate::progress::Progress;
@@ -47,9 +47,8 @@ impl Histogram {
         let header = record::header(&source)?;
         let outline = Outline::with_heap(&source, &header)?;
         let mut plan = Plan::new(&source, &header, &outline);
-        let scanned = build::measure(
-            &source, &header, &outline, &mut plan, options, progress, &store,
-        )?;
+        let context = Context::new(&source, &header, &outline, options, progress, &store);
+        let scanned = build::measure(&context, &mut plan)?;
         let stats = scanned.stats;
         let sizes = Sizes::infer(
             &plan.classes,
