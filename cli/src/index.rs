@@ -159,7 +159,10 @@ static PENDING: Mutex<Vec<(Arc<Snapshot>, Wanted)>> = Mutex::new(Vec::new());
 
 /// Has an index written once the report is out.
 pub(crate) fn write_later(snapshot: Arc<Snapshot>, setup: &Setup) {
-    if setup.index && snapshot.source().file_bytes() >= SMALLEST && snapshot.can_be_indexed() {
+    if setup.index
+        && snapshot.source().file_bytes() >= SMALLEST
+        && hprof::index::can_be_written(&snapshot)
+    {
         let mut pending = PENDING.lock().unwrap_or_else(PoisonError::into_inner);
         pending.push((snapshot, setup.progress));
     }
@@ -172,13 +175,17 @@ pub(crate) fn write_pending() {
     for (snapshot, wanted) in pending {
         let dump = snapshot.source().path();
         let meter = Meter::new(wanted, dump);
-        meter.phase("writing the index", snapshot.index_bytes());
+        meter.phase("writing the index", hprof::index::max_bytes(&snapshot));
         let refs = snapshot.refs();
         write_to(&places(dump, refs, EXTENSION), wanted, |place| {
-            let is_current = || snapshot.can_be_indexed();
-            write(dump, place, snapshot.index_bytes(), is_current, |file| {
-                snapshot.write_index(file)
-            })
+            let is_current = || hprof::index::can_be_written(&snapshot);
+            write(
+                dump,
+                place,
+                hprof::index::max_bytes(&snapshot),
+                is_current,
+                |file| hprof::index::write(&snapshot, file),
+            )
         });
     }
 }

@@ -167,6 +167,9 @@ pub fn snapshot(bytes: &[u8]) {
     totals_add_up(&snapshot);
     let count = u32::try_from(snapshot.object_count()).unwrap_or(u32::MAX);
     let first: Vec<ObjectIndex> = (0..count.min(64)).map(ObjectIndex).collect();
+    for (_, trace) in snapshot.allocation_traces().take(64) {
+        let _ = snapshot.traces().frames(trace);
+    }
     for &object in &first {
         let own = snapshot.shallow_bytes(object);
         if let Some(retained) = snapshot.retained_bytes(object) {
@@ -174,9 +177,6 @@ pub fn snapshot(bytes: &[u8]) {
         }
         let _ = (snapshot.name(object), snapshot.array_length(object));
         let _ = snapshot.roots_of(object);
-        if let Some(trace) = snapshot.allocation_trace(object) {
-            let _ = snapshot.frame_text(trace);
-        }
     }
     let _ = (snapshot.read_all(&first), snapshot.strings(&first, 100));
     let _ = (snapshot.threads(), snapshot.jvm(), snapshot.loaders());

@@ -132,9 +132,7 @@ fn an_index_has_the_same_dominators() {
     options.holders = true;
     let fresh = Snapshot::open(&path, &options, &Silent).unwrap();
     let index = folder.path().join("hidden.index");
-    fresh
-        .write_index(&mut std::fs::File::create(&index).unwrap())
-        .unwrap();
+    hprof::index::write(&fresh, &mut std::fs::File::create(&index).unwrap()).unwrap();
     let kept = Snapshot::from_index(&path, &index, &options).unwrap();
     for number in 0..fresh.object_count() as u32 {
         let object = ObjectIndex(number);

@@ -136,11 +136,11 @@ fn options(refs: Refs) -> Options {
 /// The dump's index, in a file beside it.
 fn indexed(dump: &Path, options: &Options) -> (Snapshot, PathBuf) {
     let snapshot = Snapshot::open(dump, options, &Silent).unwrap();
-    assert!(snapshot.can_be_indexed());
+    assert!(hprof::index::can_be_written(&snapshot));
     let index = dump.with_extension("hdx");
     let mut bytes = Vec::new();
-    snapshot.write_index(&mut bytes).unwrap();
-    assert!(bytes.len() as u64 <= snapshot.index_bytes());
+    hprof::index::write(&snapshot, &mut bytes).unwrap();
+    assert!(bytes.len() as u64 <= hprof::index::max_bytes(&snapshot));
     assert!(hprof::index::is_index(&bytes));
     fs::write(&index, bytes).unwrap();
     (snapshot, index)
@@ -160,7 +160,7 @@ fn same(what: &str, dump: &Path) {
             assert_eq!(expected, found, "{what}, {refs:?}");
         }
         let mut again = Vec::new();
-        mapped.write_index(&mut again).unwrap();
+        hprof::index::write(&mapped, &mut again).unwrap();
         assert!(again == fs::read(&index).unwrap(), "{what}: written again");
         let expected = Histogram::open(dump, &options, &Silent).unwrap();
         let found = Histogram::from_index(dump, &index, &options).unwrap();
@@ -182,8 +182,8 @@ fn committed_dumps_are_the_same_from_an_index() {
         fs::write(&dump, &bytes[..bytes.len() * 2 / 3]).unwrap();
         same(&format!("{name}, cut off"), &dump);
         let snapshot = Snapshot::open(&packed, &Options::default(), &Silent).unwrap();
-        assert!(!snapshot.can_be_indexed(), "it is compressed");
-        assert!(snapshot.write_index(&mut Vec::new()).is_err());
+        assert!(!hprof::index::can_be_written(&snapshot), "it is compressed");
+        assert!(hprof::index::write(&snapshot, &mut Vec::new()).is_err());
     }
 }
 
@@ -354,9 +354,9 @@ fn an_index_of_something_else_is_refused() {
                 let options = options(Refs::Soft);
                 let expected = Snapshot::open(&path, &options, &Silent).unwrap();
                 let found = Snapshot::from_index(&path, &index, &options).unwrap();
-                assert!(!found.index_is_damaged());
+                assert!(!hprof::index::is_damaged(&found));
                 assert!(figures(&found) == figures(&expected), "{section}");
-                assert!(found.index_is_damaged(), "{section}: it is used");
+                assert!(hprof::index::is_damaged(&found), "{section}: it is used");
             }
         }
     }

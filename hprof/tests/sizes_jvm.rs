@@ -160,7 +160,7 @@ fn check(jdk: &Jdk, mode: &Mode, folder: &Path) -> Vec<String> {
         .map(|w| format!("{label}: {w}"))
         .collect();
     // The JVM's own word on its references, which nothing here was inferred from.
-    let mode = snapshot.system_property("java.vm.compressedOopsMode");
+    let [mode] = snapshot.system_properties(["java.vm.compressedOopsMode"]);
     let stated = if mode.is_some() { 4 } else { 8 };
     if snapshot.layout().reference != stated || snapshot.jvm().is_none() {
         failures.push(format!("{label}: {mode:?}, but {:?}", snapshot.layout()));

@@ -140,7 +140,7 @@ impl Deref for Opened<'_> {
 impl Drop for Opened<'_> {
     /// Has an index written for the next command.
     fn drop(&mut self) {
-        let damaged = self.indexed && self.snapshot.index_is_damaged();
+        let damaged = self.indexed && hprof::index::is_damaged(&self.snapshot);
         if damaged {
             index::note_damage(&self.snapshot, self.setup);
         }

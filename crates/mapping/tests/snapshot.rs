@@ -119,7 +119,7 @@ fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
     // An index has no names of a mapping: it is the same with and without.
     let index = |snapshot: &Snapshot| {
         let mut bytes = Vec::new();
-        snapshot.write_index(&mut bytes).unwrap();
+        hprof::index::write(snapshot, &mut bytes).unwrap();
         bytes
     };
     let bytes = index(&mapped);

@@ -112,7 +112,7 @@ fn field(heap: &Heap, context: &Context<'_>, kinds: &FieldKinds) -> SqlValue {
     let value = match snapshot.represents(object) {
         Some(class) => snapshot.static_value(class, name),
         None => heap.place_of(object).and_then(|place| {
-            let record = snapshot.read_at(place)?;
+            let record = snapshot.parts().read(place)?;
             let hprof::answers::Content::Instance(fields) = record.content else {
                 return None;
             };
@@ -139,5 +139,7 @@ fn field(heap: &Heap, context: &Context<'_>, kinds: &FieldKinds) -> SqlValue {
 fn text(heap: &Heap, id: ObjectId) -> Option<String> {
     let snapshot = heap.snapshot();
     let place = heap.place_of(snapshot.find(id)?)?;
-    snapshot.string_at(place, CHARS, &mut |array| heap.place_of(array))
+    snapshot
+        .parts()
+        .string(place, CHARS, &mut |array| heap.place_of(array))
 }

@@ -204,22 +204,8 @@ impl Snapshot {
         }
     }
 
-    /// The frames of one stack trace as text; see [`Snapshot::traces`] for many.
-    #[must_use]
-    pub fn frame_text(&self, serial: u32) -> Vec<String> {
-        let frames = self.traces().frames(serial);
-        frames.iter().map(Frame::to_string).collect()
-    }
-
-    /// The stack trace that allocated an object, in dumps that name one (those of JDK 8's
-    /// `-agentlib:hprof`, for example).
-    #[must_use]
-    pub fn allocation_trace(&self, object: ObjectIndex) -> Option<u32> {
-        let at = self.sites.binary_search_by_key(&object.0, |s| s.0).ok()?;
-        Some(self.sites[at].1)
-    }
-
-    /// Objects whose allocating stack trace the dump names, with the trace's serial, in order.
+    /// Objects whose allocating stack trace the dump names (as those of JDK 8's `-agentlib:hprof` do), with the trace's
+    /// serial, in order.
     pub fn allocation_traces(&self) -> impl ExactSizeIterator<Item = (ObjectIndex, u32)> + '_ {
         self.sites
             .iter()
