@@ -173,7 +173,7 @@ impl<'a> Comparison<'a> {
         // Verdicts change the order, so more candidates are judged than are reported.
         let looked_into = filter.suspects.saturating_mul(2);
         let candidates = looked_through(last, &mut aligned, looked_into, Aligned::candidates);
-        let told = told((last, summaries), filter, &aligned, candidates, looked_into);
+        let told = told(last, summaries, filter, &aligned, candidates, looked_into);
         let mut explaining: Vec<&Candidate> = Vec::new();
         let mut suspects: Vec<(Suspect, Content, (bool, i64))> = told
             .iter()
@@ -257,7 +257,8 @@ pub(crate) fn looked_through<'a>(
 /// The candidates that are judged, each as a suspect without a verdict. Those whose paths end at one field are
 /// one: all that is below a holder is its content.
 pub(crate) fn told(
-    (last, summaries): (&Snapshot, &[Summary]),
+    last: &Snapshot,
+    summaries: &[Summary],
     filter: &Filter<'_>,
     aligned: &Aligned<'_>,
     candidates: Vec<Candidate>,
