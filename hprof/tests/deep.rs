@@ -30,10 +30,9 @@ fn reached(snapshot: &Snapshot, options: &DeepOptions, start: ObjectIndex) -> u6
 }
 
 fn skipping() -> DeepOptions {
-    DeepOptions {
-        skip_flyweights: true,
-        ..DeepOptions::default()
-    }
+    let mut options = DeepOptions::default();
+    options.skip_flyweights = true;
+    options
 }
 
 /// A class with a static field `cache` that holds an array of instances of the box class, and the boxes.
@@ -174,20 +173,14 @@ fn classes_count_if_they_are_asked_for() {
     assert_eq!(count(&plain, instance.into()), 1);
     assert_eq!(count(&plain, holder.into()), 2);
     assert_eq!(count(&plain, Ref::Class(class)), 3);
-    let skip = DeepOptions {
-        skip_static: true,
-        ..DeepOptions::default()
-    };
+    let mut skip = DeepOptions::default();
+    skip.skip_static = true;
     assert_eq!(count(&skip, Ref::Class(class)), 1);
-    let stop = DeepOptions {
-        stop_at: vec![regex::Regex::new("^java.lang.Class$").unwrap()],
-        ..DeepOptions::default()
-    };
+    let mut stop = DeepOptions::default();
+    stop.stop_at = vec![regex::Regex::new("^java.lang.Class$").unwrap()];
     assert_eq!(count(&stop, Ref::Class(class)), 1);
-    let without = DeepOptions {
-        except: vec![at(&heap, &snapshot, held)],
-        ..DeepOptions::default()
-    };
+    let mut without = DeepOptions::default();
+    without.except = vec![at(&heap, &snapshot, held)];
     assert_eq!(count(&without, Ref::Class(class)), 2);
     // No object has this number.
     let mut deep = snapshot.deep(&plain, &Silent).unwrap();

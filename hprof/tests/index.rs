@@ -67,10 +67,8 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
             }),
         ));
     }
-    let options = PathOptions {
-        follow: Refs::All,
-        ..PathOptions::default()
-    };
+    let mut options = PathOptions::default();
+    options.follow = Refs::All;
     let paths = snapshot.paths(&some, &options, &Silent).unwrap();
     let path = |&o: &ObjectIndex| paths.path(snapshot, o);
     lines.push(format!("{:?}", some.iter().map(path).collect::<Vec<_>>()));
@@ -102,11 +100,10 @@ fn each(snapshot: &Snapshot, objects: &[ObjectIndex]) -> Vec<String> {
             (Refs::Strong, true, &[][..]),
             (Refs::Soft, false, &objects[..1]),
         ] {
-            let options = PathOptions {
-                follow,
-                from_statics,
-                except,
-            };
+            let mut options = PathOptions::default();
+            options.follow = follow;
+            options.from_statics = from_statics;
+            options.except = except;
             for asked in [&pair[..1], &pair] {
                 let paths = snapshot.paths(asked, &options, &Silent).unwrap();
                 let found: Vec<_> = asked.iter().map(|&o| paths.path(snapshot, o)).collect();

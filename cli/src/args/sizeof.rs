@@ -78,17 +78,15 @@ fn paths(text: &str) -> Result<Paths, String> {
 impl SizeofArgs {
     pub(super) fn task(self) -> Result<(Setup, Task)> {
         let setup = self.common.setup()?;
+        // Which fields are final is read when the dump's classes are known.
+        let mut deep = DeepOptions::default();
+        deep.skip_flyweights = self.skip_flyweights;
+        deep.skip_static = self.skip_static;
+        deep.exclude = self.exclude;
+        deep.stop_at = self.stop_at;
         let job = SizeofJob {
             selectors: self.selector,
-            deep: DeepOptions {
-                skip_flyweights: self.skip_flyweights,
-                skip_static: self.skip_static,
-                // Which fields those are is read when the dump's classes are known.
-                skip_final: None,
-                exclude: self.exclude,
-                stop_at: self.stop_at,
-                except: Vec::new(),
-            },
+            deep,
             skip_final: self
                 .skip_final
                 .then(|| self.classpath.into_iter().flat_map(|p| p.0).collect()),

@@ -20,11 +20,9 @@ pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<Vie
     meter.phase("reading the selected objects", 0);
     let selection = select(&snapshot, dump, selector)?;
     let objects = &selection.objects;
-    let options = PathOptions {
-        follow: setup.analysis.refs,
-        except: selection.hidden(),
-        ..PathOptions::default()
-    };
+    let mut options = PathOptions::default();
+    options.follow = setup.analysis.refs;
+    options.except = selection.hidden();
     let paths = snapshot
         .paths(objects, &options, &meter)
         .map_err(|e| Failure::input(dump, &e))?;

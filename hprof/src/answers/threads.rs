@@ -71,6 +71,7 @@ pub struct Local {
 
 /// A frame and what its variables hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct StackFrame {
     /// The frame.
     pub frame: Frame,
@@ -80,6 +81,7 @@ pub struct StackFrame {
 
 /// A thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Thread {
     /// The thread's serial in the dump; `None` for virtual threads without a root of their own.
     pub serial: Option<u32>,

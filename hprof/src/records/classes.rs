@@ -53,6 +53,7 @@ pub enum Reference {
 
 /// A class of the dump.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Class {
     /// The class object's id; null where the dump has no record of the class.
     pub id: ObjectId,

@@ -49,6 +49,7 @@ pub struct Redaction<'a> {
 
 /// How a redaction went.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Redacted {
     /// Bytes of the dump as it was written.
     pub bytes: u64,

@@ -70,11 +70,10 @@ fn paths_are_shortest_and_made_of_references_of_the_dump() {
             for (follow, weakest) in follow {
                 let any = distances(&both, weakest, &except);
                 for from_statics in [false, true] {
-                    let options = PathOptions {
-                        follow,
-                        from_statics,
-                        except: &except,
-                    };
+                    let mut options = PathOptions::default();
+                    options.follow = follow;
+                    options.from_statics = from_statics;
+                    options.except = &except;
                     let snapshot = &both.snapshot;
                     let paths = snapshot.paths(&both.numbers, &options, &Silent).unwrap();
                     let what = (plan, refs, options);

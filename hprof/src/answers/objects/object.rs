@@ -97,6 +97,7 @@ pub struct FieldValue<'a> {
 
 /// One object.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Record<'a> {
     /// Its number.
     pub object: ObjectIndex,

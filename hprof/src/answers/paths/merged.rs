@@ -23,6 +23,7 @@ pub enum Merge {
 
 /// A line of a merged tree: objects that lie on paths.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PathNode {
     /// How deep in the tree; 0 for what roots hold.
     pub depth: u32,
@@ -50,6 +51,7 @@ pub struct PathNode {
 
 /// Merged paths.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PathTree {
     /// The lines, each followed by those below it, those with most targets first.
     pub nodes: Vec<PathNode>,
