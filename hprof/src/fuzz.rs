@@ -176,10 +176,9 @@ pub fn snapshot(bytes: &[u8]) {
             assert!(retained >= own, "{object:?} retains less than its own size");
         }
         let _ = (snapshot.name(object), snapshot.array_length(object));
-        let _ = snapshot.roots_of(object);
     }
     let _ = (snapshot.read_all(&first), snapshot.strings(&first, 100));
-    let _ = (snapshot.threads(), snapshot.jvm(), snapshot.loaders());
+    let _ = (snapshot.threads(), snapshot.jvm());
     let referrers = snapshot.referrers(&first, 10, &first[..first.len().min(1)]);
     for (referrers, &target) in referrers.iter().zip(&first) {
         assert_eq!(referrers.list.len() as u64, referrers.total.min(10));

@@ -30,7 +30,7 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
         format!("{:?} {}", snapshot.warnings(), snapshot.is_partial()),
         format!("{:?} {count} {}", snapshot.layout(), tree.node_count()),
         format!("{:?}", snapshot.classes().iter().collect::<Vec<_>>()),
-        format!("{:?} {:?}", snapshot.histogram(), snapshot.loaders()),
+        format!("{:?}", snapshot.histogram()),
         format!("{:?} {:?}", snapshot.jvm(), snapshot.layout_doubt()),
         format!("{} {:?}", snapshot.unreachable_bytes(), snapshot.threads()),
         format!("{:?}", tree.roots().collect::<Vec<_>>()),
@@ -43,12 +43,7 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
                 .map(|part| snapshot.referrers(part, 5, &[]))
                 .collect::<Vec<_>>()
         ),
-        format!(
-            "{:?}",
-            some.iter()
-                .map(|&o| snapshot.roots_of(o))
-                .collect::<Vec<_>>()
-        ),
+        format!("{:?}", snapshot.gc_roots()),
     ];
     for (&object, id) in all.iter().zip(snapshot.ids(&all)) {
         let id = id.unwrap_or_default();

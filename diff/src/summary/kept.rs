@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use heapdiff_model::diff::{AgentInfo, AssumedRoots, LayoutInfo, SnapshotInfo};
-use hprof::index::{Alone, Decoder, Encoder, FileStamp, IndexFault, Kept};
+use hprof::index::{Decoder, Encoder, FileStamp, IndexFault, Kept};
 use hprof::sizes::Total;
 use hprof::{Options, Refs, Snapshot};
 
@@ -38,7 +38,7 @@ impl Summary {
     /// Cost: a look at each step and each sample.
     #[must_use]
     pub fn to_kept(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
-        let of = kept(snapshot.file_stamp()?, snapshot.refs());
+        let of = kept(Some(snapshot.file_stamp()?), snapshot.refs());
         let most = MOST.min(snapshot.source().len() as u64 / PART);
         if self.allocated.as_ref().map_or(0, Attribution::least_bytes) > most {
             return None;
@@ -59,14 +59,14 @@ impl Summary {
         let content = self.encoded(snapshot.object_count());
         // A summary with figures that no reader takes is not worth a file.
         Self::decoded(&content, None)?;
-        let file = alone(snapshot.refs()).file(&content);
+        let file = kept(None, snapshot.refs()).file(&content);
         (file.len() as u64 <= MOST_ALONE).then_some(file)
     }
 
     /// Whether a file is a summary in place of a dump.
     #[must_use]
     pub fn is_file(path: &Path) -> bool {
-        Alone::is_one(path)
+        Kept::is_one(path)
     }
 
     /// The summary in a file that [`Summary::to_file`] made. `path` is the name that the report gives it.
@@ -75,7 +75,7 @@ impl Summary {
     /// When the file is of another version or kind of [`Refs`], is damaged, or cannot be read, and when it has the names
     /// of its dump though there is a mapping.
     pub fn from_file(file: &Path, options: &Options, path: String) -> Result<Self, IndexFault> {
-        let content = alone(options.refs).read(file, MOST_ALONE)?;
+        let content = kept(None, options.refs).read(file, MOST_ALONE)?;
         let mut summary = Self::decoded(&content, None)
             .ok_or(IndexFault::Damaged("its parts do not fit together"))?;
         match (summary.names, &options.mapping) {
@@ -107,7 +107,7 @@ impl Summary {
         if of.is_some_and(|of| of.file_stamp() != Some(stamp)) {
             return Err(IndexFault::Stale);
         }
-        let content = kept(stamp, options.refs).read(file, MOST)?;
+        let content = kept(Some(stamp), options.refs).read(file, MOST)?;
         let objects = of.map(Snapshot::object_count);
         let mut summary = Self::decoded(&content, objects)
             .ok_or(IndexFault::Damaged("its parts do not fit together"))?;
@@ -221,14 +221,7 @@ impl Summary {
     }
 }
 
-const fn alone(refs: Refs) -> Alone {
-    Alone {
-        refs,
-        version: VERSION,
-    }
-}
-
-fn kept(stamp: FileStamp, refs: Refs) -> Kept {
+const fn kept(stamp: Option<FileStamp>, refs: Refs) -> Kept {
     Kept {
         stamp,
         refs,

@@ -44,7 +44,7 @@ pub use write::{can_be_written, max_bytes, write};
 #[doc(hidden)]
 pub use {
     encode::{Decoder, Encoder},
-    kept::{Alone, FileStamp, Kept},
+    kept::{FileStamp, Kept},
 };
 
 /// Whether a file that begins with these bytes is an index, or what was kept of a dump beside it.

@@ -156,12 +156,6 @@ impl<'a> ArrayView<'a> {
         self.len == 0
     }
 
-    /// Whether the dump has the elements: Android's stripped dumps tell only how many there were.
-    #[must_use]
-    pub const fn has_elements(&self) -> bool {
-        self.len == 0 || !self.bytes.is_empty()
-    }
-
     /// The elements in a range, which is cut to the array's length.
     pub fn elements(
         &self,
