@@ -12,7 +12,8 @@ use std::fs::{self, File};
 use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use hprof::{DeclaredField, Kind};
+use hprof::answers::DeclaredField;
+use hprof::records::Kind;
 use noak::AccessFlags;
 use noak::reader::Class;
 use zip::ZipArchive;

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use heapdiff_units::Size;
-use hprof::{IndexFault, Options, Progress, Refs, Snapshot};
+use hprof::index::IndexFault;
+use hprof::{Options, Progress, Refs, Snapshot};
 use twox_hash::XxHash3_64;
 
 use crate::failure::{Exit, Failure, Result, plain};
@@ -158,7 +159,10 @@ static PENDING: Mutex<Vec<(Arc<Snapshot>, Wanted)>> = Mutex::new(Vec::new());
 
 /// Has an index written once the report is out.
 pub(crate) fn write_later(snapshot: Arc<Snapshot>, setup: &Setup) {
-    if setup.index && snapshot.source().file_bytes() >= SMALLEST && snapshot.can_be_indexed() {
+    if setup.index
+        && snapshot.source().file_bytes() >= SMALLEST
+        && hprof::index::can_be_written(&snapshot)
+    {
         let mut pending = PENDING.lock().unwrap_or_else(PoisonError::into_inner);
         pending.push((snapshot, setup.progress));
     }
@@ -171,13 +175,17 @@ pub(crate) fn write_pending() {
     for (snapshot, wanted) in pending {
         let dump = snapshot.source().path();
         let meter = Meter::new(wanted, dump);
-        meter.phase("writing the index", snapshot.index_bytes());
+        meter.phase("writing the index", hprof::index::max_bytes(&snapshot));
         let refs = snapshot.refs();
         write_to(&places(dump, refs, EXTENSION), wanted, |place| {
-            let is_current = || snapshot.can_be_indexed();
-            write(dump, place, snapshot.index_bytes(), is_current, |file| {
-                snapshot.write_index(file)
-            })
+            let is_current = || hprof::index::can_be_written(&snapshot);
+            write(
+                dump,
+                place,
+                hprof::index::max_bytes(&snapshot),
+                is_current,
+                |file| hprof::index::write(&snapshot, file),
+            )
         });
     }
 }
@@ -227,7 +235,7 @@ fn write(
         let _ = file.as_file().try_lock();
         Ok((file.path().to_path_buf(), file))
     })?;
-    if !hprof::has_room(file.as_file(), bytes) {
+    if !hprof::index::has_room(file.as_file(), bytes) {
         return Err(io::Error::new(
             io::ErrorKind::StorageFull,
             "not enough space on the disk",
@@ -337,5 +345,5 @@ fn is_ours(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
         && fs::File::open(path)
             .and_then(|mut file| file.read(&mut first))
-            .is_ok_and(|read| hprof::is_index(&first[..read]))
+            .is_ok_and(|read| hprof::index::is_index(&first[..read]))
 }

@@ -4,7 +4,6 @@ mod output;
 
 use std::fmt::Debug;
 
-use heapdiff_mapping::Mapping;
 use heapdiff_report::{Format, Report, View};
 use hprof::{Refs, Snapshot};
 
@@ -107,11 +106,6 @@ impl Setup {
     /// Where the report goes.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = &Output> {
         std::iter::once(&self.output).chain(&self.more)
-    }
-
-    /// What a summary has to be made with.
-    pub(crate) fn names(&self) -> (Refs, Option<&Mapping>) {
-        (self.analysis.refs, self.analysis.mapping.as_deref())
     }
 
     /// True if any output has such a format.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use heapdiff_diff::samples::OriginalNames;
 use heapdiff_mapping::Mapping;
 use heapdiff_sites::Originals;
+use hprof::NameMapping;
 
 use crate::failure::{Failure, Result, plain};
 
@@ -15,7 +16,7 @@ use crate::failure::{Failure, Result, plain};
 const MOST: u64 = 2 << 30;
 
 /// Reads the mappings of a program's parts; `None` where there are none.
-pub(crate) fn read(files: &[PathBuf]) -> Result<Option<Arc<Mapping>>> {
+pub(crate) fn read(files: &[PathBuf]) -> Result<Option<Arc<dyn NameMapping>>> {
     if files.is_empty() {
         return Ok(None);
     }
@@ -57,7 +58,7 @@ pub(crate) fn not_of_reports(report: &Path) -> Failure {
 }
 
 /// The names of a mapping as what agents and recorders write is given them.
-pub(crate) fn originals(mapping: Option<&Arc<Mapping>>) -> Option<Arc<dyn Originals>> {
+pub(crate) fn originals(mapping: Option<&Arc<dyn NameMapping>>) -> Option<Arc<dyn Originals>> {
     let mapping = Arc::clone(mapping?);
     Some(Arc::new(OriginalNames(mapping)))
 }

@@ -5,10 +5,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use heapdiff_mapping::Mapping;
 use heapdiff_report::Report;
 use heapdiff_units::counted;
-use hprof::Warning;
+use hprof::{NameMapping, Warning};
 
 use crate::failure::{Failure, Result};
 use crate::job::Setup;
@@ -94,7 +93,7 @@ pub(crate) fn mapping(setup: &Setup) {
 }
 
 /// The same where a command has no more than the mapping.
-pub(crate) fn mapping_of(mapping: Option<&Arc<Mapping>>, quiet: bool) {
+pub(crate) fn mapping_of(mapping: Option<&Arc<dyn NameMapping>>, quiet: bool) {
     if mapping.is_some_and(|mapping| !mapping.fits()) && !quiet {
         warn(
             "--mapping contains no class of this input; it may belong to another program or build",

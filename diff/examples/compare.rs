@@ -11,23 +11,21 @@ use heapdiff_diff::{Comparison, Filter, Gates, Summary, Suspect};
 use hprof::{Options, Silent, Snapshot};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut comparison = Comparison::default();
-    let mut last = None;
+    let (mut summaries, mut last) = (Vec::new(), None);
     // A summary asks what holds the objects.
-    let options = Options {
-        holders: true,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.holders = true;
     for path in std::env::args().skip(1) {
         // One dump is open at a time: a summary needs neither the file nor the graph.
         drop(last.take());
         let snapshot = Snapshot::open(path.as_ref(), &options, &Silent)?;
-        comparison.add(Summary::new(&snapshot, path)?);
+        summaries.push(Summary::new(&snapshot, path)?);
         last = Some(snapshot);
     }
     let last = last.ok_or("usage: compare BEFORE AFTER [LATER...]")?;
     let mut out = io::stdout().lock();
-    let report = comparison.report(&last, &Filter::default())?;
+    let comparison = Comparison::new(&summaries, &last)?;
+    let report = comparison.report(&Filter::default());
     writeln!(
         out,
         "the heap grew by {} objects and {} bytes",

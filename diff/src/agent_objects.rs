@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use heapdiff_sites::{CLASS, FORMAT, statics};
-use hprof::{ClassIndex, ClassTotal, Content, ObjectIndex, RootKind, Snapshot, Total, Value};
+use hprof::answers::{Content, Value};
+use hprof::records::RootKind;
+use hprof::sizes::{ClassTotal, Total};
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 /// The name of the agent's thread.
 pub(crate) const THREAD: &str = "heapdiff agent";
@@ -24,7 +27,7 @@ pub(crate) fn agent_class(snapshot: &Snapshot) -> Option<ClassIndex> {
 
 /// Whether a class is the agent's.
 #[must_use]
-pub fn is_agent_class(class: &hprof::Class) -> bool {
+pub fn is_agent_class(class: &hprof::records::Class) -> bool {
     class.loader.is_null() && &*class.name == CLASS
 }
 
@@ -206,7 +209,8 @@ fn thread(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     let roots = snapshot.tree().roots();
     let threads: Vec<ObjectIndex> = roots
         .filter(|&(object, kind)| {
-            let is_plain = |c: &hprof::Class| c.loader.is_null() && &*c.name == "java.lang.Thread";
+            let is_plain =
+                |c: &hprof::records::Class| c.loader.is_null() && &*c.name == "java.lang.Thread";
             kind == RootKind::Thread && snapshot.class(object).is_some_and(is_plain)
         })
         .map(|(object, _)| object)

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use heapdiff_model::diff::SnapshotInfo;
-use hprof::MissingRoots;
+use hprof::graph::MissingRoots;
 
 use crate::origin::Apart;
 use crate::sentence::Warning;
@@ -44,6 +44,17 @@ pub(crate) fn doubts(summaries: &[Summary]) -> Vec<Doubt<'_>> {
         }
     }
     doubts
+}
+
+impl Summary {
+    /// True if dumps are certainly of several JVMs or several programs. Then their times say nothing of which is the one
+    /// to compare with.
+    #[must_use]
+    pub fn are_of_several_jvms(summaries: &[Self]) -> bool {
+        doubts(summaries)
+            .iter()
+            .any(|d| matches!(d, Doubt::Apart(..)))
+    }
 }
 
 /// The reason not to trust the figures of one dump.

@@ -6,7 +6,7 @@ use heapdiff_model::diff::{self, ClassGrowth, Delta, Report, Stack, Suspect, Ver
 use hprof::Snapshot;
 
 use crate::allocated::{Allocated, Content};
-use crate::comparable::{self, Doubt};
+use crate::comparable;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::detect::are_of_held_objects;
 use crate::evidence::survival::Survival;
@@ -51,78 +51,60 @@ impl std::fmt::Debug for Filter<'_> {
     }
 }
 
-/// A comparison of two or more dumps: their summaries, oldest first.
-#[derive(Debug, Default)]
-pub struct Comparison {
-    summaries: Vec<Summary>,
+/// A comparison of two or more dumps.
+#[derive(Debug)]
+pub struct Comparison<'a> {
+    pub(crate) summaries: &'a [Summary],
+    pub(crate) last: &'a Snapshot,
 }
 
-impl Comparison {
-    /// Adds a dump that was taken later than the ones before.
-    pub fn add(&mut self, summary: Summary) {
-        self.summaries.push(summary);
-    }
-
-    /// The dumps so far.
-    #[must_use]
-    pub fn summaries(&self) -> &[Summary] {
-        &self.summaries
-    }
-
-    /// Puts the dumps into another order: each one's place in it, in the order in which they were added.
-    pub fn arrange(&mut self, places: &[usize]) {
-        let summaries = std::mem::take(&mut self.summaries);
-        let mut placed: Vec<_> = places.iter().zip(summaries).collect();
-        placed.sort_by_key(|(place, _)| **place);
-        self.summaries = placed.into_iter().map(|(_, summary)| summary).collect();
-    }
-
-    /// Whether the dumps are for certain of several JVMs, or of several programs. Then their times say nothing of
-    /// which is the one to compare with.
-    #[must_use]
-    pub fn is_of_several_jvms(&self) -> bool {
-        let doubts = comparable::doubts(&self.summaries);
-        doubts.iter().any(|d| matches!(d, Doubt::Apart(..)))
-    }
-
-    /// Compares the dumps. `last` is the dump that was added last, still open: paths, bounds and the detectors'
+impl<'a> Comparison<'a> {
+    /// Takes the summaries of all dumps, oldest first, and the last dump, still open: paths, bounds and the detectors'
     /// evidence are read from it.
+    ///
+    /// # Errors
+    /// [`hprof::Error::Changed`] if the last summary is of another dump.
+    pub fn new(summaries: &'a [Summary], last: &'a Snapshot) -> hprof::Result<Self> {
+        let summarized = summaries.last().map(|s| (s.info.taken_ms, s.info.bytes));
+        let now = last.source().file_bytes();
+        if summarized == Some((last.header().taken_ms, now)) {
+            return Ok(Self { summaries, last });
+        }
+        Err(hprof::Error::Changed {
+            path: last.source().path().to_owned(),
+            before: summarized.map_or(0, |(_, bytes)| bytes),
+            now,
+        })
+    }
+
+    /// Compares the dumps.
     ///
     /// With fewer than two dumps there are no suspects.
     ///
     /// Cost: a walk over the folded tries, which have some thousand steps; then, for each candidate that is
     /// judged, up to some ten thousand objects are read from the file.
-    ///
-    /// # Errors
-    /// None at present; kept for what will need to read the dump again.
-    pub fn report(&self, last: &Snapshot, filter: &Filter<'_>) -> hprof::Result<Report> {
-        self.told(last, filter).map(|told| told.0)
+    #[must_use]
+    pub fn report(&self, filter: &Filter<'_>) -> Report {
+        self.report_and_contents(filter).0
     }
 
-    /// Compares the dumps as [`Self::report`] does, and tells of all that their samples stand for which stack
-    /// allocated it: all stacks together have what the suspects have, and more. `None` where the last dump has no
-    /// samples.
+    /// Compares the dumps as [`Self::report`] does, and returns which stacks allocated all that the samples represent: all
+    /// stacks together have what the suspects have, and more. `None` where the last dump has no samples.
     ///
     /// Cost: a look at each sample besides.
-    ///
-    /// # Errors
-    /// As [`Self::report`].
-    pub fn report_with_stacks(
-        &self,
-        last: &Snapshot,
-        filter: &Filter<'_>,
-    ) -> hprof::Result<(Report, Option<Allocated>)> {
-        let (report, contents) = self.told(last, filter)?;
-        Ok((report, Allocated::between(&self.summaries, &contents)))
+    #[must_use]
+    pub fn report_with_stacks(&self, filter: &Filter<'_>) -> (Report, Option<Allocated>) {
+        let (report, contents) = self.report_and_contents(filter);
+        (report, Allocated::between(self.summaries, &contents))
     }
 
     /// The report, and what its suspects hold.
-    fn told(&self, last: &Snapshot, filter: &Filter<'_>) -> hprof::Result<(Report, Vec<Content>)> {
+    fn report_and_contents(&self, filter: &Filter<'_>) -> (Report, Vec<Content>) {
         let figures =
             |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
-        let doubts = comparable::doubts(&self.summaries);
-        let usages = Usages::of(last);
-        let (mut suspects, contents, explained_bytes) = self.suspects(last, filter, &usages);
+        let doubts = comparable::doubts(self.summaries);
+        let usages = Usages::of(self.last);
+        let (mut suspects, contents, explained_bytes) = self.suspects(filter, &usages);
         let grown = difference(&figures(&|s| s.info.reachable_bytes));
         let dump = self.summaries.last().map_or("", |s| &s.info.path);
         for suspect in &mut suspects {
@@ -149,7 +131,7 @@ impl Comparison {
             classes: self.classes(filter),
             suspects,
         };
-        Ok((report, contents))
+        (report, contents)
     }
 
     fn classes(&self, filter: &Filter<'_>) -> Vec<ClassGrowth> {
@@ -183,31 +165,20 @@ impl Comparison {
     }
 
     /// The suspects, what they hold, and how much of the growth of reachable bytes they are.
-    fn suspects(
-        &self,
-        last: &Snapshot,
-        filter: &Filter<'_>,
-        usages: &Usages,
-    ) -> (Vec<Suspect>, Vec<Content>, u64) {
-        let Some(mut aligned) = Aligned::new(&self.summaries).filter(|_| self.summaries.len() > 1)
-        else {
+    fn suspects(&self, filter: &Filter<'_>, usages: &Usages) -> (Vec<Suspect>, Vec<Content>, u64) {
+        let (last, summaries) = (self.last, self.summaries);
+        let Some(mut aligned) = Aligned::new(summaries).filter(|_| summaries.len() > 1) else {
             return (Vec::new(), Vec::new(), 0);
         };
         // Verdicts change the order, so more candidates are judged than are reported.
         let looked_into = filter.suspects.saturating_mul(2);
         let candidates = looked_through(last, &mut aligned, looked_into, Aligned::candidates);
-        let told = told(
-            (last, &self.summaries),
-            filter,
-            &aligned,
-            candidates,
-            looked_into,
-        );
+        let told = told(last, summaries, filter, &aligned, candidates, looked_into);
         let mut explaining: Vec<&Candidate> = Vec::new();
         let mut suspects: Vec<(Suspect, Content, (bool, i64))> = told
             .iter()
             .filter_map(|(candidate, suspect)| {
-                let context = SuspectContext::new(last, &self.summaries, &aligned, candidate);
+                let context = SuspectContext::new(last, summaries, &aligned, candidate);
                 let mut suspect = suspect.clone();
                 let content = Content::of(candidate, &aligned, suspect.coverage.growth_bytes);
                 let survival = self.attribute(&mut suspect, &content);
@@ -236,7 +207,7 @@ impl Comparison {
 
     /// Adds the stacks that allocated the growth; returns what became of the first dump's samples.
     fn attribute(&self, suspect: &mut Suspect, content: &Content) -> Option<Survival> {
-        let [first, .., last] = &self.summaries[..] else {
+        let [first, .., last] = self.summaries else {
             return None;
         };
         let allocated = last.allocated.as_ref()?;
@@ -286,7 +257,8 @@ pub(crate) fn looked_through<'a>(
 /// The candidates that are judged, each as a suspect without a verdict. Those whose paths end at one field are
 /// one: all that is below a holder is its content.
 pub(crate) fn told(
-    (last, summaries): (&Snapshot, &[Summary]),
+    last: &Snapshot,
+    summaries: &[Summary],
     filter: &Filter<'_>,
     aligned: &Aligned<'_>,
     candidates: Vec<Candidate>,

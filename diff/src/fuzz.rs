@@ -75,9 +75,11 @@ pub fn kept(bytes: &[u8]) {
             continue;
         };
         for pair in [[&odd, &summary], [&summary, &odd], [&odd, &odd]] {
-            let mut comparison = Comparison::default();
-            pair.into_iter().for_each(|s| comparison.add(s.clone()));
-            let _ = comparison.report_with_stacks(&snapshot, &ALL);
+            let comparison = Comparison {
+                summaries: &pair.map(Summary::clone),
+                last: &snapshot,
+            };
+            let _ = comparison.report_with_stacks(&ALL);
         }
     }
 }
@@ -89,13 +91,12 @@ const ALL: Filter<'_> = Filter {
 };
 
 fn compare(before: &[u8], after: &[u8]) -> Option<Report> {
-    let mut comparison = Comparison::default();
-    let mut last = None;
+    let (mut summaries, mut last) = (Vec::new(), None);
     for bytes in [before, after] {
         let source = Source::from_bytes(bytes.to_vec());
         let snapshot = Snapshot::of(source, &Options::default(), &Silent).ok()?;
-        comparison.add(Summary::new(&snapshot, String::new()).ok()?);
+        summaries.push(Summary::new(&snapshot, String::new()).ok()?);
         last = Some(snapshot);
     }
-    comparison.report(&last?, &ALL).ok()
+    Some(Comparison::new(&summaries, &last?).ok()?.report(&ALL))
 }

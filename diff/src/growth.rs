@@ -25,7 +25,7 @@ const ENOUGH_FOR_WORK: u64 = 1_000;
 const RESOLVED: &str = ".<resolved_references>";
 
 /// The figure `part / all` of the way from one figure to another.
-fn between(from: u64, to: u64, (part, all): (u64, u64)) -> u64 {
+fn between(from: u64, to: u64, part: u64, all: u64) -> u64 {
     let (part, all) = (u128::from(part), u128::from(all).max(1));
     let rest = all.saturating_sub(part);
     u64::try_from((u128::from(from) * rest + u128::from(to) * part) / all).unwrap_or(u64::MAX)
@@ -155,11 +155,8 @@ impl<'a> Aligned<'a> {
                     let below = trie[child].children.iter();
                     let below: i64 = below.map(|&c| growing[c.0 as usize]).sum();
                     let is_local = self.is_of_thread_locals(child) && below * 2 >= growth;
-                    match is_local {
-                        // Each thread local has a holder.
-                        true => work.push(child),
-                        false => more.push(child),
-                    }
+                    // Each thread local has a holder.
+                    if is_local { &mut work } else { &mut more }.push(child);
                 } else if growing[child.0 as usize] >= self.least {
                     work.push(child);
                 }
@@ -257,8 +254,8 @@ impl<'a> Aligned<'a> {
                 }
                 *given += left;
                 candidate.objects[i] = left;
-                candidate.shallow[i] = between(0, shallow, (left, last));
-                candidate.retained[i] = between(0, retained, (left, last));
+                candidate.shallow[i] = between(0, shallow, left, last);
+                candidate.retained[i] = between(0, retained, left, last);
                 candidate.by_class.push(i);
             }
         }
@@ -310,14 +307,14 @@ impl<'a> Aligned<'a> {
             let known = |j: &usize| !elsewhere.contains(j);
             let from = (0..i).rev().find(known).map_or(0, |j| j);
             let to = (i + 1..count).find(known).map_or(0, |j| j);
-            let part = ((i - from) as u64, (to - from) as u64);
+            let (part, all) = ((i - from) as u64, (to - from) as u64);
             for figures in [
                 &mut candidate.series,
                 &mut candidate.retained,
                 &mut candidate.objects,
                 &mut candidate.shallow,
             ] {
-                figures[i] = between(figures[from], figures[to], part);
+                figures[i] = between(figures[from], figures[to], part, all);
             }
         }
         candidate.trend = self.course(&candidate.series).trend;

@@ -19,12 +19,12 @@
 //!     let path = std::path::Path::new("../testdata").join(name);
 //!     Snapshot::open(&path, &Options::default(), &Silent)
 //! };
-//! let mut comparison = Comparison::default();
-//! comparison.add(Summary::new(&open("sampled-before.hprof.gz")?, "before".to_owned())?);
+//! let before = Summary::new(&open("sampled-before.hprof.gz")?, "before".to_owned())?;
 //! let last = open("sampled-after.hprof.gz")?;
-//! comparison.add(Summary::new(&last, "after".to_owned())?);
+//! let summaries = [before, Summary::new(&last, "after".to_owned())?];
 //!
-//! let report = comparison.report(&last, &Filter::default())?;
+//! let comparison = Comparison::new(&summaries, &last)?;
+//! let report = comparison.report(&Filter::default());
 //! let suspect = &report.suspects[0];
 //! assert_eq!(suspect.holder, "Orders.open");
 //! assert_eq!(suspect.class, "Orders$Order");
@@ -45,11 +45,11 @@
 //! #     let path = std::path::Path::new("../testdata").join(name);
 //! #     Snapshot::open(&path, &Options::default(), &Silent)
 //! # };
-//! # let mut comparison = Comparison::default();
-//! # comparison.add(Summary::new(&open("sampled-before.hprof.gz")?, "before".to_owned())?);
+//! # let before = Summary::new(&open("sampled-before.hprof.gz")?, "before".to_owned())?;
 //! # let last = open("sampled-after.hprof.gz")?;
-//! # comparison.add(Summary::new(&last, "after".to_owned())?);
-//! let mut report = comparison.report(&last, &Filter::default())?;
+//! # let summaries = [before, Summary::new(&last, "after".to_owned())?];
+//! # let comparison = Comparison::new(&summaries, &last)?;
+//! let mut report = comparison.report(&Filter::default());
 //! let stack = &report.suspects[0].stacks[0];
 //! assert_eq!(stack.frames[0], "Orders$Order.<init>(Orders.java:22)");
 //!

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use heapdiff_sites::packages::is_jdk;
-use hprof::{ClassIndex, Hold, ObjectIndex, Snapshot};
+use hprof::answers::Hold;
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 pub(crate) use heapdiff_sites::types::stable;
 

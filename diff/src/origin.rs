@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 
 use heapdiff_model::diff::AgentInfo;
 use heapdiff_sites::packages::is_jdk;
+use hprof::Snapshot;
+use hprof::answers::Value;
 use hprof::bytes::hash;
-use hprof::{Decoder, Encoder, Snapshot, Value};
+use hprof::index::{Decoder, Encoder};
 
 use crate::names;
 

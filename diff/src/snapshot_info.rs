@@ -1,7 +1,8 @@
 //! Parts of a snapshot's description that every report has.
 
 use heapdiff_model::diff::{AssumedRoots, LayoutInfo};
-use hprof::{Layout, Snapshot};
+use hprof::Snapshot;
+use hprof::sizes::Layout;
 
 /// Returns the object layout as reports describe it.
 #[must_use]

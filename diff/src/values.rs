@@ -1,6 +1,7 @@
 //! Texts of strings, and values of boxes and primitives.
 
-use hprof::{Content, ObjectIndex, Snapshot, Value};
+use hprof::answers::{Content, Value};
+use hprof::{ObjectIndex, Snapshot};
 
 /// The texts of strings, cut at `limit` characters, and of boxed primitives; `None` for other objects.
 ///

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use heapdiff_model::waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow};
-use hprof::{ClassIndex, Progress, Snapshot, WasteHolder, WasteKind, WasteOptions, WasteTotal};
+use hprof::answers::{WasteHolder, WasteKind, WasteOptions, WasteTotal};
+use hprof::{ClassIndex, Progress, Snapshot};
 
 use crate::names::{hold_label, name_of, only_keeps, stable};
 use crate::samples::AgentObjects;
@@ -167,7 +168,7 @@ fn row(all: &[WasteSummary], at: usize, kind: WasteKind, limit: usize) -> (Waste
 
 /// A holder's name as reports show it.
 fn label(snapshot: &Snapshot, holder: &WasteHolder) -> String {
-    use hprof::Hold;
+    use hprof::answers::Hold;
     let Some(class) = holder.class else {
         return "GC roots".to_owned();
     };

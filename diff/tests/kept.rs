@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use heapdiff_diff::{Comparison, Filter, Summary};
 use heapdiff_mapping::Mapping;
-use hprof::{IndexFault, Options, Refs, Silent, Snapshot};
+use hprof::index::IndexFault;
+use hprof::{NameMapping, Options, Refs, Silent, Snapshot};
 use testdata::dumps::unpacked;
 use testdata::writer::Rng;
 
@@ -43,12 +44,14 @@ impl Dumps {
     }
 }
 
+fn options(refs: Refs) -> Options {
+    let mut options = Options::default();
+    options.refs = refs;
+    options
+}
+
 fn open(dump: &Path, refs: Refs) -> Snapshot {
-    let options = Options {
-        refs,
-        ..Options::default()
-    };
-    Snapshot::open(dump, &options, &Silent).unwrap()
+    Snapshot::open(dump, &options(refs), &Silent).unwrap()
 }
 
 fn name(dump: &Path) -> String {
@@ -66,7 +69,7 @@ fn keep(dump: &Path, refs: Refs) {
     let snapshot = open(dump, refs);
     let summary = Summary::new(&snapshot, "another name".to_owned()).unwrap();
     let file = summary.to_kept(&snapshot).unwrap();
-    assert!(hprof::is_index(&file), "it is found and cleaned");
+    assert!(hprof::index::is_index(&file), "it is found and cleaned");
     assert!(file.len() < snapshot.source().len() / 8);
     fs::write(file_of(dump), file).unwrap();
 }
@@ -92,8 +95,8 @@ impl Opened {
     }
 
     fn kept(&self, of: Option<&Snapshot>) -> Summary {
-        let (file, refs) = (file_of(&self.dump), self.snapshot.refs());
-        Summary::from_kept(&self.dump, &file, (refs, None), name(&self.dump), of).unwrap()
+        let (file, options) = (file_of(&self.dump), options(self.snapshot.refs()));
+        Summary::from_kept(&self.dump, &file, &options, name(&self.dump), of).unwrap()
     }
 }
 
@@ -107,15 +110,13 @@ enum Kept {
 
 /// All that a comparison says.
 fn said(dumps: &[&Opened], kept: Kept) -> String {
-    let mut comparison = Comparison::default();
     let (last, earlier) = dumps.split_last().unwrap();
-    for dump in earlier {
-        comparison.add(match kept {
-            Kept::Nothing => dump.summary.clone(),
-            _ => dump.kept(None),
-        });
-    }
-    comparison.add(match kept {
+    let earlier = earlier.iter().map(|dump| match kept {
+        Kept::Nothing => dump.summary.clone(),
+        _ => dump.kept(None),
+    });
+    let mut summaries: Vec<Summary> = earlier.collect();
+    summaries.push(match kept {
         Kept::All => last.kept(Some(&last.snapshot)),
         _ => last.summary.clone(),
     });
@@ -123,9 +124,8 @@ fn said(dumps: &[&Opened], kept: Kept) -> String {
         classes: &|_| true,
         suspects: usize::MAX,
     };
-    let told = comparison
-        .report_with_stacks(&last.snapshot, &filter)
-        .unwrap();
+    let comparison = Comparison::new(&summaries, &last.snapshot).unwrap();
+    let told = comparison.report_with_stacks(&filter);
     format!("{told:#?}")
 }
 
@@ -193,7 +193,7 @@ fn what_is_of_another_dump_or_damaged_is_refused() {
     let file = file_of(&dump);
     let whole = fs::read(&file).unwrap();
     let read =
-        |dump: &Path, refs| Summary::from_kept(dump, &file, (refs, None), String::new(), None);
+        |dump: &Path, refs| Summary::from_kept(dump, &file, &options(refs), String::new(), None);
     assert!(read(&dump, Refs::Soft).is_ok());
     assert!(matches!(read(&dump, Refs::All), Err(IndexFault::Other(_))));
     assert!(matches!(read(&other, Refs::Soft), Err(IndexFault::Stale)));
@@ -201,7 +201,7 @@ fn what_is_of_another_dump_or_damaged_is_refused() {
     let of_other = Summary::from_kept(
         &dump,
         &file,
-        (Refs::Soft, None),
+        &options(Refs::Soft),
         String::new(),
         Some(&opened),
     );
@@ -265,24 +265,16 @@ fn what_is_kept_has_the_names_of_one_mapping() {
     let other = mapping("x.Y -> y:\n");
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
     let dump = testdata.join("after.hprof.gz");
-    let open = |mapping: Option<&Arc<Mapping>>| {
-        let options = Options {
-            holders: true,
-            mapping: mapping.cloned(),
-            ..Options::default()
-        };
-        Snapshot::open(&dump, &options, &Silent).unwrap()
+    let options = |mapping: Option<&Arc<Mapping>>| {
+        let mut options = Options::default();
+        options.mapping = mapping.map(|mapping| mapping.clone() as _);
+        options
     };
+    let open = |mapping| Snapshot::open(&dump, &options(mapping), &Silent).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("summary");
-    let read = |names: Option<&Arc<Mapping>>| {
-        let names = (Refs::Soft, names.map(|names| &**names));
-        Summary::from_kept(&dump, &file, names, String::new(), None)
-    };
-    let alone = |names: Option<&Arc<Mapping>>| {
-        let names = (Refs::Soft, names.map(|names| &**names));
-        Summary::from_file(&file, names, String::new())
-    };
+    let read = |names| Summary::from_kept(&dump, &file, &options(names), String::new(), None);
+    let alone = |names| Summary::from_file(&file, &options(names), String::new());
     let snapshot = open(Some(&own));
     let summary = Summary::new(&snapshot, String::new()).unwrap();
     fs::write(&file, summary.to_kept(&snapshot).unwrap()).unwrap();

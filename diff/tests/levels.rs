@@ -6,7 +6,8 @@ mod common;
 
 use common::app::App;
 use heapdiff_diff::Report;
-use hprof::{Options, Selector, Silent, Snapshot, Source};
+use hprof::answers::Selector;
+use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, ClassId, Elements, FieldType, Obj, Root, Value};
 
 /// A list of the runtime's.

@@ -10,9 +10,9 @@ use std::path::Path;
 use common::app::App;
 use heapdiff_diff::{Report, Suspect};
 use heapdiff_sites::types::stable;
-use hprof::{
-    Content, FieldValue, ObjectIndex, Options, Record, Reference, Silent, Snapshot, Source, Value,
-};
+use hprof::answers::{Content, FieldValue, Record, Value};
+use hprof::records::Reference;
+use hprof::{ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::writer::{HeapBuilder, Obj, Rng};
 
 /// Returns the objects to which references with this label lead.

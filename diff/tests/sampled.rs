@@ -71,15 +71,15 @@ fn sampled(uids: RangeInclusive<i64>, loaded: i64, pid: i64) -> Vec<u8> {
 }
 
 fn with_stacks(dumps: Vec<Vec<u8>>) -> (Report, Option<Allocated>) {
-    let mut comparison = Comparison::default();
-    let mut last = None;
+    let (mut summaries, mut last) = (Vec::new(), None);
     for dump in dumps {
         let snapshot = snapshot(dump);
-        comparison.add(Summary::new(&snapshot, "a".to_owned()).unwrap());
+        summaries.push(Summary::new(&snapshot, "a".to_owned()).unwrap());
         last = Some(snapshot);
     }
-    let told = comparison.report_with_stacks(&last.unwrap(), &Filter::default());
-    told.unwrap()
+    let last = last.unwrap();
+    let comparison = Comparison::new(&summaries, &last).unwrap();
+    comparison.report_with_stacks(&Filter::default())
 }
 
 fn frames(report: &Report) -> Vec<(String, u64, u64)> {

@@ -8,18 +8,16 @@ use std::sync::Arc;
 
 use heapdiff_diff::{Comparison, Filter, Report, Summary};
 use heapdiff_mapping::Mapping;
-use hprof::{Options, Silent, Snapshot};
+use hprof::{NameMapping, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
 use testdata::programs::{agent_library, shrunk};
 
 const MAIN: &str = "com.acme.shop.Shop";
 
 fn open(dump: &Path, mapping: Option<&Arc<Mapping>>) -> Snapshot {
-    let options = Options {
-        holders: true,
-        mapping: mapping.cloned(),
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.holders = true;
+    options.mapping = mapping.map(|mapping| mapping.clone() as _);
     Snapshot::open(dump, &options, &Silent).unwrap()
 }
 
@@ -44,12 +42,11 @@ fn report(
     target.dump(&before, live()).unwrap();
     target.advance(2).unwrap();
     target.dump(&after, live()).unwrap();
-    let mut comparison = Comparison::default();
-    for dump in [&before, &after] {
-        comparison.add(Summary::new(&open(dump, mapping), String::new()).unwrap());
-    }
+    let dumps = [&before, &after];
+    let summaries = dumps.map(|dump| Summary::new(&open(dump, mapping), String::new()).unwrap());
     let last = open(&after, mapping);
-    let report = comparison.report(&last, &Filter::default()).unwrap();
+    let comparison = Comparison::new(&summaries, &last).unwrap();
+    let report = comparison.report(&Filter::default());
     let threads = last.threads();
     let main = threads.iter().find(|t| t.name.as_deref() == Some("main"));
     let frames = main.unwrap().frames.iter().map(|f| f.frame.to_string());

@@ -106,6 +106,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Something in the dump was damaged or missing; the rest was read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Warning {
     /// Byte offset in the (decompressed) file, where there is one.
     pub offset: Option<u64>,

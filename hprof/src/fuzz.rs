@@ -4,15 +4,16 @@
 
 use std::io::Write;
 
+use crate::answers::{
+    DeclaredField, DeepOptions, FinalFields, Histogram, Merge, PathOptions, Selector, WasteOptions,
+};
 use crate::bytes::gzip::{self, GzipBlocks};
 use crate::bytes::segments::has_end;
+use crate::dominators::{Node, Thresholds};
 use crate::records::outline::{Next, Outline, RECORD_HEAD, TopLevel};
 use crate::records::record;
 use crate::redaction::{Redaction, Rules};
-use crate::{
-    DeclaredField, DeepOptions, FinalFields, Histogram, Merge, Node, ObjectIndex, Options,
-    PathOptions, Refs, Selector, Silent, Snapshot, Source, Thresholds, WasteOptions,
-};
+use crate::{ObjectIndex, Options, Refs, Silent, Snapshot, Source};
 
 /// From now on all parallel passes run on this thread: waking others takes several times as long as small inputs do. How
 /// threads come by each other is the smoke test's task.
@@ -166,19 +167,18 @@ pub fn snapshot(bytes: &[u8]) {
     totals_add_up(&snapshot);
     let count = u32::try_from(snapshot.object_count()).unwrap_or(u32::MAX);
     let first: Vec<ObjectIndex> = (0..count.min(64)).map(ObjectIndex).collect();
+    for (_, trace) in snapshot.allocation_traces().take(64) {
+        let _ = snapshot.traces().frames(trace);
+    }
     for &object in &first {
         let own = snapshot.shallow_bytes(object);
         if let Some(retained) = snapshot.retained_bytes(object) {
             assert!(retained >= own, "{object:?} retains less than its own size");
         }
         let _ = (snapshot.name(object), snapshot.array_length(object));
-        let _ = snapshot.roots_of(object);
-        if let Some(trace) = snapshot.allocation_trace(object) {
-            let _ = snapshot.frame_text(trace);
-        }
     }
     let _ = (snapshot.read_all(&first), snapshot.strings(&first, 100));
-    let _ = (snapshot.threads(), snapshot.jvm(), snapshot.loaders());
+    let _ = (snapshot.threads(), snapshot.jvm());
     let referrers = snapshot.referrers(&first, 10, &first[..first.len().min(1)]);
     for (referrers, &target) in referrers.iter().zip(&first) {
         assert_eq!(referrers.list.len() as u64, referrers.total.min(10));

@@ -59,6 +59,7 @@ pub mod fuzz;
 pub mod graph;
 mod ids;
 pub mod index;
+mod name_mapping;
 mod options;
 mod progress;
 pub mod records;
@@ -66,31 +67,13 @@ pub mod redaction;
 pub mod sizes;
 mod snapshot;
 
-pub use bytes::Source;
+pub use bytes::source::Source;
 pub use error::{Error, Result, Warning};
 pub use ids::{ClassIndex, ObjectId, ObjectIndex};
+pub use name_mapping::NameMapping;
 pub use options::{Options, Refs};
 pub use progress::{Progress, Silent};
 pub use snapshot::Snapshot;
-
-// heapdiff's other crates name the layers' types without their modules.
-#[doc(hidden)]
-pub use answers::*;
-#[doc(hidden)]
-pub use dominators::*;
-#[doc(hidden)]
-pub use graph::*;
-#[doc(hidden)]
-pub use index::{
-    IndexFault,
-    encode::{Decoder, Encoder},
-    has_room, is_index,
-    kept::{Alone, FileStamp, Kept},
-};
-#[doc(hidden)]
-pub use records::*;
-#[doc(hidden)]
-pub use sizes::*;
 
 /// The code in the readme, as a test.
 #[cfg(doctest)]

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use heapdiff_mapping::Mapping;
-
-use crate::dominators::Thresholds;
+use crate::NameMapping;
+use crate::dominators::thresholds::Thresholds;
 
 /// Which reference objects (`java.lang.ref`) retain their referent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,6 +20,7 @@ pub enum Refs {
 
 /// How to analyse a dump.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// Which reference objects retain their referent.
     pub refs: Refs,
@@ -31,10 +31,18 @@ pub struct Options {
     pub dump: usize,
     /// The names that classes, fields and methods had before they were shortened: what is answered has these. An index is
     /// the same with and without.
-    pub mapping: Option<Arc<Mapping>>,
+    pub mapping: Option<Arc<dyn NameMapping>>,
     /// Bytes of anonymous memory for the large arrays; beyond it they live in temporary files.
     pub max_memory: Option<u64>,
-    /// From what sizes on dominators are found in other ways: for tests, since answers do not depend on it.
+    /// From what sizes on dominators are found in other ways: answers do not depend on it.
+    pub(crate) thresholds: Thresholds,
+}
+
+#[cfg(feature = "fuzzing")]
+impl Options {
+    /// Sets from what sizes on dominators are found in other ways.
     #[doc(hidden)]
-    pub thresholds: Thresholds,
+    pub fn set_thresholds(&mut self, thresholds: Thresholds) {
+        self.thresholds = thresholds;
+    }
 }

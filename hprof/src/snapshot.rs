@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use heapdiff_mapping::Mapping;
 use rayon::prelude::*;
 
+use crate::NameMapping;
 use crate::bytes::array::{Array, Column, Store};
 use crate::bytes::mem;
 use crate::bytes::source::Source;
@@ -18,7 +18,7 @@ use crate::graph::bare;
 use crate::graph::build::{self, Built};
 use crate::graph::cut_arrays;
 use crate::graph::missing_roots::MissingRoots;
-use crate::graph::plan::{LateClasses, Plan};
+use crate::graph::plan::{Context, LateClasses, Plan};
 use crate::graph::scan::{Piece, Scanned};
 use crate::graph::waypoints::Waypoints;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
@@ -50,7 +50,7 @@ impl Dump {
     /// Gives classes and fields the names that the options' mapping has for them.
     pub(crate) fn rename(&mut self, options: &Options) {
         if let Some(mapping) = &options.mapping {
-            self.classes.rename(mapping);
+            self.classes.rename(&**mapping);
         }
     }
 
@@ -212,15 +212,8 @@ struct Analysed {
 
 impl Analysed {
     /// `None` when leaves keep classes, or what classes and threads hold.
-    fn new(
-        built: Built,
-        header: &Header,
-        outline: &Outline,
-        plan: &Plan,
-        options: &Options,
-        store: &Store,
-        progress: &dyn Progress,
-    ) -> Result<Option<Self>> {
+    fn new(built: Built, context: &Context<'_>, plan: &Plan) -> Result<Option<Self>> {
+        let (options, store) = (context.options, context.store);
         let Built {
             graph,
             map,
@@ -241,8 +234,8 @@ impl Analysed {
         let sizes = Sizes::infer(
             &plan.classes,
             &scanned.stats,
-            header.id_size,
-            &outline.live_objects(),
+            context.header.id_size,
+            &context.outline.live_objects(),
         );
         let split = graph.split;
         let shape_sizes = ShapeSizes::new(&scanned.shapes, &sizes);
@@ -301,7 +294,7 @@ impl Analysed {
             thresholds,
             note,
             store,
-            progress,
+            context.progress,
         )?;
         options.thresholds.count(|tally| &tally.bare, bare);
         Ok(tree.map(|tree| Self {
@@ -395,13 +388,10 @@ impl Snapshot {
         let header = record::header(&source)?;
         let outline = Outline::with_heap(&source, &header)?;
         let mut plan = Plan::new(&source, &header, &outline);
+        let context = Context::new(&source, &header, &outline, options, progress, &store);
         let analysed = loop {
-            let built = build::build(
-                &source, &header, &outline, &mut plan, options, progress, &store,
-            )?;
-            let analysed =
-                Analysed::new(built, &header, &outline, &plan, options, &store, progress)?;
-            match analysed {
+            let built = build::build(&context, &mut plan)?;
+            match Analysed::new(built, &context, &plan)? {
                 Some(analysed) => {
                     let found = analysed.held_by_loaders_alone(&plan);
                     if found.is_empty() {
@@ -513,7 +503,7 @@ impl Snapshot {
 
     /// Where classes, fields and methods have their names from, if not from the dump.
     #[must_use]
-    pub fn mapping(&self) -> Option<&Arc<Mapping>> {
+    pub fn mapping(&self) -> Option<&Arc<dyn NameMapping>> {
         self.options.mapping.as_ref()
     }
 

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hprof::{Contents, ContentsKind, ObjectId, Options, Silent, Snapshot, Source, Value};
+use hprof::answers::{Contents, ContentsKind, Value};
+use hprof::{ObjectId, Options, Silent, Snapshot, Source};
 use testdata::writer::{self, ClassId, Elements, FieldType, HeapBuilder, Obj, Ref};
 
 use FieldType::{Int, Object};

@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use hprof::{Content, Contents, Entry, ObjectIndex, Options, Silent, Snapshot, Value};
+use hprof::answers::{Content, Contents, Entry, Value};
+use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 
 /// What the program says of a field.
@@ -42,7 +43,7 @@ fn shown(snapshot: &Snapshot, values: &[Value]) -> Vec<String> {
         .zip(&texts)
         .filter_map(|(&o, text)| text.is_none().then_some(o))
         .collect();
-    let within = |(&object, record): (&ObjectIndex, Option<hprof::Record<'_>>)| {
+    let within = |(&object, record): (&ObjectIndex, Option<hprof::answers::Record<'_>>)| {
         let Content::Instance(fields) = record.unwrap().content else {
             panic!("{} is no value", snapshot.name(object));
         };

@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hprof::{Error, Histogram, Options, Silent, Snapshot, Source, Warning};
+use hprof::answers::Histogram;
+use hprof::{Error, Options, Silent, Snapshot, Source, Warning};
 use testdata::writer::{
     Elements, FieldType, FileOrder, Framing, Gzip, HeapBuilder, IdSize, Options as Written, Rng,
     Root, StringForm, Value, compress,
@@ -90,10 +91,8 @@ fn real_dump() -> Vec<u8> {
 
 /// Both entry points; what they say of damage, or the error.
 fn analyse(bytes: &[u8]) -> Result<(Snapshot, Histogram), Error> {
-    let options = Options {
-        holders: true,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.holders = true;
     let histogram = Histogram::of(Source::from_bytes(bytes.to_vec()), &options, &Silent);
     let snapshot = Snapshot::of(Source::from_bytes(bytes.to_vec()), &options, &Silent);
     match (snapshot, histogram) {

@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hprof::{DeepOptions, ObjectId, ObjectIndex, Options, Refs, Silent, Snapshot, Source};
+use hprof::answers::DeepOptions;
+use hprof::{ObjectId, ObjectIndex, Options, Refs, Silent, Snapshot, Source};
 use testdata::writer::{self, FieldType, HeapBuilder, Obj, Ref, Root, Value};
 
 fn open(heap: &HeapBuilder, refs: Refs) -> Snapshot {
-    let options = Options {
-        refs,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.refs = refs;
     Snapshot::of(
         Source::from_bytes(heap.try_build().unwrap().bytes),
         &options,
@@ -31,10 +30,9 @@ fn reached(snapshot: &Snapshot, options: &DeepOptions, start: ObjectIndex) -> u6
 }
 
 fn skipping() -> DeepOptions {
-    DeepOptions {
-        skip_flyweights: true,
-        ..DeepOptions::default()
-    }
+    let mut options = DeepOptions::default();
+    options.skip_flyweights = true;
+    options
 }
 
 /// A class with a static field `cache` that holds an array of instances of the box class, and the boxes.
@@ -175,25 +173,19 @@ fn classes_count_if_they_are_asked_for() {
     assert_eq!(count(&plain, instance.into()), 1);
     assert_eq!(count(&plain, holder.into()), 2);
     assert_eq!(count(&plain, Ref::Class(class)), 3);
-    let skip = DeepOptions {
-        skip_static: true,
-        ..DeepOptions::default()
-    };
+    let mut skip = DeepOptions::default();
+    skip.skip_static = true;
     assert_eq!(count(&skip, Ref::Class(class)), 1);
-    let stop = DeepOptions {
-        stop_at: vec![regex::Regex::new("^java.lang.Class$").unwrap()],
-        ..DeepOptions::default()
-    };
+    let mut stop = DeepOptions::default();
+    stop.stop_at = vec![regex::Regex::new("^java.lang.Class$").unwrap()];
     assert_eq!(count(&stop, Ref::Class(class)), 1);
-    let without = DeepOptions {
-        except: vec![at(&heap, &snapshot, held)],
-        ..DeepOptions::default()
-    };
+    let mut without = DeepOptions::default();
+    without.except = vec![at(&heap, &snapshot, held)];
     assert_eq!(count(&without, Ref::Class(class)), 2);
     // No object has this number.
     let mut deep = snapshot.deep(&plain, &Silent).unwrap();
     let total = deep.of_set(&[ObjectIndex(u32::MAX)]).total;
-    assert_eq!(total, hprof::Total::default());
+    assert_eq!(total, hprof::sizes::Total::default());
 }
 
 #[test]

@@ -6,7 +6,8 @@
 
 use std::path::Path;
 
-use hprof::{Deep, DeepOptions, ObjectIndex, Options, Selector, Silent, Snapshot};
+use hprof::answers::{Deep, DeepOptions, Selector};
+use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
 
 /// A name, JVM flags, and the first JDK that has them.
@@ -93,10 +94,8 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
     drop(target);
     let snapshot = Snapshot::open(&file, &Options::default(), &Silent).unwrap();
     std::fs::remove_file(&file).unwrap();
-    let skipping = DeepOptions {
-        skip_flyweights: true,
-        ..DeepOptions::default()
-    };
+    let mut skipping = DeepOptions::default();
+    skipping.skip_flyweights = true;
     let mut measured = Measured {
         label: &label,
         snapshot: &snapshot,

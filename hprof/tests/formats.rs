@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hprof::{Histogram, ObjectId, Options, RootKind, Silent, Snapshot, Source};
+use hprof::answers::Histogram;
+use hprof::records::RootKind;
+use hprof::{ObjectId, Options, Silent, Snapshot, Source};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
 use testdata::writer::{
     Body, ClassId, Elements, FieldType, FileOrder, Framing, Gzip, HeapBuilder, IdSize, JvmLayout,
@@ -122,7 +124,7 @@ fn expected(heap: &HeapBuilder) -> Table {
     table
 }
 
-fn table(classes: &hprof::Classes, totals: &[hprof::ClassTotal]) -> Table {
+fn table(classes: &hprof::records::Classes, totals: &[hprof::sizes::ClassTotal]) -> Table {
     let mut table = Table::new();
     for ((_, class), total) in classes.iter().zip(totals) {
         let all = total.all;
@@ -644,7 +646,10 @@ fn ids_that_are_no_addresses() {
         zoo.heap.set_address(object, 0x100_0001 + 3 * i as u64);
     }
     let (snapshot, histogram) = open(&zoo.heap.try_build().unwrap().bytes);
-    assert_eq!(snapshot.layout().source, hprof::LayoutSource::Assumed);
+    assert_eq!(
+        snapshot.layout().source,
+        hprof::sizes::LayoutSource::Assumed
+    );
     let mut expected = table(true_sizes.classes(), &true_sizes.totals());
     // JVMs of such dumps leave the hole behind a superclass's fields.
     let nodes = expected.get_mut("com.acme.Node").unwrap();

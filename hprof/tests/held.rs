@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
-use hprof::{
-    ClassIndex, Hold, Holders, Node, ObjectId, ObjectIndex, Options, Refs, RootKind, Silent,
-    Snapshot, Source,
-};
+use hprof::answers::{Hold, Holders};
+use hprof::dominators::Node;
+use hprof::records::RootKind;
+use hprof::{ClassIndex, ObjectId, ObjectIndex, Options, Refs, Silent, Snapshot, Source};
 use testdata::writer::{self, Boot, ClassId, FieldType, HeapBuilder, Obj, Ref, Root, Value};
 
 const OBJECT: FieldType = FieldType::Object;
@@ -42,11 +42,9 @@ impl Drawn {
     }
 
     fn open(&self, refs: Refs) -> Opened<'_> {
-        let options = Options {
-            refs,
-            holders: true,
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.refs = refs;
+        options.holders = true;
         let source = Source::from_bytes(self.heap.try_build().unwrap().bytes);
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
         // Told from the rows, then read from the records.

@@ -128,15 +128,11 @@ fn an_index_has_the_same_dominators() {
     let path = folder.path().join("hidden.hprof");
     let hidden = drawn("+0x00007f0012345678");
     std::fs::write(&path, hidden.heap.try_build().unwrap().bytes).unwrap();
-    let options = Options {
-        holders: true,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.holders = true;
     let fresh = Snapshot::open(&path, &options, &Silent).unwrap();
     let index = folder.path().join("hidden.index");
-    fresh
-        .write_index(&mut std::fs::File::create(&index).unwrap())
-        .unwrap();
+    hprof::index::write(&fresh, &mut std::fs::File::create(&index).unwrap()).unwrap();
     let kept = Snapshot::from_index(&path, &index, &options).unwrap();
     for number in 0..fresh.object_count() as u32 {
         let object = ObjectIndex(number);
@@ -153,10 +149,8 @@ fn an_index_has_the_same_dominators() {
 #[test]
 fn what_is_reachable_stays_reachable_in_all_committed_dumps() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
-    let options = Options {
-        refs: Refs::Strong,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.refs = Refs::Strong;
     let mut dumps = 0;
     for entry in std::fs::read_dir(testdata).unwrap() {
         let path = entry.unwrap().path();

@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hprof::{
-    Error, Histogram, MissingRoots, ObjectId, ObjectIndex, Options, RootKind, Silent, Snapshot,
-    Source,
-};
+use hprof::answers::Histogram;
+use hprof::graph::MissingRoots;
+use hprof::records::RootKind;
+use hprof::{Error, ObjectId, ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::writer::{
     Elements, FieldType, Framing, HeapBuilder, Obj, Options as Written, Root, Value,
 };
@@ -314,7 +314,7 @@ impl Built {
         let options = Options::default();
         let opened = Snapshot::open(&dump, &options, &Silent).unwrap();
         let mut file = std::fs::File::create(&index).unwrap();
-        opened.write_index(&mut file).unwrap();
+        hprof::index::write(&opened, &mut file).unwrap();
         let again = Snapshot::from_index(&dump, &index, &options).unwrap();
         assert_eq!(again.assumed_roots(), snapshot.assumed_roots());
         assert_eq!(again.warnings(), snapshot.warnings());

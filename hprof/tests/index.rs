@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-use hprof::{
-    DeepOptions, Histogram, IndexFault, Merge, ObjectIndex, Options, PathOptions, Progress, Refs,
-    Silent, Snapshot, Thresholds,
-};
+use hprof::answers::{DeepOptions, Histogram, Merge, PathOptions};
+use hprof::dominators::Thresholds;
+use hprof::index::IndexFault;
+use hprof::{ObjectIndex, Options, Progress, Refs, Silent, Snapshot};
 use proptest::prelude::*;
 use testdata::dumps::unpacked;
 use testdata::writer::graph::{self, NodeKind};
@@ -30,7 +30,7 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
         format!("{:?} {}", snapshot.warnings(), snapshot.is_partial()),
         format!("{:?} {count} {}", snapshot.layout(), tree.node_count()),
         format!("{:?}", snapshot.classes().iter().collect::<Vec<_>>()),
-        format!("{:?} {:?}", snapshot.histogram(), snapshot.loaders()),
+        format!("{:?}", snapshot.histogram()),
         format!("{:?} {:?}", snapshot.jvm(), snapshot.layout_doubt()),
         format!("{} {:?}", snapshot.unreachable_bytes(), snapshot.threads()),
         format!("{:?}", tree.roots().collect::<Vec<_>>()),
@@ -43,12 +43,7 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
                 .map(|part| snapshot.referrers(part, 5, &[]))
                 .collect::<Vec<_>>()
         ),
-        format!(
-            "{:?}",
-            some.iter()
-                .map(|&o| snapshot.roots_of(o))
-                .collect::<Vec<_>>()
-        ),
+        format!("{:?}", snapshot.gc_roots()),
     ];
     for (&object, id) in all.iter().zip(snapshot.ids(&all)) {
         let id = id.unwrap_or_default();
@@ -67,10 +62,8 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
             }),
         ));
     }
-    let options = PathOptions {
-        follow: Refs::All,
-        ..PathOptions::default()
-    };
+    let mut options = PathOptions::default();
+    options.follow = Refs::All;
     let paths = snapshot.paths(&some, &options, &Silent).unwrap();
     let path = |&o: &ObjectIndex| paths.path(snapshot, o);
     lines.push(format!("{:?}", some.iter().map(path).collect::<Vec<_>>()));
@@ -102,11 +95,10 @@ fn each(snapshot: &Snapshot, objects: &[ObjectIndex]) -> Vec<String> {
             (Refs::Strong, true, &[][..]),
             (Refs::Soft, false, &objects[..1]),
         ] {
-            let options = PathOptions {
-                follow,
-                from_statics,
-                except,
-            };
+            let mut options = PathOptions::default();
+            options.follow = follow;
+            options.from_statics = from_statics;
+            options.except = except;
             for asked in [&pair[..1], &pair] {
                 let paths = snapshot.paths(asked, &options, &Silent).unwrap();
                 let found: Vec<_> = asked.iter().map(|&o| paths.path(snapshot, o)).collect();
@@ -126,23 +118,22 @@ fn histogram(histogram: &Histogram) -> String {
 }
 
 fn options(refs: Refs) -> Options {
-    Options {
-        refs,
-        // As many objects without references but to their class as can be are leaves.
-        thresholds: Thresholds::LOW,
-        ..Options::default()
-    }
+    let mut options = Options::default();
+    options.refs = refs;
+    // As many objects without references but to their class as can be are leaves.
+    options.set_thresholds(Thresholds::LOW);
+    options
 }
 
 /// The dump's index, in a file beside it.
 fn indexed(dump: &Path, options: &Options) -> (Snapshot, PathBuf) {
     let snapshot = Snapshot::open(dump, options, &Silent).unwrap();
-    assert!(snapshot.can_be_indexed());
+    assert!(hprof::index::can_be_written(&snapshot));
     let index = dump.with_extension("hdx");
     let mut bytes = Vec::new();
-    snapshot.write_index(&mut bytes).unwrap();
-    assert!(bytes.len() as u64 <= snapshot.index_bytes());
-    assert!(hprof::is_index(&bytes));
+    hprof::index::write(&snapshot, &mut bytes).unwrap();
+    assert!(bytes.len() as u64 <= hprof::index::max_bytes(&snapshot));
+    assert!(hprof::index::is_index(&bytes));
     fs::write(&index, bytes).unwrap();
     (snapshot, index)
 }
@@ -161,7 +152,7 @@ fn same(what: &str, dump: &Path) {
             assert_eq!(expected, found, "{what}, {refs:?}");
         }
         let mut again = Vec::new();
-        mapped.write_index(&mut again).unwrap();
+        hprof::index::write(&mapped, &mut again).unwrap();
         assert!(again == fs::read(&index).unwrap(), "{what}: written again");
         let expected = Histogram::open(dump, &options, &Silent).unwrap();
         let found = Histogram::from_index(dump, &index, &options).unwrap();
@@ -183,8 +174,8 @@ fn committed_dumps_are_the_same_from_an_index() {
         fs::write(&dump, &bytes[..bytes.len() * 2 / 3]).unwrap();
         same(&format!("{name}, cut off"), &dump);
         let snapshot = Snapshot::open(&packed, &Options::default(), &Silent).unwrap();
-        assert!(!snapshot.can_be_indexed(), "it is compressed");
-        assert!(snapshot.write_index(&mut Vec::new()).is_err());
+        assert!(!hprof::index::can_be_written(&snapshot), "it is compressed");
+        assert!(hprof::index::write(&snapshot, &mut Vec::new()).is_err());
     }
 }
 
@@ -355,9 +346,9 @@ fn an_index_of_something_else_is_refused() {
                 let options = options(Refs::Soft);
                 let expected = Snapshot::open(&path, &options, &Silent).unwrap();
                 let found = Snapshot::from_index(&path, &index, &options).unwrap();
-                assert!(!found.index_is_damaged());
+                assert!(!hprof::index::is_damaged(&found));
                 assert!(figures(&found) == figures(&expected), "{section}");
-                assert!(found.index_is_damaged(), "{section}: it is used");
+                assert!(hprof::index::is_damaged(&found), "{section}: it is used");
             }
         }
     }

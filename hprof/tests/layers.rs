@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hprof::bytes::Source;
+use hprof::Source;
 use hprof::dominators::{DominatorTree, Node};
 use hprof::graph::HeapGraph;
 use hprof::records::{HeapRecord, Records};

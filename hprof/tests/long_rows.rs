@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
-use hprof::{Node, Options, Silent, Snapshot, Source};
+use hprof::dominators::Node;
+use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Value};
 
 /// A static field with an array of so many slots, in which entries stand one after the other, again and

@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use hprof::{ClassTotal, ObjectIndex, Options, Progress, Refs, Silent, Snapshot, Thresholds};
+use hprof::dominators::Thresholds;
+use hprof::sizes::ClassTotal;
+use hprof::{ObjectIndex, Options, Progress, Refs, Silent, Snapshot};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Ref, Root, linked};
 
 #[allow(dead_code, reason = "only memory is measured here")]
@@ -15,10 +17,8 @@ use limits::Peak;
 type Figures = (Vec<(Option<u64>, Option<u64>)>, Vec<ClassTotal>);
 
 fn figures(dump: &Path, max_memory: Option<u64>) -> Figures {
-    let options = Options {
-        max_memory,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.max_memory = max_memory;
     let snapshot = Snapshot::open(dump, &options, &Silent).unwrap();
     let objects = (0..snapshot.object_count() as u32).map(ObjectIndex);
     let retained = objects
@@ -71,16 +71,14 @@ fn allocated(bytes: &[u8]) -> (u64, Snapshot) {
     let folder = tempfile::tempdir().unwrap();
     let dump = folder.path().join("limited.hprof");
     std::fs::write(&dump, bytes).unwrap();
-    let options = Options {
-        refs: Refs::Soft,
-        max_memory: Some(1 << 20),
-        // In a small heap all is near to roots, and so shared out among many tasks.
-        thresholds: Thresholds {
-            near: 0,
-            ..Thresholds::USUAL
-        },
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.refs = Refs::Soft;
+    options.max_memory = Some(1 << 20);
+    // In a small heap all is near to roots, and so shared out among many tasks.
+    options.set_thresholds(Thresholds {
+        near: 0,
+        ..Thresholds::USUAL
+    });
     let measured = Searching::default();
     let snapshot = Snapshot::open(&dump, &options, &measured).unwrap();
     let peak = measured.0.into_inner().unwrap().unwrap();

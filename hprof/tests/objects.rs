@@ -4,10 +4,9 @@
 
 use std::borrow::Cow;
 
-use hprof::{
-    Content, Frame, Line, Merge, ObjectId, ObjectIndex, Options, PathOptions, RootKind,
-    SelectError, Selector, Silent, Snapshot, Source, Value,
-};
+use hprof::answers::{Content, Frame, Line, Merge, PathOptions, SelectError, Selector, Value};
+use hprof::records::RootKind;
+use hprof::{ObjectId, ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::writer::{
     self, ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Root, StringForm, Value as Given,
 };
@@ -101,7 +100,10 @@ fn fields_are_labelled_with_the_class_that_declares_them() {
             Value::Object(ObjectId(0x4444), None),
         ];
         assert_eq!(values, expected);
-        assert_eq!(snapshot.allocation_trace(record.object), Some(7));
+        assert_eq!(
+            snapshot.allocation_traces().find(|t| t.0 == record.object),
+            Some((record.object, 7))
+        );
     }
 }
 
@@ -129,7 +131,7 @@ fn arrays_are_read_in_part() {
     let one = Some(object(&heap, &snapshot, one));
     assert_eq!(found, [None, one, one]);
     let nothing = array(nothing);
-    assert_eq!((nothing.len, nothing.has_elements()), (9, false));
+    assert_eq!((nothing.len, nothing.bytes().len()), (9, 0));
     assert_eq!(nothing.elements(0..9).len(), 0);
     assert!(snapshot.read(ObjectIndex(u32::MAX)).is_err());
     assert!(
@@ -546,8 +548,12 @@ fn threads_have_names_frames_and_locals() {
             "com.acme.Worker$Inner.unknown(Unknown Source)",
         ];
         assert_eq!(texts, expected);
-        assert_eq!(snapshot.frame_text(worker.trace), expected);
-        assert_eq!(snapshot.frame_text(12345), [""; 0]);
+        let frames = |serial| {
+            let frames = snapshot.traces().frames(serial).into_iter();
+            frames.map(|frame| frame.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(frames(worker.trace), expected);
+        assert_eq!(frames(12345), [""; 0]);
         let lines: Vec<Line> = snapshot
             .traces()
             .frames(worker.trace)
@@ -560,7 +566,11 @@ fn threads_have_names_frames_and_locals() {
         assert_eq!(thread.frames[1].locals[0].object, held);
         assert_eq!(thread.other_locals[0].kind, RootKind::JavaFrame);
         assert_eq!(threads[1].name, None);
-        assert_eq!(snapshot.roots_of(held).len(), 4);
+        let roots = snapshot.gc_roots().iter();
+        assert_eq!(
+            roots.filter(|r| snapshot.find(r.id) == Some(held)).count(),
+            4
+        );
     }
 }
 

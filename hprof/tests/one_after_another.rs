@@ -3,7 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hprof::{Node, Options, Progress, Silent, Snapshot};
+use hprof::dominators::Node;
+use hprof::{Options, Progress, Silent, Snapshot};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Value};
 
 /// The anonymous memory of this process when objects begin to be read, in bytes; 0 where the system does not tell.

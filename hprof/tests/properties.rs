@@ -48,9 +48,9 @@ fn properties_are_read_from_every_bucket() {
     let many: Vec<(&str, &str)> = many.iter().map(|(k, v)| (&**k, &**v)).collect();
     let snapshot = open(writer::Options::default(), &many);
     for (key, value) in many {
-        assert_eq!(snapshot.system_property(key).as_deref(), Some(value));
+        assert_eq!(snapshot.system_properties([key])[0].as_deref(), Some(value));
     }
-    assert_eq!(snapshot.system_property("k30"), None);
+    assert_eq!(snapshot.system_properties(["k30"])[0], None);
     let [last, none, first] = snapshot.system_properties(["k29", "k", "k0"]);
     assert_eq!(
         (last.as_deref(), none, first.as_deref()),

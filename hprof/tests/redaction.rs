@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use hprof::answers::{Content, Value};
 use hprof::redaction::{Left, Redaction, Rules};
-use hprof::{Content, ObjectId, ObjectIndex, Options, Silent, Snapshot, Source, Value};
+use hprof::{ObjectId, ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::writer::{
     self, Elements, FieldType, FileOrder, Frame, Framing, HeapBuilder, Place, Root, StringForm,
 };
@@ -284,7 +285,7 @@ fn what_cannot_be_understood_is_not_copied() {
 /// Classes with their objects and bytes.
 fn histogram(bytes: &[u8]) -> Option<Vec<(String, u64, u64)>> {
     let source = Source::from_bytes(bytes.to_vec());
-    let histogram = hprof::Histogram::of(source, &Options::default(), &Silent).ok()?;
+    let histogram = hprof::answers::Histogram::of(source, &Options::default(), &Silent).ok()?;
     let classes = histogram.classes().iter().zip(histogram.totals());
     let classes = classes.map(|((_, c), t)| (c.name.to_string(), t.all.objects, t.all.bytes));
     Some(classes.collect())

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use hprof::answers::{Content, Value};
 use hprof::redaction::{Redaction, Rules};
-use hprof::{Content, ObjectIndex, Options, Silent, Snapshot, Source, Value};
+use hprof::{ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 
 /// Number of secrets, if the variable `REDACTED_SECRETS` does not set it.

@@ -6,8 +6,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hprof::answers::Histogram;
 use hprof::bytes::{dump_of, has_segments};
-use hprof::{FileStamp, Histogram, Options, Silent, Snapshot, Source};
+use hprof::index::FileStamp;
+use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{
     Elements, FieldType, Framing, Gzip, HeapBuilder, Options as Written, Place, Root, Value,
     compress, tag,
@@ -578,7 +580,7 @@ fn a_file_stamp_covers_segments() {
     let snapshot = Snapshot::open(&folder.dump(), &Options::default(), &Silent).unwrap();
     assert_eq!(snapshot.file_stamp(), Some(with_all));
     // An index needs the bytes of one file.
-    assert!(!snapshot.can_be_indexed());
+    assert!(!hprof::index::can_be_written(&snapshot));
     let mut segment = parts.segments[1].clone();
     segment[100] ^= 1;
     folder.write(1, &segment);

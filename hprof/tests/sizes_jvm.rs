@@ -93,7 +93,7 @@ fn jvm(histogram: &testdata::jvm::Histogram) -> Table {
     table
 }
 
-fn ours(classes: &hprof::Classes, totals: &[hprof::ClassTotal]) -> Table {
+fn ours(classes: &hprof::records::Classes, totals: &[hprof::sizes::ClassTotal]) -> Table {
     let mut table = Table::new();
     for ((_, class), total) in classes
         .iter()
@@ -151,7 +151,7 @@ fn check(jdk: &Jdk, mode: &Mode, folder: &Path) -> Vec<String> {
 
     let options = Options::default();
     let snapshot = Snapshot::open(&file, &options, &Silent).unwrap();
-    let histogram = hprof::Histogram::open(&file, &options, &Silent).unwrap();
+    let histogram = hprof::answers::Histogram::open(&file, &options, &Silent).unwrap();
     std::fs::remove_file(&file).unwrap();
     let mut failures: Vec<String> = snapshot
         .warnings()
@@ -160,7 +160,7 @@ fn check(jdk: &Jdk, mode: &Mode, folder: &Path) -> Vec<String> {
         .map(|w| format!("{label}: {w}"))
         .collect();
     // The JVM's own word on its references, which nothing here was inferred from.
-    let mode = snapshot.system_property("java.vm.compressedOopsMode");
+    let [mode] = snapshot.system_properties(["java.vm.compressedOopsMode"]);
     let stated = if mode.is_some() { 4 } else { 8 };
     if snapshot.layout().reference != stated || snapshot.jvm().is_none() {
         failures.push(format!("{label}: {mode:?}, but {:?}", snapshot.layout()));

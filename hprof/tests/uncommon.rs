@@ -6,7 +6,9 @@ use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-use hprof::{ClassTotal, Histogram, Options, Selector, Silent, Snapshot, Source};
+use hprof::answers::{Histogram, Selector};
+use hprof::sizes::ClassTotal;
+use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{
     ClassId, FieldType, FileOrder, Frame, Framing, HeapBuilder, Obj, Options as Written, Ref, Root,
     Value,
@@ -71,10 +73,8 @@ fn the_first_of_two_dumps_in_a_file_is_read_and_the_other_named() {
     let path = folder.path().join("both.hprof");
     fs::write(&path, [&first[..], &second].concat()).unwrap();
     let open = |dump| {
-        let options = Options {
-            dump,
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.dump = dump;
         Snapshot::open(&path, &options, &Silent)
     };
     let has = |s: &Snapshot, name| !s.classes().by_name(name).is_empty();
@@ -199,10 +199,8 @@ fn of_several_heaps_under_one_header_the_first_is_read_and_the_others_by_number(
         fs::write(&path, file).unwrap();
         let alone = heaps.iter().chain([&last]).map(|h| open(h.clone()));
         for (dump, alone) in alone.enumerate() {
-            let options = Options {
-                dump,
-                ..Options::default()
-            };
+            let mut options = Options::default();
+            options.dump = dump;
             let read = Snapshot::open(&path, &options, &Silent).unwrap();
             assert_eq!(read.object_count(), alone.object_count());
             assert_eq!(read.histogram(), alone.histogram());
@@ -232,10 +230,8 @@ fn of_several_heaps_under_one_header_the_first_is_read_and_the_others_by_number(
                 (dump, warnings) => assert_eq!((dump, warnings.len()), (3, 0), "{warnings:?}"),
             }
         }
-        let options = Options {
-            dump: 4,
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.dump = 4;
         let error = Snapshot::open(&path, &options, &Silent).unwrap_err();
         assert!(error.to_string().starts_with("--dump 5: "), "{error}");
     }
@@ -314,7 +310,7 @@ fn size_of(bytes: &[u8], class: &str) -> [u64; 2] {
     let source = || Source::from_bytes(bytes.to_vec());
     let snapshot = open(bytes.to_vec());
     let histogram = Histogram::of(source(), &Options::default(), &Silent).unwrap();
-    let of = |classes: &hprof::Classes, totals: &[ClassTotal]| {
+    let of = |classes: &hprof::records::Classes, totals: &[ClassTotal]| {
         let index = classes.by_name(class)[0];
         let all = &totals[index.index()].all;
         all.bytes / all.objects

@@ -4,10 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hprof::{
-    ClassIndex, Hold, ObjectId, ObjectIndex, Options, Silent, Snapshot, Source, Waste, WasteKind,
-    WasteOptions, WasteTotal,
-};
+use hprof::answers::{Hold, Waste, WasteKind, WasteOptions, WasteTotal};
+use hprof::{ClassIndex, ObjectId, ObjectIndex, Options, Silent, Snapshot, Source};
 use proptest::prelude::*;
 use testdata::writer::{
     self, ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Root, StringForm, Value,

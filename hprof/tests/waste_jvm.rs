@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use hprof::{ClassIndex, Hold, Options, Silent, Snapshot, WasteKind, WasteOptions};
+use hprof::answers::{Hold, WasteKind, WasteOptions};
+use hprof::{ClassIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 
 fn check(jdk: &Jdk, flags: &[&str]) -> Vec<String> {

@@ -8,7 +8,8 @@ mod limits;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hprof::{ClassTotal, ObjectId, Options, Progress, Snapshot};
+use hprof::sizes::ClassTotal;
+use hprof::{ObjectId, Options, Progress, Snapshot};
 use limits::Peak;
 use testdata::writer::graph::{self, NodeKind};
 use testdata::writer::{self, FileOrder, Rng};
@@ -59,10 +60,8 @@ fn analysed(
     let ids: Vec<ObjectId> = objects.iter().map(|&o| ObjectId(heap.address(o))).collect();
     let bytes = heap.build();
     std::fs::write(path, &bytes).unwrap();
-    let options = Options {
-        max_memory,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.max_memory = max_memory;
     let read = Read::default();
     let peak = Peak::start();
     let snapshot = Snapshot::open(path, &options, &read).unwrap();

@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::io;
 
 use heapdiff_sites::attach;
-use hprof::{Content, ObjectId, Options, Silent, Snapshot, Source, Value};
+use hprof::answers::{Content, Value};
+use hprof::{ObjectId, Options, Silent, Snapshot, Source};
 
 use super::image::{ClassInfo, FieldInfo, FrameInfo, Gathered, Image, ThreadInfo, kind_of};
 use super::target::{Output, Target};

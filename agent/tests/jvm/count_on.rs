@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::{CLASS, Counted, Counts, SiteTable, TOTALS_CHUNK, attach, statics};
-use hprof::{Content, ObjectIndex, Options, Silent, Snapshot, Value};
+use hprof::answers::{Content, Value};
+use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Target};
 use testdata::programs;
 

@@ -7,7 +7,8 @@ use heapdiff_sites::{
     CLASS, Counter, FORMAT, MARK_CLASS, MARK_SAMPLE, Sampling, SiteTable, Strategy, TOTALS_CHUNK,
     fields, statics,
 };
-use hprof::{Content, ObjectIndex, Options, Silent, Snapshot, Value};
+use hprof::answers::{Content, Value};
+use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Target};
 
 /// A sample, or a class definition.
@@ -256,7 +257,7 @@ fn elements(snapshot: &Snapshot, arrays: &[ObjectIndex]) -> Vec<Vec<Option<Objec
 
 fn samples(snapshot: &Snapshot, table: &SiteTable, objects: &[ObjectIndex]) -> Vec<Sample> {
     let records = snapshot.read_all(objects);
-    let sample = |record: Option<hprof::Record<'_>>| {
+    let sample = |record: Option<hprof::answers::Record<'_>>| {
         let Content::Instance(values) = record.unwrap().content else {
             panic!("no instance");
         };

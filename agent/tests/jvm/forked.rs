@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use heapdiff_sites::attach;
-use hprof::{ClassIndex, Content, ObjectIndex, Options, Silent, Snapshot, Value};
+use hprof::answers::{Content, Value};
+use hprof::{ClassIndex, ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection, Target};
 use testdata::programs;
 
@@ -375,7 +376,8 @@ fn every_object_is_as_in_the_jvms_own_dump() {
                 if class.name.starts_with(PROGRAM) && !class.name.contains('/') {
                     let same = ours.classes().by_name(&class.name);
                     assert_eq!(same.len(), 1, "{}", class.name);
-                    let fields = |class: &hprof::Class| format!("{:?}", class.fields.len());
+                    let fields =
+                        |class: &hprof::records::Class| format!("{:?}", class.fields.len());
                     assert_eq!(fields(&ours.classes()[same[0]]), fields(class));
                     pair.statics(same[0], index);
                 }
@@ -415,12 +417,12 @@ fn every_object_is_as_in_the_jvms_own_dump() {
 }
 
 /// Frames of a thread, with the classes of what their variables hold.
-pub(crate) fn frames(snapshot: &Snapshot, thread: &hprof::Thread) -> Vec<String> {
-    let class = |local: &hprof::Local| {
+pub(crate) fn frames(snapshot: &Snapshot, thread: &hprof::answers::Thread) -> Vec<String> {
+    let class = |local: &hprof::answers::Local| {
         let class = snapshot.class(local.object).unwrap();
         format!("{:?} {}", local.kind, class.name)
     };
-    let frame = |frame: &hprof::StackFrame| {
+    let frame = |frame: &hprof::answers::StackFrame| {
         let locals: Vec<String> = frame.locals.iter().map(class).collect();
         format!("{} {locals:?}", frame.frame)
     };

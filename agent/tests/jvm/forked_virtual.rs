@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hprof::{ObjectIndex, RootKind, Snapshot};
+use hprof::records::RootKind;
+use hprof::{ObjectIndex, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Target};
 use testdata::programs;
 
@@ -28,7 +29,7 @@ fn forked(target: &Target) -> Snapshot {
 
 /// The frames of every thread by its name, the retained size of its object, and the class of the object's dominator.
 fn threads(snapshot: &Snapshot) -> BTreeMap<String, (bool, Vec<String>, u64, String)> {
-    let of = |thread: &hprof::Thread| {
+    let of = |thread: &hprof::answers::Thread| {
         let object = thread.object.unwrap();
         let retained = snapshot.retained_bytes(object).unwrap();
         let name = thread.name.clone().unwrap();

@@ -3,7 +3,8 @@
 use std::fs;
 
 use heapdiff_sites::{Counter, attach};
-use hprof::{Content, Options, Silent, Snapshot};
+use hprof::answers::Content;
+use hprof::{Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Launch, Target};
 use testdata::programs;
 

@@ -84,7 +84,7 @@ fn thread_lines(file: &Path) -> HashMap<String, Vec<Line>> {
         for frame in thread.frames.into_iter().map(|f| f.frame) {
             if frame.class == "Lines" {
                 let line = match frame.line {
-                    hprof::Line::Number(line) => Line::At(line),
+                    hprof::answers::Line::Number(line) => Line::At(line),
                     _ => Line::Unknown,
                 };
                 lines.entry(frame.method).or_default().push(line);

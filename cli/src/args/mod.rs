@@ -8,9 +8,9 @@ use std::sync::Arc;
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, Args, ValueEnum};
 use heapdiff_diff::Frames;
-use heapdiff_mapping::Mapping;
 use heapdiff_report::Format;
 use heapdiff_units::Size;
+use hprof::NameMapping;
 
 use crate::failure::{Failure, Result};
 use crate::job::{Formats, Job, Output, Setup, Task, text_and_json};
@@ -180,28 +180,26 @@ pub(crate) struct WorkArgs {
 
 impl SetupArgs for WorkArgs {
     fn setup(self) -> Result<Setup> {
-        let analysis = self.analysis;
+        let args = self.analysis;
+        let mut analysis = hprof::Options::default();
+        analysis.refs = match args.refs {
+            Refs::Strong => hprof::Refs::Strong,
+            Refs::Soft => hprof::Refs::Soft,
+            Refs::All => hprof::Refs::All,
+        };
+        analysis.dump = args.dump_number.map_or(0, |n| n as usize - 1);
+        analysis.mapping = args.names.read()?;
+        analysis.max_memory = args.max_memory.map(|size| size.0);
         Ok(Setup {
             output: Output {
                 verbose: self.progress.verbose,
                 ..Output::default()
             },
             progress: self.progress,
-            analysis: hprof::Options {
-                refs: match analysis.refs {
-                    Refs::Strong => hprof::Refs::Strong,
-                    Refs::Soft => hprof::Refs::Soft,
-                    Refs::All => hprof::Refs::All,
-                },
-                holders: false,
-                dump: analysis.dump_number.map_or(0, |n| n as usize - 1),
-                mapping: analysis.names.read()?,
-                max_memory: analysis.max_memory.map(|size| size.0),
-                ..hprof::Options::default()
-            },
-            threads: analysis.threads.map(usize::from),
-            strict: analysis.strict,
-            index: !analysis.no_index,
+            analysis,
+            threads: args.threads.map(usize::from),
+            strict: args.strict,
+            index: !args.no_index,
             ..Setup::default()
         })
     }
@@ -245,7 +243,7 @@ pub(crate) struct NamesArgs {
 }
 
 impl NamesArgs {
-    pub(crate) fn read(&self) -> Result<Option<Arc<Mapping>>> {
+    pub(crate) fn read(&self) -> Result<Option<Arc<dyn NameMapping>>> {
         mapping::read(&self.mapping)
     }
 }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use heapdiff_sites::types;
-use hprof::{Histogram, Options, Silent};
+use hprof::answers::Histogram;
+use hprof::{Options, Silent};
 
 use super::deadline::Sign;
 use super::protocol::Jvm;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use heapdiff_diff::values::texts;
 use heapdiff_model::show::{ObjectRef, SelectedTotals};
-use hprof::{ObjectId, ObjectIndex, Snapshot, Value};
+use hprof::answers::Value;
+use hprof::{ObjectId, ObjectIndex, Snapshot};
 
 /// The most characters of a string that a mention shows.
 const MENTIONED: usize = 80;

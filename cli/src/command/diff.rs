@@ -11,7 +11,8 @@ use heapdiff_diff::{
 use heapdiff_report::collapsed::Columns;
 use heapdiff_report::{DiffReport, DiffView, Format, Report, View, growth};
 use heapdiff_trace::Trace;
-use hprof::{Header, Progress, Snapshot};
+use hprof::records::Header;
+use hprof::{Progress, Snapshot};
 
 use super::again::Again;
 use super::growth::{Question, each, formats};
@@ -181,12 +182,10 @@ pub(crate) fn with_earlier(
     question: &Question,
 ) -> Result<Vec<DiffReport>> {
     let (last, meter) = open_called(setup, dump, name)?;
-    let mut comparison = Comparison::default();
-    comparison.add(earlier);
-    comparison.add(summarize(setup, name, &last, &meter)?);
+    let summaries = vec![earlier, summarize(setup, name, &last, &meter)?];
     drop(meter);
     let compared = Compared {
-        comparison,
+        summaries,
         last,
         sorted: false,
     };
@@ -219,18 +218,17 @@ fn report(
         },
     };
     let Compared {
-        comparison,
+        summaries,
         last,
         sorted,
     } = compared;
+    let comparison =
+        Comparison::new(&summaries, &last).map_err(|error| Failure::changed(&error))?;
     let (mut report, allocated) = if setup.is_any(shows_all_stacks) {
-        comparison.report_with_stacks(&last, &filter)
+        comparison.report_with_stacks(&filter)
     } else {
-        comparison
-            .report(&last, &filter)
-            .map(|report| (report, None))
-    }
-    .map_err(|e| Failure::input(last.source().path(), &e))?;
+        (comparison.report(&filter), None)
+    };
     if sorted {
         let order: Vec<&str> = report.snapshots.iter().map(|s| &*s.path).collect();
         let order = order.join(", ");
@@ -343,7 +341,7 @@ pub(super) fn without_sites(last: Option<&SnapshotInfo>) -> Failure {
 
 /// Dumps in the order in which they are compared.
 struct Compared {
-    comparison: Comparison,
+    summaries: Vec<Summary>,
     /// The last of them, open.
     last: Snapshot,
     /// Whether the order is not that in which they were named.
@@ -356,16 +354,18 @@ impl Compared {
     fn of(setup: &Setup, dumps: &[PathBuf]) -> Result<Self> {
         let order = order_of_time(setup, dumps);
         let ordered: Vec<&Path> = order.iter().map(|&at| dumps[at].as_path()).collect();
-        let (mut comparison, mut last) = match ordered[..] {
+        let (mut summaries, mut last) = match ordered[..] {
             [before, after] if side_by_side::is_better(setup, [before, after]) => {
                 side_by_side::opened(setup, before, after)?
             }
             _ => one_after_the_other(setup, &ordered)?,
         };
         let mut sorted = !order.is_sorted();
-        if sorted && comparison.is_of_several_jvms() {
+        if sorted && Summary::are_of_several_jvms(&summaries) {
             sorted = false;
-            comparison.arrange(&order);
+            let mut named: Vec<_> = order.iter().zip(summaries).collect();
+            named.sort_by_key(|(place, _)| **place);
+            summaries = named.into_iter().map(|(_, summary)| summary).collect();
             if let Some(dump) = dumps.last() {
                 if Summary::is_file(dump) {
                     return Err(summarize::not_the_last(dump));
@@ -374,7 +374,7 @@ impl Compared {
             }
         }
         Ok(Self {
-            comparison,
+            summaries,
             last,
             sorted,
         })
@@ -382,29 +382,29 @@ impl Compared {
 }
 
 /// Compares dumps, each of which gives its memory to the next; the last stays open.
-fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Comparison, Snapshot)> {
+fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, Snapshot)> {
     let Some((last, earlier)) = dumps.split_last() else {
         return Err(Failure::usage("no dumps to compare were given"));
     };
-    let mut comparison = Comparison::default();
+    let mut summaries = Vec::with_capacity(dumps.len());
     let mut open: Option<Snapshot> = None;
     for dump in earlier {
         if let Some(summary) = summarize::read(setup, dump) {
-            comparison.add(summary?);
+            summaries.push(summary?);
             continue;
         }
         // Only the last dump is asked for more than its summary.
         if let Some(kept) = kept(setup, dump) {
-            comparison.add(kept);
+            summaries.push(kept);
             continue;
         }
         let (snapshot, summary) = reduced(setup, open.take(), dump)?;
-        comparison.add(summary);
+        summaries.push(summary);
         open = Some(snapshot);
     }
     let (last, summary) = opened_last(setup, open, last)?;
-    comparison.add(summary);
-    Ok((comparison, last))
+    summaries.push(summary);
+    Ok((summaries, last))
 }
 
 /// When a dump, or that for which a summary stands, was taken.

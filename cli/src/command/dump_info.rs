@@ -3,7 +3,9 @@
 use heapdiff_diff::samples::{AgentObjects, Samples, is_agent_class};
 use heapdiff_diff::{assumed_roots, layout_info};
 use heapdiff_model::snapshot::SnapshotInfo;
-use hprof::{Histogram, Node, Snapshot, Warning};
+use hprof::answers::Histogram;
+use hprof::dominators::Node;
+use hprof::{Snapshot, Warning};
 
 fn lines<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
     warnings.into_iter().map(Warning::to_string).collect()

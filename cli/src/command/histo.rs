@@ -8,7 +8,10 @@ use heapdiff_diff::samples::{AgentObjects, is_agent_class};
 use heapdiff_model::histo::{ClassRow, HistoReport, HistoTotals};
 use heapdiff_model::snapshot::SnapshotInfo;
 use heapdiff_report::Report;
-use hprof::{ClassIndex, ClassTotal, Classes, Histogram, Progress};
+use hprof::answers::Histogram;
+use hprof::records::Classes;
+use hprof::sizes::ClassTotal;
+use hprof::{ClassIndex, Progress};
 
 use super::dump_info;
 use super::opened::open;

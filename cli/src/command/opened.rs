@@ -8,7 +8,8 @@ use heapdiff_diff::samples::{AgentObjects, Sample, Samples};
 use heapdiff_diff::{FrameParts, quoted};
 use heapdiff_sites::CLASS;
 use heapdiff_sites::types::stable;
-use hprof::{ObjectIndex, Options, SelectError, Selected, Selector, Snapshot};
+use hprof::answers::{SelectError, Selected, Selector};
+use hprof::{ObjectIndex, Snapshot};
 
 use crate::failure::{Failure, Result};
 use crate::frame;
@@ -53,7 +54,7 @@ impl Deref for Opened<'_> {
 impl Drop for Opened<'_> {
     /// Has an index written for the next command.
     fn drop(&mut self) {
-        let damaged = self.indexed && self.snapshot.index_is_damaged();
+        let damaged = self.indexed && hprof::index::is_damaged(&self.snapshot);
         if damaged {
             index::note_damage(&self.snapshot, self.setup);
         }
@@ -75,10 +76,8 @@ pub(super) fn open_after(
     if let Some(snapshot) = index::read(setup, dump, &meter, Snapshot::from_index) {
         return Ok((snapshot, meter));
     }
-    let options = Options {
-        holders,
-        ..setup.analysis.clone()
-    };
+    let mut options = setup.analysis.clone();
+    options.holders = holders;
     let snapshot = match previous {
         Some(previous) => Snapshot::open_after(previous, dump, &options, &meter),
         None => Snapshot::open(dump, &options, &meter),
@@ -89,10 +88,8 @@ pub(super) fn open_after(
 /// Opens a dump that has a name besides its path, and nothing beside it, to be asked for what holds its objects.
 pub(super) fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, name);
-    let options = Options {
-        holders: true,
-        ..setup.analysis.clone()
-    };
+    let mut options = setup.analysis.clone();
+    options.holders = true;
     let snapshot = Snapshot::open(dump, &options, &meter);
     Ok((with_objects(snapshot, name)?, meter))
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
 use heapdiff_report::{Report, Viewed};
-use hprof::{Merge, ObjectIndex, PathNode, PathOptions, Progress, Reference, Selector, Snapshot};
+use hprof::answers::{Merge, PathNode, PathOptions, Selector};
+use hprof::records::Reference;
+use hprof::{ObjectIndex, Progress, Snapshot};
 
 use super::describe::totals;
 use super::dump_info;
@@ -37,11 +39,9 @@ impl Task for Paths {
         meter.phase("reading the selected objects", 0);
         let selection = select(&snapshot, &self.dump, &self.selector)?;
         let objects = &selection.objects;
-        let options = PathOptions {
-            follow: setup.analysis.refs,
-            except: selection.hidden(),
-            ..PathOptions::default()
-        };
+        let mut options = PathOptions::default();
+        options.follow = setup.analysis.refs;
+        options.except = selection.hidden();
         let paths = snapshot
             .paths(objects, &options, &meter)
             .map_err(|e| Failure::input(&self.dump, &e))?;
@@ -77,7 +77,7 @@ impl Task for Paths {
 /// The path to a single object is shown object by object, unless it is too long for that.
 fn merge(
     snapshot: &Snapshot,
-    paths: &hprof::Paths,
+    paths: &hprof::answers::Paths,
     objects: &[ObjectIndex],
     limit: usize,
 ) -> Merge {

@@ -10,10 +10,11 @@ use heapdiff_model::show::{
     ShownValue,
 };
 use heapdiff_report::{Report, Viewed};
-use hprof::{
-    Content, Contents, ContentsKind, FieldValue, ObjectId, ObjectIndex, Progress, Record,
-    Reference, Referrer, Referrers, Selector, Snapshot, Value,
+use hprof::answers::{
+    Content, Contents, ContentsKind, FieldValue, Record, Referrer, Referrers, Selector, Value,
 };
+use hprof::records::Reference;
+use hprof::{ObjectId, ObjectIndex, Progress, Snapshot};
 use rayon::prelude::*;
 
 use super::describe::{Mentions, totals};
@@ -178,7 +179,7 @@ fn contents(snapshot: &Snapshot, object: ObjectIndex, elements: &Range<u64>) -> 
 }
 
 fn shown_contents(contents: Contents, mentions: &Mentions) -> ShownContents {
-    let entry = |entry: hprof::Entry| ShownEntry {
+    let entry = |entry: hprof::answers::Entry| ShownEntry {
         key: entry.key.map(|key| shown_value(Some(key), mentions)),
         value: shown_value(Some(entry.value), mentions),
     };

@@ -9,7 +9,7 @@ use std::panic;
 use std::path::Path;
 use std::thread;
 
-use heapdiff_diff::Comparison;
+use heapdiff_diff::Summary;
 use hprof::Snapshot;
 
 use super::diff::{kept, opened_last, reduced};
@@ -62,8 +62,12 @@ fn memory_left() -> Option<u64> {
     None
 }
 
-/// The comparison of two dumps, and the later one.
-pub(super) fn opened(setup: &Setup, before: &Path, after: &Path) -> Result<(Comparison, Snapshot)> {
+/// The summaries of two dumps, and the later one.
+pub(super) fn opened(
+    setup: &Setup,
+    before: &Path,
+    after: &Path,
+) -> Result<(Vec<Summary>, Snapshot)> {
     if setup.progress.verbose {
         messages::said("both dumps are read at the same time");
     }
@@ -83,11 +87,9 @@ pub(super) fn opened(setup: &Setup, before: &Path, after: &Path) -> Result<(Comp
             .unwrap_or_else(|why| panic::resume_unwind(why));
         (earlier, later)
     });
-    let mut comparison = Comparison::default();
-    comparison.add(earlier?);
+    let earlier = earlier?;
     let (last, summary) = later?;
-    comparison.add(summary);
-    Ok((comparison, last))
+    Ok((vec![earlier, summary], last))
 }
 
 #[cfg(test)]

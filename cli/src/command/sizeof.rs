@@ -11,10 +11,9 @@ use heapdiff_model::sizeof::{
     SizeofReport, SizeofSet,
 };
 use heapdiff_report::{Report, SizeofView, Viewed};
-use hprof::{
-    Deep, DeepLine, DeepOptions, DeepSize, FinalFields, Flyweights, ObjectIndex, Progress, Refs,
-    Selector, Snapshot, Total,
-};
+use hprof::answers::{Deep, DeepLine, DeepOptions, DeepSize, FinalFields, Flyweights, Selector};
+use hprof::sizes::Total;
+use hprof::{ObjectIndex, Progress, Refs, Snapshot};
 use regex::Regex;
 
 use super::opened::{Selection, open, select};
@@ -117,14 +116,13 @@ impl Task for Sizeof {
         } else {
             None
         };
-        let options = DeepOptions {
-            skip_flyweights: self.skip_flyweights,
-            skip_static: self.skip_static,
-            skip_final,
-            exclude: self.exclude.clone(),
-            stop_at: self.stop_at.clone(),
-            except: selection.hidden().to_vec(),
-        };
+        let mut options = DeepOptions::default();
+        options.skip_flyweights = self.skip_flyweights;
+        options.skip_static = self.skip_static;
+        options.skip_final = skip_final;
+        options.exclude = self.exclude.clone();
+        options.stop_at = self.stop_at.clone();
+        options.except = selection.hidden().to_vec();
         let failed = |e| Failure::input(dump, &e);
         let deep = snapshot.deep_from(objects, &options, &meter);
         let mut deep = deep.map_err(failed)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use heapdiff_diff::Summary;
 use heapdiff_units::Size;
-use hprof::IndexFault;
+use hprof::index::IndexFault;
 
 use super::diff;
 use crate::args::{SetupArgs, WorkArgs, input};
@@ -83,7 +83,7 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
         return None;
     }
     let shown = file.display();
-    let summary = Summary::from_file(file, setup.names(), shown.to_string());
+    let summary = Summary::from_file(file, &setup.analysis, shown.to_string());
     Some(summary.map_err(|fault| {
         let failure = Failure::bad_input(format!("{shown}: cannot use this summary: {fault}"));
         match fault {

@@ -7,7 +7,8 @@ use clap::Args;
 use heapdiff_diff::samples::AgentObjects;
 use heapdiff_model::threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
 use heapdiff_report::Report;
-use hprof::{Local, Progress, Snapshot, Thread};
+use hprof::answers::{Local, Thread};
+use hprof::{Progress, Snapshot};
 
 use super::describe::Mentions;
 use super::dump_info;

@@ -8,7 +8,9 @@ use clap::Args;
 use heapdiff_diff::samples::AgentObjects;
 use heapdiff_model::top::{TopObject, TopReport, Under};
 use heapdiff_report::Report;
-use hprof::{Node, ObjectId, ObjectIndex, Progress, Selector, Snapshot};
+use hprof::answers::Selector;
+use hprof::dominators::Node;
+use hprof::{ObjectId, ObjectIndex, Progress, Snapshot};
 
 use super::dump_info;
 use super::opened::{Selection, open, select};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use heapdiff_mapping::Mapping;
 use heapdiff_report::html;
 use heapdiff_ui::{Server, Subject, UiError};
+use hprof::NameMapping;
 
 use super::trace::read::readable;
 use crate::args::NamesArgs;
@@ -87,7 +87,7 @@ impl Ui {
     }
 
     /// What the files are: traces, or one report.
-    fn subject(&self, mapping: Option<&Arc<Mapping>>) -> Result<Subject> {
+    fn subject(&self, mapping: Option<&Arc<dyn NameMapping>>) -> Result<Subject> {
         let files = &*self.files;
         let mut reports = files.iter().filter(|file| is_json(file));
         match (reports.next(), files) {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use heapdiff_diff::Summary;
-use hprof::{FileStamp, Progress, Refs, Snapshot};
+use hprof::index::FileStamp;
+use hprof::{Progress, Refs, Snapshot};
 
 use super::{SMALLEST, places, read_from, write, write_to};
 use crate::job::Setup;
@@ -28,7 +29,7 @@ pub(crate) fn read(
     }
     read_from(setup, dump, EXTENSION, |place| {
         meter.phase("reading the summary", 0);
-        Summary::from_kept(dump, place, setup.names(), name(), open)
+        Summary::from_kept(dump, place, &setup.analysis, name(), open)
     })
 }
 

@@ -3,17 +3,17 @@
 //! A mapping is read and checked whole; the members of a class are looked at when they are first asked for.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod frames;
 mod members;
 mod read;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use frames::Frame;
 pub use read::MappingError;
+
+use hprof::NameMapping;
+use hprof::answers::{Frame, Line};
 
 use members::Members;
 
@@ -40,28 +40,8 @@ struct Class {
 /// What lies between a class's name and what a compiler or the JVM puts behind it.
 const SPUN: [&str; 2] = ["$$", "/"];
 
-impl Mapping {
-    /// A number that tells this mapping from others.
-    #[must_use]
-    pub const fn hash(&self) -> u64 {
-        self.hash
-    }
-
-    /// Whether any name that was asked for is in the mapping.
-    #[must_use]
-    pub fn fits(&self) -> bool {
-        self.fits.load(Ordering::Relaxed)
-    }
-
-    /// Has [`Mapping::fits`] say that a name was found.
-    pub fn set_fits(&self) {
-        self.fits.store(true, Ordering::Relaxed);
-    }
-
-    /// The original name of a class, an array class or a class that was spun from one (`a.b[]`, `a.b$$Lambda/0x1`), as in
-    /// Java source. `None` where the mapping does not have it.
-    #[must_use]
-    pub fn class(&self, name: &str) -> Option<String> {
+impl NameMapping for Mapping {
+    fn class(&self, name: &str) -> Option<String> {
         let element = name.trim_end_matches("[]");
         let (host, rest) = if self.classes.contains_key(element) {
             (element, "")
@@ -73,60 +53,72 @@ impl Mapping {
         Some(format!("{original}{rest}{}", &name[element.len()..]))
     }
 
-    /// The original name of a field of the class with this name in the dump. `kind` is the field's type as in Java
-    /// source, `Object` for all references: fields of several types may have one name.
-    #[must_use]
-    pub fn field(&self, class: &str, field: &str, kind: &str) -> Option<&str> {
+    fn field(&self, class: &str, field: &str, kind: &str) -> Option<&str> {
         self.members(class)?.field(field, kind)
     }
 
+    fn frames(&self, frame: &Frame) -> Option<Vec<Frame>> {
+        let original = self.class(&frame.class)?;
+        let line = match frame.line {
+            Line::Number(line) => Some(line as usize),
+            _ => None,
+        };
+        let found = match self.members(&frame.class) {
+            Some(members) => members.frames(&frame.method, line),
+            None => Vec::new(),
+        };
+        if found.is_empty() {
+            return Some(vec![Frame {
+                file: self.file(&original, &original, frame),
+                method: frame.method.clone(),
+                line: frame.line,
+                class: original,
+            }]);
+        }
+        let frames = found.into_iter().map(|place| {
+            let class = place.class.unwrap_or(&original).to_owned();
+            Frame {
+                file: self.file(&class, &original, frame),
+                method: place.method.into_owned(),
+                line: match place.line.map(u32::try_from) {
+                    Some(Ok(line)) => Line::Number(line),
+                    _ if line.is_some() => Line::Unknown,
+                    _ => frame.line,
+                },
+                class,
+            }
+        });
+        Some(frames.collect())
+    }
+
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn fits(&self) -> bool {
+        self.fits.load(Ordering::Relaxed)
+    }
+
+    fn set_fits(&self) {
+        self.fits.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Mapping {
     fn members(&self, class: &str) -> Option<&Members> {
         let class = self.classes.get(class)?;
         let lines = self.text.get(class.lines.clone())?;
         Some(class.members.get_or_init(|| Members::of(lines)))
     }
 
-    /// The frames that a frame stands for, the innermost first: more than one where methods were inlined. `None` where
-    /// the mapping does not have the class.
-    ///
-    /// Where the frame has no line, or one that the mapping does not have, and several methods have its name, the frame
-    /// has the names of all: `add|remove`.
-    #[must_use]
-    pub fn frames(&self, frame: &Frame<'_>) -> Option<Vec<Frame<'static>>> {
-        let original = self.class(&frame.class)?;
-        let found = match self.members(&frame.class) {
-            Some(members) => members.frames(&frame.method, frame.line),
-            None => Vec::new(),
-        };
-        let file = |class: &str| self.file(class, &original, frame);
-        if found.is_empty() {
-            return Some(vec![Frame {
-                file: file(&original),
-                method: Cow::Owned(frame.method.clone().into_owned()),
-                line: frame.line,
-                class: Cow::Owned(original.clone()),
-            }]);
-        }
-        let frames = found.into_iter().map(|place| {
-            let class = place.class.unwrap_or(&original).to_owned();
-            Frame {
-                file: file(&class),
-                method: Cow::Owned(place.method.into_owned()),
-                line: place.line,
-                class: Cow::Owned(class),
-            }
-        });
-        Some(frames.collect())
-    }
-
     /// The source file of a class, in the place of a frame of the class `own`.
-    fn file(&self, class: &str, own: &str, frame: &Frame<'_>) -> Option<Cow<'static, str>> {
+    fn file(&self, class: &str, own: &str, frame: &Frame) -> Option<String> {
         if let Some(file) = self.files.get(class) {
-            return Some(Cow::Owned(file.to_string()));
+            return Some(file.to_string());
         }
         let known = frame.file.as_deref();
         // Without lines and files nothing is known of files at all.
-        known.or(frame.line.map(|_| ""))?;
+        known.or(matches!(frame.line, Line::Number(_)).then_some(""))?;
         let ends = [".java", ".kt", ".kts", ".scala", ".groovy", ".clj"];
         let end = known.and_then(|file| ends.into_iter().find(|end| file.ends_with(end)));
         let simple = |class: &str| {
@@ -137,13 +129,13 @@ impl Mapping {
         if let (Some(file), Some(_)) = (known, end)
             && simple(class) == simple(own)
         {
-            return Some(Cow::Owned(file.to_owned()));
+            return Some(file.to_owned());
         }
         let name = simple(class);
-        Some(Cow::Owned(match name.strip_suffix("Kt") {
+        Some(match name.strip_suffix("Kt") {
             Some(stem) if !stem.is_empty() => format!("{stem}.kt"),
             _ => name + end.unwrap_or(".java"),
-        }))
+        })
     }
 }
 

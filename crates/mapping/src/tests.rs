@@ -51,13 +51,23 @@ fn mapping(text: &str) -> Mapping {
     Mapping::new([text.as_bytes().to_vec()]).unwrap()
 }
 
-fn texts(mapping: &Mapping, class: &str, method: &str, line: Option<usize>) -> Vec<String> {
+fn frame(class: &str, method: &str, file: Option<&str>, line: Option<u32>) -> Frame {
+    Frame {
+        class: class.to_owned(),
+        method: method.to_owned(),
+        file: file.map(str::to_owned),
+        line: line.map_or(Line::Unknown, Line::Number),
+    }
+}
+
+fn texts(mapping: &Mapping, class: &str, method: &str, line: Option<u32>) -> Vec<String> {
     let file = line.map(|_| "SourceFile");
-    let frames = mapping
-        .frames(&Frame::new(class, method, file, line))
-        .unwrap();
-    let text = |f: &Frame<'_>| {
-        let line = f.line.map_or(String::new(), |l| format!(":{l}"));
+    let frames = mapping.frames(&frame(class, method, file, line)).unwrap();
+    let text = |f: &Frame| {
+        let line = match f.line {
+            Line::Number(line) => format!(":{line}"),
+            _ => String::new(),
+        };
         let file = f.file.as_deref().unwrap_or("?");
         format!("{}.{}({file}{line})", f.class, f.method)
     };
@@ -136,7 +146,7 @@ fn frames_of_proguard() {
     assert_eq!(bare("a"), ["com.acme.shop.Sessions.open|close(?)"]);
     assert_eq!(bare("c"), ["com.acme.shop.Sessions.flush(?)"]);
     assert_eq!(bare("d"), ["com.acme.shop.Sessions.sweep|rest(?)"]);
-    assert_eq!(mapping.frames(&Frame::new("b.b", "a", None, None)), None);
+    assert_eq!(mapping.frames(&frame("b.b", "a", None, None)), None);
 }
 
 #[test]
@@ -235,8 +245,8 @@ fn frames_are_those_that_r8_retraces() {
 #[test]
 fn a_source_file_that_was_kept_stays() {
     let text = "com.acme.Tools -> a:\n    1:1:void com.acme.Other.go():3:3 -> b\n    1:1:void run():9 -> b\n";
-    let frame = Frame::new("a", "b", Some("Kit.kt"), Some(1));
-    let frames = mapping(text).frames(&frame).unwrap();
+    let kit = frame("a", "b", Some("Kit.kt"), Some(1));
+    let frames = mapping(text).frames(&kit).unwrap();
     let files: Vec<_> = frames.iter().map(|f| f.file.as_deref()).collect();
     assert_eq!(files, [Some("Other.kt"), Some("Kit.kt")]);
 }
@@ -324,8 +334,8 @@ proptest! {
             for name in ["a", "b", "c", "a[]", "a$$x"] {
                 let _ = mapping.class(name);
                 let _ = mapping.field(name, "a", "int");
-                for line in [None, Some(0), Some(5), Some(usize::MAX)] {
-                    let frames = mapping.frames(&Frame::new(name, "a", None, line));
+                for line in [None, Some(0), Some(5), Some(u32::MAX)] {
+                    let frames = mapping.frames(&frame(name, "a", None, line));
                     prop_assert!(frames.is_none_or(|f| !f.is_empty()));
                 }
             }
@@ -336,7 +346,7 @@ proptest! {
     #[test]
     fn frames_are_those_of_another_implementation(
         ranges in prop::collection::vec((1..40_usize, 0..5_usize, 1..99_usize, 0..5_usize, any::<bool>()), 1..8),
-        line in 1..50_usize,
+        line in 1..50_u32,
     ) {
         let mut text = "x.A -> a:\n".to_owned();
         for (n, (start, more, original, span, other)) in ranges.iter().enumerate() {
@@ -345,12 +355,14 @@ proptest! {
             text += &format!("    {start}:{}:void {class}m{n}():{original}{span} -> b\n", start + more);
         }
         let mapper = ProguardMapper::new(proguard::ProguardMapping::new(text.as_bytes()));
-        let theirs: Vec<_> = mapper.remap_frame(&StackFrame::new("a", "b", line)).collect();
+        let theirs: Vec<_> = mapper.remap_frame(&StackFrame::new("a", "b", line as usize)).collect();
         let theirs: Vec<_> = theirs.iter().filter(|f| f.method() != "b")
             .map(|f| (f.class().to_owned(), f.method().to_owned(), f.line())).collect();
-        let ours = mapping(&text).frames(&Frame::new("a", "b", None, Some(line))).unwrap();
-        let ours: Vec<_> = ours.iter().filter(|f| f.line.is_some())
-            .map(|f| (f.class.to_string(), f.method.to_string(), f.line)).collect();
+        let ours = mapping(&text).frames(&frame("a", "b", None, Some(line))).unwrap();
+        let ours: Vec<_> = ours.into_iter().filter_map(|f| match f.line {
+            Line::Number(line) => Some((f.class, f.method, Some(line as usize))),
+            _ => None,
+        }).collect();
         prop_assert_eq!(ours, theirs);
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hprof::{ObjectId, Value as FieldValue};
+use hprof::ObjectId;
+use hprof::answers::Value as FieldValue;
 use regex::Regex;
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
@@ -111,8 +112,8 @@ fn field(heap: &Heap, context: &Context<'_>, kinds: &FieldKinds) -> SqlValue {
     let value = match snapshot.represents(object) {
         Some(class) => snapshot.static_value(class, name),
         None => heap.place_of(object).and_then(|place| {
-            let record = snapshot.read_at(place)?;
-            let hprof::Content::Instance(fields) = record.content else {
+            let record = snapshot.parts().read(place)?;
+            let hprof::answers::Content::Instance(fields) = record.content else {
                 return None;
             };
             fields.iter().find(|f| f.name == name)?.value
@@ -138,5 +139,7 @@ fn field(heap: &Heap, context: &Context<'_>, kinds: &FieldKinds) -> SqlValue {
 fn text(heap: &Heap, id: ObjectId) -> Option<String> {
     let snapshot = heap.snapshot();
     let place = heap.place_of(snapshot.find(id)?)?;
-    snapshot.string_at(place, CHARS, &mut |array| heap.place_of(array))
+    snapshot
+        .parts()
+        .string(place, CHARS, &mut |array| heap.place_of(array))
 }

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use heapdiff_diff::samples::{AgentObjects, AtSites, ClassCount, Samples};
-use hprof::{ClassTotal, Ids, Link, Numbers, ObjectId, ObjectIndex, Place, Snapshot, Thread};
+use hprof::answers::{Ids, Link, Numbers, Place, Thread};
+use hprof::sizes::ClassTotal;
+use hprof::{ObjectId, ObjectIndex, Snapshot};
 
 use crate::error::{Error, Result};
 
@@ -70,7 +72,7 @@ impl Heap {
         match self.ids.get() {
             Some(ids) => Ok(ids),
             None => {
-                let ids = self.snapshot.all_ids()?;
+                let ids = self.snapshot.parts().ids()?;
                 Ok(self.ids.get_or_init(|| ids))
             }
         }
@@ -91,7 +93,7 @@ impl Heap {
         match self.sorted.get() {
             Some(sorted) => Ok(sorted),
             None => {
-                let sorted = self.snapshot.sorted_by_class(self.ranks())?;
+                let sorted = self.snapshot.parts().sorted_by_class(self.ranks())?;
                 Ok(self.sorted.get_or_init(|| sorted))
             }
         }
@@ -134,7 +136,7 @@ impl Heap {
 
     pub(crate) fn unwritten(&self) -> &[Link] {
         self.unwritten.get_or_init(|| {
-            let mut links = self.snapshot.implicit_links();
+            let mut links = self.snapshot.parts().implicit_links();
             links.retain(|link| self.shows(link));
             links
         })
@@ -203,12 +205,15 @@ impl Heap {
     }
 
     fn written_links_of(&self, object: ObjectIndex) -> Vec<Link> {
-        let Some(part) = self.snapshot.part_of(object) else {
+        let Some(part) = self.snapshot.parts().part_of(object) else {
             return Vec::new();
         };
         let known = locked(&self.links).get(part);
         let known = known.unwrap_or_else(|| {
-            let read = self.snapshot.links_in(part, 0, LINKS, &|l| self.shows(l));
+            let read = self
+                .snapshot
+                .parts()
+                .links(part, 0, LINKS, &|l| self.shows(l));
             let whole = read.next.is_none().then(|| {
                 let mut list = read.list;
                 list.sort_by_key(|l| l.from);
@@ -223,15 +228,18 @@ impl Heap {
             return own.copied().collect();
         }
         let wanted = |l: &Link| l.from == object && self.shows(l);
-        self.snapshot.links_in(part, 0, usize::MAX, &wanted).list
+        self.snapshot
+            .parts()
+            .links(part, 0, usize::MAX, &wanted)
+            .list
     }
 
     /// Where an object's record is; `None` for class objects.
     pub(crate) fn place_of(&self, object: ObjectIndex) -> Option<Place> {
-        let part = self.snapshot.part_of(object)?;
+        let part = self.snapshot.parts().part_of(object)?;
         let known = locked(&self.places).get(part);
         let places = known.unwrap_or_else(|| {
-            let places = Arc::new(self.snapshot.places_in(part));
+            let places = Arc::new(self.snapshot.parts().places(part));
             locked(&self.places).put(part, places.clone());
             places
         });

@@ -8,7 +8,9 @@
 use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_units::Size;
-use hprof::{ClassIndex, Content, Kind, ObjectIndex, Reference, Value};
+use hprof::answers::{Content, Value};
+use hprof::records::{Kind, Reference};
+use hprof::{ClassIndex, ObjectIndex};
 
 use crate::evidence::context::SuspectContext;
 use crate::names;
@@ -575,10 +577,13 @@ fn own_bound(context: &SuspectContext<'_>, step: StepId, held: u64) -> Option<(S
     let fields = classes.chain(class).flat_map(|c| {
         let runtime = names::is_runtime(context.snapshot, c);
         let fields = classes[c].fields.iter();
-        let own = move |name: &str| match runtime {
+        let own = move |name: &str| {
             // Of the runtime's classes only blocking queues have a capacity that they enforce.
-            true => name == "capacity" && classes[c].name.contains("Blocking"),
-            false => is_bound(name),
+            if runtime {
+                name == "capacity" && classes[c].name.contains("Blocking")
+            } else {
+                is_bound(name)
+            }
         };
         fields.filter(move |f| own(&f.name)).map(move |f| (c, f))
     });

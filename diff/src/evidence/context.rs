@@ -1,6 +1,8 @@
 //! A candidate with all that evidence is drawn from: the summaries of all dumps, and the last dump, open.
 
-use hprof::{ClassIndex, Node, ObjectIndex, Record, Snapshot, Value};
+use hprof::answers::{Record, Value};
+use hprof::dominators::Node;
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 use crate::growth::{Aligned, Candidate};
 use crate::sentence::Change;

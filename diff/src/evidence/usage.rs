@@ -7,7 +7,8 @@ use heapdiff_model::diff::Used;
 use heapdiff_sites::statics;
 use heapdiff_sites::usage::{BEFORE, CROWDED, CROWDED_LONGS, Kind, LAST, STRIPE, fields};
 use heapdiff_units::Span;
-use hprof::{Content, ObjectIndex, Snapshot, Value};
+use hprof::answers::{Content, Value};
+use hprof::{ObjectIndex, Snapshot};
 
 use crate::agent_objects::agent_class;
 use crate::evidence::bounds;

@@ -5,7 +5,7 @@ use crate::summary::ClassFigures;
 use crate::summary::stats::DumpStats;
 use crate::trie::Drawn;
 use heapdiff_model::diff::{LayoutInfo, SnapshotInfo};
-use hprof::Total;
+use hprof::sizes::Total;
 
 const ROOT: (&str, LabelKind) = ("sticky class", LabelKind::Structure);
 const ENTRIES: (&str, LabelKind) = ("com.acme.Registry.entries", LabelKind::ApplicationStatic);
@@ -170,11 +170,11 @@ fn growth_that_no_step_shows_has_no_candidate() {
 
 #[test]
 fn figures_between_two_dumps_are_in_proportion() {
-    assert_eq!(between(100, 300, (1, 4)), 150);
-    assert_eq!(between(100, 300, (3, 4)), 250);
-    assert_eq!(between(0, 100, (1, 2)), 50);
-    assert_eq!(between(u64::MAX, u64::MAX, (1, 2)), u64::MAX);
-    assert_eq!(between(7, 9, (0, 0)), 7);
+    assert_eq!(between(100, 300, 1, 4), 150);
+    assert_eq!(between(100, 300, 3, 4), 250);
+    assert_eq!(between(0, 100, 1, 2), 50);
+    assert_eq!(between(u64::MAX, u64::MAX, 1, 2), u64::MAX);
+    assert_eq!(between(7, 9, 0, 0), 7);
     assert_eq!(
         (difference(&[5, 9, 3]), difference(&[5]), difference(&[])),
         (-2, 5, 0)

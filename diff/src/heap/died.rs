@@ -5,7 +5,7 @@
 //! whose innermost frame is the constructor is the one. Nothing else in a dump names it.
 
 use heapdiff_model::heap::Died;
-use hprof::Thread;
+use hprof::answers::Thread;
 
 /// The thread, where a dump says which it is.
 pub(super) fn of(threads: &[Thread]) -> Option<Died> {

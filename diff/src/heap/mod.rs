@@ -131,13 +131,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         classes: &admitted,
         suspects: filter.suspects,
     };
-    let mut told = told(
-        (snapshot, summaries),
-        &admitting,
-        &aligned,
-        candidates,
-        count,
-    );
+    let mut told = told(snapshot, summaries, &admitting, &aligned, candidates, count);
     let more = told.len() >= count;
     told.truncate(filter.suspects);
     let mut explaining: Vec<&Candidate> = Vec::new();

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use hprof::{Snapshot, Thread};
+use hprof::Snapshot;
+use hprof::answers::Thread;
 
 use crate::names;
 use crate::samples::AgentObjects;
@@ -39,7 +40,7 @@ pub(super) fn large(snapshot: &Snapshot, threads: &[Thread], least: u64) -> Vec<
 
 /// The local variable that retains most, in the outermost frame that has it: that one handed it to the others.
 fn local(snapshot: &Snapshot, thread: &Thread) -> Option<ThreadHold> {
-    let own = |f: &hprof::Frame| names::is_own_class(&f.class);
+    let own = |f: &hprof::answers::Frame| names::is_own_class(&f.class);
     let locals = thread.frames.iter().enumerate().flat_map(|(depth, frame)| {
         let held = frame.locals.iter();
         // What runs a thread holds the thread.

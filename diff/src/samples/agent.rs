@@ -6,7 +6,8 @@ use heapdiff_sites::{
     CLASS, Counter, FORMAT, MARK_CLASS, MARK_SAMPLE, Sampling, SiteTable, Strategy, TOTALS_CHUNK,
     fields, statics,
 };
-use hprof::{ClassIndex, Content, ObjectIndex, Snapshot, Value};
+use hprof::answers::{Content, Value};
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 use super::{
     Agent, ClassCount, Collected, Cost, NameTable, Origin, Sample, Samples, SiteId, Sites,

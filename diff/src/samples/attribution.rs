@@ -12,7 +12,8 @@ use heapdiff_model::sites::LiveFrame;
 use heapdiff_sites::{
     Counter, Division, Estimate, Follow, Keys, Part, Sampling, Stratum, Totals, Unseen, whole,
 };
-use hprof::{Holders, Snapshot};
+use hprof::Snapshot;
+use hprof::answers::Holders;
 
 use crate::samples::counting::Counting;
 use crate::samples::frame_kind::allocating_frame;

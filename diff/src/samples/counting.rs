@@ -304,7 +304,8 @@ fn is_explained(samples: u64, expected: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hprof::{Decoder, Encoder, ObjectIndex};
+    use hprof::ObjectIndex;
+    use hprof::index::{Decoder, Encoder};
 
     use super::*;
 

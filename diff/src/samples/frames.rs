@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use heapdiff_sites::{Frame as Sampled, Line as SampledLine};
-use hprof::{Frame as Dumped, Line as DumpedLine};
+use hprof::answers::{Frame as Dumped, Line as DumpedLine};
 
 use crate::names::is_generated;
 use crate::samples::frame_kind::{Shown, folded};

@@ -2,7 +2,8 @@
 
 use heapdiff_sites::births::Births;
 use heapdiff_sites::{Known, Sampling, Strategy, Weight};
-use hprof::{Decoder, Encoder, ObjectIndex};
+use hprof::ObjectIndex;
+use hprof::index::{Decoder, Encoder};
 
 use super::attribution::Attribution;
 use super::counting::{Counting, OfPlace, Place};

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use heapdiff_mapping as mapping;
-use heapdiff_mapping::Mapping;
 use heapdiff_sites::{Frame, Line, Originals, OwnedFrame};
+use hprof::{NameMapping, answers};
 
 /// A mapping as what the agent writes asks for names: site tables in dumps, and traces.
 #[derive(Clone, Debug)]
-pub struct OriginalNames(pub Arc<Mapping>);
+pub struct OriginalNames(pub Arc<dyn NameMapping>);
 
 impl Originals for OriginalNames {
     fn class(&self, name: &str) -> Option<String> {
@@ -16,20 +15,24 @@ impl Originals for OriginalNames {
     }
 
     fn frames(&self, frame: &Frame<'_>) -> Option<Vec<OwnedFrame>> {
-        let line = match frame.line {
-            Line::At(line) => Some(line as usize),
-            Line::Unknown | Line::Native => None,
-        };
-        let dumped = mapping::Frame::new(frame.class, frame.method, frame.file, line);
-        let originals = self.0.frames(&dumped)?.into_iter();
-        let originals = originals.map(|original| OwnedFrame {
-            class: original.class.into_owned(),
-            method: original.method.into_owned(),
-            file: original.file.map(Into::into),
-            line: match original.line.map(u32::try_from) {
-                Some(Ok(line)) => Line::At(line),
-                _ if line.is_some() => Line::Unknown,
-                _ => frame.line,
+        let originals = self.0.frames(&answers::Frame {
+            class: frame.class.to_owned(),
+            method: frame.method.to_owned(),
+            file: frame.file.map(str::to_owned),
+            line: match frame.line {
+                Line::At(line) => answers::Line::Number(line),
+                Line::Unknown => answers::Line::Unknown,
+                Line::Native => answers::Line::Native,
+            },
+        })?;
+        let originals = originals.into_iter().map(|original| OwnedFrame {
+            class: original.class,
+            method: original.method,
+            file: original.file,
+            line: match original.line {
+                answers::Line::Number(line) => Line::At(line),
+                answers::Line::Native => Line::Native,
+                answers::Line::Unknown | answers::Line::Compiled => Line::Unknown,
             },
         });
         Some(originals.collect())

@@ -458,9 +458,10 @@ impl fmt::Display for Evidence {
                 "{} of {} checked tasks are cancelled but stay until their time comes: {}",
                 grouped(*cancelled),
                 grouped(*checked),
-                match is_timer {
-                    true => "Timer.purge() removes cancelled tasks",
-                    false => "setRemoveOnCancelPolicy(true) removes them at once",
+                if *is_timer {
+                    "Timer.purge() removes cancelled tasks"
+                } else {
+                    "setRemoveOnCancelPolicy(true) removes them at once"
                 }
             ),
             Self::ThreadLocal => f.write_str(
@@ -473,12 +474,12 @@ impl fmt::Display for Evidence {
             } => {
                 let shown = names.join(", ");
                 let count = grouped(*threads as u64);
-                match at_least {
-                    true => write!(f, "at least {count} threads hold them, among them {shown}"),
-                    false if *threads == names.len() => {
-                        write!(f, "the threads that hold them: {shown}")
-                    }
-                    false => write!(f, "{count} threads in total hold them, among them {shown}"),
+                if *at_least {
+                    write!(f, "at least {count} threads hold them, among them {shown}")
+                } else if *threads == names.len() {
+                    write!(f, "the threads that hold them: {shown}")
+                } else {
+                    write!(f, "{count} threads in total hold them, among them {shown}")
                 }
             }
             Self::VirtualThreads {
@@ -578,17 +579,17 @@ impl fmt::Display for Evidence {
                 is_full,
                 is_one,
             } => {
-                f.write_str(match is_full {
-                    true => "the limit is reached",
-                    false => "there may be a limit",
+                f.write_str(if *is_full {
+                    "the limit is reached"
+                } else {
+                    "there may be a limit"
                 })?;
                 let (bound, held) = (grouped(*bound), grouped(*held));
-                match is_one {
-                    true => write!(f, ": {field} is {bound}, and {held} objects are held"),
-                    false => write!(
-                        f,
-                        ": {field} is {bound}, and each holder has {held} objects on average"
-                    ),
+                write!(f, ": {field} is {bound}, and ")?;
+                if *is_one {
+                    write!(f, "{held} objects are held")
+                } else {
+                    write!(f, "each holder has {held} objects on average")
                 }
             }
             Self::ClassesLoaded { classes } => write!(
@@ -664,9 +665,10 @@ fn thread_stacks(
     const STACK: u64 = 1 << 20;
     write!(f, "{} threads", grouped(threads))?;
     if !names.is_empty() {
-        let more = match (names.len() as u64) < threads {
-            true => ", …",
-            false => "",
+        let more = if (names.len() as u64) < threads {
+            ", …"
+        } else {
+            ""
         };
         write!(f, " ({}{more})", names.join(", "))?;
     }

@@ -203,9 +203,10 @@ impl Rate {
                     (false, true) => "every allocation except lost ones",
                     (true, true) => "every allocation that passes the filters, except lost ones,",
                 })?;
-                f.write_str(match is_counted {
-                    true => " is counted",
-                    false => " is sampled",
+                f.write_str(if is_counted {
+                    " is counted"
+                } else {
+                    " is sampled"
                 })
             }
             Self::Bytes(bytes) => write!(f, "one sample every {} allocated", Size(bytes)),
@@ -392,10 +393,10 @@ impl fmt::Display for Samples {
                     f,
                     "the true size of large objects may be up to 50 % more than {size}: JVMs before JDK 25 sample too few of them"
                 )?;
-                match is_live {
-                    true => f.write_str("; load the agent at start, or compare with a second dump"),
-                    false => Ok(()),
+                if *is_live {
+                    f.write_str("; load the agent at start, or compare with a second dump")?;
                 }
+                Ok(())
             }
             Self::AliveUnknown => {
                 f.write_str("\"alive\" is unknown for stacks with too few samples of freed objects")

@@ -73,9 +73,10 @@ fn runs(text: &str) -> Vec<Vec<&str>> {
         let is_unit = word
             .trim_matches(|c: char| !c.is_alphabetic())
             .ends_with('B');
-        match is_value || is_unit {
-            true => runs.push(Vec::new()),
-            false => runs.last_mut().unwrap().push(word),
+        if is_value || is_unit {
+            runs.push(Vec::new());
+        } else {
+            runs.last_mut().unwrap().push(word);
         }
     }
     runs

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use heapdiff_mapping::Mapping;
 use heapdiff_model::diff::{AgentInfo, AssumedRoots, LayoutInfo, SnapshotInfo};
-use hprof::{Alone, Decoder, Encoder, FileStamp, IndexFault, Kept, Refs, Snapshot, Total};
+use hprof::index::{Decoder, Encoder, FileStamp, IndexFault, Kept};
+use hprof::sizes::Total;
+use hprof::{Options, Refs, Snapshot};
 
 use crate::origin::Origin;
 use crate::samples::attribution::Attribution;
@@ -37,7 +38,7 @@ impl Summary {
     /// Cost: a look at each step and each sample.
     #[must_use]
     pub fn to_kept(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
-        let of = kept(snapshot.file_stamp()?, snapshot.refs());
+        let of = kept(Some(snapshot.file_stamp()?), snapshot.refs());
         let most = MOST.min(snapshot.source().len() as u64 / PART);
         if self.allocated.as_ref().map_or(0, Attribution::least_bytes) > most {
             return None;
@@ -58,14 +59,14 @@ impl Summary {
         let content = self.encoded(snapshot.object_count());
         // A summary with figures that no reader takes is not worth a file.
         Self::decoded(&content, None)?;
-        let file = alone(snapshot.refs()).file(&content);
+        let file = kept(None, snapshot.refs()).file(&content);
         (file.len() as u64 <= MOST_ALONE).then_some(file)
     }
 
     /// Whether a file is a summary in place of a dump.
     #[must_use]
     pub fn is_file(path: &Path) -> bool {
-        Alone::is_one(path)
+        Kept::is_one(path)
     }
 
     /// The summary in a file that [`Summary::to_file`] made. `path` is the name that the report gives it.
@@ -73,15 +74,11 @@ impl Summary {
     /// # Errors
     /// When the file is of another version or kind of [`Refs`], is damaged, or cannot be read, and when it has the names
     /// of its dump though there is a mapping.
-    pub fn from_file(
-        file: &Path,
-        (refs, mapping): (Refs, Option<&Mapping>),
-        path: String,
-    ) -> Result<Self, IndexFault> {
-        let content = alone(refs).read(file, MOST_ALONE)?;
+    pub fn from_file(file: &Path, options: &Options, path: String) -> Result<Self, IndexFault> {
+        let content = kept(None, options.refs).read(file, MOST_ALONE)?;
         let mut summary = Self::decoded(&content, None)
             .ok_or(IndexFault::Damaged("its parts do not fit together"))?;
-        match (summary.names, mapping) {
+        match (summary.names, &options.mapping) {
             (None, Some(_)) => return Err(IndexFault::Other("without a mapping")),
             (Some(names), Some(mapping)) if names.fits && names.hash == mapping.hash() => {
                 mapping.set_fits();
@@ -102,7 +99,7 @@ impl Summary {
     pub fn from_kept(
         dump: &Path,
         file: &Path,
-        (refs, mapping): (Refs, Option<&Mapping>),
+        options: &Options,
         path: String,
         of: Option<&Snapshot>,
     ) -> Result<Self, IndexFault> {
@@ -110,14 +107,16 @@ impl Summary {
         if of.is_some_and(|of| of.file_stamp() != Some(stamp)) {
             return Err(IndexFault::Stale);
         }
-        let content = kept(stamp, refs).read(file, MOST)?;
+        let content = kept(Some(stamp), options.refs).read(file, MOST)?;
         let objects = of.map(Snapshot::object_count);
         let mut summary = Self::decoded(&content, objects)
             .ok_or(IndexFault::Damaged("its parts do not fit together"))?;
-        if summary.names.map(|names| names.hash) != mapping.map(Mapping::hash) {
+        if summary.names.map(|names| names.hash)
+            != options.mapping.as_ref().map(|names| names.hash())
+        {
             return Err(IndexFault::Other("with other names of classes"));
         }
-        if let (Some(Names { fits: true, .. }), Some(mapping)) = (summary.names, mapping) {
+        if let (Some(Names { fits: true, .. }), Some(mapping)) = (summary.names, &options.mapping) {
             mapping.set_fits();
         }
         summary.info.path = path;
@@ -222,14 +221,7 @@ impl Summary {
     }
 }
 
-const fn alone(refs: Refs) -> Alone {
-    Alone {
-        refs,
-        version: VERSION,
-    }
-}
-
-fn kept(stamp: FileStamp, refs: Refs) -> Kept {
+const fn kept(stamp: Option<FileStamp>, refs: Refs) -> Kept {
     Kept {
         stamp,
         refs,

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use heapdiff_model::diff::SnapshotInfo;
 use heapdiff_sites::Known;
-use hprof::{Node, Snapshot, Total};
+use hprof::Snapshot;
+use hprof::dominators::Node;
+use hprof::sizes::Total;
 
 use crate::names;
 use crate::origin::Origin;
@@ -49,7 +51,7 @@ pub struct Summary {
 /// A mapping that names are from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
-    /// Its [`Mapping::hash`](heapdiff_mapping::Mapping::hash).
+    /// Its [`NameMapping::hash`](hprof::NameMapping::hash).
     pub(crate) hash: u64,
     /// Whether it has any class of the dump.
     pub(crate) fits: bool,

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hprof::{ClassIndex, Holders, ObjectIndex, Snapshot, Value};
+use hprof::answers::{Holders, Value};
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 use crate::names;
 use crate::trie::locate::Locator;

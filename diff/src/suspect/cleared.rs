@@ -1,6 +1,8 @@
 //! The object that has the holding field, and what clearing the field would free: objects that another path reaches stay.
 
-use hprof::{Hold, Node, ObjectIndex, Snapshot};
+use hprof::answers::Hold;
+use hprof::dominators::Node;
+use hprof::{ObjectIndex, Snapshot};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::names::{self, Label};

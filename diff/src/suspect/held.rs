@@ -148,7 +148,8 @@ mod tests {
     use crate::suspect::tests::suspect;
 
     fn told(
-        (objects, shallow): (u64, u64),
+        objects: u64,
+        shallow: u64,
         largest: u64,
         nested: Option<Nested>,
         in_place: bool,
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn what_is_held_is_told_by_its_figures() {
         let of = |objects: u64, shallow: u64, largest: u64, in_place: bool| {
-            told((objects, shallow), largest, None, in_place)
+            told(objects, shallow, largest, None, in_place)
         };
         let one = "one object of class a.B takes most of the bytes: its own size is 8.0 KiB";
         assert_eq!(of(1, 8192, 10_240, true), one);
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn what_holds_one_another_is_a_chain_where_each_holds_one() {
-        let of = |nested| told((10, 160), 10_240, nested, false);
+        let of = |nested| told(10, 160, 10_240, nested, false);
         let chain = "it consists of a chain of 10 objects of class a.B, 1.0 KiB each on average";
         assert_eq!(of(Some(Nested::Chain)), chain);
         let tree = "one of 10 objects of class a.B holds all others, 1.0 KiB each on average";

@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use heapdiff_model::diff::{Coverage, Growth, Suspect, Verdict, difference};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_units::Size;
-use hprof::{Hold, ObjectIndex};
+use hprof::ObjectIndex;
+use hprof::answers::Hold;
 
 use self::resolved_paths::ResolvedPaths;
 use crate::evidence::bounds;

@@ -7,10 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 
-use hprof::{
-    ClassIndex, Content, FieldValue, Hold, Node, ObjectIndex, Record, Reference, Snapshot, Thread,
-    Value,
-};
+use hprof::answers::{Content, FieldValue, Hold, Record, Thread, Value};
+use hprof::dominators::Node;
+use hprof::records::Reference;
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::growth;

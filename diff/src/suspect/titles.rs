@@ -2,7 +2,8 @@
 //! the same. A thread local is called by the field that holds it, a local variable by the method.
 
 use heapdiff_model::diff::Suspect;
-use hprof::{ObjectIndex, RootKind};
+use hprof::ObjectIndex;
+use hprof::records::RootKind;
 
 use crate::evidence::context::SuspectContext;
 use crate::growth;
@@ -153,7 +154,7 @@ fn var(context: &SuspectContext<'_>, at: usize) -> Option<String> {
 fn frame(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     let &object = samples(context, at).first()?;
     let threads = context.snapshot.threads();
-    let holds = |l: &hprof::Local| l.object == object && l.kind == RootKind::JavaFrame;
+    let holds = |l: &hprof::answers::Local| l.object == object && l.kind == RootKind::JavaFrame;
     let frames: Vec<_> = threads
         .iter()
         .flat_map(|thread| &thread.frames)

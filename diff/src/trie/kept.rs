@@ -1,6 +1,7 @@
 //! A trie as bytes.
 
-use hprof::{Decoder, Encoder, ObjectIndex};
+use hprof::ObjectIndex;
+use hprof::index::{Decoder, Encoder};
 
 use super::{SAMPLES, Step, StepId, Trie};
 use crate::names::{LabelKind, Name, Names};

@@ -1,6 +1,8 @@
 //! Finding the step of a trie that an object is in.
 
-use hprof::{Holders, Node, ObjectIndex, Snapshot};
+use hprof::answers::Holders;
+use hprof::dominators::Node;
+use hprof::{ObjectIndex, Snapshot};
 use rustc_hash::FxHashMap;
 
 use crate::names::{self, Name};

@@ -12,7 +12,10 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use heapdiff_sites::packages::is_jdk;
-use hprof::{ClassIndex, Dominated, Holders, Node, ObjectIndex, RootKind, Snapshot};
+use hprof::answers::{Dominated, Holders};
+use hprof::dominators::Node;
+use hprof::records::RootKind;
+use hprof::{ClassIndex, ObjectIndex, Snapshot};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -552,7 +555,7 @@ pub(crate) fn label(
     let tree = snapshot.tree();
     if above == StepId::ROOT {
         return match tree.root_kind(object) {
-            None => names::hold_label(snapshot, hprof::Hold::Shared, None),
+            None => names::hold_label(snapshot, hprof::answers::Hold::Shared, None),
             // A class object has one label, whatever kind of root holds it.
             Some(_) if snapshot.represents(object).is_some() => (
                 RootKind::StickyClass.name().to_owned(),

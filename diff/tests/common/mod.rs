@@ -38,32 +38,28 @@ pub(crate) fn filtered(
 }
 
 fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> Report {
-    let mut comparison = Comparison::default();
-    let mut last = None;
+    let (mut summaries, mut last) = (Vec::new(), None);
     for (source, name) in dumps {
         drop(last.take());
-        let options = Options {
-            holders: true,
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.holders = true;
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
-        comparison.add(Summary::new(&snapshot, name).unwrap());
+        summaries.push(Summary::new(&snapshot, name).unwrap());
         last = Some(snapshot);
     }
     let filter = Filter {
         classes,
         suspects: 10,
     };
-    comparison.report(&last.unwrap(), &filter).unwrap()
+    let last = last.unwrap();
+    Comparison::new(&summaries, &last).unwrap().report(&filter)
 }
 
 /// What one dump alone holds.
 #[allow(dead_code, reason = "most tests are of comparisons")]
 pub(crate) fn alone(source: Source) -> HeapReport {
-    let options = Options {
-        holders: true,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.holders = true;
     let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
     let summary = Summary::new(&snapshot, "a.hprof".to_owned()).unwrap();
     let options = HeapOptions { waste: true };

@@ -10,7 +10,7 @@ use crate::dominators::tree::Node;
 use crate::error::{Result, Warning};
 use crate::graph::build;
 use crate::graph::cut_arrays;
-use crate::graph::plan::Plan;
+use crate::graph::plan::{Context, Plan};
 use crate::ids::NONE;
 use crate::options::Options;
 use crate::progress::Progress;
@@ -47,9 +47,8 @@ impl Histogram {
         let header = record::header(&source)?;
         let outline = Outline::with_heap(&source, &header)?;
         let mut plan = Plan::new(&source, &header, &outline);
-        let scanned = build::measure(
-            &source, &header, &outline, &mut plan, options, progress, &store,
-        )?;
+        let context = Context::new(&source, &header, &outline, options, progress, &store);
+        let scanned = build::measure(&context, &mut plan)?;
         let stats = scanned.stats;
         let sizes = Sizes::infer(
             &plan.classes,
@@ -139,52 +138,17 @@ impl Snapshot {
 
     fn summed(&self) -> Vec<ClassTotal> {
         let mut totals = self.totals.clone();
-        self.retained_by(&mut totals, |snapshot, shape| {
-            match snapshot.shapes.decode(shape) {
-                Shape::Instance(class) | Shape::Array(class, _) => class.0,
-                Shape::ClassObject(_) => snapshot.class_class().map_or(NONE, |c| c.0),
-            }
-        });
-        totals
-    }
-
-    /// What each class loader's classes and their instances retain as a set, with the loader's own
-    /// id; the boot loader's is null.
-    ///
-    /// Cost: one pass over the dominator tree.
-    #[must_use]
-    pub fn loaders(&self) -> Vec<(crate::ids::ObjectId, ClassTotal)> {
-        let mut ids: Vec<crate::ids::ObjectId> =
-            self.classes().iter().map(|(_, c)| c.loader).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let group: Vec<u32> = self
-            .classes()
-            .iter()
-            .map(|(_, c)| ids.binary_search(&c.loader).map_or(NONE, |i| i as u32))
-            .collect();
-        let mut totals = vec![ClassTotal::default(); ids.len()];
-        for (own, &group) in self.totals.iter().zip(&group) {
-            totals[group as usize].all += own.all;
-        }
-        self.retained_by(&mut totals, |snapshot, shape| {
-            match snapshot.shapes.decode(shape) {
-                Shape::Instance(class) | Shape::Array(class, _) | Shape::ClassObject(class) => {
-                    group[class.index()]
-                }
-            }
-        });
-        ids.into_iter().zip(totals).collect()
-    }
-
-    /// Sums reachable and retained sizes by a grouping of shapes.
-    fn retained_by(&self, totals: &mut [ClassTotal], group_of: impl Fn(&Self, u32) -> u32 + Sync) {
+        let class_class = self.class_class().map_or(NONE, |c| c.0);
+        let class_of = |shape: u32| match self.shapes.decode(shape) {
+            Shape::Instance(class) | Shape::Array(class, _) => class.0,
+            Shape::ClassObject(_) => class_class,
+        };
         let short: Vec<u32> = (0..self.shapes.first_long().min(IN_TABLES))
-            .map(|shape| group_of(self, shape))
+            .map(class_of)
             .collect();
-        let group_of = |shape: u32| match short.get(shape as usize) {
-            Some(&group) => group,
-            None => group_of(self, shape),
+        let class_of = |shape: u32| match short.get(shape as usize) {
+            Some(&class) => class,
+            None => class_of(shape),
         };
         let nodes = self.tree().node_count();
         let piece = nodes
@@ -194,7 +158,7 @@ impl Snapshot {
             .into_par_iter()
             .map(|i| {
                 let range = i * piece..((i + 1) * piece).min(nodes);
-                self.retained_in(range, totals.len(), &group_of)
+                self.retained_in(range, totals.len(), &class_of)
             })
             .collect();
         for part in parts {
@@ -203,26 +167,27 @@ impl Snapshot {
                 total.retained_bytes += part.retained_bytes;
             }
         }
+        totals
     }
 
-    /// The part of [`Snapshot::retained_by`] that a range of the tree's preorder adds.
+    /// The part of the histogram that a range of the tree's preorder adds.
     fn retained_in(
         &self,
         range: std::ops::Range<usize>,
-        groups: usize,
-        group_of: &impl Fn(u32) -> u32,
+        classes: usize,
+        class_of: &impl Fn(u32) -> u32,
     ) -> Vec<ClassTotal> {
         const AHEAD: usize = 24;
         let (tree, view, shapes) = (self.tree(), self.tree().view(), self.shapes_view());
         let (first, end) = (range.start as u32, range.end as u32);
-        let mut totals = vec![ClassTotal::default(); groups];
-        // For each group the end of the outermost subtree that one of its members roots.
-        let mut open = vec![0_u32; groups];
+        let mut totals = vec![ClassTotal::default(); classes];
+        // For each class the end of the outermost subtree that one of its members roots.
+        let mut open = vec![0_u32; classes];
         let mut above = Node(first);
         while above != Node::ROOT {
             above = tree.parent(above);
             if let Some(object) = tree.object(above)
-                && let Some(open) = open.get_mut(group_of(self.shape(object)) as usize)
+                && let Some(open) = open.get_mut(class_of(self.shape(object)) as usize)
             {
                 *open = (*open).max(tree.end(above).0);
             }
@@ -237,8 +202,8 @@ impl Snapshot {
             }
             if object != NONE {
                 let shape = shapes.of(object);
-                let group = group_of(shape) as usize;
-                if let (Some(total), Some(open)) = (totals.get_mut(group), open.get_mut(group)) {
+                let class = class_of(shape) as usize;
+                if let (Some(total), Some(open)) = (totals.get_mut(class), open.get_mut(class)) {
                     let bytes = self.size_of_shape(shape);
                     total.reachable += Total { objects: 1, bytes };
                     if node >= *open {
@@ -255,8 +220,8 @@ impl Snapshot {
                 }
                 let leaf = held[at];
                 let shape = shapes.of_leaf(leaf);
-                let group = group_of(shape) as usize;
-                if let (Some(total), Some(&open)) = (totals.get_mut(group), open.get(group)) {
+                let class = class_of(shape) as usize;
+                if let (Some(total), Some(&open)) = (totals.get_mut(class), open.get(class)) {
                     let bytes = self.size_of_shape(shape);
                     total.reachable += Total { objects: 1, bytes };
                     // A leaf has no subtree and retains itself.

@@ -28,15 +28,8 @@ impl Snapshot {
     /// Cost: as [`Snapshot::system_properties`], the first time.
     #[must_use]
     pub fn jvm(&self) -> Option<String> {
-        let read = || self.system_property(VERSION);
+        let read = || self.system_properties([VERSION])[0].take();
         self.derived.jvm.get_or_init(read).clone()
-    }
-
-    /// A system property, from `java.lang.System.props`; see [`Snapshot::system_properties`].
-    #[must_use]
-    pub fn system_property(&self, key: &str) -> Option<String> {
-        let [value] = self.system_properties([key]);
-        value
     }
 
     /// System properties, from `java.lang.System.props`: `None` where one is not set, or cannot be

@@ -67,6 +67,6 @@ pub use paths::merged::{Merge, PathNode, PathTree};
 pub use paths::{Path, PathOptions, Paths};
 pub use referrers::{Referrer, Referrers};
 #[doc(hidden)]
-pub use stream::{Ids, Link, Links, Numbers, Place};
+pub use stream::{Ids, Link, Links, Numbers, Parts, Place};
 pub use threads::{Frame, Line, Local, StackFrame, Thread, Traces};
 pub use waste::{Waste, WasteGroup, WasteHolder, WasteKind, WasteOf, WasteOptions, WasteTotal};

@@ -7,7 +7,7 @@ use crate::answers::objects::reference::RawVia;
 use crate::error::Result;
 use crate::graph::build;
 use crate::graph::heap_graph::HeapGraph;
-use crate::graph::plan::Plan;
+use crate::graph::plan::{Context, Plan};
 use crate::ids::{NONE, ObjectId};
 use crate::options::Options;
 use crate::progress::Progress;
@@ -36,16 +36,15 @@ impl Snapshot {
             holders: false,
             ..self.options.clone()
         };
-        let built = build::build(
+        let context = Context::new(
             &dump.source,
             &dump.header,
             &dump.outline,
-            &mut plan,
             &options,
             progress,
             &self.store,
-        )?;
-        Ok(built.graph)
+        );
+        Ok(build::build(&context, &mut plan)?.graph)
     }
 
     /// The referent of each `java.lang.ref` object: reference object, referent, kind; sorted by reference object.

@@ -10,7 +10,7 @@ use crate::graph::scan::Piece;
 use crate::ids::{ClassIndex, NONE, ObjectIndex};
 use crate::records::classes::Reference;
 use crate::records::outline::Segment;
-use crate::records::walk::{self, Object, Root};
+use crate::records::walk::{self, Object};
 use crate::snapshot::Snapshot;
 
 /// A reference to one of the objects asked for.
@@ -179,17 +179,6 @@ impl Snapshot {
         let objects: Vec<ObjectIndex> = objects.iter().map(|&o| ObjectIndex(o)).collect();
         let ids = self.ids(&objects).into_iter();
         ids.map(|id| id.map(|id| Needle((id.0 as u32).to_be_bytes())))
-            .collect()
-    }
-
-    /// The GC roots that hold an object: of each kind, with thread and frame.
-    ///
-    /// Cost: one look at each root.
-    #[must_use]
-    pub fn roots_of(&self, object: ObjectIndex) -> Vec<Root> {
-        let roots = self.roots.iter().copied();
-        roots
-            .filter(|r| self.number_of(r.id.0) == object.0)
             .collect()
     }
 }

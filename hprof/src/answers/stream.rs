@@ -17,7 +17,7 @@ use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor};
 use crate::snapshot::Snapshot;
 
-/// The id of every object, by number; see [`Snapshot::all_ids`].
+/// The id of every object, by number; see [`Parts::ids`].
 #[derive(Debug)]
 pub struct Ids(Array<u64>);
 
@@ -30,7 +30,7 @@ impl Ids {
     }
 }
 
-/// Object numbers in some order; see [`Snapshot::sorted_by_class`].
+/// Object numbers in some order; see [`Parts::sorted_by_class`].
 #[derive(Debug)]
 pub struct Numbers(Array<u32>);
 
@@ -42,7 +42,7 @@ impl Deref for Numbers {
     }
 }
 
-/// A reference, as [`Snapshot::links_in`] finds it. Null references are left out.
+/// A reference, as [`Parts::links`] finds it. Null references are left out.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     /// The referring object.
@@ -56,7 +56,7 @@ pub struct Link {
     way: RawVia,
 }
 
-/// The place of an object's record, as [`Snapshot::places_in`] finds it.
+/// The place of an object's record, as [`Parts::places`] finds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The object.
@@ -65,7 +65,7 @@ pub struct Place {
     at: usize,
 }
 
-/// The result of one call of [`Snapshot::links_in`].
+/// The result of one call of [`Parts::links`].
 #[derive(Debug, Default)]
 pub struct Links {
     /// The wanted references, in the order of the file.
@@ -74,25 +74,29 @@ pub struct Links {
     pub next: Option<u64>,
 }
 
-impl Snapshot {
+/// A snapshot's objects and references, a part of the dump at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a>(&'a Snapshot);
+
+impl<'a> Parts<'a> {
     /// The id of every object.
     ///
     /// Cost: one parallel pass over the file; eight bytes an object, under the limit on memory.
     ///
     /// # Errors
     /// When there is no memory for it.
-    #[doc(hidden)]
-    pub fn all_ids(&self) -> Result<Ids> {
-        let mut ids: Array<u64> = self.store.zeroed(self.object_count() as usize)?;
-        let (classes, rest) = ids.split_at_mut(self.split.classes as usize);
-        for (id, (_, class)) in classes.iter_mut().zip(self.classes().iter()) {
+    pub fn ids(self) -> Result<Ids> {
+        let mut ids: Array<u64> = self.0.store.zeroed(self.0.object_count() as usize)?;
+        let (classes, rest) = ids.split_at_mut(self.0.split.classes as usize);
+        for (id, (_, class)) in classes.iter_mut().zip(self.0.classes().iter()) {
             *id = class.id.0;
         }
         let (mut inner, mut leaves) =
-            rest.split_at_mut((self.split.inner - self.split.classes) as usize);
-        let mut parts = Vec::with_capacity(self.pieces.len());
-        for (i, piece) in self.pieces.iter().enumerate() {
+            rest.split_at_mut((self.0.split.inner - self.0.split.classes) as usize);
+        let mut parts = Vec::with_capacity(self.0.pieces.len());
+        for (i, piece) in self.0.pieces.iter().enumerate() {
             let ends = self
+                .0
                 .pieces
                 .get(i + 1)
                 .map_or((inner.len(), leaves.len()), |next| {
@@ -108,11 +112,11 @@ impl Snapshot {
         }
         parts.into_par_iter().for_each(|(piece, inner, leaves)| {
             let firsts = [
-                self.split.classes + piece.first_inner,
-                self.split.inner + piece.first_leaf,
+                self.0.split.classes + piece.first_inner,
+                self.0.split.inner + piece.first_leaf,
             ];
-            self.walk_piece(piece, |object, number, _| {
-                let run = usize::from(number >= self.split.inner);
+            self.0.walk_piece(piece, |object, number, _| {
+                let run = usize::from(number >= self.0.split.inner);
                 let slots = if run == 1 { &mut *leaves } else { &mut *inner };
                 let at = number.wrapping_sub(firsts[run]) as usize;
                 if let Some(slot) = slots.get_mut(at) {
@@ -131,22 +135,21 @@ impl Snapshot {
     ///
     /// # Errors
     /// When there is no memory for it.
-    #[doc(hidden)]
-    pub fn sorted_by_class(&self, ranks: &[u32]) -> Result<Numbers> {
+    pub fn sorted_by_class(self, ranks: &[u32]) -> Result<Numbers> {
         let last = ranks.iter().max().map_or(0, |&r| r as usize + 1);
-        let own = self.class_class();
+        let own = self.0.class_class();
         let rank = |object: u32| {
-            let class = self.class_of(ObjectIndex(object)).or(own);
+            let class = self.0.class_of(ObjectIndex(object)).or(own);
             let rank = class.and_then(|c| ranks.get(c.index()));
             rank.map_or(last, |&r| r as usize)
         };
-        let count = self.object_count() as u32;
+        let count = self.0.object_count() as u32;
         let mut starts = vec![0_usize; last + 2];
         (0..count).for_each(|object| starts[rank(object) + 1] += 1);
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
-        let mut sorted: Array<u32> = self.store.zeroed(count as usize)?;
+        let mut sorted: Array<u32> = self.0.store.zeroed(count as usize)?;
         for object in 0..count {
             let start = &mut starts[rank(object)];
             sorted[*start] = object;
@@ -155,35 +158,32 @@ impl Snapshot {
         Ok(Numbers(sorted))
     }
 
-    /// Into how many parts [`Snapshot::links_in`] divides the dump: the first is of class objects, the
+    /// Into how many parts [`Parts::links`] divides the dump: the first is of class objects, the
     /// others are a megabyte or so of the file, more where an array is larger.
-    #[doc(hidden)]
     #[must_use]
-    pub fn part_count(&self) -> u32 {
-        self.pieces.len() as u32 + 1
+    pub fn count(self) -> u32 {
+        self.0.pieces.len() as u32 + 1
     }
 
     /// The part that an object's record is in.
-    #[doc(hidden)]
     #[must_use]
-    pub fn part_of(&self, object: ObjectIndex) -> Option<u32> {
-        if object.0 < self.split.classes {
+    pub fn part_of(self, object: ObjectIndex) -> Option<u32> {
+        if object.0 < self.0.split.classes {
             return Some(0);
         }
-        (u64::from(object.0) < self.object_count())
-            .then(|| self.piece_of(object.0))?
+        (u64::from(object.0) < self.0.object_count())
+            .then(|| self.0.piece_of(object.0))?
             .map(|piece| piece + 1)
     }
 
     /// The references of a part's records that `wanted` takes, from its `skip`-th reference on, at most
     /// `limit`. An object's reference to its class is not among them (see [`Snapshot::class_of`]), nor is
-    /// what no record shows ([`Snapshot::implicit_links`]).
+    /// what no record shows ([`Parts::implicit_links`]).
     ///
     /// Cost: a walk over the part.
-    #[doc(hidden)]
     #[must_use]
-    pub fn links_in(
-        &self,
+    pub fn links(
+        self,
         part: u32,
         skip: u64,
         limit: usize,
@@ -208,7 +208,7 @@ impl Snapshot {
                 from: ObjectIndex(from),
                 from_id: ObjectId(from_id),
                 id: ObjectId(id),
-                to: Some(self.number_of(id))
+                to: Some(self.0.number_of(id))
                     .filter(|&n| n != NONE)
                     .map(ObjectIndex),
                 way,
@@ -219,18 +219,18 @@ impl Snapshot {
             true
         };
         let Some(piece) = (part as usize).checked_sub(1) else {
-            for class in (0..self.split.classes).map(ClassIndex) {
-                let own = self.classes()[class].id.0;
-                self.each_of_class(class, |id, way| {
+            for class in (0..self.0.split.classes).map(ClassIndex) {
+                let own = self.0.classes()[class].id.0;
+                self.0.each_of_class(class, |id, way| {
                     add(class.0, own, id, way);
                 });
             }
             return links;
         };
-        if let Some(piece) = self.pieces.get(piece) {
-            self.walk_piece(piece, |object, number, body| {
+        if let Some(piece) = self.0.pieces.get(piece) {
+            self.0.walk_piece(piece, |object, number, body| {
                 let mut room = true;
-                self.each_in_record(body, |id, way| {
+                self.0.each_in_record(body, |id, way| {
                     room = room && add(number, object.id, id, way);
                 });
                 room
@@ -241,10 +241,9 @@ impl Snapshot {
 
     /// References that no record shows: from threads to what their stacks hold, from class loaders to the
     /// classes that they defined. Sorted by the object that refers.
-    #[doc(hidden)]
     #[must_use]
-    pub fn implicit_links(&self) -> Vec<Link> {
-        let unwritten = self.unwritten();
+    pub fn implicit_links(self) -> Vec<Link> {
+        let unwritten = self.0.unwritten();
         let links = unwritten.iter().map(|(from, to, way)| Link {
             from: ObjectIndex(from),
             from_id: ObjectId::NULL,
@@ -258,7 +257,7 @@ impl Snapshot {
             .flat_map(|l| [Some(l.from), l.to])
             .flatten()
             .collect();
-        for (link, ids) in links.iter_mut().zip(self.ids(&ends).chunks_exact(2)) {
+        for (link, ids) in links.iter_mut().zip(self.0.ids(&ends).chunks_exact(2)) {
             link.from_id = ids[0].unwrap_or_default();
             link.id = ids[1].unwrap_or_default();
         }
@@ -266,22 +265,20 @@ impl Snapshot {
     }
 
     /// The field of a reference, and its strength: [`Reference::No`] for ordinary, strong ones.
-    #[doc(hidden)]
     #[must_use]
-    pub fn via_of(&self, link: &Link) -> (Via, Reference) {
-        self.via(link.from, link.way)
+    pub fn via(self, link: &Link) -> (Via, Reference) {
+        self.0.via(link.from, link.way)
     }
 
     /// The places of a part's records, by object number.
     ///
     /// Cost: a walk over the part.
-    #[doc(hidden)]
     #[must_use]
-    pub fn places_in(&self, part: u32) -> Vec<Place> {
+    pub fn places(self, part: u32) -> Vec<Place> {
         let mut places = Vec::new();
         let piece = (part as usize).checked_sub(1);
-        if let Some(piece) = piece.and_then(|p| self.pieces.get(p)) {
-            self.walk_piece(piece, |object, number, _| {
+        if let Some(piece) = piece.and_then(|p| self.0.pieces.get(p)) {
+            self.0.walk_piece(piece, |object, number, _| {
                 if number != NONE {
                     let at = object.at;
                     places.push(Place {
@@ -299,30 +296,38 @@ impl Snapshot {
     /// Reads the object at a place; `None` where the place is of another dump.
     ///
     /// Cost: a look at one record.
-    #[doc(hidden)]
     #[must_use]
-    pub fn read_at(&self, place: Place) -> Option<Record<'_>> {
-        Some(self.record(place.object, &self.raw_of(place)?))
+    pub fn read(self, place: Place) -> Option<Record<'a>> {
+        Some(self.0.record(place.object, &self.0.raw_of(place)?))
     }
 
     /// As [`Snapshot::string`], where the places of objects are known.
     ///
     /// Cost: a look at two records.
-    #[doc(hidden)]
     #[must_use]
-    pub fn string_at(
-        &self,
+    pub fn string(
+        self,
         place: Place,
         limit: usize,
         place_of: &mut dyn FnMut(ObjectIndex) -> Option<Place>,
     ) -> Option<String> {
-        let string = self.raw_of(place)?;
-        let class = &self.classes()[self.class_of(place.object)?];
+        let string = self.0.raw_of(place)?;
+        let class = &self.0.classes()[self.0.class_of(place.object)?];
         if !class.loader.is_null() || &*class.name != "java.lang.String" {
             return None;
         }
-        let array = self.field_in(&string, "value")?.object()?;
-        self.text(&string, self.raw_of(place_of(array)?)?, limit)
+        let array = self.0.field_in(&string, "value")?.object()?;
+        self.0
+            .text(&string, self.0.raw_of(place_of(array)?)?, limit)
+    }
+}
+
+impl Snapshot {
+    /// Returns all objects and references as flat lists.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn parts(&self) -> Parts<'_> {
+        Parts(self)
     }
 
     fn raw_of(&self, place: Place) -> Option<Raw<'_>> {

@@ -1,9 +1,6 @@
 //! Threads: their names, stacks, and what their stacks hold.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-use heapdiff_mapping as mapping;
 
 use crate::answers::objects::object::{Body, Value};
 use crate::ids::{ClassIndex, NONE, ObjectIndex};
@@ -74,6 +71,7 @@ pub struct Local {
 
 /// A frame and what its variables hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct StackFrame {
     /// The frame.
     pub frame: Frame,
@@ -83,6 +81,7 @@ pub struct StackFrame {
 
 /// A thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Thread {
     /// The thread's serial in the dump; `None` for virtual threads without a root of their own.
     pub serial: Option<u32>,
@@ -143,27 +142,9 @@ impl Traces<'_> {
 
     /// The frames that a frame stands for, where names were shortened and methods inlined.
     fn originals(&self, frame: Frame) -> Vec<Frame> {
-        let mapping = self.snapshot.options.mapping.as_deref();
-        let line = match frame.line {
-            Line::Number(line) => Some(line as usize),
-            _ => None,
-        };
-        let dumped = mapping::Frame::new(&frame.class, &frame.method, frame.file.as_deref(), line);
-        let originals = mapping.and_then(|mapping| mapping.frames(&dumped));
-        let Some(originals) = originals else {
-            return vec![frame];
-        };
-        let originals = originals.into_iter().map(|original| Frame {
-            class: original.class.into_owned(),
-            method: original.method.into_owned(),
-            file: original.file.map(Cow::into_owned),
-            line: match original.line.map(u32::try_from) {
-                Some(Ok(line)) => Line::Number(line),
-                _ if line.is_some() => Line::Unknown,
-                _ => frame.line,
-            },
-        });
-        originals.collect()
+        let mapping = self.snapshot.mapping();
+        let originals = mapping.and_then(|mapping| mapping.frames(&frame));
+        originals.unwrap_or_else(|| vec![frame])
     }
 
     /// The same with the local variables, which are the outermost method's.
@@ -225,22 +206,8 @@ impl Snapshot {
         }
     }
 
-    /// The frames of one stack trace as text; see [`Snapshot::traces`] for many.
-    #[must_use]
-    pub fn frame_text(&self, serial: u32) -> Vec<String> {
-        let frames = self.traces().frames(serial);
-        frames.iter().map(Frame::to_string).collect()
-    }
-
-    /// The stack trace that allocated an object, in dumps that name one (those of JDK 8's
-    /// `-agentlib:hprof`, for example).
-    #[must_use]
-    pub fn allocation_trace(&self, object: ObjectIndex) -> Option<u32> {
-        let at = self.sites.binary_search_by_key(&object.0, |s| s.0).ok()?;
-        Some(self.sites[at].1)
-    }
-
-    /// Objects whose allocating stack trace the dump names, with the trace's serial, in order.
+    /// Objects whose allocating stack trace the dump names (as those of JDK 8's `-agentlib:hprof` do), with the trace's
+    /// serial, in order.
     pub fn allocation_traces(&self) -> impl ExactSizeIterator<Item = (ObjectIndex, u32)> + '_ {
         self.sites
             .iter()

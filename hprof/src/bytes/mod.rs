@@ -1,10 +1,10 @@
 //! The bytes of a dump and the memory of its analysis: files, gzip streams, mapped arrays, disks.
 //!
-//! [`Source`] is a dump's bytes, whatever they were read from. A file is mapped; a gzip file is decompressed, in
+//! [`Source`](crate::Source) is a dump's bytes, whatever they were read from. A file is mapped; a gzip file is decompressed, in
 //! parallel where it was written in blocks. It can be used without the other layers:
 //!
 //! ```
-//! use hprof::bytes::Source;
+//! use hprof::Source;
 //!
 //! # fn main() -> hprof::Result<()> {
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/small.hprof");
@@ -29,7 +29,6 @@ pub use gzip::GzipBlocks;
 pub use mapped::changed_file;
 pub use mem::faults::on_lost_file;
 pub use segments::{dump_of, has_segments};
-pub use source::Source;
 // For what is kept in files.
 #[doc(hidden)]
 pub use stamp::hash;

@@ -35,10 +35,12 @@ pub(crate) mod ranges;
 pub(crate) mod search;
 mod sinks;
 mod tasks;
-mod thresholds;
+pub(crate) mod thresholds;
 pub(crate) mod tree;
 mod ways_back;
 
+// For tests.
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use thresholds::{Tally, Thresholds};
 pub use tree::{DominatorTree, Node};

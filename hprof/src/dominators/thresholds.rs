@@ -46,6 +46,7 @@ impl Thresholds {
         tally: None,
     };
     /// Those by which small heaps, too, come by all that is done in large ones.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub const LOW: Self = Self {
         rare: 0,
         every: 1 << 6,
@@ -87,23 +88,4 @@ pub struct Tally {
     pub bare: AtomicUsize,
     /// Times that the dump was read again without such leaves.
     pub read_again: AtomicUsize,
-}
-
-impl Tally {
-    /// All counters at zero.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            sinks: AtomicUsize::new(0),
-            weak_sinks: AtomicUsize::new(0),
-            settled: AtomicUsize::new(0),
-            popular: AtomicUsize::new(0),
-            again: AtomicUsize::new(0),
-            leaves_again: AtomicUsize::new(0),
-            long: AtomicUsize::new(0),
-            wanting: AtomicUsize::new(0),
-            bare: AtomicUsize::new(0),
-            read_again: AtomicUsize::new(0),
-        }
-    }
 }

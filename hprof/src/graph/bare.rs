@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 
 use crate::bytes::array::{Array, Store};
-use crate::dominators::Thresholds;
+use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::graph::address::Split;
 use crate::ids::NONE;

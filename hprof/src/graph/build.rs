@@ -17,7 +17,7 @@ use crate::graph::heap_graph::{self, HeapGraph};
 use crate::graph::implicit_refs;
 use crate::graph::missing_roots::{self, MissingRoots};
 use crate::graph::permute;
-use crate::graph::plan::Plan;
+use crate::graph::plan::{Context, Plan};
 use crate::graph::scan::{self, Job, Scanned};
 use crate::graph::targets::{BlockTargets, NoTargets, NumberTargets, SlotTargets, Targets};
 use crate::ids::{ClassIndex, NONE, ObjectId};
@@ -25,7 +25,7 @@ use crate::options::Options;
 use crate::progress::Progress;
 use crate::records::classes::{self, Class, Classes};
 use crate::records::outline::Outline;
-use crate::records::record::{self, Header};
+use crate::records::record;
 use crate::records::walk::{Root, RootKind};
 use crate::sizes::gaps;
 use crate::sizes::shape::{self, ShapeClasses};
@@ -59,20 +59,9 @@ impl HeapGraph {
         plan.class_references = true;
         plan.bare_leaves = false;
         let store = Store::new(options.max_memory);
-        let built = build(
-            source, &header, &outline, &mut plan, options, progress, &store,
-        )?;
-        Ok(built.graph)
+        let context = Context::new(source, &header, &outline, options, progress, &store);
+        Ok(build(&context, &mut plan)?.graph)
     }
-}
-
-struct Context<'a> {
-    source: &'a Source,
-    header: &'a Header,
-    outline: &'a Outline,
-    options: &'a Options,
-    progress: &'a dyn Progress,
-    store: &'a Store,
 }
 
 impl Context<'_> {
@@ -127,33 +116,17 @@ impl Context<'_> {
 ///
 /// # Errors
 /// When there is no memory for the results.
-pub(crate) fn measure(
-    source: &Source,
-    header: &Header,
-    outline: &Outline,
-    plan: &mut Plan,
-    options: &Options,
-    progress: &dyn Progress,
-    store: &Store,
-) -> Result<Scanned> {
-    let context = Context {
-        source,
-        header,
-        outline,
-        options,
-        progress,
-        store,
-    };
+pub(crate) fn measure(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned> {
     let mut attempt = 0;
     loop {
         let pinned = vec![true; plan.classes.len()];
         context.phase("reading objects");
         let scanned = scan::scan(&context.job(plan, &pinned, NoTargets), &plan.pieces)?;
-        if attempt > 1 || !plan.learn_classes(source, outline, header.id_size, &scanned) {
+        if attempt > 1 || !plan.learn_classes(context, &scanned) {
             return if scanned.runs.are_apart() && !scanned.stats.has_unaligned_ids() {
                 Ok(scanned)
             } else {
-                measure_by_address(&context, plan)
+                measure_by_address(context, plan)
             };
         }
         attempt += 1;
@@ -190,38 +163,22 @@ pub(crate) fn measure_gaps(
 ///
 /// # Errors
 /// When there is no memory for the arrays, or more objects than 32 bits number.
-pub(crate) fn build(
-    source: &Source,
-    header: &Header,
-    outline: &Outline,
-    plan: &mut Plan,
-    options: &Options,
-    progress: &dyn Progress,
-    store: &Store,
-) -> Result<Built> {
-    let context = Context {
-        source,
-        header,
-        outline,
-        options,
-        progress,
-        store,
-    };
+pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     let Pass {
         pinned,
         mut scanned,
         ranks,
-    } = read_objects(&context, plan, true)?;
+    } = read_objects(context, plan, true)?;
     let plan = &*plan;
     let classes = &plan.classes;
     let split = split(classes, &scanned);
     let mut warnings = Vec::new();
-    let (map, doubles) = address_map(&context, &mut scanned, ranks, split)?;
+    let (map, doubles) = address_map(context, &mut scanned, ranks, split)?;
     if doubles > 0 {
         let flaw = Flaw::SameObjects { objects: doubles };
         warnings.push(Warning::new(&flaw));
     }
-    link(&context, plan, &pinned, (&mut scanned, split), &map)?;
+    link(context, plan, &pinned, &mut scanned, split, &map)?;
     let roots = std::mem::take(&mut scanned.roots);
     let is_incomplete = context.outline.is_cut_off() || !scanned.warnings.is_empty();
     warnings.extend(implicit_refs::without_roots(&roots, is_incomplete));
@@ -256,7 +213,7 @@ pub(crate) fn build(
         near,
         unwritten,
         resolve,
-        store,
+        context.store,
     )?;
     let parts = missing_roots::Parts {
         source: context.source,
@@ -274,7 +231,7 @@ pub(crate) fn build(
     if let Some(of_leaf) = of_leaf.filter(|_| plan.class_references) {
         let shapes = scanned.leaf_shapes.iter();
         let classes = shapes.map(|&shape| of_leaf.of(&scanned.shapes, shape));
-        graph.leaf_classes = LeafClasses::new(classes, store)?;
+        graph.leaf_classes = LeafClasses::new(classes, context.store)?;
         graph.of_leaves.clear();
     }
     Ok(Built {
@@ -309,12 +266,7 @@ fn read_objects(context: &Context<'_>, plan: &mut Plan, references: bool) -> Res
             vec![true; plan.classes.len()]
         };
         let (scanned, marks) = first_pass(context, plan, &pinned, references)?;
-        if !plan.is_settled(
-            context.source,
-            context.outline,
-            context.header.id_size,
-            &scanned,
-        ) {
+        if !plan.is_settled(context, &scanned) {
             continue;
         }
         if references {
@@ -381,10 +333,7 @@ fn address_map(
     let map = match scanned.runs.table(&ranks) {
         Some(runs) if runs.is_ordered() => AddressMap::Ordered(ranks),
         Some(runs) => AddressMap::Runs { ranks, runs },
-        None => {
-            let file = (context.source, context.header.id_size);
-            permute::permute(file, scanned, ranks, split, context.store)?
-        }
+        None => permute::permute(context, scanned, ranks, split)?,
     };
     Ok((map, 0))
 }
@@ -428,7 +377,8 @@ fn link(
     context: &Context<'_>,
     plan: &Plan,
     pinned: &[bool],
-    (scanned, split): (&mut Scanned, Split),
+    scanned: &mut Scanned,
+    split: Split,
     map: &AddressMap,
 ) -> Result<()> {
     let (classes, store) = (&plan.classes, context.store);

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 
-use crate::bytes::array::{Array, Store};
+use crate::bytes::array::Array;
 use crate::bytes::mem;
-use crate::bytes::source::Source;
 use crate::error::Result;
 use crate::graph::address::{AddressMap, Ranks, Split};
+use crate::graph::plan::Context;
 use crate::graph::scan::Scanned;
 use crate::records::outline::Segment;
 use crate::records::record::Kind;
@@ -16,11 +16,10 @@ use crate::records::walk::{self, Object, Visitor};
 
 /// For a file that is not in address order: which object each rank is. One more pass over the ids.
 pub(crate) fn permute(
-    (source, id_size): (&Source, usize),
+    context: &Context<'_>,
     scanned: &Scanned,
     ranks: Ranks,
     split: Split,
-    store: &Store,
 ) -> Result<AddressMap> {
     struct RankVisitor<'a> {
         ranks: &'a Ranks,
@@ -54,8 +53,9 @@ pub(crate) fn permute(
             self.object(object.id);
         }
     }
-    let mut with_refs: Array<u32> = store.zeroed(ranks.marked[0] as usize)?;
-    let mut leaves: Array<u32> = store.zeroed(ranks.marked[1] as usize)?;
+    let id_size = context.header.id_size;
+    let mut with_refs: Array<u32> = context.store.zeroed(ranks.marked[0] as usize)?;
+    let mut leaves: Array<u32> = context.store.zeroed(ranks.marked[1] as usize)?;
     let numbers = [
         mem::as_atomic_u32(&mut with_refs),
         mem::as_atomic_u32(&mut leaves),
@@ -72,7 +72,7 @@ pub(crate) fn permute(
         };
         let Segment { start, end } = piece.segment;
         // Damage was reported by the pass before, and ends this walk at the same place.
-        let _ = walk::walk(source, start, end, id_size, &mut place);
+        let _ = walk::walk(context.source, start, end, id_size, &mut place);
     });
     Ok(AddressMap::Permuted {
         ranks,

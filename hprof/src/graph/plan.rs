@@ -3,12 +3,15 @@
 
 use std::collections::HashSet;
 
+use crate::bytes::array::Store;
 use crate::bytes::source::Source;
 use crate::graph::address::GRAIN;
 use crate::graph::reach::Reach;
 use crate::graph::runs;
 use crate::graph::scan::Scanned;
 use crate::ids::ObjectId;
+use crate::options::Options;
+use crate::progress::Progress;
 use crate::records::classes::Classes;
 use crate::records::outline::{Outline, Segment};
 use crate::records::record::{self, ClassDump, Header, sub};
@@ -17,6 +20,36 @@ use crate::records::walk::{self, Visitor};
 /// A segment larger than this is split so that several threads can read it.
 const LARGE_SEGMENT: usize = 16 << 20;
 const PIECE: usize = 4 << 20;
+
+/// A dump whose objects are read, and how.
+pub(crate) struct Context<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) header: &'a Header,
+    pub(crate) outline: &'a Outline,
+    pub(crate) options: &'a Options,
+    pub(crate) progress: &'a dyn Progress,
+    pub(crate) store: &'a Store,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(
+        source: &'a Source,
+        header: &'a Header,
+        outline: &'a Outline,
+        options: &'a Options,
+        progress: &'a dyn Progress,
+        store: &'a Store,
+    ) -> Self {
+        Self {
+            source,
+            header,
+            outline,
+            options,
+            progress,
+            store,
+        }
+    }
+}
 
 /// The starting point of every analysis: the pieces of the file, and the classes.
 pub(crate) struct Plan {
@@ -148,13 +181,8 @@ impl Plan {
     }
 
     /// Adds classes that the pass came upon. Returns whether there were any.
-    pub(crate) fn learn_classes(
-        &mut self,
-        source: &Source,
-        outline: &Outline,
-        id_size: usize,
-        scanned: &Scanned,
-    ) -> bool {
+    pub(crate) fn learn_classes(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
+        let id_size = context.header.id_size;
         let late = scanned.late_classes.len();
         if late > 0 {
             // The records are read again rather than moved: they are few, and `scanned` is dropped.
@@ -164,12 +192,12 @@ impl Plan {
                 from: self.classes_end,
             };
             for piece in &self.pieces {
-                let _ = walk::walk(source, piece.start, piece.end, id_size, &mut again);
+                let _ = walk::walk(context.source, piece.start, piece.end, id_size, &mut again);
             }
             self.dumps.append(&mut again.dumps);
             self.late_classes.late.append(&mut again.places);
             self.classes_end = usize::MAX;
-            self.classes = Classes::new(source, id_size, outline, &self.dumps);
+            self.classes = Classes::new(context.source, id_size, context.outline, &self.dumps);
         }
         let unknown: Vec<u64> = scanned
             .unknown_classes
@@ -180,7 +208,7 @@ impl Plan {
         let arrays: HashSet<u64> = scanned.unknown_arrays.iter().copied().collect();
         let found = late > 0 || !unknown.is_empty();
         if late > 0 {
-            self.cover_classes(source.len());
+            self.cover_classes(context.source.len());
         }
         self.late_classes.unknown.extend(&unknown);
         self.late_classes.arrays.extend(&arrays);
@@ -191,14 +219,8 @@ impl Plan {
     }
 
     /// True if the plan had all that a pass came upon. If not, it has it now, and the pass has to run again.
-    pub(crate) fn is_settled(
-        &mut self,
-        source: &Source,
-        outline: &Outline,
-        id_size: usize,
-        scanned: &Scanned,
-    ) -> bool {
-        if self.learn_classes(source, outline, id_size, scanned) {
+    pub(crate) fn is_settled(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
+        if self.learn_classes(context, scanned) {
             return false;
         }
         if scanned.misplaced == 0 {
@@ -206,7 +228,7 @@ impl Plan {
         }
         let (low, high) = (scanned.stats.lowest, scanned.stats.highest);
         let aligned = scanned.stats.address_bits.trailing_zeros() >= GRAIN;
-        let wider = |reach: Reach| reach.with(low, high.saturating_add(8), source.len());
+        let wider = |reach: Reach| reach.with(low, high.saturating_add(8), context.source.len());
         self.reach = self.reach.and_then(wider).filter(|_| aligned);
         false
     }

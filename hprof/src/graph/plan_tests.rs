@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::graph::HeapGraph;
 use crate::graph::address::AddressMap;
 use crate::graph::build::{self, Built};
-use crate::graph::plan::Plan;
+use crate::graph::plan::{Context, Plan};
 use crate::ids::ObjectIndex;
 use crate::options::Options;
 use crate::progress::Progress;
@@ -45,8 +45,7 @@ fn plan(source: &Source) -> Plan {
 }
 
 /// [`build::build`] or [`build::measure`].
-type Pass<T> =
-    fn(&Source, &record::Header, &Outline, &mut Plan, &Options, &dyn Progress, &Store) -> Result<T>;
+type Pass<T> = fn(&Context<'_>, &mut Plan) -> Result<T>;
 
 /// What a pass gives for a heap, the plan it leaves, and how many passes it took.
 fn passed<T>(heap: &HeapBuilder, pass: Pass<T>) -> (T, Plan, usize) {
@@ -55,9 +54,8 @@ fn passed<T>(heap: &HeapBuilder, pass: Pass<T>) -> (T, Plan, usize) {
     let outline = Outline::of(&source, &header);
     let mut plan = Plan::new(&source, &header, &outline);
     let (options, phases, store) = (Options::default(), Phases::default(), Store::new(None));
-    let found = pass(
-        &source, &header, &outline, &mut plan, &options, &phases, &store,
-    );
+    let context = Context::new(&source, &header, &outline, &options, &phases, &store);
+    let found = pass(&context, &mut plan);
     (found.unwrap(), plan, phases.passes())
 }
 

@@ -498,7 +498,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         &mut self,
         body: &[u8],
         offsets: &[u32],
-        (class, fields): (u32, usize),
+        class: u32,
+        fields: usize,
         count: &mut u32,
     ) -> Option<u32> {
         for &at in offsets {
@@ -581,7 +582,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
                     shape = shape::with_nulls(class, nulls);
                 }
             } else {
-                let cut = self.all_fields(body, offsets, (class, fields), &mut count);
+                let cut = self.all_fields(body, offsets, class, fields, &mut count);
                 shape = cut.unwrap_or(shape);
                 has_nulls = true;
             }

@@ -5,7 +5,7 @@ use crate::bytes::array::Store;
 use crate::bytes::source::Source;
 use crate::error::Error;
 use crate::graph::build::{self, Built};
-use crate::graph::plan::Plan;
+use crate::graph::plan::{Context, Plan};
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::options::{Options, Refs};
 use crate::progress::Silent;
@@ -67,9 +67,8 @@ fn built(heap: &HeapBuilder, options: Options) -> (Built, Classes) {
     let outline = Outline::of(&source, &header);
     let mut plan = Plan::new(&source, &header, &outline);
     let store = Store::new(None);
-    let built = build::build(
-        &source, &header, &outline, &mut plan, &options, &Silent, &store,
-    );
+    let context = Context::new(&source, &header, &outline, &options, &Silent, &store);
+    let built = build::build(&context, &mut plan);
     (built.unwrap(), plan.classes)
 }
 

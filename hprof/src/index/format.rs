@@ -21,7 +21,7 @@ pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
 /// The format's version, which goes up with every change of the sections, of [`Thresholds::USUAL`]'s `bare` and of how
 /// the file is split into pieces: the numbers of bare objects hang on these.
 ///
-/// [`Thresholds::USUAL`]: crate::Thresholds::USUAL
+/// [`Thresholds::USUAL`]: crate::dominators::thresholds::Thresholds::USUAL
 const VERSION: u32 = 10;
 /// Bytes of the header; its checksum, which covers the table as well, is the last word.
 const HEADER: usize = 128;

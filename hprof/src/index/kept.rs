@@ -56,26 +56,17 @@ impl Snapshot {
 /// Of what a content is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The dump.
-    pub stamp: FileStamp,
-    /// Which references retain.
-    pub refs: Refs,
-    /// The version of what is kept.
-    pub version: u32,
-}
-
-/// A content that lies beside no dump: it stands for one wherever it is, and later versions of the program read it as long as
-/// the content's version is theirs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Alone {
+    /// The dump that the file lies beside. `None` of a content that stands for a dump wherever it is: later versions of the
+    /// program read it as long as the content's version is theirs.
+    pub stamp: Option<FileStamp>,
     /// Which references retain.
     pub refs: Refs,
     /// The version of the content.
     pub version: u32,
 }
 
-impl Alone {
-    /// Whether a file begins as one of these, or as one that is kept beside a dump.
+impl Kept {
+    /// True if a file begins as one of these.
     #[must_use]
     pub fn is_one(path: &Path) -> bool {
         let mut start = [0; MAGIC.len()];
@@ -89,35 +80,7 @@ impl Alone {
     /// A file with this content.
     #[must_use]
     pub fn file(&self, content: &[u8]) -> Vec<u8> {
-        let mut file = self.header(content);
-        file.extend_from_slice(content);
-        file
-    }
-
-    /// The content of a file, which is what was written. No file of more than `limit` bytes is read.
-    ///
-    /// # Errors
-    /// When the file is of other references, of another version, or of one dump alone, is damaged, or cannot be read.
-    pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
-        let bytes = whole(path, limit)?;
-        if bytes.starts_with(MAGIC) && bytes.get(PROGRAM).is_some_and(|p| p != [0; 8]) {
-            return Err(IndexFault::Other("as the cached summary of one dump"));
-        }
-        content(bytes, |content| self.header(content))
-    }
-
-    fn header(&self, content: &[u8]) -> Vec<u8> {
-        header(self.version, self.refs, 0, [0; 4], content)
-    }
-}
-
-impl Kept {
-    /// A file with this content.
-    #[must_use]
-    pub fn file(&self, content: &[u8]) -> Vec<u8> {
-        let mut file = self.header(content);
-        file.extend_from_slice(content);
-        file
+        [&*self.header(content), content].concat()
     }
 
     /// The content of a file, which is what was written. No file of more than `limit` bytes is read.
@@ -125,25 +88,64 @@ impl Kept {
     /// # Errors
     /// When the file is of another dump, of other references, or of another version, is damaged, or cannot be read.
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
-        self.content(whole(path, limit)?)
+        let bytes = whole(path, limit)?;
+        let is_of_program = bytes.get(PROGRAM).is_some_and(|p| p != [0; 8]);
+        if self.stamp.is_none() && bytes.starts_with(MAGIC) && is_of_program {
+            return Err(IndexFault::Other("as the cached summary of one dump"));
+        }
+        self.content(bytes)
     }
 
-    /// The content of the bytes of a file.
-    ///
-    /// # Errors
-    /// As [`Kept::read`].
-    pub fn content(&self, bytes: Vec<u8>) -> Result<Vec<u8>, IndexFault> {
-        content(bytes, |content| self.header(content))
+    /// The content of the bytes of a file, as [`Kept::read`] returns it.
+    fn content(&self, mut bytes: Vec<u8>) -> Result<Vec<u8>, IndexFault> {
+        if !bytes.starts_with(MAGIC) {
+            return Err(IndexFault::Foreign);
+        }
+        let (head, content) = bytes
+            .split_at_checked(HEADER)
+            .ok_or(IndexFault::Damaged("the file is truncated"))?;
+        let expected = self.header(content);
+        // The header's parts: versions, the dump, the content, and the hash of them all.
+        let [version, refs, program, dump, len] = [18..22, 22..26, PROGRAM, 34..66, 66..74];
+        let same = |part: std::ops::Range<usize>| head.get(part.clone()) == expected.get(part);
+        if !same(version) || !same(program) {
+            return Err(IndexFault::Other("by another version of heapdiff"));
+        }
+        let own = head.split_at_checked(HEADER - 8);
+        if own.is_none_or(|(all, sum)| hash(all).to_le_bytes() != *sum) {
+            return Err(IndexFault::Damaged("wrong checksum of its header"));
+        }
+        if !same(refs) {
+            return Err(IndexFault::Other("with another --refs option"));
+        }
+        if !same(dump) {
+            return Err(IndexFault::Stale);
+        }
+        if !same(len) {
+            return Err(IndexFault::Damaged("the file is truncated"));
+        }
+        if head != expected {
+            return Err(IndexFault::Damaged("wrong checksum of its content"));
+        }
+        bytes.drain(..HEADER);
+        Ok(bytes)
     }
 
     fn header(&self, content: &[u8]) -> Vec<u8> {
-        header(
-            self.version,
-            self.refs,
-            program(),
-            self.stamp.0.words(),
-            content,
-        )
+        let stamp = self.stamp.map(|stamp| (program(), stamp.0.words()));
+        let (program, dump) = stamp.unwrap_or_default();
+        let mut e = Encoder(MAGIC.to_vec());
+        e.u32(self.version);
+        e.u32(self.refs as u32);
+        e.u64(program);
+        for word in dump {
+            e.u64(word);
+        }
+        e.u64(content.len() as u64);
+        e.u64(hash(content));
+        let sum = hash(&e.0);
+        e.u64(sum);
+        e.0
     }
 }
 
@@ -159,67 +161,17 @@ fn whole(path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
     Ok(bytes)
 }
 
-/// The content of a file whose header is what `header` says of it.
-fn content(mut bytes: Vec<u8>, header: impl Fn(&[u8]) -> Vec<u8>) -> Result<Vec<u8>, IndexFault> {
-    if !bytes.starts_with(MAGIC) {
-        return Err(IndexFault::Foreign);
-    }
-    let (head, content) = bytes
-        .split_at_checked(HEADER)
-        .ok_or(IndexFault::Damaged("the file is truncated"))?;
-    let expected = header(content);
-    // The header's parts: versions, the dump, the content, and the hash of them all.
-    let [version, refs, program, dump, len] = [18..22, 22..26, PROGRAM, 34..66, 66..74];
-    let same = |part: std::ops::Range<usize>| head.get(part.clone()) == expected.get(part);
-    if !same(version) || !same(program) {
-        return Err(IndexFault::Other("by another version of heapdiff"));
-    }
-    let own = head.split_at_checked(HEADER - 8);
-    if own.is_none_or(|(all, sum)| hash(all).to_le_bytes() != *sum) {
-        return Err(IndexFault::Damaged("wrong checksum of its header"));
-    }
-    if !same(refs) {
-        return Err(IndexFault::Other("with another --refs option"));
-    }
-    if !same(dump) {
-        return Err(IndexFault::Stale);
-    }
-    if !same(len) {
-        return Err(IndexFault::Damaged("the file is truncated"));
-    }
-    if head != expected {
-        return Err(IndexFault::Damaged("wrong checksum of its content"));
-    }
-    bytes.drain(..HEADER);
-    Ok(bytes)
-}
-
-fn header(version: u32, refs: Refs, program: u64, dump: [u64; 4], content: &[u8]) -> Vec<u8> {
-    let mut e = Encoder(MAGIC.to_vec());
-    e.u32(version);
-    e.u32(refs as u32);
-    e.u64(program);
-    for word in dump {
-        e.u64(word);
-    }
-    e.u64(content.len() as u64);
-    e.u64(hash(content));
-    let sum = hash(&e.0);
-    e.u64(sum);
-    e.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn kept(ends: u64) -> Kept {
         Kept {
-            stamp: FileStamp(Stamp {
+            stamp: Some(FileStamp(Stamp {
                 bytes: 7,
                 modified: (8, 9),
                 ends,
-            }),
+            })),
             refs: Refs::Soft,
             version: 3,
         }
@@ -260,17 +212,17 @@ mod tests {
     fn a_content_that_stands_alone_is_read_as_itself_and_not_as_one_of_a_dump() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.heap");
-        let alone = Alone {
-            refs: Refs::Soft,
-            version: 3,
+        let alone = Kept {
+            stamp: None,
+            ..kept(1)
         };
         let file = alone.file(b"content");
         std::fs::write(&path, &file).unwrap();
-        assert!(Alone::is_one(&path) && !Alone::is_one(folder.path()));
+        assert!(Kept::is_one(&path) && !Kept::is_one(folder.path()));
         assert_eq!(alone.read(&path, 1000).unwrap(), b"content");
-        let fault = |alone: Alone| alone.read(&path, 1000).unwrap_err();
+        let fault = |alone: Kept| alone.read(&path, 1000).unwrap_err();
         assert!(matches!(
-            fault(Alone {
+            fault(Kept {
                 version: 4,
                 ..alone
             }),
@@ -278,7 +230,7 @@ mod tests {
         ));
         let refs = Refs::All;
         assert!(matches!(
-            fault(Alone { refs, ..alone }),
+            fault(Kept { refs, ..alone }),
             IndexFault::Other(_)
         ));
         assert!(kept(1).content(file.clone()).is_err());

@@ -15,7 +15,7 @@
 //!   taken from them, in parallel, at about the speed of memory; but of who refers to what, which is large and
 //!   of which most questions need little, the hash of each block is kept, and a block is verified
 //!   before the first thing is taken from it. Where one turns out to be damaged the answer comes from the dump,
-//!   and [`Snapshot::index_is_damaged`](crate::Snapshot::index_is_damaged) tells.
+//!   and [`is_damaged`] tells.
 //! - That its numbers fit together: no number leads outside its array, trees lead down, runs ascend. So not
 //!   even an index whose checksums were made to fit can cause more than wrong figures. An index is not
 //!   signed: whoever may write it may make it say anything, so whose file it is should be looked at first.
@@ -27,19 +27,25 @@
 
 mod check;
 mod codes;
-#[doc(hidden)]
-pub mod encode;
+pub(crate) mod encode;
 mod fault;
 pub(crate) mod format;
 mod gather;
 pub(crate) mod inbound;
-#[doc(hidden)]
-pub mod kept;
+pub(crate) mod kept;
 pub(crate) mod positions;
 mod read;
 mod write;
 
 pub use fault::IndexFault;
+pub use read::is_damaged;
+pub use write::{can_be_written, max_bytes, write};
+// For summaries.
+#[doc(hidden)]
+pub use {
+    encode::{Decoder, Encoder},
+    kept::{FileStamp, Kept},
+};
 
 /// Whether a file that begins with these bytes is an index, or what was kept of a dump beside it.
 #[must_use]

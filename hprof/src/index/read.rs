@@ -40,7 +40,7 @@ type Checked<T> = std::result::Result<T, IndexFault>;
 const MISFIT: IndexFault = IndexFault::Damaged("the parts of the file contradict each other");
 
 impl Snapshot {
-    /// A snapshot as [`Snapshot::open`] makes it, from the index that [`Snapshot::write_index`] wrote.
+    /// A snapshot as [`Snapshot::open`] makes it, from the index that [`index::write`](super::write()) wrote.
     ///
     /// Cost: the records outside the heap are read as by [`Snapshot::open`], and the index is verified in
     /// one parallel pass. Its arrays stay in the file and are mapped.
@@ -127,13 +127,13 @@ impl Snapshot {
             waypoints: Waypoints::default(),
         })
     }
+}
 
-    /// Whether an index that this comes from was found damaged after it was opened. No figure rests on what
-    /// was damaged.
-    #[must_use]
-    pub fn index_is_damaged(&self) -> bool {
-        self.inbound.as_ref().is_some_and(Inbound::is_damaged)
-    }
+/// True if the index that a snapshot comes from was found damaged after it was opened. No figure rests on what was
+/// damaged.
+#[must_use]
+pub fn is_damaged(snapshot: &Snapshot) -> bool {
+    snapshot.inbound.as_ref().is_some_and(Inbound::is_damaged)
 }
 
 impl Histogram {

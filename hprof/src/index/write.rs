@@ -35,88 +35,96 @@ fn total(encoder: &mut Encoder, total: Total) {
     encoder.u64(total.bytes);
 }
 
+/// True if an index of this dump can be written: it is an uncompressed file, and has not changed since
+/// it was opened, as far as its size and time tell.
+#[must_use]
+pub fn can_be_written(snapshot: &Snapshot) -> bool {
+    let source = snapshot.source();
+    let meta = std::fs::metadata(source.path());
+    !cfg!(target_endian = "big")
+        && source
+            .stamp()
+            .zip(meta.ok())
+            .is_some_and(|(stamp, meta)| stamp.agrees(&meta))
+}
+
+/// Bytes that [`write()`] will write at most.
+#[must_use]
+pub fn max_bytes(snapshot: &Snapshot) -> u64 {
+    let columns = snapshot
+        .columns()
+        .iter()
+        .map(|c| c.len() as u64)
+        .sum::<u64>();
+    // The address map takes two bits for each eight bytes of heap, a reference next to always less than
+    // half its bytes in the dump.
+    columns + snapshot.source().len() as u64 / 16 * 5 + snapshot.object_count() * 2 + (1 << 20)
+}
+
+/// Writes an index, from which [`Snapshot::from_index`] makes this snapshot again.
+///
+/// Cost: works out what reports say of every dump, unless that was asked for before; one pass over the
+/// dump for who refers to what, which takes up to ten bytes an object meanwhile; one over the arrays for
+/// their checksums, and writing them: about 30 bytes an object.
+///
+/// # Errors
+/// When writing fails, or the dump's file can have no index.
+pub fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
+    let Some(stamp) = snapshot.source().stamp() else {
+        return Err(io::Error::other("compressed dumps and pipes have no index"));
+    };
+    let (small, longs, sites) = (
+        snapshot.small(),
+        pairs(&snapshot.shapes.longs),
+        pairs(&snapshot.sites),
+    );
+    let mut sections = snapshot.columns();
+    sections[Section::Small as usize] = &small;
+    let stretches = snapshot.map.ranks().map(Ranks::stretches);
+    let (numbers, bits, counts) = stretches.unwrap_or_default();
+    sections[Section::MapStretches as usize] = bytemuck::cast_slice(&numbers);
+    sections[Section::MapBits as usize] = bytemuck::cast_slice(&bits);
+    sections[Section::MapCounts as usize] = bytemuck::cast_slice(&counts);
+    sections[Section::LongArrays as usize] = bytemuck::cast_slice(&longs);
+    sections[Section::Sites as usize] = bytemuck::cast_slice(&sites);
+    let Gathered { positions, lists } = snapshot.gather();
+    let sums = [&lists.near, &lists.far].map(|bytes| format::block_sums(bytes));
+    for (section, bytes) in [
+        (
+            Section::LinkedPositions,
+            bytemuck::cast_slice(&positions[0]),
+        ),
+        (Section::LeafPositions, bytemuck::cast_slice(&positions[1])),
+        (Section::InboundGroups, bytemuck::cast_slice(&lists.groups)),
+        (Section::InboundFarBases, bytemuck::cast_slice(&lists.bases)),
+        (Section::InboundSums, bytemuck::cast_slice(&sums[0])),
+        (Section::InboundFarSums, bytemuck::cast_slice(&sums[1])),
+        (Section::Inbound, &lists.near),
+        (Section::InboundFar, &lists.far),
+    ] {
+        sections[section as usize] = bytes;
+    }
+    let (head, offsets) = format::head(stamp, snapshot.options.refs, &sections);
+    out.write_all(&head)?;
+    let mut at = head.len() as u64;
+    let mut pad = |out: &mut dyn Write, to: u64| -> io::Result<()> {
+        let gap = [0; ALIGN];
+        out.write_all(&gap[..to.saturating_sub(at).min(ALIGN as u64) as usize])?;
+        at = to;
+        Ok(())
+    };
+    for (section, &offset) in sections.iter().zip(&offsets) {
+        pad(out, offset)?;
+        out.write_all(section)?;
+        pad(&mut io::sink(), offset + section.len() as u64)?;
+    }
+    let end = offsets.last().zip(sections.last());
+    let end = end.map_or(0, |(offset, last)| offset + last.len() as u64);
+    pad(out, end.next_multiple_of(ALIGN as u64))?;
+    out.flush()
+}
+
 impl Snapshot {
-    /// Whether an index of this dump can be written: it is an uncompressed file, and has not changed since
-    /// it was opened, as far as its size and time tell.
-    #[must_use]
-    pub fn can_be_indexed(&self) -> bool {
-        let source = self.source();
-        let meta = std::fs::metadata(source.path());
-        !cfg!(target_endian = "big")
-            && source
-                .stamp()
-                .zip(meta.ok())
-                .is_some_and(|(stamp, meta)| stamp.agrees(&meta))
-    }
-
-    /// Bytes that [`Snapshot::write_index`] will write at most.
-    #[must_use]
-    pub fn index_bytes(&self) -> u64 {
-        let columns = self.columns().iter().map(|c| c.len() as u64).sum::<u64>();
-        // The address map takes two bits for each eight bytes of heap, a reference next to always less than
-        // half its bytes in the dump.
-        columns + self.source().len() as u64 / 16 * 5 + self.object_count() * 2 + (1 << 20)
-    }
-
-    /// Writes an index, from which [`Snapshot::from_index`] makes this snapshot again.
-    ///
-    /// Cost: works out what reports say of every dump, unless that was asked for before; one pass over the
-    /// dump for who refers to what, which takes up to ten bytes an object meanwhile; one over the arrays for
-    /// their checksums, and writing them: about 30 bytes an object.
-    ///
-    /// # Errors
-    /// When writing fails, or the dump's file can have no index.
-    pub fn write_index(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Some(stamp) = self.source().stamp() else {
-            return Err(io::Error::other("compressed dumps and pipes have no index"));
-        };
-        let (small, longs, sites) = (self.small(), pairs(&self.shapes.longs), pairs(&self.sites));
-        let mut sections = self.columns();
-        sections[Section::Small as usize] = &small;
-        let stretches = self.map.ranks().map(Ranks::stretches);
-        let (numbers, bits, counts) = stretches.unwrap_or_default();
-        sections[Section::MapStretches as usize] = bytemuck::cast_slice(&numbers);
-        sections[Section::MapBits as usize] = bytemuck::cast_slice(&bits);
-        sections[Section::MapCounts as usize] = bytemuck::cast_slice(&counts);
-        sections[Section::LongArrays as usize] = bytemuck::cast_slice(&longs);
-        sections[Section::Sites as usize] = bytemuck::cast_slice(&sites);
-        let Gathered { positions, lists } = self.gather();
-        let sums = [&lists.near, &lists.far].map(|bytes| format::block_sums(bytes));
-        for (section, bytes) in [
-            (
-                Section::LinkedPositions,
-                bytemuck::cast_slice(&positions[0]),
-            ),
-            (Section::LeafPositions, bytemuck::cast_slice(&positions[1])),
-            (Section::InboundGroups, bytemuck::cast_slice(&lists.groups)),
-            (Section::InboundFarBases, bytemuck::cast_slice(&lists.bases)),
-            (Section::InboundSums, bytemuck::cast_slice(&sums[0])),
-            (Section::InboundFarSums, bytemuck::cast_slice(&sums[1])),
-            (Section::Inbound, &lists.near),
-            (Section::InboundFar, &lists.far),
-        ] {
-            sections[section as usize] = bytes;
-        }
-        let (head, offsets) = format::head(stamp, self.options.refs, &sections);
-        out.write_all(&head)?;
-        let mut at = head.len() as u64;
-        let mut pad = |out: &mut dyn Write, to: u64| -> io::Result<()> {
-            let gap = [0; ALIGN];
-            out.write_all(&gap[..to.saturating_sub(at).min(ALIGN as u64) as usize])?;
-            at = to;
-            Ok(())
-        };
-        for (section, &offset) in sections.iter().zip(&offsets) {
-            pad(out, offset)?;
-            out.write_all(section)?;
-            pad(&mut io::sink(), offset + section.len() as u64)?;
-        }
-        let end = offsets.last().zip(sections.last());
-        let end = end.map_or(0, |(offset, last)| offset + last.len() as u64);
-        pad(out, end.next_multiple_of(ALIGN as u64))?;
-        out.flush()
-    }
-
     /// The arrays, each at its section's place; what is not flat in memory is left empty.
     fn columns(&self) -> [&[u8]; SECTIONS] {
         let mut sections: [&[u8]; SECTIONS] = [&[]; SECTIONS];

@@ -3,8 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use heapdiff_mapping::Mapping;
-
+use crate::NameMapping;
 use crate::ids::{ClassIndex, IdMap, ObjectId};
 use crate::records::forked::Forked;
 use crate::records::outline::Outline;
@@ -54,6 +53,7 @@ pub enum Reference {
 
 /// A class of the dump.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Class {
     /// The class object's id; null where the dump has no record of the class.
     pub id: ObjectId,
@@ -541,7 +541,7 @@ impl Classes {
 
     /// Gives classes and fields the names that they had before they were shortened. By its name in the dump a class is
     /// still found, unless another one was called so. What the table knows of the JVM's own classes stays.
-    pub(crate) fn rename(&mut self, mapping: &Mapping) {
+    pub(crate) fn rename(&mut self, mapping: &dyn NameMapping) {
         for (i, class) in (0..).zip(&mut self.list) {
             // Fields first: a mapping has them by the class's name in the dump.
             let fields = class.fields.iter_mut().map(|f| (&mut f.name, f.kind));

@@ -1,10 +1,10 @@
 //! The records of a dump: the header and the rare ones parsed, where everything is, classes, and the walk
 //! over object records.
 //!
-//! [`Records`] reads a [`Source`](crate::bytes::Source) record by record, without numbering or linking objects:
+//! [`Records`] reads a [`Source`](crate::Source) record by record, without numbering or linking objects:
 //!
 //! ```
-//! use hprof::bytes::Source;
+//! use hprof::Source;
 //! use hprof::records::{HeapRecord, Records};
 //!
 //! # fn main() -> hprof::Result<()> {

@@ -163,6 +163,7 @@ const HEADER: usize = 128;
 
 /// The dump's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Header {
     /// For example `JAVA PROFILE 1.0.2`.
     pub version: String,

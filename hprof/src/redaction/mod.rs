@@ -49,6 +49,7 @@ pub struct Redaction<'a> {
 
 /// How a redaction went.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Redacted {
     /// Bytes of the dump as it was written.
     pub bytes: u64,
@@ -112,7 +113,7 @@ impl<'a> Redaction<'a> {
                 Some(out) => Some(&mut **out),
                 None => None,
             };
-            let next = self.dump((dump, start), &header, to, progress, &mut done)?;
+            let next = self.dump(dump, start, &header, to, progress, &mut done)?;
             let Some(next) = next else { break };
             start += next;
             match record::header(&bytes[start..]) {
@@ -143,7 +144,8 @@ impl<'a> Redaction<'a> {
     /// Goes through one dump, which begins at an offset in the file; returns where the next one begins.
     fn dump(
         &self,
-        (dump, offset): (&[u8], usize),
+        dump: &[u8],
+        offset: usize,
         header: &Header,
         out: Option<&mut (dyn Write + Send)>,
         progress: &dyn Progress,

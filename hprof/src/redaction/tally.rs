@@ -27,6 +27,7 @@ impl AddAssign for Amount {
 
 /// What a dump holds besides ids, sizes and references. Zeros count for nothing, nor do tokens where texts were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Left {
     /// Arrays of bytes and characters that hold texts or other content.
     pub texts: Amount,

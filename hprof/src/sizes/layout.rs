@@ -23,6 +23,7 @@ use crate::sizes::stats::Stats;
 
 /// The JVM's object layout, as inferred from the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Layout {
     /// Bytes of a reference in the heap: 4 when compressed.
     pub reference: u32,

@@ -3,9 +3,8 @@
 use std::sync::Mutex;
 
 use hprof::dominators::DominatorTree;
-use hprof::{
-    Node, ObjectIndex, Options as Reading, Progress, Refs, Silent, Snapshot, Source, Thresholds,
-};
+use hprof::dominators::{Node, Thresholds};
+use hprof::{ObjectIndex, Options as Reading, Progress, Refs, Silent, Snapshot, Source};
 use testdata::writer::{ClassId, FieldType, HeapBuilder, Obj, Options, Ref, Root, Value};
 
 use crate::both::{Both, both_by};
@@ -196,10 +195,8 @@ fn is_read_again(heap: &Heap) -> bool {
         fn advance(&self, _: u64) {}
     }
     let phases = Phases::default();
-    let options = Reading {
-        thresholds: kept(0),
-        ..Reading::default()
-    };
+    let mut options = Reading::default();
+    options.set_thresholds(kept(0));
     let source = Source::from_bytes(heap.heap.try_build().unwrap().bytes);
     Snapshot::of(source, &options, &phases).unwrap();
     let all = phases.0.into_inner().unwrap();

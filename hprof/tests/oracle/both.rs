@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use hprof::{ObjectIndex, Options, Refs, Silent, Snapshot, Source, Thresholds};
+use hprof::dominators::Thresholds;
+use hprof::{ObjectIndex, Options, Refs, Silent, Snapshot, Source};
 use testdata::deadline::Deadline;
 
 use crate::naive::{self, Heap};
@@ -51,12 +52,10 @@ pub(crate) fn both_of(bytes: Vec<u8>, refs: Refs, seed: u64) -> Both {
 pub(crate) fn both_by(bytes: Vec<u8>, refs: Refs, thresholds: Thresholds) -> Both {
     let deadline = Deadline::after(limit(bytes.len()));
     let heap = naive::read(&bytes);
-    let options = Options {
-        refs,
-        holders: true,
-        thresholds,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.refs = refs;
+    options.holders = true;
+    options.set_thresholds(thresholds);
     let snapshot = Snapshot::of(Source::from_bytes(bytes), &options, &Silent).unwrap();
     let all: Vec<ObjectIndex> = (0..snapshot.object_count() as u32)
         .map(ObjectIndex)

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use hprof::{Node, ObjectId, Refs, Silent, Tally, Thresholds};
+use hprof::dominators::{Node, Tally, Thresholds};
+use hprof::{ObjectId, Refs, Silent};
 use testdata::dumps::unpacked;
 use testdata::writer::{Rng, graph};
 
@@ -98,12 +99,8 @@ impl Both {
     }
 }
 
-/// Of heaps that are not about the ways taken.
-static ANY: Tally = Tally::new();
-
 /// As large heaps are done, but for every third.
-fn thresholds(seed: u64, tally: &'static Tally) -> Thresholds {
-    let tally = Some(tally);
+fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
     match (seed / 2) % 3 {
         0 => Thresholds::USUAL,
         1 => Thresholds {
@@ -169,7 +166,7 @@ fn dominators_equal_petgraphs_on_plain_graphs() {
         ][rng.below(3)];
         let options = testdata::writer::Options::default();
         let dump = graph::dump(nodes, &edges, &roots, kind, options);
-        let both = both_by(dump.bytes, Refs::Soft, thresholds(seed, &ANY));
+        let both = both_by(dump.bytes, Refs::Soft, thresholds(seed, None));
         // The naive reader is held against the graph itself.
         for (node, &address) in dump.addresses.iter().enumerate() {
             let place = both.heap.by_id[&address];
@@ -193,14 +190,14 @@ fn dominators_equal_petgraphs_on_plain_graphs() {
 fn dominators_equal_petgraphs_on_heaps_with_loaders() {
     for seed in 0..rounds(5_000) {
         let plan = plan(1_000_000 + seed, 60);
-        let both = both_by(world::dump(&plan), Refs::Soft, thresholds(seed, &ANY));
+        let both = both_by(world::dump(&plan), Refs::Soft, thresholds(seed, None));
         both.check_dominators(&BruteForce::new(&both.heap, Refs::Soft), &plan);
     }
 }
 
 #[test]
 fn dominators_equal_petgraphs_where_much_is_shared_and_leads_back() {
-    static TALLY: Tally = Tally::new();
+    let tally: &'static Tally = Box::leak(Box::default());
     let heaps = rounds(3_000);
     for seed in 0..heaps {
         let refs = [Refs::Soft, Refs::Soft, Refs::Strong, Refs::All][seed as usize % 4];
@@ -209,13 +206,13 @@ fn dominators_equal_petgraphs_where_much_is_shared_and_leads_back() {
             shared: true,
             ..plan(5_000_000 + seed, 50)
         };
-        let both = both_by(world::dump(&plan), refs, thresholds(seed, &TALLY));
+        let both = both_by(world::dump(&plan), refs, thresholds(seed, Some(tally)));
         both.check_dominators(&BruteForce::new(&both.heap, refs), &(plan, refs));
     }
     // This test is about the ways that are taken in large heaps: each has to be in every tenth of these, or nearly.
-    let read_again = TALLY.read_again.load(Ordering::Relaxed) as u64;
+    let read_again = tally.read_again.load(Ordering::Relaxed) as u64;
     assert!(read_again > heaps / 30, "{read_again}");
-    let came_by = came_by(&TALLY);
+    let came_by = came_by(tally);
     assert!(
         came_by.iter().all(|&times| times as u64 > heaps / 10),
         "{came_by:?}"
@@ -230,7 +227,7 @@ fn dominators_follow_the_strength_of_references() {
                 references: true,
                 ..plan(2_000_000 + seed, 40)
             };
-            let both = both_by(world::dump(&plan), refs, thresholds(seed, &ANY));
+            let both = both_by(world::dump(&plan), refs, thresholds(seed, None));
             both.check_dominators(&BruteForce::new(&both.heap, refs), &(plan, refs));
         }
     }
@@ -244,7 +241,7 @@ fn retained_sizes_are_what_removal_frees() {
                 references: seed % 3 > 0,
                 ..plan(3_000_000 + seed, 25)
             };
-            let both = both_by(world::dump(&plan), refs, thresholds(seed, &ANY));
+            let both = both_by(world::dump(&plan), refs, thresholds(seed, None));
             let brute = BruteForce::new(&both.heap, refs);
             both.check_dominators(&brute, &(plan, refs));
             both.check_sizes(&brute, &(plan, refs));
@@ -261,7 +258,7 @@ fn odd_ids_and_doubled_ones_change_nothing() {
             odd_ids: seed % 3 != 1,
             ..plan(4_000_000 + seed, 40)
         };
-        let both = both_by(world::dump(&plan), Refs::Soft, thresholds(seed, &ANY));
+        let both = both_by(world::dump(&plan), Refs::Soft, thresholds(seed, None));
         both.check_dominators(&BruteForce::new(&both.heap, Refs::Soft), &plan);
     }
 }

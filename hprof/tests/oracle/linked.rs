@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use hprof::{ObjectId, ObjectIndex, Options, PathOptions, Silent, Snapshot, Source};
+use hprof::answers::PathOptions;
+use hprof::{ObjectId, ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::writer::linked::{self, Linked};
 
 /// Fewer where nothing is optimised: still more than any stack holds.
@@ -65,7 +66,7 @@ fn each_node_of_a_list_dominates_the_next() {
     let paths = snapshot.paths(&[last], &options, &Silent).unwrap();
     let path = paths.path(&snapshot, last).unwrap();
     assert_eq!(path.steps.len() as u64, NODES + 1);
-    let tree = paths.merged(&snapshot, hprof::Merge::Class, 100);
+    let tree = paths.merged(&snapshot, hprof::answers::Merge::Class, 100);
     assert_eq!(tree.nodes.len(), 2);
     assert_eq!(tree.nodes[1].objects, NODES);
     assert!(tree.nodes[1].folded);

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use hprof::{Merge, ObjectIndex, PathOptions, Reference, Refs, Silent};
+use hprof::answers::{Merge, PathOptions};
+use hprof::records::Reference;
+use hprof::{ObjectIndex, Refs, Silent};
 use testdata::writer::Rng;
 
 use crate::both::{Both, both_of};
@@ -68,11 +70,10 @@ fn paths_are_shortest_and_made_of_references_of_the_dump() {
             for (follow, weakest) in follow {
                 let any = distances(&both, weakest, &except);
                 for from_statics in [false, true] {
-                    let options = PathOptions {
-                        follow,
-                        from_statics,
-                        except: &except,
-                    };
+                    let mut options = PathOptions::default();
+                    options.follow = follow;
+                    options.from_statics = from_statics;
+                    options.except = &except;
                     let snapshot = &both.snapshot;
                     let paths = snapshot.paths(&both.numbers, &options, &Silent).unwrap();
                     let what = (plan, refs, options);
@@ -109,7 +110,7 @@ fn paths_are_shortest_and_made_of_references_of_the_dump() {
     }
 }
 
-fn check_merged(both: &Both, paths: &hprof::Paths, distances: &[Option<usize>]) {
+fn check_merged(both: &Both, paths: &hprof::answers::Paths, distances: &[Option<usize>]) {
     let found = distances.iter().flatten().count() as u64;
     for merge in [Merge::Class, Merge::Object] {
         let all = paths.merged(&both.snapshot, merge, usize::MAX).nodes.len() as u64;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use hprof::{DeepOptions, ObjectIndex, Refs, Silent, Total};
+use hprof::answers::DeepOptions;
+use hprof::sizes::Total;
+use hprof::{ObjectIndex, Refs, Silent};
 use testdata::writer::Rng;
 
 use crate::both::{Both, both_of};
@@ -186,11 +188,9 @@ fn classes_are_left_out_or_ended_at_as_asked() {
         let count = both.heap.nodes.len();
         let exact = |name: &str| regex::Regex::new(&format!("^{}$", regex::escape(name))).unwrap();
         let (gone, end) = (class(rng.below(count)), class(rng.below(count)));
-        let options = DeepOptions {
-            exclude: vec![exact(&gone)],
-            stop_at: vec![exact(&end)],
-            ..DeepOptions::default()
-        };
+        let mut options = DeepOptions::default();
+        options.exclude = vec![exact(&gone)];
+        options.stop_at = vec![exact(&end)];
         let mut deep = snapshot.deep(&options, &Silent).unwrap();
         let set = some(&mut rng, count, 10);
         let found = deep.of_set(&both.numbers_of(&set)).total;

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use hprof::{Link, ObjectIndex, Options, Reference, Silent, Snapshot, Source};
+use hprof::answers::Link;
+use hprof::records::Reference;
+use hprof::{ObjectIndex, Options, Silent, Snapshot, Source};
 
 use crate::world::{Plan, dump, rounds};
 
 /// All references that records show, read in small steps.
 fn links(snapshot: &Snapshot, limit: usize) -> Vec<Link> {
     let mut all = Vec::new();
-    for part in 0..snapshot.part_count() {
+    for part in 0..snapshot.parts().count() {
         let mut next = Some(0);
         while let Some(skip) = next {
-            let read = snapshot.links_in(part, skip, limit, &|_| true);
+            let read = snapshot.parts().links(part, skip, limit, &|_| true);
             assert!(read.list.len() <= limit);
             assert!(read.next.is_none_or(|n| n > skip), "no way forward");
             all.extend(read.list);
@@ -39,7 +41,7 @@ fn flat_lists_agree_with_single_objects() {
             .map(ObjectIndex)
             .collect();
 
-        let ids = snapshot.all_ids().unwrap();
+        let ids = snapshot.parts().ids().unwrap();
         for (&object, id) in all.iter().zip(snapshot.ids(&all)) {
             assert_eq!(Some(ids.of(object)), id, "seed {seed}, {object:?}");
         }
@@ -47,14 +49,14 @@ fn flat_lists_agree_with_single_objects() {
         // Strong references are those of the graph, but for those to the classes of objects.
         let mut found: BTreeMap<(u32, u32), i64> = BTreeMap::new();
         // The graph has what several frames of a thread hold once.
-        let mut unwritten = snapshot.implicit_links();
+        let mut unwritten = snapshot.parts().implicit_links();
         assert!(unwritten.is_sorted_by_key(|l| l.from));
         unwritten.sort_by_key(|l| (l.from, l.to));
         unwritten.dedup_by_key(|l| (l.from, l.to));
         for link in links(&snapshot, 3).iter().chain(&unwritten) {
             assert_eq!(ids.of(link.from), link.from_id, "seed {seed}");
             if let Some(to) = link.to
-                && snapshot.via_of(link).1 == Reference::No
+                && snapshot.parts().via(link).1 == Reference::No
             {
                 *found.entry((link.from.0, to.0)).or_default() += 1;
             }
@@ -78,7 +80,7 @@ fn flat_lists_agree_with_single_objects() {
         let ranks: Vec<u32> = (0..snapshot.classes().len() as u32)
             .map(|c| c / 2)
             .collect();
-        let sorted = snapshot.sorted_by_class(&ranks).unwrap();
+        let sorted = snapshot.parts().sorted_by_class(&ranks).unwrap();
         let rank = |&object: &u32| {
             let class = snapshot
                 .class_of(ObjectIndex(object))
@@ -93,11 +95,11 @@ fn flat_lists_agree_with_single_objects() {
             .iter()
             .filter(|(_, c)| !c.id.is_null())
             .count();
-        for part in 1..snapshot.part_count() {
-            for place in snapshot.places_in(part) {
+        for part in 1..snapshot.parts().count() {
+            for place in snapshot.parts().places(part) {
                 seen += 1;
-                assert_eq!(snapshot.part_of(place.object), Some(part));
-                let one = snapshot.read_at(place).unwrap();
+                assert_eq!(snapshot.parts().part_of(place.object), Some(part));
+                let one = snapshot.parts().read(place).unwrap();
                 let other = snapshot.read(place.object).unwrap();
                 assert_eq!(format!("{one:?}"), format!("{other:?}"), "seed {seed}");
             }

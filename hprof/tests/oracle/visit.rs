@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use hprof::{GraphNode, ObjectIndex, Refs, Silent};
+use hprof::graph::GraphNode;
+use hprof::{ObjectIndex, Refs, Silent};
 use petgraph::algo::{dominators, has_path_connecting, tarjan_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{

@@ -8,7 +8,7 @@ use std::time::Duration;
 use heapdiff_diff::pattern;
 use heapdiff_query::Limits;
 use heapdiff_report::Format;
-use hprof::Selector;
+use hprof::answers::Selector;
 use regex::Regex;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};

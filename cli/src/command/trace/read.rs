@@ -6,12 +6,12 @@ use std::sync::Arc;
 use clap::Args;
 use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, frame_text};
 use heapdiff_jfr::LIVE_TABLE_FULL;
-use heapdiff_mapping::Mapping;
 use heapdiff_model::trace::{NoteRow, RunInfo, TraceFile};
 use heapdiff_report::Format;
 use heapdiff_trace::read::{Frame, Note, Run};
 use heapdiff_trace::{Stacks, Steps, Timeline, Trace, Trending, Window};
 use heapdiff_units::{Span, counted};
+use hprof::NameMapping;
 use regex::Regex;
 
 use crate::failure::{Failure, Result, plain};
@@ -80,7 +80,7 @@ pub(super) fn open(path: &Path) -> Result<Trace> {
 }
 
 /// The same, with the names of a mapping.
-pub(crate) fn open_named(mapping: Option<&Arc<Mapping>>, path: &Path) -> Result<Trace> {
+pub(crate) fn open_named(mapping: Option<&Arc<dyn NameMapping>>, path: &Path) -> Result<Trace> {
     let mut trace = open(path)?;
     if let Some(names) = originals(mapping) {
         trace.set_names(names);

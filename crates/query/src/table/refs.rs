@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use hprof::{Link, Links, ObjectId, ObjectIndex, Reference, Via};
+use hprof::answers::{Link, Links, Via};
+use hprof::records::Reference;
+use hprof::{ObjectId, ObjectIndex};
 use rayon::prelude::*;
 
 use super::objects::class_name;
@@ -140,7 +142,7 @@ impl Refs {
             found.dedup();
             sources.extend(found);
         } else {
-            todo.extend((0..heap.snapshot().part_count()).map(|part| (part, 0)));
+            todo.extend((0..heap.snapshot().parts().count()).map(|part| (part, 0)));
             let unwritten = heap.unwritten().iter();
             batch.extend(unwritten.filter(|l| wanted.has(&heap, l)).copied());
         }
@@ -169,7 +171,7 @@ impl Refs {
             .into_par_iter()
             .map(|(part, skip)| {
                 let has = |link: &Link| wanted.has(heap, link);
-                (part, heap.snapshot().links_in(part, skip, BATCH, &has))
+                (part, heap.snapshot().parts().links(part, skip, BATCH, &has))
             })
             .collect();
         self.batch.clear();
@@ -199,7 +201,7 @@ impl Cursor for Refs {
             self.at = 0;
         }
         if self.with_via {
-            self.via = Some(self.heap.snapshot().via_of(&self.batch[self.at]));
+            self.via = Some(self.heap.snapshot().parts().via(&self.batch[self.at]));
         }
         Ok(true)
     }
@@ -245,7 +247,7 @@ impl Cursor for Refs {
         let link = self.batch.get(self.at)?;
         let (via, _) = self
             .via
-            .unwrap_or_else(|| self.heap.snapshot().via_of(link));
+            .unwrap_or_else(|| self.heap.snapshot().parts().via(link));
         let mut hasher = DefaultHasher::new();
         (link.from.0, link.id.0, via).hash(&mut hasher);
         Some(hasher.finish().cast_signed())

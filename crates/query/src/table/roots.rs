@@ -43,7 +43,7 @@ impl Cursor for Roots {
     }
 
     fn cell(&self, column: usize) -> Value<'_> {
-        use hprof::RootKind::{JavaFrame, JniLocal, Thread};
+        use hprof::records::RootKind::{JavaFrame, JniLocal, Thread};
         let snapshot = self.heap.snapshot();
         let root = &snapshot.gc_roots()[self.next - 1];
         let object = snapshot.find(root.id);

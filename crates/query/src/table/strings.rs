@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use hprof::{Class, ClassIndex, Kind, ObjectId, ObjectIndex, Value as FieldValue};
+use hprof::answers::Value as FieldValue;
+use hprof::records::{Class, Kind};
+use hprof::{ClassIndex, ObjectId, ObjectIndex};
 use rayon::prelude::*;
 
 use super::{Ask, Cursor, LISTED, place};

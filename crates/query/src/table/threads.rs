@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hprof::{Line, ObjectId, Thread};
+use hprof::ObjectId;
+use hprof::answers::{Line, Thread};
 
 use super::objects::class_name;
 use super::{Cursor, place};

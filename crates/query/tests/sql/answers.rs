@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hprof::{ClassTotal, ObjectId, ObjectIndex, Reference, Silent};
+use hprof::records::Reference;
+use hprof::sizes::ClassTotal;
+use hprof::{ObjectId, ObjectIndex, Silent};
 
 use crate::{ask, one, sampled, shop};
 
@@ -126,7 +128,7 @@ fn strong_references_are_those_of_the_graph() {
     let snapshot = shop().snapshot();
     let graph = snapshot.graph(&Silent).unwrap();
     let mut expected: BTreeMap<(u64, u64), u64> = BTreeMap::new();
-    let ids = snapshot.all_ids().unwrap();
+    let ids = snapshot.parts().ids().unwrap();
     for object in (0..snapshot.object_count() as u32).map(ObjectIndex) {
         let class = snapshot.class_of(object).map(|c| snapshot.classes()[c].id);
         for target in graph.references(object).map(|t| ids.of(t)) {

@@ -1,7 +1,9 @@
 //! Buffers: memory outside of the heap, and small views of large arrays.
 
 use heapdiff_units::Size;
-use hprof::{Content, FieldValue, Kind, ObjectIndex, Value};
+use hprof::ObjectIndex;
+use hprof::answers::{Content, FieldValue, Value};
+use hprof::records::Kind;
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;

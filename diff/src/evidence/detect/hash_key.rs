@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use hprof::{ClassIndex, Content, ObjectIndex, Value};
+use hprof::answers::{Content, Value};
+use hprof::{ClassIndex, ObjectIndex};
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;

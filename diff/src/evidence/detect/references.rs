@@ -1,7 +1,8 @@
 //! What the runtime keeps for later: finalizers, cleaners, files to delete on exit.
 
 use heapdiff_sites::packages::is_jdk;
-use hprof::{ObjectIndex, StackFrame, Thread};
+use hprof::ObjectIndex;
+use hprof::answers::{StackFrame, Thread};
 
 use super::{Finding, more};
 use crate::evidence::context::SuspectContext;

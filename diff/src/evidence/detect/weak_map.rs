@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hprof::{Content, ObjectIndex, Value};
+use hprof::ObjectIndex;
+use hprof::answers::{Content, Value};
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;

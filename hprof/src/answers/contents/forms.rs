@@ -513,7 +513,7 @@ fn text(fields: &Fields<'_>, range: &Range<u64>) -> Option<Contents> {
     text.capacity = array.map(|a| u64::from(a.len) >> u32::from(wide));
     let size = usize::try_from(text.size.unwrap_or(0)).unwrap_or(usize::MAX);
     let skip = usize::try_from(range.start).unwrap_or(usize::MAX);
-    text.text = array.and_then(|a| fields.snapshot.characters(a, wide, (skip, size), limit));
+    text.text = array.and_then(|a| fields.snapshot.characters(a, wide, skip, size, limit));
     text.whole &= text.text.is_some() && text.size <= text.capacity;
     Some(text)
 }

@@ -67,6 +67,7 @@ pub struct Bounds {
 
 /// The contents of an object of a collection class; see [`Snapshot::contents`].
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct Contents {
     /// Of which kind it is.
     pub kind: ContentsKind,

@@ -46,6 +46,7 @@ const BATCH: usize = 128;
 /// What a deep size counts and follows. Which referents of `java.lang.ref` objects it follows is said when
 /// the dump is opened.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct DeepOptions {
     /// Leave out values that are shared by all of a program, and what only they reach: see
     /// [`Flyweights`].

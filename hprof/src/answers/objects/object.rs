@@ -97,6 +97,7 @@ pub struct FieldValue<'a> {
 
 /// One object.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Record<'a> {
     /// Its number.
     pub object: ObjectIndex,
@@ -153,12 +154,6 @@ impl<'a> ArrayView<'a> {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    /// Whether the dump has the elements: Android's stripped dumps tell only how many there were.
-    #[must_use]
-    pub const fn has_elements(&self) -> bool {
-        self.len == 0 || !self.bytes.is_empty()
     }
 
     /// The elements in a range, which is cut to the array's length.

@@ -90,7 +90,8 @@ impl Snapshot {
         &self,
         array: ArrayView<'_>,
         wide: bool,
-        (skip, size): (usize, usize),
+        skip: usize,
+        size: usize,
         limit: usize,
     ) -> Option<String> {
         let pair = array.bytes().chunks_exact(2);

@@ -23,6 +23,7 @@ pub enum Merge {
 
 /// A line of a merged tree: objects that lie on paths.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PathNode {
     /// How deep in the tree; 0 for what roots hold.
     pub depth: u32,
@@ -50,6 +51,7 @@ pub struct PathNode {
 
 /// Merged paths.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PathTree {
     /// The lines, each followed by those below it, those with most targets first.
     pub nodes: Vec<PathNode>,
@@ -201,11 +203,16 @@ fn class_number(snapshot: &Snapshot, object: u32) -> u32 {
 
 /// Returns the line that an object belongs to because a link field leads to it from an object of the same class in that
 /// line: the nodes of a list or of a tree make one line. A map in an element of another map is a line of its own.
-fn fold(snapshot: &Snapshot, groups: &[Group], new: &Group, class: (bool, u32)) -> Option<u32> {
+fn fold(
+    snapshot: &Snapshot,
+    groups: &[Group],
+    new: &Group,
+    (is_class_object, class): (bool, u32),
+) -> Option<u32> {
     let line = groups.get(new.parent as usize)?;
-    let is_same = !class.0
+    let is_same = !is_class_object
         && snapshot.represents(ObjectIndex(line.object)).is_none()
-        && class_number(snapshot, line.object) == class.1;
+        && class_number(snapshot, line.object) == class;
     let is_link =
         |link: Via| link == new.via || is_branch(snapshot, link) && is_branch(snapshot, new.via);
     let links = is_same && matches!(new.via, Via::Field(..)) && line.link.is_none_or(is_link);

@@ -28,6 +28,7 @@ use crate::snapshot::Snapshot;
 
 /// How to look for paths.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct PathOptions<'a> {
     /// Which references are followed for objects that no path of strong references leads to: none,
     /// soft ones and then finalizers', or weak and then phantom ones too.

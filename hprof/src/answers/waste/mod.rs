@@ -135,6 +135,7 @@ impl std::ops::AddAssign for WasteTotal {
 
 /// Objects with the same content; of kinds that are no duplicates, those of one class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct WasteGroup {
     /// The first of equal ones; else the one with most to be won.
     pub example: ObjectIndex,
@@ -144,6 +145,7 @@ pub struct WasteGroup {
 
 /// A kind of field that holds wasted objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct WasteHolder {
     /// The class of the objects that hold them, or the class whose static field does; `None` where
     /// only GC roots do.
@@ -171,6 +173,7 @@ pub struct WasteOf {
 
 /// A dump's waste, by kind in the order of [`WasteKind::ALL`]; see [`Snapshot::waste`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Waste {
     of: [WasteOf; WasteKind::ALL.len()],
 }

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use heapdiff_mapping::Mapping;
-use hprof::{Histogram, Options, Selected, Selector, Silent, Snapshot};
+use hprof::answers::{Histogram, Selected, Selector};
+use hprof::{Options, Silent, Snapshot};
 use testdata::dumps::unpacked;
 
 /// The committed dumps are of `Orders.java`: names that it could have had before.
@@ -24,10 +25,9 @@ java.util.WeakHashMap -> java.util.HashMap:
 
 fn options(mapped: bool) -> Options {
     let mapping = Mapping::new([MAPPING.as_bytes().to_vec()]).unwrap();
-    Options {
-        mapping: mapped.then(|| Arc::new(mapping)),
-        ..Options::default()
-    }
+    let mut options = Options::default();
+    options.mapping = mapped.then(|| Arc::new(mapping) as _);
+    options
 }
 
 fn selected(snapshot: &Snapshot, selector: &str) -> Option<Selected> {
@@ -57,7 +57,8 @@ fn told(snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
-    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/sampled-after.hprof.gz");
+    let packed =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/sampled-after.hprof.gz");
     let folder = tempfile::tempdir().unwrap();
     let dump = folder.path().join("orders.hprof");
     fs::write(&dump, unpacked(&packed)).unwrap();
@@ -118,7 +119,7 @@ fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
     // An index has no names of a mapping: it is the same with and without.
     let index = |snapshot: &Snapshot| {
         let mut bytes = Vec::new();
-        snapshot.write_index(&mut bytes).unwrap();
+        hprof::index::write(snapshot, &mut bytes).unwrap();
         bytes
     };
     let bytes = index(&mapped);

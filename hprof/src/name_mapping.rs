@@ -1,0 +1,30 @@
+//! Names that a shrinker, such as ProGuard or R8, changed.
+
+use crate::answers::Frame;
+
+/// The names that classes, fields and methods had before a shrinker shortened them.
+pub trait NameMapping: std::fmt::Debug + Send + Sync {
+    /// Returns the original name of a class, an array class or a class that was spun from one (`a.b[]`,
+    /// `a.b$$Lambda/0x1`), as in Java source. `None` where the mapping does not have it.
+    fn class(&self, name: &str) -> Option<String>;
+
+    /// Returns the original name of a field of the class with this name in the dump. `kind` is the field's type as in
+    /// Java source, `Object` for all references: fields of several types may have one name.
+    fn field(&self, class: &str, field: &str, kind: &str) -> Option<&str>;
+
+    /// Returns the frames that a frame stands for, the innermost first: more than one where methods were inlined. `None`
+    /// where the mapping does not have the class.
+    ///
+    /// Where the frame has no line, or one that the mapping does not have, and several methods have its name, the frame
+    /// has the names of all: `add|remove`.
+    fn frames(&self, frame: &Frame) -> Option<Vec<Frame>>;
+
+    /// Returns a number that distinguishes this mapping from others.
+    fn hash(&self) -> u64;
+
+    /// True if any name that was looked up is in the mapping.
+    fn fits(&self) -> bool;
+
+    /// Records that a name was found.
+    fn set_fits(&self);
+}
