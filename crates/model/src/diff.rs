@@ -327,6 +327,24 @@ pub struct Suspect {
 }
 
 impl Suspect {
+    /// True if it is of one dump, which is a comparison with nothing.
+    #[must_use]
+    pub const fn is_of_one_dump(&self) -> bool {
+        self.retained_bytes.len() == 1
+    }
+
+    /// Bytes that its objects retain in the last dump.
+    #[must_use]
+    pub fn retained(&self) -> u64 {
+        self.retained_bytes.last().copied().unwrap_or(0)
+    }
+
+    /// Bytes outside of the heap in the last dump.
+    #[must_use]
+    pub fn off_heap(&self) -> u64 {
+        self.off_heap_bytes.last().copied().unwrap_or(0)
+    }
+
     /// Bytes by which it grew, in the heap and in direct buffers outside of it.
     #[must_use]
     pub fn growth_with_off_heap(&self) -> i64 {

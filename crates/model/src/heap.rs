@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Coverage, SnapshotInfo, Stack, Through};
+use crate::diff::{Coverage, Growth, SnapshotInfo, Stack, Suspect, Through, Verdict};
 use crate::words::{DETECTORS, or_null};
 
 /// The report of `heapdiff DUMP --format json`: what keeps most of one dump. Nothing is known to have grown.
@@ -29,7 +29,9 @@ pub struct HeapReport {
     pub died: Option<Died>,
     /// Places where much has accumulated, the most retained bytes first. At most 10 unless --top sets another
     /// limit.
-    pub suspects: Vec<HeapSuspect>,
+    #[serde(with = "one_dump")]
+    #[schemars(with = "Vec<HeapSuspect>")]
+    pub suspects: Vec<Suspect>,
     /// Threads that retain least_bytes or more, the most bytes first, at most 20.
     pub threads: Vec<HeapThread>,
     /// Wasted memory, the largest savings first; `heapdiff waste` has details. Kinds without savings are
@@ -51,6 +53,27 @@ pub struct Died {
     pub thread: Option<String>,
     /// Its frames, the innermost first, without the frames of the error itself.
     pub frames: Vec<String>,
+}
+
+/// The form in JSON of suspects of one dump: [`HeapSuspect`].
+mod one_dump {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{HeapSuspect, Suspect};
+
+    pub(super) fn serialize<S: Serializer>(
+        suspects: &[Suspect],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(suspects.iter().map(HeapSuspect::from))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Suspect>, D::Error> {
+        let suspects = Vec::<HeapSuspect>::deserialize(deserializer)?;
+        Ok(suspects.into_iter().map(Suspect::from).collect())
+    }
 }
 
 /// A place where much has accumulated.
@@ -125,6 +148,79 @@ pub struct HeapCoverage {
     pub unseen_bytes: u64,
     /// Bytes that are not covered by samples: retained_bytes less sampled_bytes.
     pub unsampled_bytes: u64,
+}
+
+impl From<&Suspect> for HeapSuspect {
+    fn from(suspect: &Suspect) -> Self {
+        let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);
+        let suspect = suspect.clone();
+        Self {
+            rank: suspect.rank,
+            reasons: suspect.reasons,
+            root: suspect.root,
+            path: suspect.path,
+            holder: suspect.holder,
+            class: suspect.class,
+            objects: last(&suspect.objects),
+            shallow_bytes: last(&suspect.shallow_bytes),
+            retained_bytes: last(&suspect.retained_bytes),
+            detector: suspect.detector,
+            holders: suspect.holders,
+            also_held_by: suspect.also_held_by,
+            off_heap_bytes: last(&suspect.off_heap_bytes),
+            stacks: suspect.stacks,
+            coverage: suspect.coverage.into(),
+            allocated_through: suspect.allocated_through,
+            holder_id: suspect.holder_id,
+            likely_fix: suspect.likely_fix,
+            next: suspect.next,
+        }
+    }
+}
+
+impl From<HeapSuspect> for Suspect {
+    /// Returns the suspect of a comparison with nothing.
+    fn from(suspect: HeapSuspect) -> Self {
+        let coverage = suspect.coverage;
+        Self {
+            rank: suspect.rank,
+            verdict: Verdict::Growth,
+            reasons: suspect.reasons,
+            root: suspect.root,
+            path: suspect.path,
+            holder: suspect.holder,
+            class: suspect.class,
+            objects: vec![suspect.objects],
+            shallow_bytes: vec![suspect.shallow_bytes],
+            retained_bytes: vec![suspect.retained_bytes],
+            growth: Growth {
+                objects: suspect.objects.cast_signed(),
+                shallow_bytes: suspect.shallow_bytes.cast_signed(),
+                retained_bytes: suspect.retained_bytes.cast_signed(),
+            },
+            stacks: suspect.stacks,
+            coverage: Coverage {
+                samples: coverage.samples,
+                sampled_bytes: coverage.sampled_bytes,
+                growth_bytes: suspect.retained_bytes,
+                unseen_bytes: coverage.unseen_bytes,
+                unsampled_bytes: coverage.unsampled_bytes,
+            },
+            detector: suspect.detector,
+            trend: None,
+            holders: suspect.holders,
+            also_held_by: suspect.also_held_by,
+            off_heap_bytes: vec![suspect.off_heap_bytes],
+            history: None,
+            allocated_at: Vec::new(),
+            allocated_through: suspect.allocated_through,
+            headline: String::new(),
+            holder_id: suspect.holder_id,
+            likely_fix: suspect.likely_fix,
+            next: suspect.next,
+            usage: None,
+        }
+    }
 }
 
 impl From<Coverage> for HeapCoverage {

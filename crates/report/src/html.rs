@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use heapdiff_diff::sentence::{First, Rate, Samples, Whole};
+use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_diff::{Allocated, FrameParts, Headline, Report, SnapshotInfo, Stack, Suspect};
 use heapdiff_sites::packages;
 use heapdiff_units::{counted, grouped, signed, signed_size};
@@ -120,7 +120,7 @@ impl Sentences {
         let is_empty = report.suspects.is_empty() && !has_more;
         let none = crate::explained::nothing(report).filter(|_| is_empty);
         let suspect = |suspect: &Suspect| SuspectSentences {
-            sampled: coverage::sentence(&suspect.coverage, Whole::Growth),
+            sampled: coverage::sentence(suspect),
             through: suspect
                 .allocated_through
                 .as_ref()

@@ -13,7 +13,7 @@ use heapdiff_units::{Size, counted, grouped, signed_size};
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 
 use crate::printable::printable;
-use crate::verdict;
+use crate::{series, size, verdict};
 
 /// A gate that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,18 +179,14 @@ const STACKS: usize = 3;
 
 /// A suspect in lines of text.
 fn described(suspect: &Suspect) -> String {
-    let series = |figures: &[u64], text: &dyn Fn(u64) -> String| {
-        let figures: Vec<String> = figures.iter().map(|&n| text(n)).collect();
-        figures.join(" -> ")
-    };
     let mut lines = vec![
         format!("verdict   {}", verdict(suspect)),
         format!("holder    {}", suspect.holder),
         format!("class     {}", suspect.class),
-        format!("objects   {}", series(&suspect.objects, &grouped)),
+        format!("objects   {}", series(&suspect.objects, " -> ", grouped)),
         format!(
             "retained  {}",
-            series(&suspect.retained_bytes, &|n| Size(n).to_string())
+            series(&suspect.retained_bytes, " -> ", size)
         ),
         format!("root      {}", suspect.root),
     ];

@@ -10,6 +10,7 @@
 pub mod bounded;
 pub mod collapsed;
 mod coverage;
+mod document;
 mod explained;
 mod findings;
 mod format;
@@ -38,6 +39,7 @@ mod view;
 
 use heapdiff_diff::sentence::Samples;
 use heapdiff_diff::{Suspect, Verdict};
+use heapdiff_units::Size;
 
 pub use format::Format;
 pub use printable::{printable, shortened};
@@ -60,6 +62,8 @@ pub const UNDECIDED: &str = "gates were not checked, because the dumps cannot be
 #[must_use]
 pub fn verdict(suspect: &Suspect) -> &'static str {
     match suspect.verdict {
+        // What is large in one dump need not leak.
+        _ if suspect.is_of_one_dump() => "large",
         Verdict::Leak => "leak",
         Verdict::Growth => "growth",
         Verdict::Cache => "cache",
@@ -80,6 +84,17 @@ pub fn share(through: &heapdiff_diff::Through, stacks: usize) -> String {
         of,
     }
     .to_string()
+}
+
+/// Returns the figures of all dumps, with an arrow between two of them.
+pub(crate) fn series(figures: &[u64], arrow: &str, text: impl Fn(u64) -> String) -> String {
+    let figures: Vec<String> = figures.iter().map(|&n| text(n)).collect();
+    figures.join(arrow)
+}
+
+/// Returns a number of bytes with its unit.
+pub(crate) fn size(bytes: u64) -> String {
+    Size(bytes).to_string()
 }
 
 /// Returns a sentence with a capital letter and a full stop.

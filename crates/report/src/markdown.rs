@@ -9,15 +9,15 @@ mod room;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heapdiff_diff::sentence::{Samples, Whole};
+use heapdiff_diff::sentence::Samples;
 use heapdiff_diff::{
-    ClassGrowth, Coverage, Frames, Headline, Report, Shown, SnapshotInfo, Stack, Suspect, Through,
+    ClassGrowth, Frames, Headline, Report, Shown, SnapshotInfo, Stack, Suspect, Through,
 };
 use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 
 use crate::printable::{printable, shortened};
 use crate::stacks::less;
-use crate::{HEADLINES, verdict};
+use crate::{HEADLINES, coverage, series, size, verdict};
 pub(crate) use heap::render as render_heap;
 use room::{Comment, DETAILS, HEAD, MOST, TABLE};
 
@@ -82,16 +82,10 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
     if !report.suspects.is_empty() {
         text.0 += "| # | verdict | grew by | holder | content |\n|--:|---|--:|---|---|\n";
         let row = |suspect: &Suspect| {
-            format!(
-                "| {} | {} | {} | {} | {} |\n",
-                suspect.rank,
-                verdict(suspect),
-                signed_size(suspect.growth.retained_bytes),
-                cell(&suspect.holder),
-                cell(&suspect.class),
-            )
+            let grown = signed_size(suspect.growth.retained_bytes);
+            format!("{} | {grown}", verdict(suspect))
         };
-        rows_of_suspects(report.suspects.iter(), row, &mut text);
+        rows_of_suspects(&report.suspects, row, &mut text);
     }
     if more.suspects {
         text.0 += "Suspects that grew less are not shown (`--top N` shows more).\n\n";
@@ -103,7 +97,7 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
             counted(more.known as u64, "suspect")
         );
     }
-    all_details(report.suspects.iter(), details, &mut text);
+    all_details(&report.suspects, &mut text);
     classes(&report.classes, more.classes, &mut text);
     text.write(out)
 }
@@ -132,13 +126,18 @@ fn warnings<'a>(warnings: impl IntoIterator<Item = &'a String>, text: &mut Comme
     }
 }
 
-/// The table's rows, as many as there is room for.
-fn rows_of_suspects<T>(
-    suspects: impl Iterator<Item = T>,
-    row: impl Fn(T) -> String,
+/// The table's rows, as many as there is room for. `figures` returns the cells between rank and holder.
+fn rows_of_suspects(
+    suspects: &[Suspect],
+    figures: impl Fn(&Suspect) -> String,
     text: &mut Comment,
 ) {
-    let left_out = text.add_all(TABLE, suspects, row);
+    let row = |suspect: &Suspect| {
+        let (figures, holder) = (figures(suspect), cell(&suspect.holder));
+        let (rank, class) = (suspect.rank, cell(&suspect.class));
+        format!("| {rank} | {figures} | {holder} | {class} |\n")
+    };
+    let left_out = text.add_all(TABLE, suspects.iter(), row);
     text.0.push('\n');
     if left_out > 0 {
         let more = counted(left_out, "more suspect");
@@ -150,12 +149,8 @@ fn rows_of_suspects<T>(
 }
 
 /// Details of suspects, as many as there is room for.
-fn all_details<T>(
-    suspects: impl Iterator<Item = T>,
-    details: impl Fn(T) -> String,
-    text: &mut Comment,
-) {
-    let left_out = text.add_all(DETAILS, suspects, details);
+fn all_details(suspects: &[Suspect], text: &mut Comment) {
+    let left_out = text.add_all(DETAILS, suspects.iter(), details);
     if left_out > 0 {
         let _ = writeln!(
             text,
@@ -168,24 +163,28 @@ fn all_details<T>(
 fn details(suspect: &Suspect) -> String {
     let text = &mut String::new();
     let holder = html(&suspect.holder);
-    let grown = signed_size(suspect.growth.retained_bytes);
-    let verdict = verdict(suspect);
+    let (verdict, bytes) = if suspect.is_of_one_dump() {
+        (String::new(), size(suspect.retained()))
+    } else {
+        let verdict = format!("{}: ", verdict(suspect));
+        (verdict, signed_size(suspect.growth.retained_bytes))
+    };
     let rank = suspect.rank;
     let _ = writeln!(
         text,
-        "<details><summary>{rank}. {verdict}: <code>{holder}</code> {grown}</summary>\n"
+        "<details><summary>{rank}. {verdict}<code>{holder}</code> {bytes}</summary>\n"
     );
     for reason in &suspect.reasons {
         let _ = writeln!(text, "- {}", prose(&cut(reason)));
     }
-    let series = |figures: Vec<String>| figures.join(" → ");
-    let objects = series(suspect.objects.iter().map(|&n| grouped(n)).collect());
-    let retained = suspect.retained_bytes.iter().map(|&n| Size(n).to_string());
-    let _ = writeln!(
-        text,
-        "- objects {objects}, retained {}",
-        series(retained.collect())
-    );
+    let _ = match suspect.objects[..] {
+        [objects] => writeln!(text, "- {}", counted(objects, "object")),
+        _ => {
+            let objects = series(&suspect.objects, " → ", grouped);
+            let retained = series(&suspect.retained_bytes, " → ", size);
+            writeln!(text, "- objects {objects}, retained {retained}")
+        }
+    };
     let _ = writeln!(text, "- kept alive by {}", code(&suspect.root));
     text.push('\n');
     steps(&suspect.path, text);
@@ -201,7 +200,9 @@ fn details(suspect: &Suspect) -> String {
             frames(&at.frames, text);
         }
     } else {
-        doubts(&suspect.coverage, Whole::Growth, text);
+        for doubt in coverage::doubts(suspect) {
+            paragraph(&doubt.to_string(), text);
+        }
     }
     let more = suspect.stacks.len().saturating_sub(STACKS) as u64;
     if more > 0 {
@@ -242,13 +243,6 @@ fn allocated_at(through: Option<&Through>, stacks: &[Stack], text: &mut String) 
         let (bytes, class) = (Size(stack.estimated_bytes), code(&stack.class));
         let _ = writeln!(text, "{bytes} of {class} allocated at ({basis}):\n");
         frames(&stack.frames, text);
-    }
-}
-
-/// Writes what samples do not show.
-fn doubts(coverage: &Coverage, whole: Whole, text: &mut String) {
-    for doubt in crate::coverage::doubts(coverage, whole) {
-        paragraph(&doubt.to_string(), text);
     }
 }
 

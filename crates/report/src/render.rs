@@ -82,8 +82,8 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
             junit::render(diff, &checks, out)
         }
         Format::OpenMetrics => openmetrics::growth(diff, &view.labels, out),
-        Format::Sarif => sarif::render(report, out),
-        Format::Github => github::render(report, out),
+        Format::Sarif => sarif::render(&report.into(), out),
+        Format::Github => github::render(&report.into(), out),
         _ => {
             let interval = view.allocated.as_ref().map_or(0, |a| a.interval_bytes);
             let about = About::of(diff, interval);
@@ -104,8 +104,8 @@ fn heap(
         Format::Html => html::render_heap(report, out),
         Format::Md => markdown::render_heap(report, out),
         Format::OpenMetrics => openmetrics::heap(heap, &view.labels, out),
-        Format::Sarif => sarif::render_heap(report, out),
-        Format::Github => github::render_heap(report, out),
+        Format::Sarif => sarif::render(&report.into(), out),
+        Format::Github => github::render(&report.into(), out),
         _ => {
             let info = (&heap.snapshot).into();
             let about = of_dump(&info, view.allocated.as_ref(), info.taken_ms);

@@ -237,7 +237,7 @@ pub fn heap(suspects: u32) -> HeapReport {
             thread: Some(HOSTILE.to_owned()),
             frames: vec!["com.acme.Main.main(Main.java:7)".to_owned(); 12],
         }),
-        suspects: (1..=suspects).map(suspect).collect(),
+        suspects: (1..=suspects).map(|rank| suspect(rank).into()).collect(),
         threads: vec![HeapThread {
             name: Some(HOSTILE.to_owned()),
             retained_bytes: 1 << 20,

@@ -11,7 +11,7 @@ mod threads;
 use std::cell::Cell;
 
 use heapdiff_model::diff::Suspect;
-use heapdiff_model::heap::{HeapReport, HeapSuspect};
+use heapdiff_model::heap::HeapReport;
 use hprof::{Progress, Snapshot};
 
 use crate::allocated::{Allocated, Content};
@@ -21,6 +21,7 @@ use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::detect;
 use crate::growth::{Aligned, Candidate};
+use crate::next_step;
 use crate::samples::AgentObjects;
 use crate::summary::Summary;
 use crate::suspect::{self, thread_local_fix};
@@ -101,7 +102,7 @@ impl OneDump {
 /// Suspects, and what they hold.
 #[derive(Default)]
 struct Found {
-    suspects: Vec<HeapSuspect>,
+    suspects: Vec<Suspect>,
     contents: Vec<Content>,
     /// How much of the reachable bytes they are.
     explained_bytes: u64,
@@ -170,11 +171,15 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         std::cmp::Reverse(s.growth.retained_bytes.saturating_add(outside))
     });
     suspect::fold_collections(&mut suspects, suspect::with_them);
-    let suspects = (1..).zip(suspects);
-    let suspects =
-        suspects.map(|(rank, suspect)| parts::suspect(suspect, rank, &summaries[0].info.path));
+    for (rank, suspect) in (1..).zip(&mut suspects) {
+        suspect.rank = rank;
+        // Large is not leaking: without a pattern there is nothing to fix.
+        let has_pattern = suspect.detector.is_some();
+        suspect.likely_fix = next_step::likely_fix(suspect).filter(|_| has_pattern);
+        suspect.next = next_step::commands(suspect, &summaries[0].info.path);
+    }
     Found {
-        suspects: suspects.collect(),
+        suspects,
         contents,
         explained_bytes: aligned.explained(&explaining),
         more,

@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use super::{STYLE, figures, layout_of, policy};
 use crate::printable::printable;
 use crate::view::{HeapView, Viewed};
-use crate::{coverage, kept};
+use crate::{coverage, kept, series, size};
 use askama::Template;
-use heapdiff_diff::sentence::{Verdict, Waste, Whole};
-use heapdiff_diff::{HeapSuspect, Stack, is_application_frame};
+use heapdiff_diff::sentence::{Verdict, Waste};
+use heapdiff_diff::{Stack, is_application_frame};
 use heapdiff_model::heap::HeapReport;
 use heapdiff_units::{Size, grouped};
 
@@ -151,7 +151,7 @@ fn frames(frames: &[String]) -> Vec<Frame> {
     frames.iter().map(frame).collect()
 }
 
-fn suspect(suspect: &HeapSuspect, report: &Viewed<HeapReport, HeapView>) -> Suspect {
+fn suspect(suspect: &heapdiff_diff::Suspect, report: &Viewed<HeapReport, HeapView>) -> Suspect {
     let step = |step: &String| Step {
         text: text(step),
         holder: *step == suspect.holder,
@@ -161,18 +161,17 @@ fn suspect(suspect: &HeapSuspect, report: &Viewed<HeapReport, HeapView>) -> Susp
         open: suspect.rank == 1,
         holder: text(&suspect.holder),
         class: text(&suspect.class),
-        retained: Size(suspect.retained_bytes).to_string(),
-        part: kept::part(suspect.retained_bytes, &report.data),
+        retained: Size(suspect.retained()).to_string(),
+        part: kept::part(suspect.retained(), report.snapshot.reachable_bytes),
         reasons: suspect.reasons.iter().map(|r| text(r)).collect(),
-        objects: grouped(suspect.objects),
-        off_heap: (suspect.off_heap_bytes > 0).then(|| Size(suspect.off_heap_bytes).to_string()),
+        objects: series(&suspect.objects, "", grouped),
+        off_heap: (suspect.off_heap() > 0).then(|| size(suspect.off_heap())),
         also_held_by: suspect.also_held_by.iter().map(|f| text(f)).collect(),
         root: text(&suspect.root),
         path: suspect.path.iter().map(step).collect(),
         fix: suspect.likely_fix.as_deref().map(text),
         next: suspect.next.iter().map(|command| text(command)).collect(),
-        sampled: (!suspect.stacks.is_empty())
-            .then(|| coverage::sentence(&coverage::of_heap(suspect), Whole::Retained)),
+        sampled: (!suspect.stacks.is_empty()).then(|| coverage::sentence(suspect)),
         stacks: suspect.stacks.iter().take(STACKS).map(stack).collect(),
     }
 }

@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heapdiff_diff::sentence::{Verdict, Waste, Whole};
-use heapdiff_diff::{HeapClass, HeapReport, HeapSuspect};
-use heapdiff_units::{Size, counted, grouped};
+use heapdiff_diff::sentence::{Verdict, Waste};
+use heapdiff_diff::{HeapClass, HeapReport, Suspect};
+use heapdiff_units::{Size, grouped};
 
 use super::{
-    Comment, STACKS, all_details, allocated_at, cell, code, cut, doubts, frames, html, next, prose,
-    rows_of_classes, rows_of_suspects, steps, warnings,
+    Comment, all_details, cell, code, cut, frames, prose, rows_of_classes, rows_of_suspects,
+    warnings,
 };
+use crate::kept;
 use crate::view::{HeapView, Viewed};
-use crate::{coverage, kept};
 
 /// Threads, and kinds of waste, that are shown.
 const ROWS: usize = 5;
@@ -53,52 +53,20 @@ fn suspects(report: &HeapReport, more: bool, text: &mut Comment) {
     }
     let _ = writeln!(text, "{}.\n", prose(&Verdict::NoLeak.to_string()));
     text.0 += "| # | retained | of the heap | holder | content |\n|--:|--:|--:|---|---|\n";
-    let row = |suspect: &HeapSuspect| {
-        let outside = match suspect.off_heap_bytes {
+    let row = |suspect: &Suspect| {
+        let retained = suspect.retained();
+        let outside = match suspect.off_heap() {
             0 => String::new(),
             bytes => format!(" + {} off heap", Size(bytes)),
         };
-        format!(
-            "| {} | {}{outside} | {} | {} | {} |\n",
-            suspect.rank,
-            Size(suspect.retained_bytes),
-            kept::part(suspect.retained_bytes, report),
-            cell(&suspect.holder),
-            cell(&suspect.class),
-        )
+        let part = kept::part(retained, report.snapshot.reachable_bytes);
+        format!("{}{outside} | {part}", Size(retained))
     };
-    rows_of_suspects(report.suspects.iter(), row, text);
+    rows_of_suspects(&report.suspects, row, text);
     if more {
         text.0 += "Places that retain less are not shown (`--top N` shows more).\n\n";
     }
-    all_details(report.suspects.iter(), details, text);
-}
-
-fn details(suspect: &HeapSuspect) -> String {
-    let text = &mut String::new();
-    let (rank, holder) = (suspect.rank, html(&suspect.holder));
-    let bytes = Size(suspect.retained_bytes);
-    let _ = writeln!(
-        text,
-        "<details><summary>{rank}. <code>{holder}</code> {bytes}</summary>\n"
-    );
-    for reason in &suspect.reasons {
-        let _ = writeln!(text, "- {}", prose(&cut(reason)));
-    }
-    let _ = writeln!(text, "- {}", counted(suspect.objects, "object"));
-    let _ = writeln!(text, "- kept alive by {}\n", code(&suspect.root));
-    steps(&suspect.path, text);
-    allocated_at(suspect.allocated_through.as_ref(), &suspect.stacks, text);
-    if !suspect.stacks.is_empty() {
-        doubts(&coverage::of_heap(suspect), Whole::Retained, text);
-    }
-    let more = suspect.stacks.len().saturating_sub(STACKS) as u64;
-    if more > 0 {
-        let _ = writeln!(text, "{} in other formats.\n", counted(more, "more stack"));
-    }
-    next(suspect.likely_fix.as_deref(), &suspect.next, text);
-    text.push_str("</details>\n\n");
-    std::mem::take(text)
+    all_details(&report.suspects, text);
 }
 
 /// Threads, waste and classes.

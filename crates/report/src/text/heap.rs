@@ -1,221 +1,144 @@
 //! One dump: what keeps most of its heap.
 
-use std::io::{self, Write};
-
-use heapdiff_diff::sentence::{Verdict, Waste, Whole};
-use heapdiff_diff::{HeapClass, HeapReport, HeapSuspect, HeapThread, HeapWaste};
+use heapdiff_diff::sentence::{Verdict, Waste};
+use heapdiff_diff::{Died, HeapClass, HeapReport, HeapThread, HeapWaste};
 use heapdiff_units::{Size, grouped};
 
-use super::WIDTH;
-use super::diff::{STACKS, Sampled, line, next, reasons, sampled, warnings, wrapped};
-use super::path::HolderPath;
 use super::snapshot::heading;
-use super::table::{Align, Table, printable};
-use crate::style::Style;
+use super::suspect::{About, suspect};
+use crate::document::Column::{Cut, Figure, Name};
+use crate::document::{Document, Span, Tone, WIDTH, bold};
+use crate::kept;
 use crate::view::{HeapView, Viewed};
-use crate::{coverage, kept};
 
 /// Frames of the thread that died that are shown, unless all are asked for.
 const FRAMES: usize = 8;
 /// Threads, and kinds of waste, that are shown.
 const ROWS: usize = 5;
 
-pub(crate) fn render(
-    report: &Viewed<HeapReport, HeapView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let heap = &report.data;
-    let info = &heap.snapshot;
-    let all = info.reachable_bytes.saturating_add(info.unreachable_bytes);
-    heading(&info.into(), all, style, out)?;
-    warnings(heap.warnings.iter().map(String::as_str), style, out)?;
+pub(crate) fn build(report: &Viewed<HeapReport, HeapView>, doc: &mut Document) {
+    let (heap, verbose) = (&report.data, report.view.verbose);
+    heading(&(&heap.snapshot).into(), doc);
+    doc.warnings(heap.warnings.iter().map(String::as_str));
     if let Some(died) = &heap.died {
-        writeln!(out)?;
-        let said = kept::died(died);
-        for part in wrapped(&printable(&said), WIDTH) {
-            writeln!(out, "{}", style.red(part))?;
-        }
-        let limit = if report.view.verbose {
-            usize::MAX
-        } else {
-            FRAMES
-        };
-        for frame in died.frames.iter().take(limit) {
-            writeln!(out, "    at {}", style.fitted(&printable(frame), WIDTH - 7))?;
-        }
-        if let Some(more) = died.frames.len().checked_sub(limit).filter(|&n| n > 0) {
-            let more = format!("    … and {} more (-v shows all)", grouped(more as u64));
-            writeln!(out, "{}", style.dim(more))?;
-        }
+        self::died(died, verbose, doc);
     }
-    writeln!(out)?;
-    writeln!(out, "{}", style.bold("What holds most"))?;
-    writeln!(out)?;
-    for part in wrapped(&kept::sentence(heap, report.more.left_out), WIDTH) {
-        writeln!(out, "{part}")?;
-    }
+    doc.gap();
+    doc.line(bold("What holds most"));
+    doc.gap();
+    doc.prose(kept::sentence(heap, report.more.left_out));
     if !heap.suspects.is_empty() {
-        writeln!(out, "{}", Verdict::NoLeak)?;
+        doc.line(Verdict::NoLeak);
     }
-    for suspect in &heap.suspects {
-        writeln!(out)?;
-        self::suspect(suspect, report, style, out)?;
+    for one in &heap.suspects {
+        doc.gap();
+        suspect(one, &About::Heap(heap), verbose, doc);
     }
     if report.more.more_suspects && !heap.suspects.is_empty() {
-        let rest = "and more places, which retain less (--top N shows more)";
-        writeln!(out, "\n{}", style.dim(rest))?;
+        doc.gap();
+        doc.note("and more places, which retain less (--top N shows more)");
     }
-    threads(&heap.threads, report.view.verbose, style, out)?;
-    waste(&heap.waste, style, out)?;
-    classes(&heap.classes, report.more.more_classes, style, out)
+    threads(&heap.threads, verbose, doc);
+    waste(&heap.waste, doc);
+    classes(&heap.classes, report.more.more_classes, doc);
 }
 
-fn suspect(
-    suspect: &HeapSuspect,
-    report: &Viewed<HeapReport, HeapView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let figures = kept::figures(suspect, &report.data);
-    let holder = printable(&suspect.holder);
-    let room = WIDTH.saturating_sub(4 + figures.chars().count() + 2);
-    let holder = style.fitted(&holder, room);
-    writeln!(out, "{:>3} {}  {figures}", suspect.rank, style.bold(holder))?;
-    line("class", &suspect.class, style, out)?;
-    line("objects", &grouped(suspect.objects), style, out)?;
-    let path = HolderPath {
-        root: &suspect.root,
-        steps: &suspect.path,
-        holder: &suspect.holder,
-    };
-    path.write(report.view.verbose, style, out)?;
-    let about: Vec<&str> = suspect.reasons.iter().map(String::as_str).collect();
-    reasons("about", &about, style, out)?;
-    if !suspect.stacks.is_empty() {
-        self::sampled_stacks(suspect, report, style, out)?;
+fn died(died: &Died, verbose: bool, doc: &mut Document) {
+    doc.gap();
+    doc.prose(Span::new(Tone::Red, kept::died(died)));
+    let limit = if verbose { usize::MAX } else { FRAMES };
+    for frame in died.frames.iter().take(limit) {
+        doc.spans(["    at ".into(), Span::from(frame).within(WIDTH - 7)]);
     }
-    next(suspect.likely_fix.as_deref(), &suspect.next, style, out)
+    let more = died.frames.len().saturating_sub(limit);
+    if more > 0 {
+        let more = grouped(more as u64);
+        doc.note(format!("    … and {more} more (-v shows all)"));
+    }
 }
 
-fn sampled_stacks(
-    suspect: &HeapSuspect,
-    report: &Viewed<HeapReport, HeapView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let coverage = coverage::of_heap(suspect);
-    let stacks = Sampled {
-        stacks: &suspect.stacks,
-        class: &suspect.class,
-        through: suspect.allocated_through.as_ref(),
-        coverage: &coverage,
-        whole: Whole::Retained,
-    };
-    let limit = if report.view.verbose {
-        usize::MAX
-    } else {
-        STACKS
-    };
-    sampled(&stacks, (limit, report.view.verbose), style, out)
-}
-
-fn threads(
-    threads: &[HeapThread],
-    verbose: bool,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn threads(threads: &[HeapThread], verbose: bool, doc: &mut Document) {
     if threads.is_empty() {
-        return Ok(());
+        return;
     }
-    writeln!(
-        out,
-        "\n{}\n",
-        style.bold("Threads with the largest retained size")
-    )?;
-    let mut table = Table::new(&[
-        ("retained", Align::Right),
-        ("thread", Align::Left),
-        ("largest local variable", Align::Left),
-    ]);
+    doc.titled("Threads with the largest retained size");
+    let columns = [
+        ("retained", Figure),
+        ("thread", Cut(30)),
+        ("largest local variable", Name),
+    ];
     let limit = if verbose { usize::MAX } else { ROWS };
-    for thread in threads.iter().take(limit) {
-        let name = thread.name.as_deref().unwrap_or("(unnamed)");
-        table.row(vec![
+    let rows = threads.iter().take(limit).map(|thread| {
+        vec![
             Size(thread.retained_bytes).to_string(),
-            style.fitted(&printable(name), 30).into_owned(),
+            thread
+                .name
+                .clone()
+                .unwrap_or_else(|| "(unnamed)".to_owned()),
             kept::local(thread),
-        ]);
-    }
-    table.print(style, out)
+        ]
+    });
+    doc.table(&columns, rows);
 }
 
-fn waste(waste: &[HeapWaste], style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn waste(waste: &[HeapWaste], doc: &mut Document) {
     if waste.is_empty() {
-        return Ok(());
+        return;
     }
-    let title = "Wasted memory";
-    writeln!(out, "\n{}\n", style.bold(title))?;
-    let mut table = Table::new(&[
-        ("savings", Align::Right),
-        ("objects", Align::Right),
-        ("kind", Align::Left),
-        ("mostly held by", Align::Left),
-    ]);
-    for row in waste.iter().take(ROWS) {
-        table.row(vec![
+    doc.titled("Wasted memory");
+    let columns = [
+        ("savings", Figure),
+        ("objects", Figure),
+        ("kind", Name),
+        ("mostly held by", Name),
+    ];
+    let rows = waste.iter().take(ROWS).map(|row| {
+        vec![
             Size(row.bytes_to_win).to_string(),
             grouped(row.objects),
             Waste::title(&row.kind),
             row.holder.clone().unwrap_or_default(),
-        ]);
-    }
-    table.print(style, out)
+        ]
+    });
+    doc.table(&columns, rows);
 }
 
-fn classes(
-    classes: &[HeapClass],
-    more: usize,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn classes(classes: &[HeapClass], more: usize, doc: &mut Document) {
     if classes.is_empty() {
-        return Ok(());
+        return;
     }
-    writeln!(out, "\n{}\n", style.bold("Classes, by shallow size"))?;
-    let mut table = Table::new(&[
-        ("objects", Align::Right),
-        ("shallow bytes", Align::Right),
-        ("retained bytes", Align::Right),
-        ("class", Align::Left),
-    ]);
-    for class in classes {
-        table.row(vec![
+    doc.titled("Classes, by shallow size");
+    let columns = [
+        ("objects", Figure),
+        ("shallow bytes", Figure),
+        ("retained bytes", Figure),
+        ("class", Name),
+    ];
+    let rows = classes.iter().map(|class| {
+        vec![
             grouped(class.objects),
             grouped(class.shallow_bytes),
             grouped(class.retained_bytes),
             class.class.clone(),
-        ]);
-    }
-    table.print(style, out)?;
-    let all = (classes.len() + more) as u64;
-    super::sites::more_classes(all, classes.len(), style, out)
+        ]
+    });
+    doc.table(&columns, rows);
+    doc.rest(more as u64, "more class");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::style::Style;
     use crate::synthetic;
+    use crate::text::tests::printed;
 
     fn report(suspects: u32) -> Viewed<HeapReport, HeapView> {
         crate::tests::heap_report(synthetic::heap(suspects))
     }
 
     fn told(report: &Viewed<HeapReport, HeapView>) -> String {
-        let mut out = Vec::new();
-        render(report, Style::plain().within(WIDTH), &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        printed(Style::plain().within(WIDTH), |doc| build(report, doc))
     }
 
     #[test]
