@@ -5,9 +5,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use heapdiff_model::export::{ExportReport, ExportedFile};
 use heapdiff_model::snapshot::SnapshotInfo;
 use heapdiff_query::{Heap, Table, rows_of};
-use heapdiff_report::{ExportReport, ExportedFile, Format};
+use heapdiff_report::Format;
 use heapdiff_tables::{CsvWriter, ParquetOptions, ParquetWriter};
 use hprof::Progress;
 

@@ -475,3 +475,16 @@ pub struct SampleReportRow {
     /// The allocating stack, the leaf first.
     pub frames: Vec<String>,
 }
+
+/// The part of a trace whose stacks are drawn. Stacks have no form in JSON.
+#[derive(Debug, Serialize)]
+pub struct FlameReport {
+    /// Path of the file.
+    pub path: String,
+    /// Start of the part, in milliseconds since 1970.
+    pub from_ms: u64,
+    /// End of the part.
+    pub to_ms: u64,
+    /// Damage of the file.
+    pub warnings: Vec<String>,
+}

@@ -44,15 +44,14 @@ use heapdiff_units::Size;
 pub use format::Format;
 pub use printable::{printable, shortened};
 pub use render::render;
-pub use report::{
-    Condition, ExportReport, ExportedFile, FlameReport, PendingQuery, Report, growth,
-};
+pub use report::{Condition, Report, growth};
+pub use rows::PendingQuery;
 pub use stacks::{Live, Names, StackLine, Stacks};
 pub use style::{Painted, Style};
 pub use times::{span, utc};
 pub use view::{
-    DiffReport, DiffView, HeapView, RecordingView, SitesView, SizeofView, TraceTopView, View,
-    Viewed, WasteView,
+    DiffReport, DiffView, FlameView, HeapView, RecordingView, SitesView, SizeofView, TraceTopView,
+    View, Viewed, WasteView,
 };
 
 /// What a report says where gates were asked for and do not decide.

@@ -7,6 +7,7 @@ use heapdiff_model::heap::HeapReport;
 use heapdiff_model::recording::RecordingReport;
 use heapdiff_model::sites::{AllocatedReport, SitesReport};
 use heapdiff_model::snapshot::SnapshotInfo;
+use heapdiff_model::trace::FlameReport;
 use regex::Regex;
 
 use crate::format::Format;
@@ -14,11 +15,11 @@ use crate::html::Context;
 use crate::junit::Checks;
 use crate::markdown::More;
 use crate::pprof::About;
-use crate::report::{FlameReport, Report};
+use crate::report::Report;
 use crate::stacks::{Names, StackLine, Stacks};
 use crate::style::Style;
 use crate::svg::Measured;
-use crate::view::{DiffReport, HeapView, RecordingView, SitesView, View, Viewed};
+use crate::view::{DiffReport, FlameView, HeapView, RecordingView, SitesView, View, Viewed};
 use crate::{collapsed, github, html, json, junit, markdown, openmetrics, pprof, sarif, svg, text};
 
 /// Writes a report. The rows of a query are written by [`crate::rows`], as they are found.
@@ -183,22 +184,20 @@ fn recording(
 }
 
 /// What a trace has.
-fn flame(format: Format, report: &FlameReport, out: &mut dyn Write) -> io::Result<()> {
+fn flame(
+    format: Format,
+    report: &Viewed<FlameReport, FlameView>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let allocated = report.view.allocated.as_ref();
     let about = About {
         from_ms: report.from_ms,
         to_ms: report.to_ms,
-        interval_bytes: report.allocated.interval_bytes,
-        dumps: vec![report.of.clone()],
+        interval_bytes: allocated.map_or(0, |a| a.interval_bytes),
+        dumps: vec![report.more.title.clone()],
         warnings: report.warnings.clone(),
     };
-    let drawn = Drawn {
-        allocated: Some(&report.allocated),
-        measured: report.measured,
-        focus: report.only.as_ref(),
-        reverse: report.reverse,
-        columns: collapsed::Columns::Growth,
-    };
-    drawn.write(format, &about, out)
+    Drawn::of(&report.view, report.more.measured).write(format, &about, out)
 }
 
 /// All stacks, and how they are shown.

@@ -1,10 +1,8 @@
 //! The reports of the commands: data of `heapdiff_model`, with a view if a printer has options.
 
-mod flame;
-mod query;
-
 use heapdiff_model::count::CountReport;
 use heapdiff_model::diff;
+use heapdiff_model::export::ExportReport;
 use heapdiff_model::heap::HeapReport;
 use heapdiff_model::histo::HistoReport;
 use heapdiff_model::paths::PathsReport;
@@ -15,16 +13,15 @@ use heapdiff_model::sizeof::SizeofReport;
 use heapdiff_model::snapshot::SnapshotInfo;
 use heapdiff_model::threads::ThreadsReport;
 use heapdiff_model::top::TopReport;
-use heapdiff_model::trace::{TraceFile, TraceInfoReport, TraceSamplesReport, TraceTopReport};
+use heapdiff_model::trace::{FlameReport, TraceInfoReport, TraceSamplesReport, TraceTopReport};
 use heapdiff_model::waste::WasteReport;
 use serde::Serialize;
 
+use crate::rows::PendingQuery;
 use crate::view::{
-    DiffReport, HeapView, RecordingView, SitesView, SizeofView, TraceTopView, Viewed, WasteView,
+    DiffReport, FlameView, HeapView, RecordingView, SitesView, SizeofView, TraceTopView, Viewed,
+    WasteView,
 };
-
-pub use flame::FlameReport;
-pub use query::{ExportReport, ExportedFile, PendingQuery};
 
 /// One report.
 #[derive(Debug, Serialize)]
@@ -65,7 +62,7 @@ pub enum Report {
     /// Leaks found in a trace.
     TraceTop(Box<Viewed<TraceTopReport, TraceTopView>>),
     /// All stacks of a trace.
-    Flame(Box<FlameReport>),
+    Flame(Box<Viewed<FlameReport, FlameView>>),
     /// Single samples of a trace.
     TraceSamples(Viewed<TraceSamplesReport>),
 }
@@ -103,10 +100,10 @@ impl Report {
             Self::Count(r) => vec![of_count(r)],
             Self::Query(r) => vec![of_dump(&r.head.snapshot)],
             Self::Export(r) => vec![of_dump(&r.snapshot)],
-            Self::TraceInfo(r) => vec![of_trace(&r.trace)],
-            Self::TraceTop(r) => vec![of_trace(&r.trace)],
-            Self::Flame(r) => vec![r.condition()],
-            Self::TraceSamples(r) => vec![of_trace(&r.trace)],
+            Self::TraceInfo(r) => vec![of_trace(&r.trace.path, &r.trace.warnings)],
+            Self::TraceTop(r) => vec![of_trace(&r.trace.path, &r.trace.warnings)],
+            Self::Flame(r) => vec![of_trace(&r.path, &r.warnings)],
+            Self::TraceSamples(r) => vec![of_trace(&r.trace.path, &r.trace.warnings)],
         }
     }
 }
@@ -142,12 +139,12 @@ fn of_recording(recording: &RecordingInfo) -> Condition<'_> {
 }
 
 /// The state of a trace.
-fn of_trace(trace: &TraceFile) -> Condition<'_> {
+fn of_trace<'a>(path: &'a str, warnings: &'a [String]) -> Condition<'a> {
     Condition {
-        path: &trace.path,
+        path,
         partial: false,
         lacks_roots: false,
-        warnings: &trace.warnings,
+        warnings,
     }
 }
 

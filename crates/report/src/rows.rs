@@ -4,17 +4,18 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
 
+use heapdiff_model::query::QueryHead;
 use heapdiff_tables::{
     Cell, CsvWriter, Error as TableError, JsonRows, Kind, Outcome, ParquetOptions, ParquetWriter,
     ResultColumn, RowWriter, Sink,
 };
 use heapdiff_units::counted;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::document::{Column, Table, Tone};
 use crate::format::Format;
 use crate::printable::{printable, shortened};
-use crate::report::PendingQuery;
 use crate::style::Style;
 use crate::text;
 
@@ -51,6 +52,20 @@ pub fn render(
         Format::Json => json(report, out),
         _ => table(report, style, out),
     }
+}
+
+/// A query whose rows are still to be found: they are written as they are.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct PendingQuery {
+    /// The keys before the rows.
+    pub head: QueryHead,
+    /// The source of the rows.
+    #[serde(skip)]
+    pub rows: Box<dyn RowSource>,
+    /// Maximum number of rows; `None` for all.
+    #[serde(skip)]
+    pub max_rows: Option<u64>,
 }
 
 /// A cell that outlives its row.

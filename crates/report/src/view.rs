@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use crate::collapsed::Columns;
 use crate::junit::Gate;
 use crate::stacks::focused;
+use crate::svg::Measured;
 
 /// A report's data with the view in which it is printed. It derefs to the data, which is also its JSON.
 #[derive(Debug)]
@@ -141,6 +142,15 @@ pub struct SitesView {
     pub class_count: u64,
     /// Number of classes with live samples.
     pub sampled_classes: u64,
+}
+
+/// What stacks of a trace are drawn.
+#[derive(Debug)]
+pub struct FlameView {
+    /// The file, the run and its part, in words.
+    pub title: String,
+    /// The meaning of widths.
+    pub measured: Measured,
 }
 
 /// Parts that the report of a recording leaves out.

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use heapdiff_diff::{Allocated, AllocatedLine};
+use heapdiff_model::trace::FlameReport;
 use heapdiff_report::svg::Measured;
-use heapdiff_report::{FlameReport, span, utc};
+use heapdiff_report::{FlameView, View, Viewed, span, utc};
 use heapdiff_trace::Trace;
 use regex::Regex;
 
@@ -18,7 +19,7 @@ pub(super) fn run(
     trace: &Trace,
     part: &RunWindow,
     (focus, live, reverse): (Option<&Regex>, bool, bool),
-) -> Result<FlameReport> {
+) -> Result<Viewed<FlameReport, FlameView>> {
     let sites = BySite::of(trace, part)?;
     let (run, number) = (&sites.run, sites.number);
     let (from_ms, from_uptime) = sites.from();
@@ -27,27 +28,36 @@ pub(super) fn run(
     let allocated = all(&sites, live);
     file.warnings
         .extend(focus.and_then(|focus| fits::frames(focus, &allocated)));
-    Ok(FlameReport {
-        of: format!(
-            "{}, run {number} (process {}), {} UTC, {}",
-            file.path,
-            run.pid,
-            utc(from_ms),
-            span(to_uptime.saturating_sub(from_uptime)),
-        ),
-        from_ms,
-        to_ms,
+    let title = format!(
+        "{}, run {number} (process {}), {} UTC, {}",
+        file.path,
+        run.pid,
+        utc(from_ms),
+        span(to_uptime.saturating_sub(from_uptime)),
+    );
+    let more = FlameView {
+        title,
         measured: match (live, &*run.strategy) {
             (false, _) => Measured::Allocated,
             // What a recording found alive at last stands for itself.
             (true, "recording") => Measured::Followed,
             (true, _) => Measured::Estimated,
         },
-        allocated,
-        path: file.path,
-        warnings: file.warnings,
-        only: focus.cloned(),
-        reverse,
+    };
+    Ok(Viewed {
+        data: FlameReport {
+            path: file.path,
+            from_ms,
+            to_ms,
+            warnings: file.warnings,
+        },
+        view: View {
+            focus: focus.cloned(),
+            allocated: Some(allocated),
+            reverse,
+            ..View::default()
+        },
+        more,
     })
 }
 

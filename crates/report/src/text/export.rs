@@ -1,11 +1,11 @@
 //! What an export wrote.
 
+use heapdiff_model::export::ExportReport;
 use heapdiff_units::{Size, grouped};
 
 use super::snapshot;
 use crate::document::Column::{Figure, Name};
 use crate::document::Document;
-use crate::report::ExportReport;
 
 pub(super) fn build(report: &ExportReport, doc: &mut Document) {
     snapshot::heading(&report.snapshot, doc);
