@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use heapdiff_report::html;
+use heapdiff_report::{DiffReport, html};
 use heapdiff_ui::{Server, Subject, UiError};
 
 use super::trace::readable;
@@ -104,7 +104,7 @@ fn page(path: &Path) -> Result<Vec<u8>> {
         ));
     };
     let mut page = Vec::new();
-    html::render(&report, &html::Context::default(), &mut page).map_err(|e| wrong(plain(&e)))?;
+    html::render(&DiffReport::from(*report), &mut page).map_err(|e| wrong(plain(&e)))?;
     Ok(page)
 }
 

@@ -82,13 +82,19 @@ pub(crate) enum Column {
     Figure,
     /// A name of a class or field.
     Name,
-    /// A name of at most a number of characters.
+    /// A text with names of the program in it.
+    Text,
+    /// A text with names of at most a number of characters.
     Cut(usize),
+    /// A word of ours.
+    Word,
 }
 
 /// Rows under headings.
 #[derive(Debug)]
 pub(crate) struct Table {
+    /// Empty if the table has no title of its own.
+    pub(crate) title: &'static str,
     pub(crate) columns: Vec<(Cow<'static, str>, Column)>,
     pub(crate) rows: Vec<Vec<String>>,
 }
@@ -100,9 +106,14 @@ impl Table {
     ) -> Self {
         let columns = columns.iter().map(|&(name, kind)| (name.into(), kind));
         Self {
+            title: "",
             columns: columns.collect(),
             rows: rows.collect(),
         }
+    }
+
+    pub(crate) fn titled(self, title: &'static str) -> Self {
+        Self { title, ..self }
     }
 }
 
@@ -174,11 +185,14 @@ impl Document {
         self.line(dim(text));
     }
 
-    /// Adds a title between two gaps.
-    pub(crate) fn titled(&mut self, title: &str) {
-        self.gap();
-        self.line(bold(title));
-        self.gap();
+    /// Adds a table under its title if it has rows.
+    pub(crate) fn titled(&mut self, table: Table) {
+        if !table.rows.is_empty() {
+            self.gap();
+            self.line(bold(table.title));
+            self.gap();
+            self.0.push(Block::Table(table));
+        }
     }
 
     pub(crate) fn internal(&mut self, text: impl Display) {

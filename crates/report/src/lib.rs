@@ -33,12 +33,14 @@ pub mod svg;
 #[cfg(feature = "synthetic")]
 #[doc(hidden)]
 pub mod synthetic;
+mod tables;
 mod text;
 mod times;
 mod view;
 
 use heapdiff_diff::sentence::Samples;
-use heapdiff_diff::{Suspect, Verdict};
+use heapdiff_diff::{Headline, Suspect, Verdict};
+use heapdiff_model::diff;
 use heapdiff_units::Size;
 
 pub use format::Format;
@@ -72,6 +74,15 @@ pub fn verdict(suspect: &Suspect) -> &'static str {
 
 /// Maximum number of suspects that have a headline.
 pub(crate) const HEADLINES: usize = 3;
+
+/// Returns the answer: the first suspects with their headlines.
+pub(crate) fn headlines(report: &diff::Report) -> impl Iterator<Item = (&Suspect, Headline)> {
+    let first = report.suspects.iter().take(HEADLINES);
+    first.map(|suspect| {
+        let headline = Headline::new(suspect, report.delta.shallow_bytes);
+        (suspect, headline)
+    })
+}
 
 /// Returns the part that was allocated through a frame. `stacks` is the number of all stacks.
 #[must_use]

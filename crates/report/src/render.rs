@@ -11,9 +11,6 @@ use heapdiff_model::trace::FlameReport;
 use regex::Regex;
 
 use crate::format::Format;
-use crate::html::Context;
-use crate::junit::Checks;
-use crate::markdown::More;
 use crate::pprof::About;
 use crate::report::Report;
 use crate::stacks::{Names, StackLine, Stacks};
@@ -52,36 +49,11 @@ pub fn render(
 
 /// What grew.
 fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
-    let (diff, view, more) = (&report.data, &report.view, &report.more);
+    let (diff, view) = (&report.data, &report.view);
     match format {
-        Format::Html => {
-            let context = Context {
-                allocated: view.allocated.as_ref(),
-                focus: view.focus.as_ref(),
-                known: more.known.len(),
-                more_suspects: !more.more_suspects.is_empty(),
-                undecided: report.undecided().is_some(),
-            };
-            html::render(diff, &context, out)
-        }
-        Format::Md => {
-            let left_out = More {
-                suspects: !more.more_suspects.is_empty(),
-                classes: more.more_classes,
-                known: more.known.len(),
-                undecided: report.undecided().is_some(),
-            };
-            markdown::render(diff, left_out, out)
-        }
-        Format::Junit => {
-            let checks = Checks {
-                gates: &more.outcomes,
-                fails: &|suspect| more.gates.trips(suspect),
-                known: &more.known,
-                undecided: report.undecided(),
-            };
-            junit::render(diff, &checks, out)
-        }
+        Format::Html => html::render(report, out),
+        Format::Md => markdown::render(report, out),
+        Format::Junit => junit::render(report, out),
         Format::OpenMetrics => openmetrics::growth(diff, &view.labels, out),
         Format::Sarif => sarif::render(&report.into(), out),
         Format::Github => github::render(&report.into(), out),

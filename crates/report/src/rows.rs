@@ -205,7 +205,16 @@ fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(),
         })
         .collect();
     let rows = found.rows;
-    text::table(&Table { columns, rows }, style, out).map_err(io)?;
+    text::table(
+        &Table {
+            title: "",
+            columns,
+            rows,
+        },
+        style,
+        out,
+    )
+    .map_err(io)?;
     let mut end = counted(outcome.rows, "row");
     if outcome.more {
         let most = report.max_rows.unwrap_or(outcome.rows);

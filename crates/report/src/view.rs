@@ -110,6 +110,13 @@ pub struct DiffView {
 }
 
 impl DiffReport {
+    /// Returns the warnings, and that gates do not decide.
+    pub(crate) fn all_warnings(&self) -> impl Iterator<Item = &str> {
+        let undecided = self.undecided().map(|_| crate::UNDECIDED);
+        let warnings = self.data.warnings.iter().map(String::as_str);
+        warnings.chain(undecided)
+    }
+
     /// Returns why the gates do not decide: the dumps cannot be compared, and `--allow-partial` was not given.
     #[must_use]
     pub fn undecided(&self) -> Option<&str> {

@@ -3,19 +3,17 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heapdiff_diff::sentence::{Verdict, Waste};
-use heapdiff_diff::{HeapClass, HeapReport, Suspect};
+use heapdiff_diff::HeapReport;
+use heapdiff_diff::sentence::Verdict;
 use heapdiff_units::{Size, grouped};
 
 use super::{
-    Comment, all_details, cell, code, cut, frames, prose, rows_of_classes, rows_of_suspects,
+    Comment, all_details, code, cut, frames, prose, table, table_of_classes, table_of_suspects,
     warnings,
 };
 use crate::kept;
+use crate::tables::{self, ROWS};
 use crate::view::{HeapView, Viewed};
-
-/// Threads, and kinds of waste, that are shown.
-const ROWS: usize = 5;
 
 /// Writes the report.
 ///
@@ -43,7 +41,14 @@ pub(crate) fn render(whole: &Viewed<HeapReport, HeapView>, out: &mut dyn Write) 
         prose(&kept::sentence(report, whole.more.left_out))
     );
     suspects(report, whole.more.more_suspects, &mut text);
-    rest(report, whole.more.more_classes, &mut text);
+    for rows in [tables::threads(report, ROWS), tables::waste(report, ROWS)] {
+        if !rows.rows.is_empty() {
+            table(&rows, usize::MAX, &mut text);
+            text.0.push('\n');
+        }
+    }
+    let classes = tables::classes(report, usize::MAX, false);
+    table_of_classes(&classes, whole.more.more_classes, "", &mut text);
     text.write(out)
 }
 
@@ -52,63 +57,11 @@ fn suspects(report: &HeapReport, more: bool, text: &mut Comment) {
         return;
     }
     let _ = writeln!(text, "{}.\n", prose(&Verdict::NoLeak.to_string()));
-    text.0 += "| # | retained | of the heap | holder | content |\n|--:|--:|--:|---|---|\n";
-    let row = |suspect: &Suspect| {
-        let retained = suspect.retained();
-        let outside = match suspect.off_heap() {
-            0 => String::new(),
-            bytes => format!(" + {} off heap", Size(bytes)),
-        };
-        let part = kept::part(retained, report.snapshot.reachable_bytes);
-        format!("{}{outside} | {part}", Size(retained))
-    };
-    rows_of_suspects(&report.suspects, row, text);
+    table_of_suspects(&report.suspects, report.snapshot.reachable_bytes, text);
     if more {
         text.0 += "Places that retain less are not shown (`--top N` shows more).\n\n";
     }
     all_details(&report.suspects, text);
-}
-
-/// Threads, waste and classes.
-fn rest(report: &HeapReport, more_classes: usize, text: &mut Comment) {
-    if !report.threads.is_empty() {
-        text.0 += "| retained | thread | largest local variable |\n|--:|---|---|\n";
-        for thread in report.threads.iter().take(ROWS) {
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} |",
-                Size(thread.retained_bytes),
-                cell(thread.name.as_deref().unwrap_or("(unnamed)")),
-                cell(&kept::local(thread)),
-            );
-        }
-        text.0.push('\n');
-    }
-    if !report.waste.is_empty() {
-        text.0 += "| savings | objects | kind | mostly held by |\n|--:|--:|---|---|\n";
-        for row in report.waste.iter().take(ROWS) {
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {} |",
-                Size(row.bytes_to_win),
-                grouped(row.objects),
-                Waste::title(&row.kind),
-                cell(row.holder.as_deref().unwrap_or("")),
-            );
-        }
-        text.0.push('\n');
-    }
-    let row = |class: &HeapClass| {
-        format!(
-            "| {} | {} | {} | {} |\n",
-            grouped(class.objects),
-            Size(class.shallow_bytes),
-            Size(class.retained_bytes),
-            cell(&class.class),
-        )
-    };
-    let title = "Classes, by shallow size";
-    rows_of_classes((title, ""), (&report.classes, more_classes), row, text);
 }
 
 #[cfg(test)]

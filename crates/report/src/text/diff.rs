@@ -1,7 +1,7 @@
 //! A diff: the dumps, what grew, and the classes that changed.
 
 use heapdiff_diff::sentence::TWO_DUMPS;
-use heapdiff_diff::{ClassGrowth, Headline, Report, SnapshotInfo, Suspect};
+use heapdiff_diff::{ClassGrowth, Report, SnapshotInfo, Suspect};
 use heapdiff_units::{Size, counted, grouped, later, signed, signed_size};
 
 use super::suspect::{About, suspect, tone};
@@ -13,7 +13,7 @@ use crate::times::utc;
 use crate::view::{DiffReport, DiffView};
 
 pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
-    let undecided = report.undecided();
+    let warnings = report.all_warnings();
     let DiffReport {
         data: report,
         view,
@@ -26,9 +26,7 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
         ..
     } = more;
     headlines(report, !more_suspects.is_empty(), doc);
-    let undecided = undecided.map(|_| crate::UNDECIDED);
-    let all = report.warnings.iter().map(String::as_str);
-    doc.warnings(all.chain(undecided));
+    doc.warnings(warnings);
     let delta = &report.delta;
     if (delta.objects, delta.shallow_bytes) == (0, 0) {
         doc.line("the size of the reachable heap did not change");
@@ -81,8 +79,7 @@ fn headlines(report: &Report, has_more: bool, doc: &mut Document) {
     if report.suspects.is_empty() {
         return;
     }
-    for suspect in report.suspects.iter().take(HEADLINES) {
-        let headline = Headline::new(suspect, report.delta.shallow_bytes);
+    for (suspect, headline) in crate::headlines(report) {
         let sentences = std::iter::once(headline.held).chain(headline.allocated);
         let verdict = crate::verdict(suspect);
         doc.0

@@ -1,20 +1,18 @@
 //! One dump: what keeps most of its heap.
 
-use heapdiff_diff::sentence::{Verdict, Waste};
-use heapdiff_diff::{Died, HeapClass, HeapReport, HeapThread, HeapWaste};
-use heapdiff_units::{Size, grouped};
+use heapdiff_diff::sentence::Verdict;
+use heapdiff_diff::{Died, HeapReport};
+use heapdiff_units::grouped;
 
 use super::snapshot::heading;
 use super::suspect::{About, suspect};
-use crate::document::Column::{Cut, Figure, Name};
 use crate::document::{Document, Span, Tone, WIDTH, bold};
 use crate::kept;
+use crate::tables::{self, ROWS};
 use crate::view::{HeapView, Viewed};
 
 /// Frames of the thread that died that are shown, unless all are asked for.
 const FRAMES: usize = 8;
-/// Threads, and kinds of waste, that are shown.
-const ROWS: usize = 5;
 
 pub(crate) fn build(report: &Viewed<HeapReport, HeapView>, doc: &mut Document) {
     let (heap, verbose) = (&report.data, report.view.verbose);
@@ -38,9 +36,13 @@ pub(crate) fn build(report: &Viewed<HeapReport, HeapView>, doc: &mut Document) {
         doc.gap();
         doc.note("and more places, which retain less (--top N shows more)");
     }
-    threads(&heap.threads, verbose, doc);
-    waste(&heap.waste, doc);
-    classes(&heap.classes, report.more.more_classes, doc);
+    let threads = if verbose { usize::MAX } else { ROWS };
+    doc.titled(tables::threads(heap, threads));
+    doc.titled(tables::waste(heap, ROWS));
+    if !heap.classes.is_empty() {
+        doc.titled(tables::classes(heap, usize::MAX, true));
+        doc.rest(report.more.more_classes as u64, "more class");
+    }
 }
 
 fn died(died: &Died, verbose: bool, doc: &mut Document) {
@@ -55,75 +57,6 @@ fn died(died: &Died, verbose: bool, doc: &mut Document) {
         let more = grouped(more as u64);
         doc.note(format!("    … and {more} more (-v shows all)"));
     }
-}
-
-fn threads(threads: &[HeapThread], verbose: bool, doc: &mut Document) {
-    if threads.is_empty() {
-        return;
-    }
-    doc.titled("Threads with the largest retained size");
-    let columns = [
-        ("retained", Figure),
-        ("thread", Cut(30)),
-        ("largest local variable", Name),
-    ];
-    let limit = if verbose { usize::MAX } else { ROWS };
-    let rows = threads.iter().take(limit).map(|thread| {
-        vec![
-            Size(thread.retained_bytes).to_string(),
-            thread
-                .name
-                .clone()
-                .unwrap_or_else(|| "(unnamed)".to_owned()),
-            kept::local(thread),
-        ]
-    });
-    doc.table(&columns, rows);
-}
-
-fn waste(waste: &[HeapWaste], doc: &mut Document) {
-    if waste.is_empty() {
-        return;
-    }
-    doc.titled("Wasted memory");
-    let columns = [
-        ("savings", Figure),
-        ("objects", Figure),
-        ("kind", Name),
-        ("mostly held by", Name),
-    ];
-    let rows = waste.iter().take(ROWS).map(|row| {
-        vec![
-            Size(row.bytes_to_win).to_string(),
-            grouped(row.objects),
-            Waste::title(&row.kind),
-            row.holder.clone().unwrap_or_default(),
-        ]
-    });
-    doc.table(&columns, rows);
-}
-
-fn classes(classes: &[HeapClass], more: usize, doc: &mut Document) {
-    if classes.is_empty() {
-        return;
-    }
-    doc.titled("Classes, by shallow size");
-    let columns = [
-        ("objects", Figure),
-        ("shallow bytes", Figure),
-        ("retained bytes", Figure),
-        ("class", Name),
-    ];
-    let rows = classes.iter().map(|class| {
-        vec![
-            grouped(class.objects),
-            grouped(class.shallow_bytes),
-            grouped(class.retained_bytes),
-            class.class.clone(),
-        ]
-    });
-    doc.table(&columns, rows);
-    doc.rest(more as u64, "more class");
 }
 
 #[cfg(test)]
