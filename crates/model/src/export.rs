@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::snapshot::SnapshotInfo;
 
 /// Files with the tables of a dump.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct ExportReport {
     /// The dump.
     pub snapshot: SnapshotInfo,
@@ -14,7 +14,7 @@ pub struct ExportReport {
 }
 
 /// One of the files.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct ExportedFile {
     /// Name of the table.
     pub table: &'static str,

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Coverage, Growth, SnapshotInfo, Stack, Suspect, Through, Verdict};
+use crate::diff::{Coverage, Growth, SnapshotInfo, Stack, Suspect, Through};
 use crate::words::{DETECTORS, or_null};
 
 /// The report of `heapdiff DUMP --format json`: what keeps most of one dump. Nothing is known to have grown.
 /// Later versions may add keys.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapReport {
     /// Name of the schema.
     pub schema: Cow<'static, str>,
@@ -47,7 +47,7 @@ impl HeapReport {
 }
 
 /// A thread whose allocation failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Died {
     /// Name of the thread; null if the dump does not have it.
     pub thread: Option<String>,
@@ -77,7 +77,7 @@ mod one_dump {
 }
 
 /// A place where much has accumulated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapSuspect {
     /// 1 for the largest.
     #[schemars(extend("minimum" = 1))]
@@ -184,7 +184,6 @@ impl From<HeapSuspect> for Suspect {
         let coverage = suspect.coverage;
         Self {
             rank: suspect.rank,
-            verdict: Verdict::Growth,
             reasons: suspect.reasons,
             root: suspect.root,
             path: suspect.path,
@@ -207,18 +206,14 @@ impl From<HeapSuspect> for Suspect {
                 unsampled_bytes: coverage.unsampled_bytes,
             },
             detector: suspect.detector,
-            trend: None,
             holders: suspect.holders,
             also_held_by: suspect.also_held_by,
             off_heap_bytes: vec![suspect.off_heap_bytes],
-            history: None,
-            allocated_at: Vec::new(),
             allocated_through: suspect.allocated_through,
-            headline: String::new(),
             holder_id: suspect.holder_id,
             likely_fix: suspect.likely_fix,
             next: suspect.next,
-            usage: None,
+            ..Self::default()
         }
     }
 }
@@ -235,7 +230,7 @@ impl From<Coverage> for HeapCoverage {
 }
 
 /// A thread with a large retained size.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapThread {
     /// Name of the thread; null if the dump does not have it.
     pub name: Option<String>,
@@ -246,7 +241,7 @@ pub struct HeapThread {
 }
 
 /// An object that a local variable of a frame holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadHold {
     /// The frame of the local variable.
     pub frame: String,
@@ -257,7 +252,7 @@ pub struct ThreadHold {
 }
 
 /// Wasted memory of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapWaste {
     /// Kind of waste, as in heapdiff.waste/1.
     pub kind: Cow<'static, str>,
@@ -270,7 +265,7 @@ pub struct HeapWaste {
 }
 
 /// Reachable instances of a class.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapClass {
     /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
     pub class: String,

@@ -7,7 +7,7 @@ use crate::snapshot::SnapshotInfo;
 use crate::words::ID;
 
 /// The report of `heapdiff histo --format json`: objects and bytes of each class. Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct HistoReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -21,7 +21,7 @@ pub struct HistoReport {
 }
 
 /// All classes together, listed or not.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct HistoTotals {
     /// Number of classes.
     pub classes: u64,
@@ -32,7 +32,7 @@ pub struct HistoTotals {
 }
 
 /// One class that has instances in the dump.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ClassRow {
     /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
     pub class: String,

@@ -151,9 +151,8 @@ mod tests {
     #[test]
     fn what_a_local_variable_holds_is_told_where_one_does() {
         let mut thread = HeapThread {
-            name: None,
             retained_bytes: 4096,
-            local: None,
+            ..HeapThread::default()
         };
         let none = "no local variable";
         assert_eq!(local(&thread), none);

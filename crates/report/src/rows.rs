@@ -423,8 +423,7 @@ mod tests {
         QueryHead {
             schema: QueryHead::SCHEMA,
             snapshot: snapshot(),
-            dumps: Vec::new(),
-            sql: String::new(),
+            ..QueryHead::default()
         }
     }
 

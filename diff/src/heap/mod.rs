@@ -5,13 +5,12 @@
 
 mod classes;
 mod died;
-mod parts;
 mod threads;
 
 use std::cell::Cell;
 
 use heapdiff_model::diff::Suspect;
-use heapdiff_model::heap::HeapReport;
+use heapdiff_model::heap::{HeapReport, HeapWaste};
 use hprof::{Progress, Snapshot};
 
 use crate::allocated::{Allocated, Content};
@@ -74,7 +73,7 @@ impl OneDump {
         let own = AgentObjects::of(snapshot);
         let threads = threads::of(snapshot, &own);
         let waste = if options.waste {
-            parts::waste(&WasteSummary::new(snapshot, &own, 1, progress)?)
+            waste(&WasteSummary::new(snapshot, &own, 1, progress)?)
         } else {
             Vec::new()
         };
@@ -197,4 +196,17 @@ fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     suspect.reasons.splice(0..0, found);
     let bound = bounds::of(context).map(|b| b.sentence.to_string());
     suspect.reasons.extend(bound);
+}
+
+/// The kinds of waste that there are, the most to be won first.
+fn waste(summary: &WasteSummary) -> Vec<HeapWaste> {
+    let all = WasteSummary::compared(std::slice::from_ref(summary), 1).waste;
+    let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);
+    let rows = all.kinds.into_iter().map(|row| HeapWaste {
+        kind: row.kind.into(),
+        objects: last(&row.objects),
+        bytes_to_win: last(&row.bytes_to_win),
+        holder: row.holders.into_iter().next().map(|h| h.holder),
+    });
+    rows.filter(|row| row.bytes_to_win > 0).collect()
 }

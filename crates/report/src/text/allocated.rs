@@ -96,13 +96,12 @@ mod tests {
         let is_class = by == "class";
         let stack = AllocatedStackRow {
             frames: vec!["com.acme.Web.get(Web.java:7)".to_owned()],
-            classes: Vec::new(),
             samples: 3,
             estimated_bytes: 2048,
             ci95: Some([1024, 4096]),
-            sampled: None,
             estimated_objects: 9,
             survival_permille: Some(160),
+            ..AllocatedStackRow::default()
         };
         let class = CountedClassRow {
             class: "byte[]".to_owned(),
@@ -113,22 +112,19 @@ mod tests {
             schema: AllocatedReport::SCHEMA,
             snapshot: snapshot(),
             by,
-            focus: None,
             span_ms: 61_000,
             totals: AllocatedTotals {
                 rows,
                 samples: (!is_class).then_some(30),
                 bytes: 4096,
-                ci95: None,
-                other_stacks_bytes: 0,
                 objects: 1234,
-                unseen_bytes: 0,
                 undersampled_bytes,
+                ..AllocatedTotals::default()
             },
             agent: agent(),
             stacks: if is_class { Vec::new() } else { vec![stack] },
             classes: if is_class { vec![class] } else { Vec::new() },
-            counted: None,
+            ..AllocatedReport::default()
         }
         .into()
     }
@@ -168,13 +164,10 @@ mod tests {
         }
         both.counted = Some(CountedInDump {
             millis: 1000,
-            before_dump_ms: 0,
             jdk: true,
             totals: CountTotals::default(),
-            sites: Vec::new(),
             missed: CountedMissed::default(),
-            disagreements: Vec::new(),
-            disagreement_count: 0,
+            ..CountedInDump::default()
         });
         let text = told(&both);
         let counted = "\nallocations counted: 0 objects (0 B) at 0 allocation sites, within 1s; the count ended 0s before the dump\n";

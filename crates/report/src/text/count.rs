@@ -317,8 +317,7 @@ code (for example string concatenation with a StringBuilder), which has no count
             },
             sites: vec![site],
             missed: CountedMissed::default(),
-            disagreements: Vec::new(),
-            disagreement_count: 0,
+            ..CountedInDump::default()
         };
         more(&mut report);
         printed(Style::plain(), |doc| in_dump(&report, doc))

@@ -85,14 +85,13 @@ mod tests {
                 },
                 classes: vec![ClassRow {
                     class: "com.acme.Entry".to_owned(),
-                    loader: None,
                     objects: 7,
                     shallow_bytes: 700,
                     retained_bytes: Some(900),
                     reachable_objects: Some(7),
                     reachable_bytes: Some(700),
                     reachable_shallow_bytes: Some(700),
-                    is_lower_bound: None,
+                    ..ClassRow::default()
                 }],
             }))
         };

@@ -92,7 +92,6 @@ pub(crate) mod tests {
             bytes: 5 << 20,
             taken_ms: 1000,
             id_size: 8,
-            jvm: None,
             layout: LayoutInfo {
                 reference: 4,
                 header: 12,
@@ -104,10 +103,7 @@ pub(crate) mod tests {
             reachable_objects: Some(900),
             reachable_bytes: Some(4 << 20),
             unreachable_bytes: Some(1 << 20),
-            partial: false,
-            warnings: Vec::new(),
-            assumed_roots: None,
-            agent: None,
+            ..SnapshotInfo::default()
         }
     }
 }

@@ -141,23 +141,16 @@ mod tests {
                     },
                     without_path,
                     tree: vec![PathLine {
-                        depth: 0,
                         root: Some("static"),
-                        via: None,
                         strength: "strong",
                         class: "com.acme.Registry".to_owned(),
-                        id: None,
                         objects: 1,
-                        folded: false,
                         selected: 9 - without_path,
-                        selected_here: 0,
                         selected_bytes: 100,
                         hidden: Hidden { lines, selected: 3 },
+                        ..PathLine::default()
                     }],
-                    hidden: Hidden {
-                        lines: 0,
-                        selected: 0,
-                    },
+                    ..PathsReport::default()
                 }
                 .into(),
             ))

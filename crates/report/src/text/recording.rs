@@ -179,21 +179,15 @@ mod tests {
             recording: RecordingInfo {
                 path: "r.jfr".to_owned(),
                 bytes: 1024,
-                jvm: None,
-                pid: None,
-                from_ms: 0,
                 to_ms: 1000,
                 chunks: 1,
                 collections: 2,
                 interval_bytes,
-                events: Vec::new(),
-                partial: false,
-                warnings: Vec::new(),
+                ..RecordingInfo::default()
             },
             event: "jdk.ObjectAllocationInNewTLAB",
             measure,
             by: "stack",
-            focus: None,
             totals: RecordedTotals {
                 stacks,
                 samples: 3,
@@ -205,13 +199,10 @@ mod tests {
                 class: "byte[]".to_owned(),
                 samples: 3,
                 estimated_bytes: 3000,
-                ci95: None,
-                estimated_objects: None,
-                first_ms: 0,
                 last_ms: 900,
-                threads: Vec::new(),
+                ..RecordedStack::default()
             }],
-            classes: Vec::new(),
+            ..RecordingReport::default()
         }
         .into()
     }

@@ -88,13 +88,12 @@ mod tests {
             uid: 7,
             class: "byte[]".to_owned(),
             bytes: 1024,
-            thread: None,
             allocated_ms: 3000,
             allocated_uptime_ms: 2000,
             collected_ms: collected,
             collected_uptime_ms: collected.map(|ms| ms - 1000),
             age_ms: 2000,
-            frames: Vec::new(),
+            ..SampleReportRow::default()
         };
         text(&Report::TraceSamples(
             TraceSamplesReport {
@@ -106,8 +105,6 @@ mod tests {
                 },
                 which,
                 by,
-                focus: None,
-                thread: None,
                 at_ms: 9000,
                 at_uptime_ms: 8000,
                 totals: SampleTotals {
@@ -115,6 +112,7 @@ mod tests {
                     bytes: 1024 * all,
                 },
                 samples: vec![row(), row()],
+                ..TraceSamplesReport::default()
             }
             .into(),
         ))

@@ -332,17 +332,7 @@ mod tests {
             shallow_bytes: 24,
             retained_bytes: Some(24),
             retained_objects: Some(1),
-            root: None,
-            dominator: None,
-            superclass: None,
-            loader: None,
-            text: None,
-            fields: Vec::new(),
-            array: None,
-            referrer_count: 0,
-            referrers: Vec::new(),
-            contents: None,
-            thread_local: None,
+            ..ShownObject::default()
         }
     }
 
@@ -375,11 +365,7 @@ mod tests {
             threads,
             objects: threads,
             retained_bytes: threads << 10,
-            classes: Vec::new(),
-            largest: None,
-            largest_retained_bytes: None,
-            largest_thread: None,
-            next: None,
+            ..ThreadLocalValues::default()
         };
         let none = "no thread has a value of this ThreadLocal";
         assert_eq!(values_of(&values(0)), none);
@@ -472,10 +458,8 @@ mod tests {
             capacity: Some(16),
             position: (kind == "buffer").then_some(2),
             limit: (kind == "buffer").then_some(8),
-            text: None,
-            offset: 0,
-            entries: Vec::new(),
             whole,
+            ..ShownContents::default()
         };
         let of = |kind, size, whole| {
             let object = ShownObject {
@@ -539,8 +523,7 @@ mod tests {
         let of = |class: Option<&str>| ObjectRef {
             id: "0x20".to_owned(),
             class: class.map(str::to_owned),
-            length: None,
-            text: None,
+            ..ObjectRef::default()
         };
         assert_eq!(mention(&of(None)), "(not in this dump) @ 0x20");
         let known = mention(&of(Some("a.B")));

@@ -237,10 +237,6 @@ pub(super) mod tests {
     pub(in crate::text) fn agent() -> AgentReport {
         AgentReport {
             strategy: "bytes",
-            interval_bytes: 0,
-            rate: 0,
-            first_interval_bytes: 0,
-            first_rate: 0,
             depth: 64,
             cost: CostReport {
                 objects: 10,
@@ -255,7 +251,7 @@ pub(super) mod tests {
                 remembered: 5,
                 median_age_ms: None,
             },
-            counters: Vec::new(),
+            ..AgentReport::default()
         }
     }
 
@@ -265,24 +261,16 @@ pub(super) mod tests {
             snapshot: snapshot(),
             origin: "agent",
             by,
-            focus: None,
             totals: SiteTotals {
                 stacks: 9,
                 samples: 4,
                 estimated_bytes: 2048,
                 ci95: [1024, 4096],
                 estimated_objects: 12,
-                unreachable_samples: 0,
-                unfinished_samples: 0,
-                unseen_bytes: 0,
-                other_stacks_bytes: 0,
-                unsampled_bytes: 0,
-                undersampled_bytes: 0,
+                ..SiteTotals::default()
             },
             agent: Some(agent()),
-            stacks: Vec::new(),
-            frames: Vec::new(),
-            classes: Vec::new(),
+            ..SitesReport::default()
         }
         .into()
     }
@@ -297,16 +285,14 @@ pub(super) mod tests {
         let with = |survival_known: bool| {
             let mut report = live("stack");
             report.stacks = vec![Stack {
-                frames: Vec::new(),
                 class: "byte[]".to_owned(),
                 samples: 4,
                 estimated_bytes: 2048,
                 ci95: [1024, 4096],
-                sampled: None,
                 estimated_objects: 12,
                 survival_permille: 1000,
                 survival_known,
-                threads: Vec::new(),
+                ..Stack::default()
             }];
             said(&report)
         };

@@ -289,17 +289,12 @@ mod tests {
     /// A set of so many objects, two thirds of whose bytes are reached by one of them alone.
     fn report(objects: u64) -> Viewed<SizeofReport, SizeofView> {
         SizeofReport {
-            thread_local: None,
             schema: SizeofReport::SCHEMA,
             snapshot: tests::snapshot(),
             selectors: vec!["com.acme.Entry".to_owned()],
             options: SizeofOptions {
-                skip_flyweights: false,
-                skip_static: false,
-                skip_final: false,
-                exclude: Vec::new(),
-                stop_at: Vec::new(),
                 refs: "soft",
+                ..SizeofOptions::default()
             },
             objects: vec![SizeofObject {
                 id: "0x10".to_owned(),
@@ -322,10 +317,7 @@ mod tests {
                 sum_retained_bytes: 200,
                 class_table_bytes: None,
             },
-            by_class: Vec::new(),
-            flyweights: None,
-            finals: None,
-            tree: None,
+            ..SizeofReport::default()
         }
         .into()
     }

@@ -124,11 +124,10 @@ mod tests {
             samples: 12_345,
             estimated_bytes: 123_456_789,
             ci95: [100_000_000, 150_000_000],
-            sampled: None,
             estimated_objects: 1_000_000,
             survival_permille: 500,
-            survival_known: false,
             threads: vec!["t".repeat(300), "u".into()],
+            ..heapdiff_diff::Stack::default()
         };
         for verbose in [false, true] {
             let style = Style::plain().within(WIDTH);
@@ -147,11 +146,10 @@ mod tests {
                 samples: 2,
                 estimated_bytes: 4096,
                 ci95: [1024, 8192],
-                sampled: None,
                 estimated_objects: 9,
                 survival_permille,
                 survival_known,
-                threads: Vec::new(),
+                ..heapdiff_diff::Stack::default()
             };
             printed(Style::plain(), |doc| super::stack(&stack, None, false, doc))
         };

@@ -118,17 +118,14 @@ mod tests {
             },
             threads: vec![ThreadRow {
                 name: Some("main".to_owned()),
-                id: None,
-                class: None,
                 daemon: Some(false),
-                is_virtual: false,
                 retained_bytes: Some(8192),
                 retained_objects: Some(9),
-                frames: Vec::new(),
                 other_locals: Locals {
                     count: 1,
                     largest: vec![local],
                 },
+                ..ThreadRow::default()
             }],
         }))
     }

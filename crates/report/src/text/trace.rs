@@ -302,14 +302,10 @@ pub(super) mod tests {
             number: 1,
             uid: "1-2".to_owned(),
             pid: 1,
-            host: String::new(),
-            service: None,
             jvm: "OpenJDK 25".to_owned(),
-            command: String::new(),
             interval_bytes,
             strategy: strategy.to_owned(),
-            started_ms: 0,
-            ended_ms: None,
+            ..RunInfo::default()
         }
     }
 
@@ -354,16 +350,8 @@ pub(super) mod tests {
                 ci95: Some([1, 3]),
                 ..HistorySlope::default()
             },
-            grew_across_major: None,
-            survival_permille: None,
-            per_work: None,
-            allocated_bytes: 0,
-            counted: None,
-            collected_bytes: 0,
-            began_ms: None,
-            began_uptime_ms: None,
-            began_within: None,
             series: HistorySeries::default(),
+            ..CandidateRow::default()
         }
     }
 
@@ -375,19 +363,15 @@ pub(super) mod tests {
             trace: trace_file(),
             run: run_info("bytes", 1024),
             window: WindowRow {
-                from_ms: 0,
                 to_ms: 60_000,
-                from_uptime_ms: 0,
                 to_uptime_ms: 60_000,
                 ticks: 60,
+                ..WindowRow::default()
             },
             by: "frame",
-            focus: None,
             basis: "major",
             points: 12,
             alive_at: "end",
-            alive_at_uptime_ms: None,
-            alive_of_uptime_ms: None,
             collections: Collections { major: 12, all: 60 },
             totals: TraceTotals {
                 candidates: 9,
@@ -398,13 +382,10 @@ pub(super) mod tests {
                 live_samples: 10,
                 allocated_bytes: 8192,
                 collected_bytes: 4096,
-                lost_samples: 0,
-                lost_bytes: 0,
+                ..TraceTotals::default()
             },
             candidates,
-            counted: None,
-            lines: None,
-            notes: Vec::new(),
+            ..TraceTopReport::default()
         }
         .into()
     }

@@ -123,18 +123,12 @@ mod tests {
         let with = |counting| {
             let row = RunRow {
                 run: run_info("bytes", 1024),
-                flags: String::new(),
-                options: String::new(),
                 ticks: 3,
                 uptime_ms: 3000,
                 collections: Collections { major: 0, all: 0 },
                 samples: 5,
-                lost_samples: 0,
-                lost_bytes: 0,
                 counting,
-                dumps: Vec::new(),
-                thinned: false,
-                notes: Vec::new(),
+                ..RunRow::default()
             };
             let report = TraceInfoReport {
                 schema: TraceInfoReport::SCHEMA,
@@ -169,13 +163,11 @@ mod tests {
         let with = |options: &str, run: RunInfo, lost_samples, path: Option<&str>, thinned| {
             let row = RunRow {
                 run,
-                flags: String::new(),
                 options: options.to_owned(),
                 ticks: 3,
                 uptime_ms: 3000,
                 collections: Collections { major: 1, all: 4 },
                 samples: 5,
-                counting: None,
                 lost_samples,
                 lost_bytes: 1024,
                 dumps: vec![DumpRow {
@@ -183,7 +175,7 @@ mod tests {
                     path: path.map(str::to_owned),
                 }],
                 thinned,
-                notes: Vec::new(),
+                ..RunRow::default()
             };
             let report = TraceInfoReport {
                 schema: TraceInfoReport::SCHEMA,
