@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heapdiff_report::Report;
+use heapdiff_report::{HeapView, Report};
 
 use super::diff::{self, Found};
 use super::{each, heap};
@@ -33,7 +33,7 @@ pub(super) fn run(setup: &Setup, path: &Path, question: &Question) -> Result<Vec
                 );
                 return Err(Failure::usage(message).with_hint("this report is about one dump; create a report of two dumps with `heapdiff BEFORE AFTER -o report.json`"));
             }
-            let reports = heap::shaped(setup, *heap, (heap::More::default(), None), question);
+            let reports = heap::shaped(setup, *heap, (HeapView::default(), None), question);
             Ok(each(reports, Report::Heap))
         }
     }

@@ -1,11 +1,11 @@
 //! Suspects as tools for code take them: a rule, a level, a message, a place in the source.
 
 use heapdiff_diff::is_application_frame;
-use heapdiff_diff::{FrameParts, HeapReport, SnapshotInfo, Stack, Suspect, Through, Verdict};
+use heapdiff_diff::{FrameParts, SnapshotInfo, Stack, Suspect, Through, Verdict};
 use heapdiff_units::{Size, grouped};
 
 use crate::printable::printable;
-use crate::view::{DiffReport, HeapView, Viewed};
+use crate::view::{DiffReport, DumpReport};
 use crate::{series, size};
 
 /// How grave a finding is.
@@ -79,8 +79,8 @@ impl<'a> From<&'a DiffReport> for Findings<'a> {
     }
 }
 
-impl<'a> From<&'a Viewed<HeapReport, HeapView>> for Findings<'a> {
-    fn from(report: &'a Viewed<HeapReport, HeapView>) -> Self {
+impl<'a> From<&'a DumpReport> for Findings<'a> {
+    fn from(report: &'a DumpReport) -> Self {
         let heap = &report.data;
         let reachable = heap.snapshot.reachable_bytes;
         let found = heap.suspects.iter();

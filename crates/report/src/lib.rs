@@ -52,8 +52,8 @@ pub use stacks::{Live, Names, StackLine, Stacks};
 pub use style::{Painted, Style};
 pub use times::{span, utc};
 pub use view::{
-    DiffReport, DiffView, FlameView, HeapView, RecordingView, SitesView, SizeofView, TraceTopView,
-    View, Viewed, WasteView,
+    DiffReport, DiffView, DumpReport, FlameView, HeapView, RecordingView, SitesView, SizeofView,
+    TraceTopView, View, Viewed, WasteView,
 };
 
 /// What a report says where gates were asked for and do not decide.
@@ -131,7 +131,7 @@ pub(crate) mod tests {
     use heapdiff_model::diff::Report;
     use heapdiff_model::heap::HeapReport;
 
-    use crate::view::{DiffReport, HeapView, Viewed};
+    use crate::view::{DiffReport, DumpReport};
 
     /// A comparison without gates, shown whole.
     pub(crate) fn diff_report(diff: Report) -> DiffReport {
@@ -139,8 +139,8 @@ pub(crate) mod tests {
     }
 
     /// One dump, shown whole.
-    pub(crate) fn heap_report(heap: HeapReport) -> Viewed<HeapReport, HeapView> {
-        let mut report: Viewed<HeapReport, HeapView> = heap.into();
+    pub(crate) fn heap_report(heap: HeapReport) -> DumpReport {
+        let mut report: DumpReport = heap.into();
         report.more.left_out = Some(false);
         report
     }

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::Allocated;
-use heapdiff_model::heap::HeapReport;
 use heapdiff_model::recording::RecordingReport;
 use heapdiff_model::sites::{AllocatedReport, SitesReport};
 use heapdiff_model::snapshot::SnapshotInfo;
@@ -16,7 +15,7 @@ use crate::report::Report;
 use crate::stacks::{Names, StackLine, Stacks};
 use crate::style::Style;
 use crate::svg::Measured;
-use crate::view::{DiffReport, FlameView, HeapView, RecordingView, SitesView, View, Viewed};
+use crate::view::{DiffReport, DumpReport, FlameView, RecordingView, SitesView, View, Viewed};
 use crate::{collapsed, github, html, json, junit, markdown, openmetrics, pprof, sarif, svg, text};
 
 /// Writes a report. The rows of a query are written by [`crate::rows`], as they are found.
@@ -67,11 +66,7 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
 }
 
 /// What one dump holds.
-fn heap(
-    format: Format,
-    report: &Viewed<HeapReport, HeapView>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn heap(format: Format, report: &DumpReport, out: &mut dyn Write) -> io::Result<()> {
     let (heap, view) = (&report.data, &report.view);
     match format {
         Format::Html => html::render_heap(report, out),

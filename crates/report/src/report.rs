@@ -3,10 +3,9 @@
 use heapdiff_model::count::CountReport;
 use heapdiff_model::diff;
 use heapdiff_model::export::ExportReport;
-use heapdiff_model::heap::HeapReport;
 use heapdiff_model::histo::HistoReport;
 use heapdiff_model::paths::PathsReport;
-use heapdiff_model::recording::{RecordingInfo, RecordingReport};
+use heapdiff_model::recording::RecordingReport;
 use heapdiff_model::show::ShowReport;
 use heapdiff_model::sites::{AllocatedReport, SitesReport};
 use heapdiff_model::sizeof::SizeofReport;
@@ -19,7 +18,7 @@ use serde::Serialize;
 
 use crate::rows::PendingQuery;
 use crate::view::{
-    DiffReport, FlameView, HeapView, RecordingView, SitesView, SizeofView, TraceTopView, Viewed,
+    DiffReport, DumpReport, FlameView, RecordingView, SitesView, SizeofView, TraceTopView, Viewed,
     WasteView,
 };
 
@@ -30,7 +29,7 @@ pub enum Report {
     /// Growth between dumps.
     Diff(Box<DiffReport>),
     /// The holders of most memory in one dump.
-    Heap(Box<Viewed<HeapReport, HeapView>>),
+    Heap(Box<DumpReport>),
     /// Objects and bytes of each class.
     Histo(HistoReport),
     /// The objects that retain most.
@@ -94,16 +93,19 @@ impl Report {
             Self::Threads(r) => vec![of_dump(&r.snapshot)],
             Self::Sites(r) => vec![of_dump(&r.snapshot)],
             Self::Allocated(r) => vec![of_dump(&r.snapshot)],
-            Self::Recording(r) => vec![of_recording(&r.recording)],
+            Self::Recording(r) => {
+                let info = &r.recording;
+                vec![of_other(&info.path, info.partial, &info.warnings)]
+            }
             Self::Sizeof(r) => vec![of_dump(&r.snapshot)],
             Self::Waste(r) => r.snapshots.iter().map(of_dump).collect(),
-            Self::Count(r) => vec![of_count(r)],
+            Self::Count(r) => vec![of_other(&r.process, false, &[])],
             Self::Query(r) => vec![of_dump(&r.head.snapshot)],
             Self::Export(r) => vec![of_dump(&r.snapshot)],
-            Self::TraceInfo(r) => vec![of_trace(&r.trace.path, &r.trace.warnings)],
-            Self::TraceTop(r) => vec![of_trace(&r.trace.path, &r.trace.warnings)],
-            Self::Flame(r) => vec![of_trace(&r.path, &r.warnings)],
-            Self::TraceSamples(r) => vec![of_trace(&r.trace.path, &r.trace.warnings)],
+            Self::TraceInfo(r) => vec![of_other(&r.trace.path, false, &r.trace.warnings)],
+            Self::TraceTop(r) => vec![of_other(&r.trace.path, false, &r.trace.warnings)],
+            Self::Flame(r) => vec![of_other(&r.path, false, &r.warnings)],
+            Self::TraceSamples(r) => vec![of_other(&r.trace.path, false, &r.trace.warnings)],
         }
     }
 }
@@ -128,33 +130,13 @@ fn of_dump(snapshot: &SnapshotInfo) -> Condition<'_> {
     }
 }
 
-/// The state of a recording.
-fn of_recording(recording: &RecordingInfo) -> Condition<'_> {
-    Condition {
-        path: &recording.path,
-        partial: recording.partial,
-        lacks_roots: false,
-        warnings: &recording.warnings,
-    }
-}
-
-/// The state of a trace.
-fn of_trace<'a>(path: &'a str, warnings: &'a [String]) -> Condition<'a> {
+/// The state of another file or process.
+const fn of_other<'a>(path: &'a str, partial: bool, warnings: &'a [String]) -> Condition<'a> {
     Condition {
         path,
-        partial: false,
+        partial,
         lacks_roots: false,
         warnings,
-    }
-}
-
-/// The state of a JVM whose allocations were counted.
-fn of_count(report: &CountReport) -> Condition<'_> {
-    Condition {
-        path: &report.process,
-        partial: false,
-        lacks_roots: false,
-        warnings: &[],
     }
 }
 

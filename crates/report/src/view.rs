@@ -3,7 +3,8 @@
 use std::ops::{Deref, DerefMut};
 
 use heapdiff_diff::{Allocated, Gates, through};
-use heapdiff_model::diff::{Report, Stack, Suspect, Through};
+use heapdiff_model::diff::{Report, Suspect};
+use heapdiff_model::heap::HeapReport;
 use regex::Regex;
 use serde::{Serialize, Serializer};
 
@@ -75,16 +76,12 @@ pub struct View {
 
 impl View {
     /// Cuts the stacks of each suspect to the focus, and finds the frame through which most of them were allocated.
-    pub fn focus_stacks<'a>(
-        &self,
-        suspects: impl Iterator<Item = (&'a mut Vec<Stack>, &'a mut Option<Through>)>,
-    ) {
-        let Some(focus) = &self.focus else {
-            return;
-        };
-        for (stacks, allocated_through) in suspects {
-            *stacks = focused(stacks, focus);
-            *allocated_through = through(stacks);
+    pub fn focus_stacks(&self, suspects: &mut [Suspect]) {
+        if let Some(focus) = &self.focus {
+            for suspect in suspects {
+                suspect.stacks = focused(&suspect.stacks, focus);
+                suspect.allocated_through = through(&suspect.stacks);
+            }
         }
     }
 }
@@ -127,8 +124,11 @@ impl DiffReport {
     }
 }
 
+/// A report of one dump with its view.
+pub type DumpReport = Viewed<HeapReport, HeapView>;
+
 /// Parts that the report of one dump leaves out.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct HeapView {
     /// True if there are suspects that are not listed.
     pub more_suspects: bool,

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::{STYLE, figures, layout_of, policy, text};
 use crate::document::{Column, Table};
 use crate::tables;
-use crate::view::{HeapView, Viewed};
+use crate::view::DumpReport;
 use crate::{coverage, kept, series};
 use askama::Template;
 use heapdiff_diff::is_application_frame;
@@ -92,7 +92,7 @@ impl Section {
 ///
 /// # Errors
 /// When the stream fails.
-pub(crate) fn render(report: &Viewed<HeapReport, HeapView>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(report: &DumpReport, out: &mut dyn Write) -> io::Result<()> {
     let heap = &report.data;
     let info = &heap.snapshot;
     let hidden = heap.classes.len().saturating_sub(CLASSES) + report.more.more_classes;

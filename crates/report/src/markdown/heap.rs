@@ -13,13 +13,13 @@ use super::{
 };
 use crate::kept;
 use crate::tables::{self, ROWS};
-use crate::view::{HeapView, Viewed};
+use crate::view::DumpReport;
 
 /// Writes the report.
 ///
 /// # Errors
 /// When the stream fails.
-pub(crate) fn render(whole: &Viewed<HeapReport, HeapView>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(whole: &DumpReport, out: &mut dyn Write) -> io::Result<()> {
     let report = &whole.data;
     let mut text = Comment("## What holds most of the heap\n\n".to_owned());
     let info = &report.snapshot;

@@ -1,7 +1,7 @@
 //! One dump: what keeps most of its heap.
 
+use heapdiff_diff::Died;
 use heapdiff_diff::sentence::Verdict;
-use heapdiff_diff::{Died, HeapReport};
 use heapdiff_units::grouped;
 
 use super::snapshot::heading;
@@ -9,12 +9,12 @@ use super::suspect::{About, suspect};
 use crate::document::{Document, Span, Tone, WIDTH, bold};
 use crate::kept;
 use crate::tables::{self, ROWS};
-use crate::view::{HeapView, Viewed};
+use crate::view::DumpReport;
 
 /// Frames of the thread that died that are shown, unless all are asked for.
 const FRAMES: usize = 8;
 
-pub(crate) fn build(report: &Viewed<HeapReport, HeapView>, doc: &mut Document) {
+pub(crate) fn build(report: &DumpReport, doc: &mut Document) {
     let (heap, verbose) = (&report.data, report.view.verbose);
     heading(&(&heap.snapshot).into(), doc);
     doc.warnings(heap.warnings.iter().map(String::as_str));
@@ -66,11 +66,11 @@ mod tests {
     use crate::synthetic;
     use crate::text::tests::printed;
 
-    fn report(suspects: u32) -> Viewed<HeapReport, HeapView> {
+    fn report(suspects: u32) -> DumpReport {
         crate::tests::heap_report(synthetic::heap(suspects))
     }
 
-    fn told(report: &Viewed<HeapReport, HeapView>) -> String {
+    fn told(report: &DumpReport) -> String {
         printed(Style::plain().within(WIDTH), |doc| build(report, doc))
     }
 

@@ -61,7 +61,7 @@ fn sample(number: u64, sample: &SampleReportRow, verbose: bool, doc: &mut Docume
         Some(_) => format!("{}, lived {}", Size(sample.bytes), span(sample.age_ms)),
     };
     doc.ranked(number, None, &sample.class, &figures);
-    doc.pair("uid", &sample.uid);
+    doc.pair("uid", sample.uid);
     let at = |what, ms, uptime| format!("{what} {} UTC, {} into the run", utc(ms), span(uptime));
     let when = at("allocated", sample.allocated_ms, sample.allocated_uptime_ms);
     doc.pair("time", when);
