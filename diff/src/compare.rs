@@ -339,16 +339,14 @@ mod tests {
     #[test]
     fn stacks_of_direct_buffers_lead() {
         let stack = |class: &str, bytes| Stack {
-            frames: Vec::new(),
             class: class.to_owned(),
             samples: 1,
             estimated_bytes: bytes,
             ci95: [bytes; 2],
-            sampled: None,
             estimated_objects: 1,
             survival_permille: 1000,
             survival_known: true,
-            threads: Vec::new(),
+            ..Stack::default()
         };
         let mut stacks = [
             stack("byte[]", 3000),

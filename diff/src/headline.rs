@@ -188,11 +188,10 @@ mod tests {
             samples: 1,
             estimated_bytes: 1,
             ci95: [1, 1],
-            sampled: None,
             estimated_objects: 1,
             survival_permille: 1000,
             survival_known: true,
-            threads: Vec::new(),
+            ..Stack::default()
         };
         let stack = frames(&[
             "Orders$Order.<init>(Orders.java:22)",

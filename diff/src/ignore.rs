@@ -211,15 +211,13 @@ impl IgnoreRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heapdiff_model::diff::{Coverage, Growth, Stack, Verdict};
+    use heapdiff_model::diff::{Growth, Stack, Verdict};
 
     fn suspect(holder: &str) -> Suspect {
         Suspect {
             rank: 1,
             verdict: Verdict::Growth,
-            reasons: Vec::new(),
             root: "static a.Cache".to_owned(),
-            path: Vec::new(),
             holder: holder.to_owned(),
             class: "com.acme.Entry".to_owned(),
             objects: vec![10, 20],
@@ -230,21 +228,9 @@ mod tests {
                 shallow_bytes: 160,
                 retained_bytes: 800,
             },
-            stacks: Vec::new(),
-            coverage: Coverage::default(),
-            detector: None,
-            trend: None,
             holders: 1,
-            also_held_by: Vec::new(),
             off_heap_bytes: vec![0, 0],
-            headline: String::new(),
-            holder_id: None,
-            likely_fix: None,
-            next: Vec::new(),
-            history: None,
-            allocated_at: Vec::new(),
-            allocated_through: None,
-            usage: None,
+            ..Suspect::default()
         }
     }
 
@@ -256,11 +242,10 @@ mod tests {
             samples: 10,
             estimated_bytes: bytes,
             ci95: [bytes, bytes],
-            sampled: None,
             estimated_objects: 10,
             survival_permille: 1000,
             survival_known: true,
-            threads: Vec::new(),
+            ..Stack::default()
         }
     }
 

@@ -79,11 +79,10 @@ mod tests {
             samples: 1,
             estimated_bytes: bytes,
             ci95: [bytes, bytes],
-            sampled: None,
             estimated_objects: 1,
             survival_permille: 1000,
             survival_known: true,
-            threads: Vec::new(),
+            ..Stack::default()
         }
     }
 

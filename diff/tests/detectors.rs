@@ -4,7 +4,7 @@
 
 mod common;
 
-use heapdiff_diff::{HeapSuspect, Report, Suspect, Verdict};
+use heapdiff_diff::{Report, Suspect, Verdict};
 use hprof::Source;
 use testdata::writer::{self, ClassId, Elements, FieldType, HeapBuilder, Obj, Value};
 
@@ -523,7 +523,7 @@ fn what_an_array_of_listeners_holds_listens() {
 }
 
 /// What holds most of one dump alone.
-fn alone(dump: Vec<u8>) -> HeapSuspect {
+fn alone(dump: Vec<u8>) -> Suspect {
     let mut report = common::alone(Source::from_bytes(dump));
     assert!(!report.suspects.is_empty());
     report.suspects.swap_remove(0)

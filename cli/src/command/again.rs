@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use heapdiff_report::{Format, Report};
+use heapdiff_report::{Format, HeapView, Report};
 
 use super::diff::{self, Found};
 use super::growth::{Question, each, formats};
@@ -51,7 +51,7 @@ impl Task for Again {
                     );
                     return Err(Failure::usage(message).with_hint("this report is about one dump; create a report of two dumps with `heapdiff BEFORE AFTER -o report.json`"));
                 }
-                let reports = heap::shaped(setup, *heap, (heap::More::default(), None), question);
+                let reports = heap::shaped(setup, *heap, (HeapView::default(), None), question);
                 Ok(each(reports, Report::Heap))
             }
         }

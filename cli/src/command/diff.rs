@@ -239,10 +239,15 @@ fn report(
     if setup.is_any(Format::is_of_stacks) && allocated.is_none() {
         return Err(without_sites(report.snapshots.last()));
     }
-    let loaded = last.classes().iter().map(|(_, class)| &*class.name);
-    let loaded: Vec<&str> = loaded.collect();
-    report.warnings.extend(classes.unused(&loaded));
+    report.warnings.extend(unused(&classes, &last));
     shaped(setup, Found { report, allocated }, trace, question)
+}
+
+/// Returns a warning for each pattern of classes that matches no class of the dump.
+pub(super) fn unused(classes: &Classes<'_>, snapshot: &Snapshot) -> Vec<String> {
+    let loaded = snapshot.classes().iter().map(|(_, class)| &*class.name);
+    let loaded: Vec<&str> = loaded.collect();
+    classes.unused(&loaded)
 }
 
 fn shows_all_stacks(format: Format) -> bool {
@@ -299,8 +304,7 @@ pub(super) fn shaped(
             ..question.view(setup)
         };
         if format.is_read_whole() {
-            let suspects = diff.suspects.iter_mut();
-            view.focus_stacks(suspects.map(|s| (&mut s.stacks, &mut s.allocated_through)));
+            view.focus_stacks(&mut diff.suspects);
         }
         let rows = setup.rows_in(format, CHANGED_CLASSES);
         let more_classes = diff.classes.len().saturating_sub(rows);

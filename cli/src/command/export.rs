@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use heapdiff_model::export::{ExportReport, ExportedFile};
 use heapdiff_model::snapshot::SnapshotInfo;
 use heapdiff_query::{Heap, Table, rows_of};
-use heapdiff_report::{ExportReport, ExportedFile, Format, Report};
+use heapdiff_report::{Format, Report};
 use heapdiff_tables::{CsvWriter, ParquetOptions, ParquetWriter};
 use hprof::Progress;
 

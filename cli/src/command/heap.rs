@@ -4,17 +4,14 @@ use std::path::{Path, PathBuf};
 
 use heapdiff_diff::{Allocated, Filter, HeapOptions, OneDump};
 use heapdiff_model::heap::HeapReport;
-use heapdiff_report::{Format, HeapView, Report, View, Viewed};
+use heapdiff_report::{DumpReport, Format, HeapView, Report, View, Viewed};
 
-use super::diff::{CLASSES, SUSPECTS, opened_last, without_sites};
+use super::diff::{CLASSES, SUSPECTS, opened_last, unused, without_sites};
 use super::growth::{Question, each, formats};
 use crate::failure::{Failure, Result};
 use crate::fits::Classes;
 use crate::job::{Formats, Output, Setup, Task};
 use crate::progress::Meter;
-
-/// A report of one dump with its view.
-type HeapAnswer = Viewed<HeapReport, HeapView>;
 
 /// One dump.
 #[derive(Debug)]
@@ -39,7 +36,7 @@ impl Task for Heap {
 }
 
 /// The dump is reduced to its summary as for a comparison, and stays open until paths are looked up in it.
-fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<HeapAnswer>> {
+fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<DumpReport>> {
     let (snapshot, summary) = opened_last(setup, None, dump)?;
     let meter = Meter::new(setup.progress, dump);
     let classes = Classes::new(&question.classes);
@@ -61,32 +58,22 @@ fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<HeapAnswer
     if setup.is_any(Format::is_of_stacks) && allocated.is_none() {
         return Err(without_sites(Some(&heap.snapshot)));
     }
-    let loaded = snapshot.classes().iter().map(|(_, class)| &*class.name);
-    let loaded: Vec<&str> = loaded.collect();
-    heap.warnings.extend(classes.unused(&loaded));
-    let more = More {
-        suspects: more_suspects,
+    heap.warnings.extend(unused(&classes, &snapshot));
+    let more = HeapView {
+        more_suspects,
         left_out: Some(left_out),
+        more_classes: 0,
     };
     Ok(shaped(setup, heap, (more, allocated), question))
-}
-
-/// What a report has no place for.
-#[derive(Clone, Copy, Default)]
-pub(super) struct More {
-    /// Whether there are more suspects than were asked for.
-    suspects: bool,
-    /// Whether some are left out by their classes; `None` where that is not known.
-    left_out: Option<bool>,
 }
 
 /// What one dump holds, as each output has it.
 pub(super) fn shaped(
     setup: &Setup,
     heap: HeapReport,
-    (more, allocated): (More, Option<Allocated>),
+    (more, allocated): (HeapView, Option<Allocated>),
     question: &Question,
-) -> Vec<HeapAnswer> {
+) -> Vec<DumpReport> {
     let shape = |output: &Output| {
         let (mut heap, format) = (heap.clone(), output.format);
         let view = View {
@@ -94,11 +81,10 @@ pub(super) fn shaped(
             ..question.view(setup)
         };
         if format.is_read_whole() {
-            let suspects = heap.suspects.iter_mut();
-            view.focus_stacks(suspects.map(|s| (&mut s.stacks, &mut s.allocated_through)));
+            view.focus_stacks(&mut heap.suspects);
         }
         let limit = setup.top.unwrap_or(SUSPECTS).min(heap.suspects.len());
-        let more_suspects = more.suspects || limit < heap.suspects.len();
+        let more_suspects = more.more_suspects || limit < heap.suspects.len();
         heap.suspects.truncate(limit);
         let rows = setup.rows_in(format, CLASSES);
         let more_classes = heap.classes.len().saturating_sub(rows);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use heapdiff_report::html;
+use heapdiff_report::{DiffReport, html};
 use heapdiff_ui::{Server, Subject, UiError};
 use hprof::NameMapping;
 
@@ -139,7 +139,7 @@ fn page(path: &Path) -> Result<Vec<u8>> {
         ));
     };
     let mut page = Vec::new();
-    html::render(&report, &html::Context::default(), &mut page).map_err(|e| wrong(plain(&e)))?;
+    html::render(&DiffReport::from(*report), &mut page).map_err(|e| wrong(plain(&e)))?;
     Ok(page)
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// The report of `heapdiff count --format json`: what a running JVM allocated while its allocations were
 /// counted. Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -33,7 +33,7 @@ pub struct CountReport {
 }
 
 /// Allocation counts at the time when the agent copied its counters into the heap (`count=on`).
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountedInDump {
     /// Milliseconds from the start of the count to the copy of the counters in the heap.
     pub millis: u64,
@@ -62,7 +62,7 @@ pub struct CountedInDump {
 }
 
 /// A line whose count and whose samples contradict each other.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct LineDisagreement {
     /// The class that has the code.
     pub class: String,
@@ -103,7 +103,7 @@ pub struct CountTotals {
 }
 
 /// An allocation site.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountSite {
     /// The class that has the code, as in Java source. In traces, `(other lines)` stands for the lines for
     /// which `trace_max` left no row.

@@ -9,7 +9,7 @@ use crate::words::{DETECTORS, TRENDS, or_null};
 
 /// The report of `heapdiff BEFORE AFTER --format json`: what grew, and what holds it. Lists of figures have one
 /// for each dump, in the order of the dumps. Later versions may add keys.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// Name of the schema.
     pub schema: Cow<'static, str>,
@@ -102,7 +102,7 @@ pub fn difference(figures: &[u64]) -> i64 {
 }
 
 /// One dump of a comparison.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotInfo {
     /// Path of the dump as given on the command line.
     pub path: String,
@@ -140,7 +140,7 @@ pub struct SnapshotInfo {
 }
 
 /// Objects without referrers that count as GC roots because a dump lacks roots.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AssumedRoots {
     /// The kind of these roots, as in paths.
     pub kind: Cow<'static, str>,
@@ -151,7 +151,7 @@ pub struct AssumedRoots {
 }
 
 /// The JVM's object layout as inferred from a dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LayoutInfo {
     /// Bytes of a reference in the heap: 4 when compressed.
     #[serde(rename = "ref")]
@@ -170,7 +170,7 @@ pub struct LayoutInfo {
 }
 
 /// The state of the sampling agent in a dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentInfo {
     /// Mean bytes between samples; 0 if every allocation is sampled.
     pub interval_bytes: u64,
@@ -194,7 +194,7 @@ pub struct Delta {
 }
 
 /// Reachable instances of a class, one figure for each dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassGrowth {
     /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
     pub class: String,
@@ -213,12 +213,13 @@ pub struct ClassGrowth {
 }
 
 /// The verdict on a suspect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// It grew, and something says that it will go on.
     Leak,
     /// It grew.
+    #[default]
     Growth,
     /// It grew as caches do until they are full.
     Cache,
@@ -235,7 +236,7 @@ impl Verdict {
 }
 
 /// A place where something accumulates.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Suspect {
     /// 1 for the most growth.
     #[schemars(extend("minimum" = 1))]
@@ -327,6 +328,24 @@ pub struct Suspect {
 }
 
 impl Suspect {
+    /// True if it is of one dump, which is a comparison with nothing.
+    #[must_use]
+    pub const fn is_of_one_dump(&self) -> bool {
+        self.retained_bytes.len() == 1
+    }
+
+    /// Bytes that its objects retain in the last dump.
+    #[must_use]
+    pub fn retained(&self) -> u64 {
+        self.retained_bytes.last().copied().unwrap_or(0)
+    }
+
+    /// Bytes outside of the heap in the last dump.
+    #[must_use]
+    pub fn off_heap(&self) -> u64 {
+        self.off_heap_bytes.last().copied().unwrap_or(0)
+    }
+
     /// Bytes by which it grew, in the heap and in direct buffers outside of it.
     #[must_use]
     pub fn growth_with_off_heap(&self) -> i64 {
@@ -336,7 +355,7 @@ impl Suspect {
 }
 
 /// How collections are used, as the agent counted up to the last dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Used {
     /// When counting began for the first of the collections, in milliseconds since 1970.
     pub since_ms: u64,
@@ -355,7 +374,7 @@ pub struct Used {
 }
 
 /// Objects of a class that one stack allocated between two dumps, dead or alive.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AllocatedAt {
     /// Frames, the leaf first; empty if the JVM reported no stack.
     pub frames: Vec<String>,
@@ -367,7 +386,7 @@ pub struct AllocatedAt {
 }
 
 /// A frame through which most of a growth was allocated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Through {
     /// The frame; class and method alone if the frames are one method at several lines.
     pub frame: String,
@@ -381,7 +400,7 @@ pub struct Through {
 }
 
 /// Data of a trace about the objects that the stacks of a suspect allocated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct History {
     /// Number of stacks of the suspect that are in the trace. The figures do not include the other stacks.
     pub stacks: u64,
@@ -467,7 +486,7 @@ pub struct Growth {
 }
 
 /// An allocating stack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stack {
     /// Frames, the leaf first: com.acme.Foo.add(Foo.java:42). ` (lambda)`, ` (object)` or ` (proxy)` marks
     /// methods or classes that the compiler or a library made. Empty if the JVM reported no stack.

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Coverage, SnapshotInfo, Stack, Through};
+use crate::diff::{Coverage, Growth, SnapshotInfo, Stack, Suspect, Through};
 use crate::words::{DETECTORS, or_null};
 
 /// The report of `heapdiff DUMP --format json`: what keeps most of one dump. Nothing is known to have grown.
 /// Later versions may add keys.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapReport {
     /// Name of the schema.
     pub schema: Cow<'static, str>,
@@ -29,7 +29,9 @@ pub struct HeapReport {
     pub died: Option<Died>,
     /// Places where much has accumulated, the most retained bytes first. At most 10 unless --top sets another
     /// limit.
-    pub suspects: Vec<HeapSuspect>,
+    #[serde(with = "one_dump")]
+    #[schemars(with = "Vec<HeapSuspect>")]
+    pub suspects: Vec<Suspect>,
     /// Threads that retain least_bytes or more, the most bytes first, at most 20.
     pub threads: Vec<HeapThread>,
     /// Wasted memory, the largest savings first; `heapdiff waste` has details. Kinds without savings are
@@ -45,7 +47,7 @@ impl HeapReport {
 }
 
 /// A thread whose allocation failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Died {
     /// Name of the thread; null if the dump does not have it.
     pub thread: Option<String>,
@@ -53,8 +55,29 @@ pub struct Died {
     pub frames: Vec<String>,
 }
 
+/// The form in JSON of suspects of one dump: [`HeapSuspect`].
+mod one_dump {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{HeapSuspect, Suspect};
+
+    pub(super) fn serialize<S: Serializer>(
+        suspects: &[Suspect],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(suspects.iter().map(HeapSuspect::from))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Suspect>, D::Error> {
+        let suspects = Vec::<HeapSuspect>::deserialize(deserializer)?;
+        Ok(suspects.into_iter().map(Suspect::from).collect())
+    }
+}
+
 /// A place where much has accumulated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapSuspect {
     /// 1 for the largest.
     #[schemars(extend("minimum" = 1))]
@@ -127,6 +150,74 @@ pub struct HeapCoverage {
     pub unsampled_bytes: u64,
 }
 
+impl From<&Suspect> for HeapSuspect {
+    fn from(suspect: &Suspect) -> Self {
+        let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);
+        let suspect = suspect.clone();
+        Self {
+            rank: suspect.rank,
+            reasons: suspect.reasons,
+            root: suspect.root,
+            path: suspect.path,
+            holder: suspect.holder,
+            class: suspect.class,
+            objects: last(&suspect.objects),
+            shallow_bytes: last(&suspect.shallow_bytes),
+            retained_bytes: last(&suspect.retained_bytes),
+            detector: suspect.detector,
+            holders: suspect.holders,
+            also_held_by: suspect.also_held_by,
+            off_heap_bytes: last(&suspect.off_heap_bytes),
+            stacks: suspect.stacks,
+            coverage: suspect.coverage.into(),
+            allocated_through: suspect.allocated_through,
+            holder_id: suspect.holder_id,
+            likely_fix: suspect.likely_fix,
+            next: suspect.next,
+        }
+    }
+}
+
+impl From<HeapSuspect> for Suspect {
+    /// Returns the suspect of a comparison with nothing.
+    fn from(suspect: HeapSuspect) -> Self {
+        let coverage = suspect.coverage;
+        Self {
+            rank: suspect.rank,
+            reasons: suspect.reasons,
+            root: suspect.root,
+            path: suspect.path,
+            holder: suspect.holder,
+            class: suspect.class,
+            objects: vec![suspect.objects],
+            shallow_bytes: vec![suspect.shallow_bytes],
+            retained_bytes: vec![suspect.retained_bytes],
+            growth: Growth {
+                objects: suspect.objects.cast_signed(),
+                shallow_bytes: suspect.shallow_bytes.cast_signed(),
+                retained_bytes: suspect.retained_bytes.cast_signed(),
+            },
+            stacks: suspect.stacks,
+            coverage: Coverage {
+                samples: coverage.samples,
+                sampled_bytes: coverage.sampled_bytes,
+                growth_bytes: suspect.retained_bytes,
+                unseen_bytes: coverage.unseen_bytes,
+                unsampled_bytes: coverage.unsampled_bytes,
+            },
+            detector: suspect.detector,
+            holders: suspect.holders,
+            also_held_by: suspect.also_held_by,
+            off_heap_bytes: vec![suspect.off_heap_bytes],
+            allocated_through: suspect.allocated_through,
+            holder_id: suspect.holder_id,
+            likely_fix: suspect.likely_fix,
+            next: suspect.next,
+            ..Self::default()
+        }
+    }
+}
+
 impl From<Coverage> for HeapCoverage {
     fn from(coverage: Coverage) -> Self {
         Self {
@@ -139,7 +230,7 @@ impl From<Coverage> for HeapCoverage {
 }
 
 /// A thread with a large retained size.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapThread {
     /// Name of the thread; null if the dump does not have it.
     pub name: Option<String>,
@@ -150,7 +241,7 @@ pub struct HeapThread {
 }
 
 /// An object that a local variable of a frame holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadHold {
     /// The frame of the local variable.
     pub frame: String,
@@ -161,7 +252,7 @@ pub struct ThreadHold {
 }
 
 /// Wasted memory of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapWaste {
     /// Kind of waste, as in heapdiff.waste/1.
     pub kind: Cow<'static, str>,
@@ -174,7 +265,7 @@ pub struct HeapWaste {
 }
 
 /// Reachable instances of a class.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapClass {
     /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
     pub class: String,

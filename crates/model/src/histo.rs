@@ -7,7 +7,7 @@ use crate::snapshot::SnapshotInfo;
 use crate::words::ID;
 
 /// The report of `heapdiff histo --format json`: objects and bytes of each class. Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct HistoReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -21,7 +21,7 @@ pub struct HistoReport {
 }
 
 /// All classes together, listed or not.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct HistoTotals {
     /// Number of classes.
     pub classes: u64,

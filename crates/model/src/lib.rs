@@ -5,6 +5,7 @@
 
 pub mod count;
 pub mod diff;
+pub mod export;
 pub mod heap;
 pub mod histo;
 pub mod paths;

@@ -9,7 +9,7 @@ use crate::words::ID;
 
 /// The report of `heapdiff paths --format json`: what leads from GC roots to objects. Later versions may add
 /// keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PathsReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -32,7 +32,7 @@ pub struct PathsReport {
 }
 
 /// Objects on the paths that are reached in the same way.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PathLine {
     /// Number of lines above it; 0 for the start of a path.
     pub depth: u32,
@@ -65,7 +65,7 @@ pub struct PathLine {
 }
 
 /// Lines that the limit left out.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct Hidden {
     /// Number of lines.
     pub lines: u64,

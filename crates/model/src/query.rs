@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::snapshot::SnapshotInfo;
 
 /// The keys of a query's report before its rows.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct QueryHead {
     /// Name of the schema.
     pub schema: &'static str,
@@ -20,7 +20,7 @@ pub struct QueryHead {
 }
 
 /// The report of `heapdiff query --format json`: the rows of one SELECT. Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct QueryReport {
     /// The keys before the rows.
     #[serde(flatten)]
@@ -36,7 +36,7 @@ pub struct QueryReport {
 }
 
 /// A column of a query's rows.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct QueryColumn {
     /// Its name.
     pub name: String,
@@ -61,7 +61,7 @@ pub enum QueryValue {
 }
 
 /// A dump with its name in the statement.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct QueriedDump {
     /// Name of the dump in the statement.
     pub name: String,

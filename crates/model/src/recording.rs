@@ -7,7 +7,7 @@ use crate::words::EVENTS;
 
 /// The report of `heapdiff sites --format json` on a flight recording: what is alive, or was allocated, by
 /// stack or class. Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RecordingReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -40,7 +40,7 @@ pub struct RecordingReport {
 }
 
 /// The file and its content.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RecordingInfo {
     /// Path of the recording as given on the command line.
     pub path: String,
@@ -69,7 +69,7 @@ pub struct RecordingInfo {
 }
 
 /// A kind of event and the number of its events.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct EventRow {
     /// The event's name.
     #[schemars(extend("enum" = EVENTS))]
@@ -79,7 +79,7 @@ pub struct EventRow {
 }
 
 /// All stacks together, listed or not.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RecordedTotals {
     /// Number of pairs of stack and class.
     pub stacks: u64,
@@ -92,7 +92,7 @@ pub struct RecordedTotals {
 }
 
 /// Objects of one class that one stack allocated.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RecordedStack {
     /// Frames, the leaf first: com.acme.Foo.add(line 42), because recordings have no names of source files.
     /// Empty if there is no stack; `...` at the end if the stack was cut off.
@@ -117,7 +117,7 @@ pub struct RecordedStack {
 }
 
 /// Recorded objects of one class.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RecordedClass {
     /// The allocated class.
     pub class: String,

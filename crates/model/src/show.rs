@@ -8,7 +8,7 @@ use crate::snapshot::SnapshotInfo;
 use crate::words::ID;
 
 /// The report of `heapdiff show --format json`: objects with what they hold. Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ShowReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -24,7 +24,7 @@ pub struct ShowReport {
 }
 
 /// All objects that a selector selects.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct SelectedTotals {
     /// Number of objects.
     pub objects: u64,
@@ -33,7 +33,7 @@ pub struct SelectedTotals {
 }
 
 /// An object in full.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ShownObject {
     /// The id, `0x7f0012345678`.
     #[schemars(extend("pattern" = ID))]
@@ -74,7 +74,7 @@ pub struct ShownObject {
 }
 
 /// The values of thread locals. They are in the maps of the threads.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ThreadLocalValues {
     /// Number of threads that have a value.
     pub threads: u64,
@@ -95,7 +95,7 @@ pub struct ThreadLocalValues {
 }
 
 /// A reference to an object.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ShownReferrer {
     /// The field, or `[index]`.
     pub via: String,
@@ -108,7 +108,7 @@ pub struct ShownReferrer {
 }
 
 /// A field with its value.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ShownField {
     /// The field's name.
     pub name: String,
@@ -120,7 +120,7 @@ pub struct ShownField {
 }
 
 /// Elements of an array.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ShownArray {
     /// Number of elements.
     pub length: u32,
@@ -131,7 +131,7 @@ pub struct ShownArray {
 }
 
 /// Content of a JDK collection, as its users see it.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ShownContents {
     /// Kind of content. value is for Optional and atomic values, buffer for java.nio buffers, text for
     /// StringBuilder and StringBuffer.
@@ -159,7 +159,7 @@ pub struct ShownContents {
 }
 
 /// An element, or a key with its value.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ShownEntry {
     /// Key of an entry of a map; null for other collections.
     pub key: Option<ShownValue>,
@@ -168,7 +168,7 @@ pub struct ShownEntry {
 }
 
 /// A value: a primitive value as text, or an object.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ShownValue {
     /// Type of the value; Object for references of any class.
     #[serde(rename = "type")]
@@ -182,7 +182,7 @@ pub struct ShownValue {
 }
 
 /// A mention of an object.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ObjectRef {
     /// Its id in this dump.
     #[schemars(extend("pattern" = ID))]

@@ -9,7 +9,7 @@ use crate::snapshot::SnapshotInfo;
 
 /// The report of `heapdiff sites --format json`: live bytes by allocation stack, or by class with --by class.
 /// Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SitesReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -40,7 +40,7 @@ pub struct SitesReport {
 }
 
 /// Live objects of a class that one frame allocated, whatever called it.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct LiveFrame {
     /// The innermost frame of the application; null if no stack was recorded.
     pub frame: Option<String>,
@@ -59,7 +59,7 @@ pub struct LiveFrame {
 }
 
 /// The live objects of a class.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct LiveClassRow {
     /// The class.
     pub class: String,
@@ -87,7 +87,7 @@ pub struct CountRow {
 
 /// The report of `heapdiff sites --allocated --format json` on a dump: what was allocated since the agent's
 /// start, dead or alive. Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct AllocatedReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -115,7 +115,7 @@ pub struct AllocatedReport {
 }
 
 /// All rows together.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct AllocatedTotals {
     /// Number of stacks, or of classes.
     pub rows: u64,
@@ -140,7 +140,7 @@ pub struct AllocatedTotals {
 }
 
 /// Objects that a stack allocated.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct AllocatedStackRow {
     /// Frames, the leaf first: com.acme.Foo.add(Foo.java:42). ` (lambda)`, ` (object)` or ` (proxy)` marks
     /// methods or classes that the compiler or a library made. Empty if the JVM reported no stack.
@@ -168,7 +168,7 @@ pub struct AllocatedStackRow {
 }
 
 /// Allocated objects of a class.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountedClassRow {
     /// The class.
     pub class: String,
@@ -179,7 +179,7 @@ pub struct CountedClassRow {
 }
 
 /// All stacks together, listed or not.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SiteTotals {
     /// Number of pairs of stack and class.
     pub stacks: u64,
@@ -212,7 +212,7 @@ pub struct SiteTotals {
 }
 
 /// Settings and counters of the agent.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct AgentReport {
     /// How samples are drawn: by allocated bytes, by the number of allocations, or by time. With class, they are
     /// drawn by the number of allocations, and all allocations of each class are counted.
@@ -237,7 +237,7 @@ pub struct AgentReport {
 }
 
 /// Objects of the agent in the heap.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CostReport {
     /// Number of objects of the agent.
     pub objects: u64,
@@ -255,7 +255,7 @@ pub struct CostReport {
 }
 
 /// Samples whose object was collected.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CollectedReport {
     /// Number of samples.
     pub samples: u64,
@@ -267,7 +267,7 @@ pub struct CollectedReport {
 }
 
 /// A counter of the agent.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CounterRow {
     /// Name of the counter.
     pub name: &'static str,

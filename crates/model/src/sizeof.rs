@@ -9,7 +9,7 @@ use crate::words::ID;
 
 /// The report of `heapdiff sizeof --format json`: shallow, deep and retained sizes of objects, alone and as a
 /// set. Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -39,7 +39,7 @@ pub struct SizeofReport {
 }
 
 /// Options of deep sizes.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofOptions {
     /// True if shared values are left out.
     pub skip_flyweights: bool,
@@ -58,7 +58,7 @@ pub struct SizeofOptions {
 }
 
 /// One selected object.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofObject {
     /// The object's id in this dump.
     #[schemars(extend("pattern" = ID))]
@@ -79,7 +79,7 @@ pub struct SizeofObject {
 }
 
 /// All selected objects, taken as one set.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofSet {
     /// Number of selected objects.
     pub objects: u64,
@@ -108,7 +108,7 @@ pub struct SizeofSet {
 }
 
 /// Objects of one class.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofClass {
     /// Name of the class. Classes of one name are one row, whatever their loaders are.
     pub class: String,
@@ -119,7 +119,7 @@ pub struct SizeofClass {
 }
 
 /// Objects that are reached by the same fields, each object at the place where a walk reaches it first.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofLine {
     /// Number of references from the selected objects to this line.
     pub depth: u32,
@@ -143,7 +143,7 @@ pub struct SizeofLine {
 }
 
 /// Shared values in the dump.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofFlyweights {
     /// Number of instances of subclasses of java.lang.Enum.
     pub enum_constants: u64,
@@ -155,7 +155,7 @@ pub struct SizeofFlyweights {
 }
 
 /// Classes in the deep size whose final fields are not known, and therefore followed.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofFinals {
     /// Number of class names in the deep size for which --classpath has no class file with the fields of the
     /// dump. References in their final fields are followed.

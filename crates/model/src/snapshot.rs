@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::diff::{self, AgentInfo, AssumedRoots, LayoutInfo};
 
 /// One dump, as every report describes it.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct SnapshotInfo {
     /// Path of the dump as given on the command line.
     pub path: String,

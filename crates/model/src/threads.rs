@@ -9,7 +9,7 @@ use crate::words::ID;
 
 /// The report of `heapdiff threads --format json`: threads, their stacks, and what those hold. Later versions
 /// may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ThreadsReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -22,7 +22,7 @@ pub struct ThreadsReport {
 }
 
 /// All threads, listed or not.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct ThreadTotals {
     /// Number of threads.
     pub threads: u64,
@@ -31,7 +31,7 @@ pub struct ThreadTotals {
 }
 
 /// One thread.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ThreadRow {
     /// Name of the thread; null if the dump does not have it.
     pub name: Option<String>,
@@ -56,7 +56,7 @@ pub struct ThreadRow {
 }
 
 /// One frame.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct FrameRow {
     /// As in a Java stack trace: com.acme.Foo.add(Foo.java:42).
     pub frame: String,
@@ -77,7 +77,7 @@ pub struct Locals {
 }
 
 /// An object that a local variable holds.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct LocalRow {
     /// The kind of GC root: a Java frame's local variable, a JNI local, and so on.
     pub kind: &'static str,

@@ -7,7 +7,7 @@ use crate::snapshot::SnapshotInfo;
 use crate::words::ID;
 
 /// The report of `heapdiff top --format json`: the objects that retain most. Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TopReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -21,7 +21,7 @@ pub struct TopReport {
 }
 
 /// Objects whose part of the dominator tree is reported.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Under {
     /// The selector, as given.
     pub selector: String,
@@ -32,7 +32,7 @@ pub struct Under {
 }
 
 /// One object.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TopObject {
     /// The object's id in this dump.
     #[schemars(extend("pattern" = ID))]

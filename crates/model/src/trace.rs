@@ -10,7 +10,7 @@ use crate::sites::{CountRow, CountedClassRow};
 use crate::words::TRENDS;
 
 /// The report of `heapdiff trace info --format json`: what a trace holds. Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TraceInfoReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -28,7 +28,7 @@ impl TraceInfoReport {
 }
 
 /// The file of a trace.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TraceFile {
     /// Path of the trace as given on the command line.
     pub path: String,
@@ -39,7 +39,7 @@ pub struct TraceFile {
 }
 
 /// A run: one JVM that wrote to the trace.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RunInfo {
     /// Number of the run, from 1 on, as --run takes it.
     pub number: u64,
@@ -66,7 +66,7 @@ pub struct RunInfo {
 }
 
 /// A run and its content.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RunRow {
     /// The run.
     pub run: RunInfo,
@@ -99,7 +99,7 @@ pub struct RunRow {
 }
 
 /// How a run counted by line of code.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountingRow {
     /// When counting began, in milliseconds since the run began.
     pub from_uptime_ms: u64,
@@ -115,7 +115,7 @@ pub struct CountingRow {
 }
 
 /// Numbers of GCs.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Collections {
     /// Number of full GCs.
     pub major: u64,
@@ -124,7 +124,7 @@ pub struct Collections {
 }
 
 /// A heap dump that was taken while the trace was written.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct DumpRow {
     /// When it was taken, in milliseconds since 1970.
     pub time_ms: u64,
@@ -133,7 +133,7 @@ pub struct DumpRow {
 }
 
 /// A note in the trace.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct NoteRow {
     /// Time of the note, in milliseconds since 1970.
     pub time_ms: u64,
@@ -143,7 +143,7 @@ pub struct NoteRow {
 
 /// The report of `heapdiff trace top --format json`: allocation sites or classes by the trend of what stays
 /// alive. Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TraceTopReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -205,7 +205,7 @@ impl TraceTopReport {
 }
 
 /// The analyzed part of the run.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct WindowRow {
     /// When it begins, in milliseconds since 1970.
     pub from_ms: u64,
@@ -220,7 +220,7 @@ pub struct WindowRow {
 }
 
 /// All sites together.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TraceTotals {
     /// Number of candidates, listed or not.
     pub candidates: u64,
@@ -245,7 +245,7 @@ pub struct TraceTotals {
 }
 
 /// A candidate for a leak: a frame, a stack or a class.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CandidateRow {
     /// 1 for the worst.
     pub rank: u64,
@@ -310,7 +310,7 @@ pub struct CandidateRow {
 }
 
 /// Growth in relation to the bytes that all sites together allocated.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PerWorkRow {
     /// How live bytes changed with the bytes allocated, as `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
@@ -340,7 +340,7 @@ pub struct CountedClasses {
 }
 
 /// Allocation counts of lines of code.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountedLines {
     /// When the first counted span begins, in milliseconds since the run began. The spans end in the window.
     /// Old spans are long.
@@ -364,7 +364,7 @@ pub struct CountedLines {
 }
 
 /// A line of code.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountedLineRow {
     /// The line and its allocations.
     #[serde(flatten)]
@@ -380,7 +380,7 @@ pub struct CountedLineRow {
 }
 
 /// Estimates by samples for a counted line of code.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct SampledLineRow {
     /// Number of samples.
     pub samples: u64,
@@ -396,7 +396,7 @@ pub struct SampledLineRow {
 }
 
 /// One of the stacks of a candidate.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PathRow {
     /// The stack, the leaf first.
     pub frames: Vec<String>,
@@ -408,7 +408,7 @@ pub struct PathRow {
 
 /// The report of `heapdiff trace samples --format json`: single samples of a run, live or collected. Later
 /// versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TraceSamplesReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -452,7 +452,7 @@ pub struct SampleTotals {
 }
 
 /// A sample.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SampleReportRow {
     /// Id of the sample. It is unique in the run, and the same in heap dumps of the JVM.
     pub uid: u64,
@@ -474,4 +474,17 @@ pub struct SampleReportRow {
     pub age_ms: u64,
     /// The allocating stack, the leaf first.
     pub frames: Vec<String>,
+}
+
+/// The part of a trace whose stacks are drawn. Stacks have no form in JSON.
+#[derive(Debug, Default, Serialize)]
+pub struct FlameReport {
+    /// Path of the file.
+    pub path: String,
+    /// Start of the part, in milliseconds since 1970.
+    pub from_ms: u64,
+    /// End of the part.
+    pub to_ms: u64,
+    /// Damage of the file.
+    pub warnings: Vec<String>,
 }

@@ -8,7 +8,7 @@ use crate::words::ID;
 
 /// The report of `heapdiff waste --format json`: memory that a program could do without, in one dump or
 /// several. Lists of figures have one for each dump. Later versions may add keys.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct WasteReport {
     /// Name of the schema.
     pub schema: &'static str,
@@ -25,7 +25,7 @@ impl WasteReport {
 }
 
 /// Wasted memory in one dump or several. Lists of figures have one figure for each dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WasteGrowth {
     /// Savings of all kinds together. No byte is in two kinds.
     pub bytes_to_win: Vec<u64>,
@@ -34,7 +34,7 @@ pub struct WasteGrowth {
 }
 
 /// Waste of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WasteRow {
     /// duplicate_strings: strings of equal text; duplicate_arrays: arrays of primitives of equal content that
     /// belong to no string or collection; duplicate_boxes: equal boxed values of one class; boxed_values: other
@@ -61,7 +61,7 @@ pub struct WasteRow {
 }
 
 /// Objects with the same content, or of one class.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WasteExample {
     /// Id of one object of the group: the first of equal objects, otherwise the object with the largest
     /// savings.
@@ -82,7 +82,7 @@ pub struct WasteExample {
 }
 
 /// A field that holds wasteful objects.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WasteHolderRow {
     /// The field, as com.acme.Foo.name. `GC roots` if nothing else holds the objects; `(several paths)` if
     /// several fields of the named class lead to them.

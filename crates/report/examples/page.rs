@@ -5,8 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use heapdiff_diff::{History, HistoryGrowth, HistorySeries, HistorySlope};
-use heapdiff_report::html::{self, Context};
-use heapdiff_report::synthetic;
+use heapdiff_report::{DiffReport, html, synthetic};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -42,12 +41,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         });
         second.stacks[0].frames.clear();
     }
-    let context = Context {
-        allocated: Some(&allocated),
-        ..Context::default()
-    };
+    let mut report = DiffReport::from(report);
+    report.view.allocated = Some(allocated);
     let mut out = BufWriter::new(File::create(file)?);
-    html::render(&report, &context, &mut out)?;
+    html::render(&report, &mut out)?;
     out.flush()?;
     Ok(())
 }

@@ -1,38 +1,37 @@
 //! The sentences about the samples and stacks of a suspect. All formats share them.
 
 use heapdiff_diff::sentence::{Alive, Samples, Whole};
-use heapdiff_diff::{Coverage, HeapSuspect, Stack};
+use heapdiff_diff::{Stack, Suspect};
 use heapdiff_units::Size;
 
 use crate::text::is_noted;
 
-/// Returns the coverage of a suspect of one dump, whose retained size takes the place of the growth.
-pub(crate) const fn of_heap(suspect: &HeapSuspect) -> Coverage {
-    let of = &suspect.coverage;
-    Coverage {
-        samples: of.samples,
-        sampled_bytes: of.sampled_bytes,
-        growth_bytes: suspect.retained_bytes,
-        unseen_bytes: of.unseen_bytes,
-        unsampled_bytes: of.unsampled_bytes,
-    }
-}
-
 /// Returns how much samples cover, with all doubts, as one sentence.
-pub(crate) fn sentence(coverage: &Coverage, whole: Whole) -> String {
+pub(crate) fn sentence(suspect: &Suspect) -> String {
+    let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let covered = Samples::Covered {
         sampled: Size(coverage.sampled_bytes),
         size: Size(coverage.growth_bytes),
         whole,
         samples: coverage.samples,
     };
-    let parts = std::iter::once(covered).chain(doubts(coverage, whole));
+    let parts = std::iter::once(covered).chain(doubts(suspect));
     let parts: Vec<String> = parts.map(|part| part.to_string()).collect();
     parts.join("; ")
 }
 
+/// Returns what samples cover a part of.
+const fn whole(suspect: &Suspect) -> Whole {
+    if suspect.is_of_one_dump() {
+        Whole::Retained
+    } else {
+        Whole::Growth
+    }
+}
+
 /// Returns what samples do not show, or show wrongly.
-pub(crate) fn doubts(coverage: &Coverage, whole: Whole) -> Vec<Samples> {
+pub(crate) fn doubts(suspect: &Suspect) -> Vec<Samples> {
+    let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let all = coverage.growth_bytes;
     let (lost, uncovered) = (coverage.unseen_bytes, coverage.unsampled_bytes);
     let more = coverage.sampled_bytes.saturating_sub(all);
@@ -69,25 +68,24 @@ pub(crate) const fn stack(stack: &Stack) -> Samples {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::synthetic;
 
     #[test]
     fn samples_can_show_more_than_there_is() {
-        let sentence = |sampled_bytes, whole| {
-            let coverage = Coverage {
-                samples: 9,
-                sampled_bytes,
-                growth_bytes: 4096,
-                unseen_bytes: 0,
-                unsampled_bytes: 0,
-            };
-            super::sentence(&coverage, whole)
+        let sentence = |sampled_bytes, mut suspect: Suspect| {
+            suspect.coverage.samples = 9;
+            suspect.coverage.sampled_bytes = sampled_bytes;
+            suspect.coverage.growth_bytes = 4096;
+            suspect.coverage.unsampled_bytes = 0;
+            super::sentence(&suspect)
         };
+        let grown = synthetic::suspect(1, "a.B.c", heapdiff_diff::Verdict::Leak, 4096);
         assert_eq!(
-            sentence(4096, Whole::Growth),
+            sentence(4096, grown),
             "4.0 KiB of 4.0 KiB growth, in 9 samples"
         );
         assert_eq!(
-            sentence(8192, Whole::Retained),
+            sentence(8192, synthetic::heap(1).suspects.remove(0)),
             "8.0 KiB of 4.0 KiB retained, in 9 samples; samples show more than the retained size, because they are \
              estimates"
         );

@@ -1,10 +1,12 @@
 //! Suspects as tools for code take them: a rule, a level, a message, a place in the source.
 
-use heapdiff_diff::{FrameParts, HeapReport, HeapSuspect, Report, Stack, Suspect, Verdict};
-use heapdiff_diff::{Through, is_application_frame};
+use heapdiff_diff::is_application_frame;
+use heapdiff_diff::{FrameParts, SnapshotInfo, Stack, Suspect, Through, Verdict};
 use heapdiff_units::{Size, grouped};
 
 use crate::printable::printable;
+use crate::view::{DiffReport, DumpReport};
+use crate::{series, size};
 
 /// How grave a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +44,67 @@ pub(crate) struct Finding<'a> {
     through: Option<&'a Through>,
 }
 
+/// The findings of a report, and what readers have to know about them.
+pub(crate) struct Findings<'a> {
+    /// The suspects.
+    pub(crate) found: Vec<Finding<'a>>,
+    /// Suspects that are known growth, with the rule that matches.
+    pub(crate) known: Vec<(Finding<'a>, &'a str)>,
+    pub(crate) warnings: &'a [String],
+    /// Why gates do not decide.
+    pub(crate) undecided: Option<&'a str>,
+    /// Why gates tripped.
+    pub(crate) tripped: Vec<&'a str>,
+    pub(crate) snapshots: &'a [SnapshotInfo],
+    /// The folder of the repository with the sources.
+    pub(crate) source_root: Option<&'a str>,
+}
+
+impl<'a> From<&'a DiffReport> for Findings<'a> {
+    fn from(report: &'a DiffReport) -> Self {
+        let (data, more) = (&report.data, &report.more);
+        let known = more.known.iter();
+        let tripped = more.outcomes.iter().filter_map(|g| g.tripped.as_deref());
+        Self {
+            found: data.suspects.iter().map(|s| Finding::new(s, 0)).collect(),
+            known: known
+                .map(|(s, rule)| (Finding::new(s, 0), &**rule))
+                .collect(),
+            warnings: &data.warnings,
+            undecided: report.undecided(),
+            tripped: tripped.collect(),
+            snapshots: &data.snapshots,
+            source_root: report.view.source_root.as_deref(),
+        }
+    }
+}
+
+impl<'a> From<&'a DumpReport> for Findings<'a> {
+    fn from(report: &'a DumpReport) -> Self {
+        let heap = &report.data;
+        let reachable = heap.snapshot.reachable_bytes;
+        let found = heap.suspects.iter();
+        Self {
+            found: found.map(|s| Finding::new(s, reachable)).collect(),
+            known: Vec::new(),
+            warnings: &heap.warnings,
+            undecided: None,
+            tripped: Vec::new(),
+            snapshots: std::slice::from_ref(&heap.snapshot),
+            source_root: report.view.source_root.as_deref(),
+        }
+    }
+}
+
 impl<'a> Finding<'a> {
-    /// Something that grew.
-    pub(crate) fn grown(suspect: &'a Suspect) -> Self {
-        let verdict = suspect.verdict;
-        let (level, about) = match verdict {
+    /// Returns something that grew, or that holds much of the reachable bytes of one dump.
+    pub(crate) fn new(suspect: &'a Suspect, reachable: u64) -> Self {
+        let (class, holder) = (&*suspect.class, &*suspect.holder);
+        let (level, about) = match suspect.verdict {
+            _ if suspect.is_of_one_dump() => (
+                Level::Note,
+                "A field retains a large part of the heap, which can be intended",
+            ),
             Verdict::Leak => (
                 Level::Error,
                 "The content of a field grew, and evidence shows that the growth continues",
@@ -61,23 +119,20 @@ impl<'a> Finding<'a> {
                 "The content of a field grew once, as is normal when a program starts",
             ),
         };
-        let series = |figures: &[u64], text: &dyn Fn(u64) -> String| {
-            let figures: Vec<String> = figures.iter().map(|&n| text(n)).collect();
-            figures.join(" -> ")
+        let objects = series(&suspect.objects, " -> ", grouped);
+        let retained = series(&suspect.retained_bytes, " -> ", size);
+        let figures = if suspect.is_of_one_dump() {
+            let part = crate::kept::part(suspect.retained(), reachable);
+            format!("{holder} retains {retained}, {part} of the heap: {objects} objects of {class}")
+        } else {
+            let grown = Size(suspect.growth.retained_bytes.max(0).unsigned_abs());
+            format!("{holder} grew by {grown}: {objects} objects of {class}, retained {retained}")
         };
-        let figures = format!(
-            "{} grew by {}: {} objects of {}, retained {}",
-            suspect.holder,
-            Size(suspect.growth.retained_bytes.max(0).unsigned_abs()),
-            series(&suspect.objects, &grouped),
-            suspect.class,
-            series(&suspect.retained_bytes, &|n| Size(n).to_string()),
-        );
         Self {
             rule: rule(crate::verdict(suspect), about, suspect.detector.as_deref()),
             level,
-            holder: &suspect.holder,
-            class: &suspect.class,
+            holder,
+            class,
             root: &suspect.root,
             path: &suspect.path,
             figures,
@@ -85,36 +140,6 @@ impl<'a> Finding<'a> {
             stacks: &suspect.stacks,
             through: suspect.allocated_through.as_ref(),
         }
-    }
-
-    /// Something that holds much.
-    pub(crate) fn held(suspect: &'a HeapSuspect, report: &HeapReport) -> Self {
-        let figures = format!(
-            "{} retains {}, {} of the heap: {} objects of {}",
-            suspect.holder,
-            Size(suspect.retained_bytes),
-            crate::kept::part(suspect.retained_bytes, report),
-            grouped(suspect.objects),
-            suspect.class,
-        );
-        let about = "A field retains a large part of the heap, which can be intended";
-        Self {
-            rule: rule("large", about, suspect.detector.as_deref()),
-            level: Level::Note,
-            holder: &suspect.holder,
-            class: &suspect.class,
-            root: &suspect.root,
-            path: &suspect.path,
-            figures,
-            reasons: &suspect.reasons,
-            stacks: &suspect.stacks,
-            through: suspect.allocated_through.as_ref(),
-        }
-    }
-
-    /// What is found in a comparison.
-    pub(crate) fn all(report: &'a Report) -> Vec<Self> {
-        report.suspects.iter().map(Self::grown).collect()
     }
 
     /// The frame of the program by which most of it was allocated.
@@ -224,7 +249,7 @@ mod tests {
         let of = |verdict, detector: Option<&'static str>| {
             let mut suspect = suspect(1, "a.B.c", verdict, 4096);
             suspect.detector = detector.map(Into::into);
-            let finding = Finding::grown(&suspect);
+            let finding = Finding::new(&suspect, 0);
             (finding.rule.about.clone(), finding.figures)
         };
         let goes_on = "The content of a field grew, and evidence shows that the growth continues";
@@ -252,7 +277,7 @@ mod tests {
         );
         assert!(!of(Verdict::Leak, None).0.contains(known));
         let heap = heap(1);
-        let held = Finding::held(&heap.suspects[0], &heap);
+        let held = Finding::new(&heap.suspects[0], heap.snapshot.reachable_bytes);
         let much = "A field retains a large part of the heap, which can be intended";
         assert_eq!(held.rule.about, much);
         assert_ne!(of(Verdict::Growth, None).0, much);

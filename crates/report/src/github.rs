@@ -5,12 +5,10 @@
 
 use std::io::{self, Write};
 
-use heapdiff_model::heap::HeapReport;
 use heapdiff_units::counted;
 
-use crate::findings::{Finding, Level, Place};
+use crate::findings::{Finding, Findings, Level, Place};
 use crate::printable::printable;
-use crate::view::{DiffReport, HeapView, Viewed};
 
 /// Annotations of one level that GitHub shows of a step.
 const SHOWN: usize = 10;
@@ -19,44 +17,24 @@ const SHOWN: usize = 10;
 ///
 /// # Errors
 /// When the stream fails.
-pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(findings: &Findings<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut annotations = Annotations::default();
-    if let Some(why) = report.undecided() {
+    if let Some(why) = findings.undecided {
         annotations.plain(Level::Error, "gates were not checked", why);
     }
-    for why in report
-        .more
-        .outcomes
-        .iter()
-        .filter_map(|g| g.tripped.as_ref())
-    {
+    for why in &findings.tripped {
         annotations.plain(Level::Error, "gate tripped", why);
     }
-    for warning in &report.data.warnings {
+    // The report of one dump has the warnings of the dump beside its own.
+    let damage = match findings.snapshots {
+        [only] => &only.warnings[..],
+        _ => &[],
+    };
+    for warning in findings.warnings.iter().chain(damage) {
         annotations.plain(Level::Warning, "heapdiff", warning);
     }
-    for finding in Finding::all(&report.data) {
-        annotations.finding(&finding, report.view.source_root.as_deref());
-    }
-    annotations.write(out)
-}
-
-/// Writes annotations for what holds most of one dump.
-///
-/// # Errors
-/// When the stream fails.
-pub(crate) fn render_heap(
-    report: &Viewed<HeapReport, HeapView>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut annotations = Annotations::default();
-    let heap = &report.data;
-    for warning in heap.warnings.iter().chain(&heap.snapshot.warnings) {
-        annotations.plain(Level::Warning, "heapdiff", warning);
-    }
-    for suspect in &heap.suspects {
-        let finding = Finding::held(suspect, heap);
-        annotations.finding(&finding, report.view.source_root.as_deref());
+    for finding in &findings.found {
+        annotations.finding(finding, findings.source_root);
     }
     annotations.write(out)
 }
@@ -136,10 +114,11 @@ mod tests {
     use crate::junit::Gate;
     use crate::synthetic::{HOSTILE, heap, report, suspect};
     use crate::tests::{diff_report, heap_report};
+    use crate::view::DiffReport;
 
     fn told(report: &DiffReport) -> String {
         let mut out = Vec::new();
-        render(report, &mut out).unwrap();
+        render(&report.into(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -227,7 +206,7 @@ mod tests {
     #[test]
     fn what_holds_most_is_a_notice() {
         let mut out = Vec::new();
-        render_heap(&heap_report(heap(2)), &mut out).unwrap();
+        render(&(&heap_report(heap(2))).into(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains(
             "::notice title=large%3A com.acme.Registry.all,file=com/acme/Web.java,line=42::"

@@ -16,20 +16,19 @@ use std::io::{self, Write};
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use heapdiff_diff::sentence::{First, Rate, Samples, Whole};
+use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_diff::{Allocated, FrameParts, Headline, Report, SnapshotInfo, Stack, Suspect};
 use heapdiff_sites::packages;
-use heapdiff_units::{counted, grouped, signed, signed_size};
-use regex::Regex;
+use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::HEADLINES;
 use crate::coverage;
 use crate::printable::printable;
 use crate::stacks::{Names, Stacks, Step};
 use crate::text::interval;
+use crate::view::DiffReport;
 
 pub(crate) use heap::render as render_heap;
 pub use stacks::{StackPage, render_stacks};
@@ -59,21 +58,6 @@ const FRAMES: usize = 400_000;
 /// Lines of one method that are named.
 const LINES: usize = 6;
 
-/// What the page shows besides the report.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Context<'a> {
-    /// What was allocated, where samples tell.
-    pub allocated: Option<&'a Allocated>,
-    /// The focus of the flame graph.
-    pub focus: Option<&'a Regex>,
-    /// Suspects that are known growth and left out.
-    pub known: usize,
-    /// Whether there are suspects that are not listed.
-    pub more_suspects: bool,
-    /// Whether gates do not decide, because the dumps cannot be compared.
-    pub undecided: bool,
-}
-
 #[derive(Template)]
 #[template(path = "page.html")]
 struct Page<'a> {
@@ -81,11 +65,9 @@ struct Page<'a> {
     title: String,
     style: &'a str,
     script: &'a str,
-    delta: String,
-    delta_objects: String,
+    diff: &'a Report,
     explained: Option<String>,
-    answers: Vec<Answer>,
-    dumps: Vec<Dump>,
+    answers: Vec<(&'a Suspect, Headline)>,
     layout: String,
     warnings: Vec<String>,
     cut: Vec<String>,
@@ -120,7 +102,7 @@ impl Sentences {
         let is_empty = report.suspects.is_empty() && !has_more;
         let none = crate::explained::nothing(report).filter(|_| is_empty);
         let suspect = |suspect: &Suspect| SuspectSentences {
-            sampled: coverage::sentence(&suspect.coverage, Whole::Growth),
+            sampled: coverage::sentence(suspect),
             through: suspect
                 .allocated_through
                 .as_ref()
@@ -141,26 +123,18 @@ fn figures(stack: &Stack) -> String {
     format!("{bytes}, {}", coverage::stack(stack))
 }
 
-/// The answer for one of the first suspects.
-struct Answer {
-    verdict: &'static str,
-    held: String,
-    allocated: Option<String>,
+/// Returns a text without what would steer a terminal.
+fn text(name: impl AsRef<str>) -> String {
+    printable(name.as_ref()).into_owned()
 }
 
-fn answers(report: &Report) -> Vec<Answer> {
-    let first = report.suspects.iter().take(HEADLINES);
-    first
-        .map(|suspect| {
-            let headline = Headline::new(suspect, report.delta.shallow_bytes);
-            let text = |part: &String| printable(part).into_owned();
-            Answer {
-                verdict: crate::verdict(suspect),
-                held: text(&headline.held),
-                allocated: headline.allocated.as_ref().map(text),
-            }
-        })
-        .collect()
+/// Returns when a dump was taken, from the first dump on. Empty for the first one.
+fn taken(dump: &SnapshotInfo, report: &Report) -> String {
+    let first = report.snapshots.first().map_or(0, |s| s.taken_ms);
+    match dump.taken_ms.checked_sub(first) {
+        Some(0) | None => String::new(),
+        Some(ms) => heapdiff_units::later(i64::try_from(ms).unwrap_or(i64::MAX)),
+    }
 }
 
 /// Returns the script that all pages begin with.
@@ -180,15 +154,6 @@ pub fn parts() -> String {
     .concat()
 }
 
-struct Dump {
-    path: String,
-    objects: String,
-    reachable: String,
-    garbage: String,
-    taken: String,
-    partial: bool,
-}
-
 /// Data of the flame graph; `tree` is base64 of what [`flame::Tree::encode`] writes.
 #[derive(Serialize)]
 struct FlameData<'a> {
@@ -203,22 +168,26 @@ struct FlameData<'a> {
 ///
 /// # Errors
 /// When the stream fails.
-pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
+    let warnings = report.all_warnings().map(text).collect();
+    let DiffReport {
+        data: report,
+        view,
+        more,
+    } = report;
+    let has_more = !more.more_suspects.is_empty();
     let mut cut = Vec::new();
-    if context.known > 0 {
-        cut.push(format!(
-            "{} left out as known growth.",
-            counted(context.known as u64, "suspect")
-        ));
+    if !more.known.is_empty() {
+        let known = counted(more.known.len() as u64, "suspect");
+        cut.push(format!("{known} left out as known growth."));
     }
-    if context.more_suspects {
+    if has_more {
         cut.push("Suspects that grew less are not shown; --top N shows more.".to_owned());
     }
     let embedded = within_budget(report, &mut cut);
-    let stacks = context
-        .allocated
-        .map(|a| Stacks::new(a, context.focus, Names::Functions));
-    let flame = context.allocated.zip(stacks.as_ref());
+    let (allocated, focus) = (view.allocated.as_ref(), view.focus.as_ref());
+    let stacks = allocated.map(|a| Stacks::new(a, focus, Names::Functions));
+    let flame = allocated.zip(stacks.as_ref());
     let flame =
         flame.map(|(allocated, stacks)| flame_data(allocated, stacks, FRAMES, GROWTH, &mut cut));
     let script = format!(
@@ -231,17 +200,15 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
         title: format!("Heap growth: {}", crate::dumps(report)),
         style: STYLE,
         script: &script,
-        delta: signed_size(report.delta.shallow_bytes),
-        delta_objects: signed(report.delta.objects),
+        diff: report,
         explained: crate::explained::sentence(report),
-        answers: answers(report),
-        dumps: dumps(report),
-        layout: layout(report),
-        warnings: warnings(report, context.undecided),
+        answers: crate::headlines(report).collect(),
+        layout: report.snapshots.last().map(layout_of).unwrap_or_default(),
+        warnings,
         cut,
         has_flame: flame.is_some(),
-        focus: context.focus.map(|f| printable(f.as_str()).into_owned()),
-        sentences: json(&Sentences::new(&embedded, context.more_suspects))?,
+        focus: focus.map(|f| text(f.as_str())),
+        sentences: json(&Sentences::new(&embedded, has_more))?,
         report: json(&embedded)?,
         flame: flame.unwrap_or_else(|| Ok("null".to_owned()))?,
     };
@@ -263,38 +230,6 @@ fn policy(script: &str) -> String {
 /// JSON in a `script` element: without `<` nothing can end it or begin a comment.
 fn json(data: &impl Serialize) -> io::Result<String> {
     Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
-}
-
-fn dumps(report: &Report) -> Vec<Dump> {
-    let first = report.snapshots.first().map_or(0, |s| s.taken_ms);
-    let each = report.snapshots.iter().map(|s| Dump {
-        path: printable(&s.path).into_owned(),
-        objects: grouped(s.objects),
-        reachable: heapdiff_units::Size(s.reachable_bytes).to_string(),
-        garbage: heapdiff_units::Size(s.unreachable_bytes).to_string(),
-        taken: match s.taken_ms.checked_sub(first) {
-            Some(0) | None => String::new(),
-            Some(ms) => heapdiff_units::later(i64::try_from(ms).unwrap_or(i64::MAX)),
-        },
-        partial: s.partial,
-    });
-    each.collect()
-}
-
-fn warnings(report: &Report, undecided: bool) -> Vec<String> {
-    let mut all: Vec<String> = report
-        .warnings
-        .iter()
-        .map(|w| printable(w).into_owned())
-        .collect();
-    if undecided {
-        all.push(crate::UNDECIDED.to_owned());
-    }
-    all
-}
-
-fn layout(report: &Report) -> String {
-    report.snapshots.last().map(layout_of).unwrap_or_default()
 }
 
 /// The JVM, what sizes rest on, and the samples of a dump.
@@ -367,8 +302,7 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         (report.classes.len() - classes.len(), "class"),
     ] {
         if count > 0 {
-            let plural = if what == "class" { "classes" } else { what };
-            let what = counted(count as u64, what).replace("classs", plural);
+            let what = counted(count as u64, what);
             cut.push(format!(
                 "{what} at the end of the list left out, to keep this page small; the JSON report has all."
             ));
@@ -406,7 +340,7 @@ fn flame_data(
              frames above them.",
             grouped(most as u64),
             grouped(rest.frames),
-            heapdiff_units::Size(rest.grown),
+            Size(rest.grown),
         ));
     }
     let merged = format!("{} were merged.", counted(allocated.merged, "stack"));
@@ -470,16 +404,15 @@ mod tests {
     use heapdiff_diff::Verdict;
 
     use super::*;
+    use crate::HEADLINES;
     use crate::synthetic::{HOSTILE, large, report};
-    use crate::tests::{allocated, suspect};
+    use crate::tests::{allocated, diff_report, suspect};
 
     fn rendered(report: &Report, allocated: Option<&Allocated>) -> String {
         let mut out = Vec::new();
-        let context = Context {
-            allocated,
-            ..Context::default()
-        };
-        render(report, &context, &mut out).unwrap();
+        let mut report = diff_report(report.clone());
+        report.view.allocated = allocated.cloned();
+        render(&report, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -555,13 +488,12 @@ mod tests {
         let plain = report(vec![suspect(1, "a.B.c", Verdict::Leak, 4096)], 3);
         let told = |report: &Report, known: usize, more_suspects: bool| {
             let mut out = Vec::new();
-            let context = Context {
-                allocated: Some(&all),
-                known,
-                more_suspects,
-                ..Context::default()
-            };
-            render(report, &context, &mut out).unwrap();
+            let mut report = diff_report(report.clone());
+            report.view.allocated = Some(all.clone());
+            let one = || suspect(1, "a.B.c", Verdict::Leak, 4096);
+            report.more.known = (0..known).map(|_| (one(), String::new())).collect();
+            report.more.more_suspects.extend(more_suspects.then(one));
+            render(&report, &mut out).unwrap();
             let page = String::from_utf8(out).unwrap();
             // Not what its script might say.
             page.split("<script>").next().unwrap().to_owned()

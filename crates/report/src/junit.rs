@@ -7,13 +7,14 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use heapdiff_diff::Suspect;
 use heapdiff_diff::sentence::{self, Samples};
-use heapdiff_diff::{Report, Suspect};
 use heapdiff_units::{Size, counted, grouped, signed_size};
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 
 use crate::printable::printable;
-use crate::verdict;
+use crate::view::DiffReport;
+use crate::{series, size, verdict};
 
 /// A gate that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,34 +25,12 @@ pub struct Gate {
     pub tripped: Option<String>,
 }
 
-/// Which test cases fail, and which are skipped.
-pub struct Checks<'a> {
-    /// Gates that were asked for.
-    pub gates: &'a [Gate],
-    /// Whether a gate trips for the sake of this suspect.
-    pub fails: &'a dyn Fn(&Suspect) -> bool,
-    /// Suspects that are known, with what says so.
-    pub known: &'a [(Suspect, String)],
-    /// Why gates do not decide, where they do not: the dumps cannot be compared.
-    pub undecided: Option<&'a str>,
-}
-
-impl std::fmt::Debug for Checks<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("Checks");
-        shown
-            .field("gates", &self.gates)
-            .field("known", &self.known)
-            .field("undecided", &self.undecided);
-        shown.finish_non_exhaustive()
-    }
-}
-
 /// Writes test results. They bear no time, so that equal reports are equal files.
 ///
 /// # Errors
 /// When the stream fails.
-pub fn render(report: &Report, checks: &Checks<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
+    let (undecided, more) = (report.undecided(), &report.more);
     let mut results = quick_junit::Report::new("heapdiff");
     let mut suite = TestSuite::new("heapdiff");
     for (i, snapshot) in report.snapshots.iter().enumerate() {
@@ -63,10 +42,10 @@ pub fn render(report: &Report, checks: &Checks<'_>, out: &mut dyn Write) -> io::
         suite.add_property(Property::new(format!("warning.{}", i + 1), &*text));
     }
     if !report.comparable {
-        suite.add_test_case(inputs(report, checks));
+        suite.add_test_case(inputs(report));
     }
-    for gate in checks.gates {
-        let status = match (checks.undecided, &gate.tripped) {
+    for gate in &more.outcomes {
+        let status = match (undecided, &gate.tripped) {
             (Some(why), _) => error(&format!("not checked: {}", printable(why))),
             (None, None) => TestCaseStatus::success(),
             (None, Some(why)) => failure("gate", &printable(why), ""),
@@ -76,9 +55,9 @@ pub fn render(report: &Report, checks: &Checks<'_>, out: &mut dyn Write) -> io::
         suite.add_test_case(case);
     }
     for suspect in &report.suspects {
-        suite.add_test_case(found(suspect, checks));
+        suite.add_test_case(found(suspect, report));
     }
-    for (suspect, rule) in checks.known {
+    for (suspect, rule) in &more.known {
         let mut status = TestCaseStatus::skipped();
         let grown = signed_size(suspect.growth.retained_bytes);
         status.set_message(&*printable(&format!("{grown}, known growth: {rule}")));
@@ -109,9 +88,9 @@ fn failure(kind: &str, message: &str, body: &str) -> TestCaseStatus {
 }
 
 /// The test case that the dumps can be compared: an error where gates need it, else skipped, with the reasons.
-fn inputs(report: &Report, checks: &Checks<'_>) -> TestCase {
+fn inputs(report: &DiffReport) -> TestCase {
     let why = printable(report.warnings.first().map_or("", |w| w)).into_owned();
-    let status = match checks.undecided {
+    let status = match report.undecided() {
         Some(_) => error(&why),
         None => {
             let mut status = TestCaseStatus::skipped();
@@ -132,14 +111,14 @@ fn error(message: &str) -> TestCaseStatus {
     status
 }
 
-fn found(suspect: &Suspect, checks: &Checks<'_>) -> TestCase {
+fn found(suspect: &Suspect, report: &DiffReport) -> TestCase {
     let message = format!(
         "{} grew by {}",
         printable(&suspect.holder),
         Size(suspect.growth.retained_bytes.max(0).unsigned_abs())
     );
     let body = described(suspect);
-    if checks.undecided.is_none() && (checks.fails)(suspect) {
+    if report.undecided().is_none() && report.more.gates.trips(suspect) {
         return case(suspect, failure(verdict(suspect), &message, &body));
     }
     let mut case = if suspect.verdict.is_grave() {
@@ -179,18 +158,14 @@ const STACKS: usize = 3;
 
 /// A suspect in lines of text.
 fn described(suspect: &Suspect) -> String {
-    let series = |figures: &[u64], text: &dyn Fn(u64) -> String| {
-        let figures: Vec<String> = figures.iter().map(|&n| text(n)).collect();
-        figures.join(" -> ")
-    };
     let mut lines = vec![
         format!("verdict   {}", verdict(suspect)),
         format!("holder    {}", suspect.holder),
         format!("class     {}", suspect.class),
-        format!("objects   {}", series(&suspect.objects, &grouped)),
+        format!("objects   {}", series(&suspect.objects, " -> ", grouped)),
         format!(
             "retained  {}",
-            series(&suspect.retained_bytes, &|n| Size(n).to_string())
+            series(&suspect.retained_bytes, " -> ", size)
         ),
         format!("root      {}", suspect.root),
     ];
@@ -228,11 +203,11 @@ mod tests {
 
     use super::*;
     use crate::synthetic::{HOSTILE, report};
-    use crate::tests::suspect;
+    use crate::tests::{diff_report, suspect};
 
-    fn rendered(report: &Report, checks: &Checks<'_>) -> String {
+    fn rendered(report: &DiffReport) -> String {
         let mut out = Vec::new();
-        render(report, checks, &mut out).unwrap();
+        render(report, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -242,39 +217,27 @@ mod tests {
         let suspects = (1..)
             .zip(verdicts)
             .map(|(i, v)| suspect(i, "a.B.c", v, 4096));
-        let report = report(suspects.collect(), 0);
-        let known = [(suspect(9, "k.K.k", Verdict::Leak, 8), "rule".to_owned())];
-        let gates = [Gate {
+        let mut report = diff_report(report(suspects.collect(), 0));
+        let none = rendered(&report);
+        report.more.known = vec![(suspect(9, "k.K.k", Verdict::Leak, 8), "rule".to_owned())];
+        report.more.outcomes = vec![Gate {
             name: "--fail-on-suspect".to_owned(),
             tripped: Some("a.B.c".to_owned()),
         }];
-        let xml = rendered(
-            &report,
-            &Checks {
-                gates: &gates,
-                fails: &|s| s.verdict.is_grave(),
-                known: &known,
-                undecided: None,
-            },
-        );
+        report.more.gates.suspect = true;
+        let xml = rendered(&report);
         assert_eq!(xml.matches("<failure").count(), 3, "{xml}");
         assert_eq!(xml.matches("<skipped").count(), 1, "{xml}");
         for name in ["keeps com.acme.Entry\"", "keeps com.acme.Entry (3)\""] {
             assert!(xml.contains(name), "{name}: {xml}");
         }
-        let none = Checks {
-            gates: &[],
-            fails: &|_| false,
-            known: &[],
-            undecided: None,
-        };
-        assert_eq!(rendered(&report, &none).matches("<skipped").count(), 2);
-        let mut report = crate::synthetic::report(Vec::new(), 0);
+        assert_eq!(none.matches("<skipped").count(), 2);
+        let mut report = diff_report(crate::synthetic::report(Vec::new(), 0));
         report.explained_bytes = 0;
-        let unexplained = rendered(&report, &none);
+        let unexplained = rendered(&report);
         assert!(unexplained.contains("\"no suspect\""), "{unexplained}");
         report.delta.shallow_bytes = 1000;
-        let empty = rendered(&report, &none);
+        let empty = rendered(&report);
         assert!(empty.contains("no significant growth found"), "{empty}");
     }
 
@@ -287,18 +250,13 @@ mod tests {
             } else {
                 suspect.stacks[0].ci95 = [suspect.stacks[0].estimated_bytes; 2]
             }
-            let mut report = report(vec![suspect], 0);
+            let mut report = diff_report(report(vec![suspect], 0));
             if doubt {
                 report.comparable = false;
                 report.warnings.push("of two programs".to_owned());
             }
-            let checks = Checks {
-                gates: &[],
-                fails: &|_| fails,
-                known: &[],
-                undecided: None,
-            };
-            rendered(&report, &checks)
+            report.more.gates.suspect = fails;
+            rendered(&report)
         };
         let plain = told(Verdict::Growth, false, false, true);
         let gated = told(Verdict::Growth, true, false, true);
@@ -328,16 +286,9 @@ mod tests {
         hostile.stacks[0]
             .frames
             .push(format!("{HOSTILE}\u{1}\u{ffff}\x1b[31m"));
-        let report = report(vec![hostile], 0);
-        let xml = rendered(
-            &report,
-            &Checks {
-                gates: &[],
-                fails: &|_| true,
-                known: &[],
-                undecided: None,
-            },
-        );
+        let mut report = diff_report(report(vec![hostile], 0));
+        report.more.gates.suspect = true;
+        let xml = rendered(&report);
         assert!(!xml.contains("<script") && !xml.contains("<b>"), "{xml}");
         assert!(!xml.contains(['\u{1}', '\u{ffff}', '\u{1b}', '\u{202e}']));
     }

@@ -1,12 +1,12 @@
 //! What one dump's report says of all of the heap, in the same words in each format.
 
 use heapdiff_diff::sentence::Verdict;
-use heapdiff_diff::{Died, HeapReport, HeapSuspect, HeapThread};
+use heapdiff_diff::{Died, HeapReport, HeapThread, Suspect};
 use heapdiff_units::Size;
 
 /// A part of the reachable bytes, in per cent with one digit.
-pub(crate) fn part(bytes: u64, report: &HeapReport) -> String {
-    let all = u128::from(report.snapshot.reachable_bytes.max(1));
+pub(crate) fn part(bytes: u64, reachable: u64) -> String {
+    let all = u128::from(reachable.max(1));
     let permille = u128::from(bytes) * 1000 / all;
     format!("{}.{} %", permille / 10, permille % 10)
 }
@@ -16,7 +16,7 @@ pub(crate) fn part(bytes: u64, report: &HeapReport) -> String {
 pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     let reachable = Size(report.snapshot.reachable_bytes);
     let least = Size(report.least_bytes);
-    let is_large = |s: &&HeapSuspect| s.retained_bytes >= report.least_bytes;
+    let is_large = |s: &&Suspect| s.retained() >= report.least_bytes;
     let (large, others): (Vec<_>, Vec<_>) = report.suspects.iter().partition(is_large);
     let inside = match (large.len() as u64, left_out) {
         (0, Some(true)) => Verdict::LeftOut { least },
@@ -25,7 +25,7 @@ pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
         (places, _) => Verdict::Accumulated {
             retained: Size(report.explained_bytes),
             reachable,
-            share: part(report.explained_bytes, report),
+            share: part(report.explained_bytes, report.snapshot.reachable_bytes),
             places,
             least,
         },
@@ -34,17 +34,18 @@ pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
         return inside.to_string();
     }
     let outside = Verdict::AccumulatedOffHeap {
-        size: Size(others.iter().map(|s| s.off_heap_bytes).sum()),
+        size: Size(others.iter().map(|s| s.off_heap()).sum()),
         places: others.len() as u64,
     };
     format!("{inside}. {outside}")
 }
 
 /// What a suspect retains, its part of the heap, and what it owns outside.
-pub(crate) fn figures(suspect: &HeapSuspect, report: &HeapReport) -> String {
-    let bytes = suspect.retained_bytes;
-    let inside = format!("{}, {}", Size(bytes), part(bytes, report));
-    match suspect.off_heap_bytes {
+pub(crate) fn figures(suspect: &Suspect, report: &HeapReport) -> String {
+    let bytes = suspect.retained();
+    let part = part(bytes, report.snapshot.reachable_bytes);
+    let inside = format!("{}, {part}", Size(bytes));
+    match suspect.off_heap() {
         0 => inside,
         outside => format!("{inside}, and {} off heap", Size(outside)),
     }
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(sentence(&report, whole), told);
         // A buffer's own object is small.
         let mut buffers = report.suspects[0].clone();
-        (buffers.retained_bytes, buffers.off_heap_bytes) = (100, 3 << 20);
+        (buffers.retained_bytes, buffers.off_heap_bytes) = (vec![100], vec![3 << 20]);
         assert_eq!(
             figures(&buffers, &report),
             "100 B, 0.0 %, and 3.0 MiB off heap"
@@ -124,8 +125,7 @@ mod tests {
         assert_eq!(sentence(&report, Some(true)), asked);
         let saved = "the report has no place that retains 81.9 KiB or more";
         assert_eq!(sentence(&report, None), saved);
-        report.snapshot.reachable_bytes = 0;
-        assert_eq!(part(0, &report), "0.0 %");
+        assert_eq!(part(0, 0), "0.0 %");
     }
 
     #[test]
@@ -151,9 +151,8 @@ mod tests {
     #[test]
     fn what_a_local_variable_holds_is_told_where_one_does() {
         let mut thread = HeapThread {
-            name: None,
             retained_bytes: 4096,
-            local: None,
+            ..HeapThread::default()
         };
         let none = "no local variable";
         assert_eq!(local(&thread), none);

@@ -10,6 +10,7 @@
 pub mod bounded;
 pub mod collapsed;
 mod coverage;
+mod document;
 mod explained;
 mod findings;
 mod format;
@@ -32,25 +33,27 @@ pub mod svg;
 #[cfg(feature = "synthetic")]
 #[doc(hidden)]
 pub mod synthetic;
+mod tables;
 mod text;
 mod times;
 mod view;
 
 use heapdiff_diff::sentence::Samples;
-use heapdiff_diff::{Suspect, Verdict};
+use heapdiff_diff::{Headline, Suspect, Verdict};
+use heapdiff_model::diff;
+use heapdiff_units::Size;
 
 pub use format::Format;
 pub use printable::{printable, shortened};
 pub use render::render;
-pub use report::{
-    Condition, ExportReport, ExportedFile, FlameReport, PendingQuery, Report, growth,
-};
+pub use report::{Condition, Report, growth};
+pub use rows::PendingQuery;
 pub use stacks::{Live, Names, StackLine, Stacks};
 pub use style::{Painted, Style};
 pub use times::{span, utc};
 pub use view::{
-    DiffReport, DiffView, HeapView, RecordingView, SitesView, SizeofView, TraceTopView, View,
-    Viewed, WasteView,
+    DiffReport, DiffView, DumpReport, FlameView, HeapView, RecordingView, SitesView, SizeofView,
+    TraceTopView, View, Viewed, WasteView,
 };
 
 /// What a report says where gates were asked for and do not decide.
@@ -60,6 +63,8 @@ pub const UNDECIDED: &str = "gates were not checked, because the dumps cannot be
 #[must_use]
 pub fn verdict(suspect: &Suspect) -> &'static str {
     match suspect.verdict {
+        // What is large in one dump need not leak.
+        _ if suspect.is_of_one_dump() => "large",
         Verdict::Leak => "leak",
         Verdict::Growth => "growth",
         Verdict::Cache => "cache",
@@ -69,6 +74,15 @@ pub fn verdict(suspect: &Suspect) -> &'static str {
 
 /// Maximum number of suspects that have a headline.
 pub(crate) const HEADLINES: usize = 3;
+
+/// Returns the answer: the first suspects with their headlines.
+pub(crate) fn headlines(report: &diff::Report) -> impl Iterator<Item = (&Suspect, Headline)> {
+    let first = report.suspects.iter().take(HEADLINES);
+    first.map(|suspect| {
+        let headline = Headline::new(suspect, report.delta.shallow_bytes);
+        (suspect, headline)
+    })
+}
 
 /// Returns the part that was allocated through a frame. `stacks` is the number of all stacks.
 #[must_use]
@@ -80,6 +94,17 @@ pub fn share(through: &heapdiff_diff::Through, stacks: usize) -> String {
         of,
     }
     .to_string()
+}
+
+/// Returns the figures of all dumps, with an arrow between two of them.
+pub(crate) fn series(figures: &[u64], arrow: &str, text: impl Fn(u64) -> String) -> String {
+    let figures: Vec<String> = figures.iter().map(|&n| text(n)).collect();
+    figures.join(arrow)
+}
+
+/// Returns a number of bytes with its unit.
+pub(crate) fn size(bytes: u64) -> String {
+    Size(bytes).to_string()
 }
 
 /// Returns a sentence with a capital letter and a full stop.
@@ -106,7 +131,7 @@ pub(crate) mod tests {
     use heapdiff_model::diff::Report;
     use heapdiff_model::heap::HeapReport;
 
-    use crate::view::{DiffReport, HeapView, Viewed};
+    use crate::view::{DiffReport, DumpReport};
 
     /// A comparison without gates, shown whole.
     pub(crate) fn diff_report(diff: Report) -> DiffReport {
@@ -114,8 +139,8 @@ pub(crate) mod tests {
     }
 
     /// One dump, shown whole.
-    pub(crate) fn heap_report(heap: HeapReport) -> Viewed<HeapReport, HeapView> {
-        let mut report: Viewed<HeapReport, HeapView> = heap.into();
+    pub(crate) fn heap_report(heap: HeapReport) -> DumpReport {
+        let mut report: DumpReport = heap.into();
         report.more.left_out = Some(false);
         report
     }

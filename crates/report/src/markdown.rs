@@ -9,15 +9,16 @@ mod room;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heapdiff_diff::sentence::{Samples, Whole};
-use heapdiff_diff::{
-    ClassGrowth, Coverage, Frames, Headline, Report, Shown, SnapshotInfo, Stack, Suspect, Through,
-};
+use heapdiff_diff::sentence::Samples;
+use heapdiff_diff::{ClassGrowth, Frames, Report, Shown, SnapshotInfo, Suspect};
 use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 
+use crate::document::Column::{Figure, Name, Word};
+use crate::document::Table;
 use crate::printable::{printable, shortened};
-use crate::stacks::less;
-use crate::{HEADLINES, verdict};
+use crate::report::growth;
+use crate::view::DiffReport;
+use crate::{coverage, kept, series, size, verdict};
 pub(crate) use heap::render as render_heap;
 use room::{Comment, DETAILS, HEAD, MOST, TABLE};
 
@@ -34,30 +35,18 @@ const STEPS: usize = 40;
 /// The most dumps that are named.
 const PATHS: usize = 8;
 
-/// What a report leaves out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct More {
-    /// Suspects that are not listed.
-    pub suspects: bool,
-    /// Classes that are not listed.
-    pub classes: usize,
-    /// Suspects that are known growth.
-    pub known: usize,
-    /// Whether gates do not decide, because the dumps cannot be compared.
-    pub undecided: bool,
-}
-
 /// Writes the report.
 ///
 /// # Errors
 /// When the stream fails.
-pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
+    let (undecided, more) = (report.undecided(), &report.more);
+    let has_more = !more.more_suspects.is_empty();
     let mut text = Comment("## Heap growth\n\n".to_owned());
-    for suspect in report.suspects.iter().take(HEADLINES) {
-        let headline = Headline::new(suspect, report.delta.shallow_bytes).to_string();
-        let headline = shortened(&headline, SENTENCE);
+    for (suspect, headline) in crate::headlines(report) {
         let verdict = verdict(suspect).to_uppercase();
-        let _ = writeln!(text, "**{verdict}** {}\n", prose(&headline));
+        let headline = prose(&cut(&headline.to_string()));
+        let _ = writeln!(text, "**{verdict}** {headline}\n");
     }
     let delta = &report.delta;
     let (objects, bytes) = (signed(delta.objects), signed_size(delta.shallow_bytes));
@@ -67,44 +56,28 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
     };
     let _ = writeln!(text, "{changed}: {}.\n", paths(report));
     warnings(&report.warnings, &mut text);
-    if more.undecided {
+    if undecided.is_some() {
         let _ = writeln!(text, "> **Warning:** {}\n", prose(crate::UNDECIDED));
     }
     if let Some(explained) = crate::explained::sentence(report) {
         paragraph(&explained, &mut text.0);
     }
     if report.suspects.is_empty()
-        && !more.suspects
+        && !has_more
         && let Some(nothing) = crate::explained::nothing(report)
     {
         paragraph(&nothing, &mut text.0);
     }
-    if !report.suspects.is_empty() {
-        text.0 += "| # | verdict | grew by | holder | content |\n|--:|---|--:|---|---|\n";
-        let row = |suspect: &Suspect| {
-            format!(
-                "| {} | {} | {} | {} | {} |\n",
-                suspect.rank,
-                verdict(suspect),
-                signed_size(suspect.growth.retained_bytes),
-                cell(&suspect.holder),
-                cell(&suspect.class),
-            )
-        };
-        rows_of_suspects(report.suspects.iter(), row, &mut text);
-    }
-    if more.suspects {
+    table_of_suspects(&report.suspects, 0, &mut text);
+    if has_more {
         text.0 += "Suspects that grew less are not shown (`--top N` shows more).\n\n";
     }
-    if more.known > 0 {
-        let _ = writeln!(
-            text,
-            "{} left out as known growth.\n",
-            counted(more.known as u64, "suspect")
-        );
+    if !more.known.is_empty() {
+        let known = counted(more.known.len() as u64, "suspect");
+        let _ = writeln!(text, "{known} left out as known growth.\n");
     }
-    all_details(report.suspects.iter(), details, &mut text);
-    classes(&report.classes, more.classes, &mut text);
+    all_details(&report.suspects, &mut text);
+    classes(&report.classes, more.more_classes, &mut text);
     text.write(out)
 }
 
@@ -132,13 +105,24 @@ fn warnings<'a>(warnings: impl IntoIterator<Item = &'a String>, text: &mut Comme
     }
 }
 
-/// The table's rows, as many as there is room for.
-fn rows_of_suspects<T>(
-    suspects: impl Iterator<Item = T>,
-    row: impl Fn(T) -> String,
-    text: &mut Comment,
-) {
-    let left_out = text.add_all(TABLE, suspects, row);
+/// A table of suspects, as many as there is room for.
+fn table_of_suspects(suspects: &[Suspect], reachable: u64, text: &mut Comment) {
+    let Some(first) = suspects.first() else {
+        return;
+    };
+    let [verdict, size] = if first.is_of_one_dump() {
+        [("retained", Figure), ("of the heap", Figure)]
+    } else {
+        [("verdict", Word), ("grew by", Figure)]
+    };
+    let names = [("holder", Name), ("content", Name)];
+    let columns = [("#", Figure), verdict, size, names[0], names[1]];
+    let row = |suspect: &Suspect| {
+        let [verdict, size] = figures(suspect, reachable);
+        let (holder, class) = (suspect.holder.clone(), suspect.class.clone());
+        vec![suspect.rank.to_string(), verdict, size, holder, class]
+    };
+    let left_out = table(&Table::new(&columns, suspects.iter().map(row)), TABLE, text);
     text.0.push('\n');
     if left_out > 0 {
         let more = counted(left_out, "more suspect");
@@ -149,13 +133,47 @@ fn rows_of_suspects<T>(
     }
 }
 
+/// Returns a suspect's verdict and growth, or what it retains of the reachable bytes of one dump.
+fn figures(suspect: &Suspect, reachable: u64) -> [String; 2] {
+    if !suspect.is_of_one_dump() {
+        let grown = signed_size(suspect.growth.retained_bytes);
+        return [verdict(suspect).to_owned(), grown];
+    }
+    let outside = match suspect.off_heap() {
+        0 => String::new(),
+        bytes => format!(" + {} off heap", Size(bytes)),
+    };
+    let retained = size(suspect.retained()) + &outside;
+    [retained, kept::part(suspect.retained(), reachable)]
+}
+
+/// Writes a table with as many rows as end before `end`. Returns the number of other rows.
+fn table(table: &Table, end: usize, text: &mut Comment) -> u64 {
+    let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
+    let align = table.columns.iter().map(|&(_, kind)| match kind {
+        Figure => "--:|",
+        _ => "---|",
+    });
+    let align: String = align.collect();
+    text.0 += &line(table.columns.iter().map(|(name, _)| &**name).collect());
+    text.0 += &format!("|{align}\n");
+    let row = |row: &Vec<String>| {
+        let cells = row
+            .iter()
+            .zip(&table.columns)
+            .map(|(text, &(_, kind))| match kind {
+                Figure | Word => text.clone(),
+                _ => cell(text),
+            });
+        let cells: Vec<String> = cells.collect();
+        line(cells.iter().map(String::as_str).collect())
+    };
+    text.add_all(end, table.rows.iter(), row)
+}
+
 /// Details of suspects, as many as there is room for.
-fn all_details<T>(
-    suspects: impl Iterator<Item = T>,
-    details: impl Fn(T) -> String,
-    text: &mut Comment,
-) {
-    let left_out = text.add_all(DETAILS, suspects, details);
+fn all_details(suspects: &[Suspect], text: &mut Comment) {
+    let left_out = text.add_all(DETAILS, suspects.iter(), details);
     if left_out > 0 {
         let _ = writeln!(
             text,
@@ -168,28 +186,32 @@ fn all_details<T>(
 fn details(suspect: &Suspect) -> String {
     let text = &mut String::new();
     let holder = html(&suspect.holder);
-    let grown = signed_size(suspect.growth.retained_bytes);
-    let verdict = verdict(suspect);
+    let (verdict, bytes) = if suspect.is_of_one_dump() {
+        (String::new(), size(suspect.retained()))
+    } else {
+        let verdict = format!("{}: ", verdict(suspect));
+        (verdict, signed_size(suspect.growth.retained_bytes))
+    };
     let rank = suspect.rank;
     let _ = writeln!(
         text,
-        "<details><summary>{rank}. {verdict}: <code>{holder}</code> {grown}</summary>\n"
+        "<details><summary>{rank}. {verdict}<code>{holder}</code> {bytes}</summary>\n"
     );
     for reason in &suspect.reasons {
         let _ = writeln!(text, "- {}", prose(&cut(reason)));
     }
-    let series = |figures: Vec<String>| figures.join(" → ");
-    let objects = series(suspect.objects.iter().map(|&n| grouped(n)).collect());
-    let retained = suspect.retained_bytes.iter().map(|&n| Size(n).to_string());
-    let _ = writeln!(
-        text,
-        "- objects {objects}, retained {}",
-        series(retained.collect())
-    );
+    let _ = match suspect.objects[..] {
+        [objects] => writeln!(text, "- {}", counted(objects, "object")),
+        _ => {
+            let objects = series(&suspect.objects, " → ", grouped);
+            let retained = series(&suspect.retained_bytes, " → ", size);
+            writeln!(text, "- objects {objects}, retained {retained}")
+        }
+    };
     let _ = writeln!(text, "- kept alive by {}", code(&suspect.root));
     text.push('\n');
     steps(&suspect.path, text);
-    allocated_at(suspect.allocated_through.as_ref(), &suspect.stacks, text);
+    allocated_in(suspect, text);
     if suspect.stacks.is_empty() {
         if !suspect.allocated_at.is_empty() {
             paragraph(&Samples::NotTracked.to_string(), text);
@@ -201,38 +223,35 @@ fn details(suspect: &Suspect) -> String {
             frames(&at.frames, text);
         }
     } else {
-        doubts(&suspect.coverage, Whole::Growth, text);
+        for doubt in coverage::doubts(suspect) {
+            paragraph(&doubt.to_string(), text);
+        }
     }
     let more = suspect.stacks.len().saturating_sub(STACKS) as u64;
     if more > 0 {
         let _ = writeln!(text, "{} in other formats.\n", counted(more, "more stack"));
     }
-    next(suspect.likely_fix.as_deref(), &suspect.next, text);
+    if let Some(fix) = &suspect.likely_fix {
+        let _ = writeln!(text, "Likely fix: {}.\n", prose(&cut(fix)));
+    }
+    if !suspect.next.is_empty() {
+        block(suspect.next.iter().map(|c| named(c)).collect(), text);
+    }
     text.push_str("</details>\n\n");
     std::mem::take(text)
 }
 
-/// The likely fix, and commands that show more.
-fn next(fix: Option<&str>, commands: &[String], text: &mut String) {
-    if let Some(fix) = fix {
-        let _ = writeln!(text, "Likely fix: {}.\n", prose(&cut(fix)));
-    }
-    if !commands.is_empty() {
-        block(commands.iter().map(|c| named(c)).collect(), text);
-    }
-}
-
 /// The stacks that allocated something, the first ones.
-fn allocated_at(through: Option<&Through>, stacks: &[Stack], text: &mut String) {
-    if let Some(through) = through {
-        let share = crate::share(through, stacks.len());
+fn allocated_in(suspect: &Suspect, text: &mut String) {
+    if let Some(through) = &suspect.allocated_through {
+        let share = crate::share(through, suspect.stacks.len());
         let _ = writeln!(
             text,
             "Allocated through {}: {share}.\n",
             code(&through.frame)
         );
     }
-    for stack in stacks.iter().take(STACKS) {
+    for stack in suspect.stacks.iter().take(STACKS) {
         // An interval that is a point is of stacks that are known of each object.
         let basis = if stack.ci95 == [stack.estimated_bytes; 2] {
             counted(stack.estimated_objects, "object")
@@ -242,13 +261,6 @@ fn allocated_at(through: Option<&Through>, stacks: &[Stack], text: &mut String) 
         let (bytes, class) = (Size(stack.estimated_bytes), code(&stack.class));
         let _ = writeln!(text, "{bytes} of {class} allocated at ({basis}):\n");
         frames(&stack.frames, text);
-    }
-}
-
-/// Writes what samples do not show.
-fn doubts(coverage: &Coverage, whole: Whole, text: &mut String) {
-    for doubt in crate::coverage::doubts(coverage, whole) {
-        paragraph(&doubt.to_string(), text);
     }
 }
 
@@ -269,42 +281,34 @@ fn steps(path: &[String], text: &mut String) {
 }
 
 fn classes(classes: &[ClassGrowth], more: usize, text: &mut Comment) {
-    let row = |class: &ClassGrowth| {
-        let change = |figures: &[u64]| {
-            let ends = figures.first().zip(figures.last());
-            ends.map_or(0, |(&first, &last)| less(last, first))
-        };
-        format!(
-            "| {} | {} | {} | {} |\n",
-            signed(change(&class.objects)),
-            signed_size(change(&class.shallow_bytes)),
-            signed_size(change(&class.retained_bytes)),
-            cell(&class.class),
-        )
-    };
-    let title = "Classes, by growth of shallow size";
-    rows_of_classes((title, " that changed"), (classes, more), row, text);
+    let columns = [
+        ("objects", Figure),
+        ("shallow", Figure),
+        ("retained", Figure),
+        ("class", Name),
+    ];
+    let rows = classes.iter().map(|class| {
+        vec![
+            signed(growth(&class.objects)),
+            signed_size(growth(&class.shallow_bytes)),
+            signed_size(growth(&class.retained_bytes)),
+            class.class.clone(),
+        ]
+    });
+    let table = Table::new(&columns, rows).titled("Classes, by growth of shallow size");
+    table_of_classes(&table, more, " that changed", text);
 }
 
 /// A table of classes, as many as there is room for.
-fn rows_of_classes<T>(
-    (title, of): (&str, &str),
-    (classes, more): (&[T], usize),
-    row: impl Fn(&T) -> String,
-    text: &mut Comment,
-) {
-    if classes.is_empty() {
+fn table_of_classes(classes: &Table, more: usize, of: &str, text: &mut Comment) {
+    if classes.rows.is_empty() {
         return;
     }
-    let _ = writeln!(
-        text,
-        "<details><summary>{title}</summary>\n\n\
-         | objects | shallow | retained | class |\n|--:|--:|--:|---|"
-    );
-    let more = more as u64 + text.add_all(MOST, classes.iter(), row);
+    let title = classes.title;
+    let _ = writeln!(text, "<details><summary>{title}</summary>\n");
+    let more = more as u64 + table(classes, MOST, text);
     if more > 0 {
-        let classes = if more == 1 { "class" } else { "classes" };
-        let _ = write!(text, "\nand {} more {classes}{of}\n", grouped(more));
+        let _ = writeln!(text, "\nand {}{of}", counted(more, "more class"));
     }
     text.0 += "\n</details>\n";
 }
@@ -346,7 +350,6 @@ fn cell(name: &str) -> String {
     code(name).replace('|', "\\|")
 }
 
-/// A code block, fenced by more backticks than any line has.
 /// A stack's frames, the first ones.
 fn frames(frames: &[String], text: &mut String) {
     let (shown, more) = Frames::Folded(FRAMES).of(frames);
@@ -360,6 +363,7 @@ fn frames(frames: &[String], text: &mut String) {
     block(lines, text);
 }
 
+/// A code block, fenced by more backticks than any line has.
 fn block(lines: Vec<String>, text: &mut String) {
     let longest = lines.iter().map(|l| ticks(l)).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -405,11 +409,12 @@ mod tests {
 
     use super::*;
     use crate::synthetic::{HOSTILE, large, report};
-    use crate::tests::suspect;
+    use crate::tests::{diff_report, suspect};
+    use crate::view::DiffView;
 
     fn rendered(report: &Report) -> String {
         let mut out = Vec::new();
-        render(report, More::default(), &mut out).unwrap();
+        render(&diff_report(report.clone()), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -522,26 +527,32 @@ mod tests {
 
     #[test]
     fn what_changed_and_what_is_left_out_is_told_where_it_is_so() {
-        let told = |report: &Report, more: More| {
+        let told = |report: &Report, more: DiffView| {
             let mut out = Vec::new();
-            render(report, more, &mut out).unwrap();
+            let mut report = diff_report(report.clone());
+            report.more = more;
+            render(&report, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let grown = report(vec![suspect(1, "a.B.c", Verdict::Leak, 4096)], 2);
         let mut level = report(Vec::new(), 0);
         (level.delta.objects, level.delta.shallow_bytes) = (0, 0);
         level.explained_bytes = 0;
-        let left_out = More {
-            suspects: true,
-            known: 1,
-            ..More::default()
+        let one = || suspect(1, "a.B.c", Verdict::Leak, 4096);
+        let left_out = || DiffView {
+            more_suspects: vec![one()],
+            known: vec![(one(), String::new())],
+            ..DiffView::default()
         };
         // Each sentence with a report that has it, and one that has not.
-        let (grew, same) = (told(&grown, More::default()), told(&level, More::default()));
-        let (cut, more) = (told(&grown, left_out), told(&level, left_out));
-        let of_classes = More {
-            classes: 4,
-            ..More::default()
+        let (grew, same) = (
+            told(&grown, DiffView::default()),
+            told(&level, DiffView::default()),
+        );
+        let (cut, more) = (told(&grown, left_out()), told(&level, left_out()));
+        let of_classes = DiffView {
+            more_classes: 4,
+            ..DiffView::default()
         };
         let fewer = told(&grown, of_classes);
         for (sentence, with, without) in [

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heapdiff_diff::{HeapReport, Report, SnapshotInfo};
+use heapdiff_diff::{HeapReport, Report, SnapshotInfo, Suspect};
 
 use crate::printable::printable;
 
@@ -34,34 +34,7 @@ pub(crate) fn growth(report: &Report, labels: &Labels, out: &mut dyn Write) -> i
     families.one("heap_growth_bytes", help, delta.shallow_bytes);
     let help = "Bytes of the growth that the suspects explain.";
     families.one("heap_growth_explained_bytes", help, report.explained_bytes);
-    let suspects = || {
-        report.suspects.iter().map(|suspect| {
-            let rank = suspect.rank.to_string();
-            let own = vec![
-                ("rank", rank),
-                ("verdict", crate::verdict(suspect).to_owned()),
-                ("holder", suspect.holder.clone()),
-                ("class", suspect.class.clone()),
-            ];
-            (own, suspect)
-        })
-    };
-    let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);
-    families.each(
-        "suspect_objects",
-        OBJECTS,
-        suspects().map(|(own, s)| (own, last(&s.objects))),
-    );
-    families.each(
-        "suspect_retained_bytes",
-        RETAINED,
-        suspects().map(|(own, s)| (own, last(&s.retained_bytes))),
-    );
-    families.each(
-        "suspect_growth_bytes",
-        "Growth of the retained size from the first dump to the last.",
-        suspects().map(|(own, s)| (own, s.growth.retained_bytes)),
-    );
+    families.suspects(&report.suspects);
     families.end(out)
 }
 
@@ -71,31 +44,9 @@ pub(crate) fn heap(report: &HeapReport, labels: &Labels, out: &mut dyn Write) ->
     families.snapshot(&report.snapshot);
     let help = "Reachable bytes that the suspects retain.";
     families.one("heap_explained_bytes", help, report.explained_bytes);
-    let suspects = || {
-        report.suspects.iter().map(|suspect| {
-            let own = vec![
-                ("rank", suspect.rank.to_string()),
-                ("holder", suspect.holder.clone()),
-                ("class", suspect.class.clone()),
-            ];
-            (own, suspect)
-        })
-    };
-    families.each(
-        "suspect_objects",
-        OBJECTS,
-        suspects().map(|(own, s)| (own, s.objects)),
-    );
-    families.each(
-        "suspect_retained_bytes",
-        RETAINED,
-        suspects().map(|(own, s)| (own, s.retained_bytes)),
-    );
+    families.suspects(&report.suspects);
     families.end(out)
 }
-
-const OBJECTS: &str = "Number of objects of this class that the holder holds.";
-const RETAINED: &str = "Bytes that these objects retain.";
 
 /// Metric families, one after the other.
 struct Families {
@@ -127,6 +78,21 @@ impl Families {
         self.one("heap_reachable_bytes", help, snapshot.reachable_bytes);
         let help = "Bytes of unreachable objects in the dump.";
         self.one("heap_unreachable_bytes", help, snapshot.unreachable_bytes);
+    }
+
+    /// Figures of each suspect.
+    fn suspects(&mut self, suspects: &[Suspect]) {
+        let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);
+        let help = "Number of objects of this class that the holder holds.";
+        let metrics = suspects.iter().map(|s| (of(s), last(&s.objects)));
+        self.each("suspect_objects", help, metrics);
+        let help = "Bytes that these objects retain.";
+        let metrics = suspects.iter().map(|s| (of(s), s.retained()));
+        self.each("suspect_retained_bytes", help, metrics);
+        let help = "Growth of the retained size from the first dump to the last.";
+        let grown = suspects.iter().filter(|s| !s.is_of_one_dump());
+        let metrics = grown.map(|s| (of(s), s.growth.retained_bytes));
+        self.each("suspect_growth_bytes", help, metrics);
     }
 
     /// A family of one metric.
@@ -169,6 +135,19 @@ impl Families {
         self.text.push_str("# EOF\n");
         out.write_all(self.text.as_bytes())
     }
+}
+
+/// The labels of a suspect.
+fn of(suspect: &Suspect) -> Vec<(&'static str, String)> {
+    let mut labels = vec![
+        ("rank", suspect.rank.to_string()),
+        ("holder", suspect.holder.clone()),
+        ("class", suspect.class.clone()),
+    ];
+    if !suspect.is_of_one_dump() {
+        labels.insert(1, ("verdict", crate::verdict(suspect).to_owned()));
+    }
+    labels
 }
 
 /// A label with its value, which anybody may have written.

@@ -3,22 +3,19 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::Allocated;
-use heapdiff_model::heap::HeapReport;
 use heapdiff_model::recording::RecordingReport;
 use heapdiff_model::sites::{AllocatedReport, SitesReport};
 use heapdiff_model::snapshot::SnapshotInfo;
+use heapdiff_model::trace::FlameReport;
 use regex::Regex;
 
 use crate::format::Format;
-use crate::html::Context;
-use crate::junit::Checks;
-use crate::markdown::More;
 use crate::pprof::About;
-use crate::report::{FlameReport, Report};
+use crate::report::Report;
 use crate::stacks::{Names, StackLine, Stacks};
 use crate::style::Style;
 use crate::svg::Measured;
-use crate::view::{DiffReport, HeapView, RecordingView, SitesView, View, Viewed};
+use crate::view::{DiffReport, DumpReport, FlameView, RecordingView, SitesView, View, Viewed};
 use crate::{collapsed, github, html, json, junit, markdown, openmetrics, pprof, sarif, svg, text};
 
 /// Writes a report. The rows of a query are written by [`crate::rows`], as they are found.
@@ -51,39 +48,14 @@ pub fn render(
 
 /// What grew.
 fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
-    let (diff, view, more) = (&report.data, &report.view, &report.more);
+    let (diff, view) = (&report.data, &report.view);
     match format {
-        Format::Html => {
-            let context = Context {
-                allocated: view.allocated.as_ref(),
-                focus: view.focus.as_ref(),
-                known: more.known.len(),
-                more_suspects: !more.more_suspects.is_empty(),
-                undecided: report.undecided().is_some(),
-            };
-            html::render(diff, &context, out)
-        }
-        Format::Md => {
-            let left_out = More {
-                suspects: !more.more_suspects.is_empty(),
-                classes: more.more_classes,
-                known: more.known.len(),
-                undecided: report.undecided().is_some(),
-            };
-            markdown::render(diff, left_out, out)
-        }
-        Format::Junit => {
-            let checks = Checks {
-                gates: &more.outcomes,
-                fails: &|suspect| more.gates.trips(suspect),
-                known: &more.known,
-                undecided: report.undecided(),
-            };
-            junit::render(diff, &checks, out)
-        }
+        Format::Html => html::render(report, out),
+        Format::Md => markdown::render(report, out),
+        Format::Junit => junit::render(report, out),
         Format::OpenMetrics => openmetrics::growth(diff, &view.labels, out),
-        Format::Sarif => sarif::render(report, out),
-        Format::Github => github::render(report, out),
+        Format::Sarif => sarif::render(&report.into(), out),
+        Format::Github => github::render(&report.into(), out),
         _ => {
             let interval = view.allocated.as_ref().map_or(0, |a| a.interval_bytes);
             let about = About::of(diff, interval);
@@ -94,18 +66,14 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
 }
 
 /// What one dump holds.
-fn heap(
-    format: Format,
-    report: &Viewed<HeapReport, HeapView>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn heap(format: Format, report: &DumpReport, out: &mut dyn Write) -> io::Result<()> {
     let (heap, view) = (&report.data, &report.view);
     match format {
         Format::Html => html::render_heap(report, out),
         Format::Md => markdown::render_heap(report, out),
         Format::OpenMetrics => openmetrics::heap(heap, &view.labels, out),
-        Format::Sarif => sarif::render_heap(report, out),
-        Format::Github => github::render_heap(report, out),
+        Format::Sarif => sarif::render(&report.into(), out),
+        Format::Github => github::render(&report.into(), out),
         _ => {
             let info = (&heap.snapshot).into();
             let about = of_dump(&info, view.allocated.as_ref(), info.taken_ms);
@@ -183,22 +151,20 @@ fn recording(
 }
 
 /// What a trace has.
-fn flame(format: Format, report: &FlameReport, out: &mut dyn Write) -> io::Result<()> {
+fn flame(
+    format: Format,
+    report: &Viewed<FlameReport, FlameView>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let allocated = report.view.allocated.as_ref();
     let about = About {
         from_ms: report.from_ms,
         to_ms: report.to_ms,
-        interval_bytes: report.allocated.interval_bytes,
-        dumps: vec![report.of.clone()],
+        interval_bytes: allocated.map_or(0, |a| a.interval_bytes),
+        dumps: vec![report.more.title.clone()],
         warnings: report.warnings.clone(),
     };
-    let drawn = Drawn {
-        allocated: Some(&report.allocated),
-        measured: report.measured,
-        focus: report.only.as_ref(),
-        reverse: report.reverse,
-        columns: collapsed::Columns::Growth,
-    };
-    drawn.write(format, &about, out)
+    Drawn::of(&report.view, report.more.measured).write(format, &about, out)
 }
 
 /// All stacks, and how they are shown.

@@ -1,30 +1,26 @@
 //! The reports of the commands: data of `heapdiff_model`, with a view if a printer has options.
 
-mod flame;
-mod query;
-
 use heapdiff_model::count::CountReport;
 use heapdiff_model::diff;
-use heapdiff_model::heap::HeapReport;
+use heapdiff_model::export::ExportReport;
 use heapdiff_model::histo::HistoReport;
 use heapdiff_model::paths::PathsReport;
-use heapdiff_model::recording::{RecordingInfo, RecordingReport};
+use heapdiff_model::recording::RecordingReport;
 use heapdiff_model::show::ShowReport;
 use heapdiff_model::sites::{AllocatedReport, SitesReport};
 use heapdiff_model::sizeof::SizeofReport;
 use heapdiff_model::snapshot::SnapshotInfo;
 use heapdiff_model::threads::ThreadsReport;
 use heapdiff_model::top::TopReport;
-use heapdiff_model::trace::{TraceFile, TraceInfoReport, TraceSamplesReport, TraceTopReport};
+use heapdiff_model::trace::{FlameReport, TraceInfoReport, TraceSamplesReport, TraceTopReport};
 use heapdiff_model::waste::WasteReport;
 use serde::Serialize;
 
+use crate::rows::PendingQuery;
 use crate::view::{
-    DiffReport, HeapView, RecordingView, SitesView, SizeofView, TraceTopView, Viewed, WasteView,
+    DiffReport, DumpReport, FlameView, RecordingView, SitesView, SizeofView, TraceTopView, Viewed,
+    WasteView,
 };
-
-pub use flame::FlameReport;
-pub use query::{ExportReport, ExportedFile, PendingQuery};
 
 /// One report.
 #[derive(Debug, Serialize)]
@@ -33,7 +29,7 @@ pub enum Report {
     /// Growth between dumps.
     Diff(Box<DiffReport>),
     /// The holders of most memory in one dump.
-    Heap(Box<Viewed<HeapReport, HeapView>>),
+    Heap(Box<DumpReport>),
     /// Objects and bytes of each class.
     Histo(HistoReport),
     /// The objects that retain most.
@@ -65,7 +61,7 @@ pub enum Report {
     /// Leaks found in a trace.
     TraceTop(Box<Viewed<TraceTopReport, TraceTopView>>),
     /// All stacks of a trace.
-    Flame(Box<FlameReport>),
+    Flame(Box<Viewed<FlameReport, FlameView>>),
     /// Single samples of a trace.
     TraceSamples(Viewed<TraceSamplesReport>),
 }
@@ -97,16 +93,19 @@ impl Report {
             Self::Threads(r) => vec![of_dump(&r.snapshot)],
             Self::Sites(r) => vec![of_dump(&r.snapshot)],
             Self::Allocated(r) => vec![of_dump(&r.snapshot)],
-            Self::Recording(r) => vec![of_recording(&r.recording)],
+            Self::Recording(r) => {
+                let info = &r.recording;
+                vec![of_other(&info.path, info.partial, &info.warnings)]
+            }
             Self::Sizeof(r) => vec![of_dump(&r.snapshot)],
             Self::Waste(r) => r.snapshots.iter().map(of_dump).collect(),
-            Self::Count(r) => vec![of_count(r)],
+            Self::Count(r) => vec![of_other(&r.process, false, &[])],
             Self::Query(r) => vec![of_dump(&r.head.snapshot)],
             Self::Export(r) => vec![of_dump(&r.snapshot)],
-            Self::TraceInfo(r) => vec![of_trace(&r.trace)],
-            Self::TraceTop(r) => vec![of_trace(&r.trace)],
-            Self::Flame(r) => vec![r.condition()],
-            Self::TraceSamples(r) => vec![of_trace(&r.trace)],
+            Self::TraceInfo(r) => vec![of_other(&r.trace.path, false, &r.trace.warnings)],
+            Self::TraceTop(r) => vec![of_other(&r.trace.path, false, &r.trace.warnings)],
+            Self::Flame(r) => vec![of_other(&r.path, false, &r.warnings)],
+            Self::TraceSamples(r) => vec![of_other(&r.trace.path, false, &r.trace.warnings)],
         }
     }
 }
@@ -131,33 +130,13 @@ fn of_dump(snapshot: &SnapshotInfo) -> Condition<'_> {
     }
 }
 
-/// The state of a recording.
-fn of_recording(recording: &RecordingInfo) -> Condition<'_> {
+/// The state of another file or process.
+const fn of_other<'a>(path: &'a str, partial: bool, warnings: &'a [String]) -> Condition<'a> {
     Condition {
-        path: &recording.path,
-        partial: recording.partial,
+        path,
+        partial,
         lacks_roots: false,
-        warnings: &recording.warnings,
-    }
-}
-
-/// The state of a trace.
-fn of_trace(trace: &TraceFile) -> Condition<'_> {
-    Condition {
-        path: &trace.path,
-        partial: false,
-        lacks_roots: false,
-        warnings: &trace.warnings,
-    }
-}
-
-/// The state of a JVM whose allocations were counted.
-fn of_count(report: &CountReport) -> Condition<'_> {
-    Condition {
-        path: &report.process,
-        partial: false,
-        lacks_roots: false,
-        warnings: &[],
+        warnings,
     }
 }
 

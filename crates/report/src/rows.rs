@@ -4,18 +4,20 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
 
+use heapdiff_model::query::QueryHead;
 use heapdiff_tables::{
     Cell, CsvWriter, Error as TableError, JsonRows, Kind, Outcome, ParquetOptions, ParquetWriter,
     ResultColumn, RowWriter, Sink,
 };
 use heapdiff_units::counted;
+use serde::Serialize;
 use serde_json::json;
 
+use crate::document::{Column, Table, Tone};
 use crate::format::Format;
 use crate::printable::{printable, shortened};
-use crate::report::PendingQuery;
 use crate::style::Style;
-use crate::text::table::{Align, Table};
+use crate::text;
 
 /// Why there are no rows: an error of the source, or a [`TableError`] of the writer.
 pub type RowError = Box<dyn Error + Send + Sync>;
@@ -48,8 +50,22 @@ pub fn render(
     match format {
         Format::Csv => csv(report, is_terminal, out),
         Format::Json => json(report, out),
-        _ => text(report, style, out),
+        _ => table(report, style, out),
     }
+}
+
+/// A query whose rows are still to be found: they are written as they are.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct PendingQuery {
+    /// The keys before the rows.
+    pub head: QueryHead,
+    /// The source of the rows.
+    #[serde(skip)]
+    pub rows: Box<dyn RowSource>,
+    /// Maximum number of rows; `None` for all.
+    #[serde(skip)]
+    pub max_rows: Option<u64>,
 }
 
 /// A cell that outlives its row.
@@ -144,7 +160,7 @@ fn io(error: io::Error) -> RowError {
     Box::new(TableError::Io(error))
 }
 
-fn text(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(), RowError> {
+fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(), RowError> {
     #[derive(Default)]
     struct TextRows {
         names: Vec<String>,
@@ -178,18 +194,27 @@ fn text(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(), 
     }
     let mut found = TextRows::default();
     let outcome = ask(report, &mut found)?;
-    let columns: Vec<(String, Align)> = found
+    let columns = found
         .names
         .iter()
         .zip(found.texts)
         .map(|(name, texts)| {
-            let align = if texts { Align::Left } else { Align::Right };
-            (shortened(&printable(name), CELL).into_owned(), align)
+            let column = if texts { Column::Name } else { Column::Figure };
+            let name = shortened(&printable(name), CELL).into_owned();
+            (name.into(), column)
         })
         .collect();
-    let mut table = Table::named(columns);
-    found.rows.into_iter().for_each(|row| table.row(row));
-    table.print(style, out).map_err(io)?;
+    let rows = found.rows;
+    text::table(
+        &Table {
+            title: "",
+            columns,
+            rows,
+        },
+        style,
+        out,
+    )
+    .map_err(io)?;
     let mut end = counted(outcome.rows, "row");
     if outcome.more {
         let most = report.max_rows.unwrap_or(outcome.rows);
@@ -198,7 +223,7 @@ fn text(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(), 
             counted(most, "row")
         );
     }
-    writeln!(out, "{}", style.dim(format!("({end})"))).map_err(io)
+    writeln!(out, "{}", style.toned(Tone::Dim, format!("({end})"))).map_err(io)
 }
 
 fn json(report: &PendingQuery, out: &mut dyn Write) -> Result<(), RowError> {
@@ -398,8 +423,7 @@ mod tests {
         QueryHead {
             schema: QueryHead::SCHEMA,
             snapshot: snapshot(),
-            dumps: Vec::new(),
-            sql: String::new(),
+            ..QueryHead::default()
         }
     }
 

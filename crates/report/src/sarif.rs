@@ -6,64 +6,39 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::{SnapshotInfo, Stack, is_application_frame};
-use heapdiff_model::heap::HeapReport;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::findings::{Finding, Level, Place, Rule};
+use crate::findings::{Finding, Findings, Level, Place, Rule};
 use crate::printable::printable;
-use crate::view::{DiffReport, HeapView, Viewed};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// The most stacks of a result, and the most frames of one.
 const STACKS: usize = 3;
 const FRAMES: usize = 64;
 
-/// Writes what grew. Known growth is suppressed.
+/// Writes the suspects. Known growth is suppressed.
 ///
 /// # Errors
 /// When the stream fails.
-pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut run = Run::new(report.view.source_root.as_deref());
-    for finding in Finding::all(&report.data) {
-        run.result(&finding, None);
+pub(crate) fn render(findings: &Findings<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut run = Run::new(findings.source_root);
+    for finding in &findings.found {
+        run.result(finding, None);
     }
-    for (suspect, rule) in &report.more.known {
-        run.result(&Finding::grown(suspect), Some(rule));
+    for (finding, rule) in &findings.known {
+        run.result(finding, Some(rule));
     }
-    for warning in &report.data.warnings {
+    for warning in findings.warnings {
         run.notify("warning", warning);
     }
-    if let Some(why) = report.undecided() {
+    if let Some(why) = findings.undecided {
         run.notify("error", &format!("gates were not checked: {why}"));
     }
-    let tripped = report
-        .more
-        .outcomes
-        .iter()
-        .filter_map(|g| g.tripped.as_ref());
-    for why in tripped {
+    for why in &findings.tripped {
         run.notify("error", &format!("gate tripped: {why}"));
     }
-    run.write(&report.data.snapshots, out)
-}
-
-/// Writes what holds most of one dump.
-///
-/// # Errors
-/// When the stream fails.
-pub(crate) fn render_heap(
-    report: &Viewed<HeapReport, HeapView>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut run = Run::new(report.view.source_root.as_deref());
-    for suspect in &report.data.suspects {
-        run.result(&Finding::held(suspect, &report.data), None);
-    }
-    for warning in &report.data.warnings {
-        run.notify("warning", warning);
-    }
-    run.write(std::slice::from_ref(&report.data.snapshot), out)
+    run.write(findings.snapshots, out)
 }
 
 /// One run of the tool.
@@ -254,10 +229,11 @@ mod tests {
     use crate::junit::Gate;
     use crate::synthetic::{HOSTILE, heap, report, stack, suspect};
     use crate::tests::{diff_report, heap_report};
+    use crate::view::DiffReport;
 
     fn told(report: &DiffReport) -> Value {
         let mut out = Vec::new();
-        render(report, &mut out).unwrap();
+        render(&report.into(), &mut out).unwrap();
         serde_json::from_slice(&out).unwrap()
     }
 
@@ -375,7 +351,7 @@ mod tests {
     #[test]
     fn what_holds_most_is_a_note() {
         let mut out = Vec::new();
-        render_heap(&heap_report(heap(2)), &mut out).unwrap();
+        render(&(&heap_report(heap(2))).into(), &mut out).unwrap();
         let log: Value = serde_json::from_slice(&out).unwrap();
         let result = &log["runs"][0]["results"][1];
         assert_eq!(

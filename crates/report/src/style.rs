@@ -5,10 +5,8 @@ use std::fmt;
 
 use heapdiff_diff::Frames;
 
+use crate::document::{Tone, WIDTH};
 use crate::printable::shortened;
-
-/// The columns that lines are laid out for.
-pub(crate) const WIDTH: usize = 100;
 
 /// What is left of a name on a narrow terminal.
 const LEAST: usize = 20;
@@ -93,35 +91,29 @@ impl Style {
         }
     }
 
-    /// Headings and what a line is about.
-    #[must_use]
-    pub fn bold<T: fmt::Display>(self, text: T) -> Painted<T> {
-        self.paint("1", text)
-    }
-
-    /// What matters less.
-    #[must_use]
-    pub fn dim<T: fmt::Display>(self, text: T) -> Painted<T> {
-        self.paint("2", text)
-    }
-
     /// What went wrong, or grew.
     #[must_use]
     pub fn red<T: fmt::Display>(self, text: T) -> Painted<T> {
-        self.paint("1;31", text)
+        self.toned(Tone::Red, text)
     }
 
     /// What may be wrong.
     #[must_use]
     pub fn yellow<T: fmt::Display>(self, text: T) -> Painted<T> {
-        self.paint("1;33", text)
+        self.toned(Tone::Yellow, text)
     }
 
-    fn paint<T: fmt::Display>(self, code: &'static str, text: T) -> Painted<T> {
-        Painted {
-            code: self.on.then_some(code),
-            text,
-        }
+    /// Returns the text in the colour of a tone.
+    pub(crate) fn toned<T: fmt::Display>(self, tone: Tone, text: T) -> Painted<T> {
+        let code = match tone {
+            Tone::Plain => None,
+            Tone::Bold => Some("1"),
+            Tone::Dim => Some("2"),
+            Tone::Red => Some("1;31"),
+            Tone::Yellow => Some("1;33"),
+        };
+        let code = code.filter(|_| self.on);
+        Painted { code, text }
     }
 }
 

@@ -102,22 +102,10 @@ pub fn suspect(rank: u32, holder: &str, verdict: Verdict, grown: u32) -> Suspect
             samples: 10,
             sampled_bytes: bytes,
             growth_bytes: bytes,
-            unseen_bytes: 0,
-            unsampled_bytes: 0,
+            ..Coverage::default()
         },
-        detector: None,
-        trend: None,
         holders: 1,
-        also_held_by: Vec::new(),
-        off_heap_bytes: Vec::new(),
-        headline: String::new(),
-        holder_id: None,
-        likely_fix: None,
-        next: Vec::new(),
-        history: None,
-        allocated_at: Vec::new(),
-        allocated_through: None,
-        usage: None,
+        ..Suspect::default()
     }
 }
 
@@ -138,11 +126,7 @@ fn snapshot(path: &str, bytes: u64) -> SnapshotInfo {
         objects: bytes / 32,
         reachable_objects: bytes / 40,
         reachable_bytes: bytes,
-        unreachable_bytes: 0,
-        partial: false,
-        warnings: Vec::new(),
-        assumed_roots: None,
-        agent: None,
+        ..SnapshotInfo::default()
     }
 }
 
@@ -207,10 +191,7 @@ pub fn heap(suspects: u32) -> HeapReport {
         objects: 1000,
         shallow_bytes: 24_000,
         retained_bytes: 2 << 20,
-        detector: None,
         holders: 1,
-        also_held_by: Vec::new(),
-        off_heap_bytes: 0,
         stacks: vec![stack(
             "com.acme.Main.main(Main.java:7) com.acme.Web.put(Web.java:42)",
             1 << 20,
@@ -222,10 +203,9 @@ pub fn heap(suspects: u32) -> HeapReport {
             unseen_bytes: 0,
             unsampled_bytes: 1 << 20,
         },
-        allocated_through: None,
         holder_id: Some("0x7f00a8".to_owned()),
-        likely_fix: None,
         next: vec!["heapdiff show after.hprof com.acme.Registry.all".to_owned()],
+        ..HeapSuspect::default()
     };
     HeapReport {
         schema: HeapReport::SCHEMA.into(),
@@ -237,7 +217,7 @@ pub fn heap(suspects: u32) -> HeapReport {
             thread: Some(HOSTILE.to_owned()),
             frames: vec!["com.acme.Main.main(Main.java:7)".to_owned(); 12],
         }),
-        suspects: (1..=suspects).map(suspect).collect(),
+        suspects: (1..=suspects).map(|rank| suspect(rank).into()).collect(),
         threads: vec![HeapThread {
             name: Some(HOSTILE.to_owned()),
             retained_bytes: 1 << 20,

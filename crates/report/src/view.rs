@@ -3,13 +3,15 @@
 use std::ops::{Deref, DerefMut};
 
 use heapdiff_diff::{Allocated, Gates, through};
-use heapdiff_model::diff::{Report, Stack, Suspect, Through};
+use heapdiff_model::diff::{Report, Suspect};
+use heapdiff_model::heap::HeapReport;
 use regex::Regex;
 use serde::{Serialize, Serializer};
 
 use crate::collapsed::Columns;
 use crate::junit::Gate;
 use crate::stacks::focused;
+use crate::svg::Measured;
 
 /// A report's data with the view in which it is printed. It derefs to the data, which is also its JSON.
 #[derive(Debug)]
@@ -74,16 +76,12 @@ pub struct View {
 
 impl View {
     /// Cuts the stacks of each suspect to the focus, and finds the frame through which most of them were allocated.
-    pub fn focus_stacks<'a>(
-        &self,
-        suspects: impl Iterator<Item = (&'a mut Vec<Stack>, &'a mut Option<Through>)>,
-    ) {
-        let Some(focus) = &self.focus else {
-            return;
-        };
-        for (stacks, allocated_through) in suspects {
-            *stacks = focused(stacks, focus);
-            *allocated_through = through(stacks);
+    pub fn focus_stacks(&self, suspects: &mut [Suspect]) {
+        if let Some(focus) = &self.focus {
+            for suspect in suspects {
+                suspect.stacks = focused(&suspect.stacks, focus);
+                suspect.allocated_through = through(&suspect.stacks);
+            }
         }
     }
 }
@@ -109,6 +107,13 @@ pub struct DiffView {
 }
 
 impl DiffReport {
+    /// Returns the warnings, and that gates do not decide.
+    pub(crate) fn all_warnings(&self) -> impl Iterator<Item = &str> {
+        let undecided = self.undecided().map(|_| crate::UNDECIDED);
+        let warnings = self.data.warnings.iter().map(String::as_str);
+        warnings.chain(undecided)
+    }
+
     /// Returns why the gates do not decide: the dumps cannot be compared, and `--allow-partial` was not given.
     #[must_use]
     pub fn undecided(&self) -> Option<&str> {
@@ -119,8 +124,11 @@ impl DiffReport {
     }
 }
 
+/// A report of one dump with its view.
+pub type DumpReport = Viewed<HeapReport, HeapView>;
+
 /// Parts that the report of one dump leaves out.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct HeapView {
     /// True if there are suspects that are not listed.
     pub more_suspects: bool,
@@ -141,6 +149,15 @@ pub struct SitesView {
     pub class_count: u64,
     /// Number of classes with live samples.
     pub sampled_classes: u64,
+}
+
+/// What stacks of a trace are drawn.
+#[derive(Debug)]
+pub struct FlameView {
+    /// The file, the run and its part, in words.
+    pub title: String,
+    /// The meaning of widths.
+    pub measured: Measured,
 }
 
 /// Parts that the report of a recording leaves out.

@@ -14,10 +14,14 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// So many of something: `1 object`, `1,234 objects`.
+/// A number of things: `1 object`, `1,234 objects`, `2 classes`.
 #[must_use]
 pub fn counted(number: u64, one: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+    let plural = match number {
+        1 => "",
+        _ if one.ends_with("class") => "es",
+        _ => "s",
+    };
     format!("{} {one}{plural}", grouped(number))
 }
 

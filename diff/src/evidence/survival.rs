@@ -229,11 +229,10 @@ mod tests {
             samples,
             estimated_bytes: 1,
             ci95: [1, 1],
-            sampled: None,
             estimated_objects: 1,
             survival_permille,
             survival_known,
-            threads: Vec::new(),
+            ..Stack::default()
         };
         let known = [stack(30, 1000, true), stack(10, 200, true)];
         assert_eq!(alive_permille(&known), 800);

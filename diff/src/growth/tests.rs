@@ -26,11 +26,7 @@ fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
     Summary {
         names: None,
         info: SnapshotInfo {
-            path: String::new(),
-            bytes: 0,
-            taken_ms: 0,
             id_size: 8,
-            jvm: None,
             layout: LayoutInfo {
                 reference: 4,
                 header: 12,
@@ -38,14 +34,8 @@ fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
                 align: 8,
                 source: "assumed".into(),
             },
-            objects: 0,
-            reachable_objects: 0,
             reachable_bytes: 1 << 20,
-            unreachable_bytes: 0,
-            partial: false,
-            warnings: Vec::new(),
-            assumed_roots: None,
-            agent: None,
+            ..SnapshotInfo::default()
         },
         classes: classes.collect(),
         trie: Trie::drawn(steps),

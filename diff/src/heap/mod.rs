@@ -5,13 +5,12 @@
 
 mod classes;
 mod died;
-mod parts;
 mod threads;
 
 use std::cell::Cell;
 
 use heapdiff_model::diff::Suspect;
-use heapdiff_model::heap::{HeapReport, HeapSuspect};
+use heapdiff_model::heap::{HeapReport, HeapWaste};
 use hprof::{Progress, Snapshot};
 
 use crate::allocated::{Allocated, Content};
@@ -21,6 +20,7 @@ use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::detect;
 use crate::growth::{Aligned, Candidate};
+use crate::next_step;
 use crate::samples::AgentObjects;
 use crate::summary::Summary;
 use crate::suspect::{self, thread_local_fix};
@@ -73,7 +73,7 @@ impl OneDump {
         let own = AgentObjects::of(snapshot);
         let threads = threads::of(snapshot, &own);
         let waste = if options.waste {
-            parts::waste(&WasteSummary::new(snapshot, &own, 1, progress)?)
+            waste(&WasteSummary::new(snapshot, &own, 1, progress)?)
         } else {
             Vec::new()
         };
@@ -101,7 +101,7 @@ impl OneDump {
 /// Suspects, and what they hold.
 #[derive(Default)]
 struct Found {
-    suspects: Vec<HeapSuspect>,
+    suspects: Vec<Suspect>,
     contents: Vec<Content>,
     /// How much of the reachable bytes they are.
     explained_bytes: u64,
@@ -164,11 +164,15 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         std::cmp::Reverse(s.growth.retained_bytes.saturating_add(outside))
     });
     suspect::fold_collections(&mut suspects, suspect::with_them);
-    let suspects = (1..).zip(suspects);
-    let suspects =
-        suspects.map(|(rank, suspect)| parts::suspect(suspect, rank, &summaries[0].info.path));
+    for (rank, suspect) in (1..).zip(&mut suspects) {
+        suspect.rank = rank;
+        // Large is not leaking: without a pattern there is nothing to fix.
+        let has_pattern = suspect.detector.is_some();
+        suspect.likely_fix = next_step::likely_fix(suspect).filter(|_| has_pattern);
+        suspect.next = next_step::commands(suspect, &summaries[0].info.path);
+    }
     Found {
-        suspects: suspects.collect(),
+        suspects,
         contents,
         explained_bytes: aligned.explained(&explaining),
         more,
@@ -186,4 +190,17 @@ fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     suspect.reasons.splice(0..0, found);
     let bound = bounds::of(context).map(|b| b.sentence.to_string());
     suspect.reasons.extend(bound);
+}
+
+/// The kinds of waste that there are, the most to be won first.
+fn waste(summary: &WasteSummary) -> Vec<HeapWaste> {
+    let all = WasteSummary::compared(std::slice::from_ref(summary), 1).waste;
+    let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);
+    let rows = all.kinds.into_iter().map(|row| HeapWaste {
+        kind: row.kind.into(),
+        objects: last(&row.objects),
+        bytes_to_win: last(&row.bytes_to_win),
+        holder: row.holders.into_iter().next().map(|h| h.holder),
+    });
+    rows.filter(|row| row.bytes_to_win > 0).collect()
 }

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use heapdiff_model::diff::{Coverage, Growth, Suspect, Verdict, difference};
+use heapdiff_model::diff::{Coverage, Growth, Suspect, difference};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_units::Size;
 use hprof::ObjectIndex;
@@ -155,8 +155,6 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         .map(|id| format!("{:#x}", id.0));
     let off_heap: Vec<u64> = candidate.off_heap.iter().map(|o| o.bytes).collect();
     let suspect = Suspect {
-        rank: 0,
-        verdict: Verdict::Growth,
         reasons: reasons.iter().map(ToString::to_string).collect(),
         root,
         holder,
@@ -166,31 +164,20 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         shallow_bytes: candidate.shallow.clone(),
         retained_bytes: candidate.retained.clone(),
         growth,
-        stacks: Vec::new(),
         coverage: Coverage {
-            samples: 0,
-            sampled_bytes: 0,
             growth_bytes: u64::try_from(growth.retained_bytes).unwrap_or(0),
-            unseen_bytes: 0,
-            unsampled_bytes: 0,
+            ..Coverage::default()
         },
-        detector: None,
         trend: (candidate.retained.len() > 2).then(|| candidate.trend.name().into()),
         holders: holders(context),
         also_held_by,
-        headline: String::new(),
         holder_id,
-        likely_fix: None,
-        next: Vec::new(),
         off_heap_bytes: if off_heap.iter().any(|&b| b > 0) {
             off_heap
         } else {
             Vec::new()
         },
-        history: None,
-        allocated_at: Vec::new(),
-        allocated_through: None,
-        usage: None,
+        ..Suspect::default()
     };
     (suspect, holder_class)
 }
@@ -602,42 +589,17 @@ pub(crate) mod tests {
     /// A suspect that grew by so many objects and bytes, which another field holds as well.
     pub(crate) fn suspect(holder: &str, class: &str, also: &[&str], growth: (i64, i64)) -> Suspect {
         Suspect {
-            rank: 0,
-            verdict: Verdict::Growth,
-            reasons: Vec::new(),
             root: "static".to_owned(),
             holder: holder.to_owned(),
-            path: Vec::new(),
             class: class.to_owned(),
-            objects: Vec::new(),
-            shallow_bytes: Vec::new(),
-            retained_bytes: Vec::new(),
             growth: Growth {
                 objects: growth.0,
                 shallow_bytes: growth.1,
                 retained_bytes: growth.1,
             },
-            stacks: Vec::new(),
-            coverage: Coverage {
-                samples: 0,
-                sampled_bytes: 0,
-                growth_bytes: 0,
-                unseen_bytes: 0,
-                unsampled_bytes: 0,
-            },
-            detector: None,
-            trend: None,
             holders: 1,
             also_held_by: also.iter().map(|&name| name.to_owned()).collect(),
-            off_heap_bytes: Vec::new(),
-            headline: String::new(),
-            holder_id: None,
-            likely_fix: None,
-            next: Vec::new(),
-            history: None,
-            allocated_at: Vec::new(),
-            allocated_through: None,
-            usage: None,
+            ..Suspect::default()
         }
     }
 

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heapdiff_diff::{Allocated, AllocatedLine};
+use heapdiff_model::trace::FlameReport;
 use heapdiff_report::svg::Measured;
-use heapdiff_report::{FlameReport, Format, Report, span, utc};
+use heapdiff_report::{FlameView, Format, Report, View, Viewed, span, utc};
 
 use super::by_site::BySite;
 use super::read::{MOMENT_HELP, RunArgs, WindowArgs, file, frames, open_named};
@@ -66,28 +67,35 @@ impl Task for Flame {
         let allocated = all(&sites, self.live);
         file.warnings
             .extend(focus.and_then(|focus| fits::frames(focus, &allocated)));
-        Ok(vec![Report::Flame(Box::new(FlameReport {
-            of: format!(
-                "{}, run {number} (process {}), {} UTC, {}",
-                file.path,
-                run.pid,
-                utc(from_ms),
-                span(to_uptime.saturating_sub(from_uptime)),
-            ),
-            from_ms,
-            to_ms,
-            measured: match (self.live, &*run.strategy) {
-                (false, _) => Measured::Allocated,
-                // What a recording found alive at last stands for itself.
-                (true, "recording") => Measured::Followed,
-                (true, _) => Measured::Estimated,
+        let title = format!(
+            "{}, run {number} (process {}), {} UTC, {}",
+            file.path,
+            run.pid,
+            utc(from_ms),
+            span(to_uptime.saturating_sub(from_uptime)),
+        );
+        let measured = match (self.live, &*run.strategy) {
+            (false, _) => Measured::Allocated,
+            // Objects that a recording found alive are not weighted.
+            (true, "recording") => Measured::Followed,
+            (true, _) => Measured::Estimated,
+        };
+        let report = Viewed {
+            data: FlameReport {
+                path: file.path,
+                from_ms,
+                to_ms,
+                warnings: file.warnings,
             },
-            allocated,
-            path: file.path,
-            warnings: file.warnings,
-            only: focus.cloned(),
-            reverse: self.reverse,
-        }))])
+            view: View {
+                focus: focus.cloned(),
+                allocated: Some(allocated),
+                reverse: self.reverse,
+                ..View::default()
+            },
+            more: FlameView { title, measured },
+        };
+        Ok(vec![Report::Flame(Box::new(report))])
     }
 }
 

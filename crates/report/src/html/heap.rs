@@ -3,13 +3,14 @@
 
 use std::io::{self, Write};
 
-use super::{STYLE, figures, layout_of, policy};
-use crate::printable::printable;
-use crate::view::{HeapView, Viewed};
-use crate::{coverage, kept};
+use super::{STYLE, figures, layout_of, policy, text};
+use crate::document::{Column, Table};
+use crate::tables;
+use crate::view::DumpReport;
+use crate::{coverage, kept, series};
 use askama::Template;
-use heapdiff_diff::sentence::{Verdict, Waste, Whole};
-use heapdiff_diff::{HeapSuspect, Stack, is_application_frame};
+use heapdiff_diff::is_application_frame;
+use heapdiff_diff::sentence::Verdict;
 use heapdiff_model::heap::HeapReport;
 use heapdiff_units::{Size, grouped};
 
@@ -23,196 +24,99 @@ struct Page<'a> {
     policy: String,
     title: String,
     style: &'a str,
-    warnings: Vec<String>,
-    reachable: String,
-    objects: String,
-    garbage: String,
+    heap: &'a HeapReport,
     sentence: String,
-    no_leak: String,
-    path: String,
-    partial: bool,
     layout: String,
     more_suspects: bool,
-    died: Option<Died>,
-    suspects: Vec<Suspect>,
-    threads: Vec<ThreadRow>,
-    waste: Vec<WasteRow>,
-    classes: Vec<ClassRow>,
-    more_classes: Option<String>,
+    sections: Vec<Section>,
 }
 
-struct Died {
-    said: String,
-    frames: Vec<Frame>,
+/// A table on the page.
+struct Section {
+    id: &'static str,
+    /// In the list of sections.
+    name: &'static str,
+    title: &'static str,
+    /// The headings, and if they are of texts.
+    headings: Vec<(String, bool)>,
+    rows: Vec<Vec<Cell>>,
+    more: Option<String>,
 }
 
-struct Frame {
+/// A cell with the elements around its text.
+struct Cell {
+    open: String,
     text: String,
-    runtime: bool,
+    close: String,
 }
 
-struct Suspect {
-    rank: u32,
-    open: bool,
-    holder: String,
-    class: String,
-    retained: String,
-    part: String,
-    reasons: Vec<String>,
-    objects: String,
-    off_heap: Option<String>,
-    also_held_by: Vec<String>,
-    root: String,
-    path: Vec<Step>,
-    fix: Option<String>,
-    next: Vec<String>,
-    sampled: Option<String>,
-    stacks: Vec<StackRow>,
-}
-
-struct Step {
-    text: String,
-    holder: bool,
-}
-
-struct StackRow {
-    class: String,
-    figures: String,
-    frames: Vec<Frame>,
-}
-
-struct ThreadRow {
-    bytes: String,
-    name: String,
-    about: String,
-}
-
-struct WasteRow {
-    bytes: String,
-    objects: String,
-    kind: String,
-    holder: String,
-}
-
-struct ClassRow {
-    objects: String,
-    shallow: String,
-    retained: String,
-    name: String,
+impl Section {
+    fn new(id: &'static str, name: &'static str, table: Table) -> Self {
+        let is_text = |kind: Column| kind != Column::Figure;
+        // The first text is what a row is about.
+        let subject = table.columns.iter().position(|c| is_text(c.1));
+        let cell = |(at, text): (usize, &String)| {
+            let kind = table.columns[at].1;
+            let (open, close) = match kind {
+                Column::Figure | Column::Word => ("", ""),
+                Column::Name => ("<code class=\"name\">", "</code>"),
+                Column::Text | Column::Cut(_) => ("<bdi>", "</bdi>"),
+            };
+            let (start, end) = match kind {
+                Column::Figure => ("<td>", "</td>"),
+                _ if Some(at) == subject => ("<th scope=\"row\" class=\"text\">", "</th>"),
+                _ => ("<td class=\"text\">", "</td>"),
+            };
+            Cell {
+                open: format!("{start}{open}"),
+                text: self::text(text),
+                close: format!("{close}{end}"),
+            }
+        };
+        let rows = table.rows.iter();
+        let headings = table.columns.iter();
+        Self {
+            id,
+            name,
+            title: table.title,
+            headings: headings.map(|c| (c.0.to_string(), is_text(c.1))).collect(),
+            rows: rows
+                .map(|row| row.iter().enumerate().map(cell).collect())
+                .collect(),
+            more: None,
+        }
+    }
 }
 
 /// Writes the page.
 ///
 /// # Errors
 /// When the stream fails.
-pub(crate) fn render(report: &Viewed<HeapReport, HeapView>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(report: &DumpReport, out: &mut dyn Write) -> io::Result<()> {
     let heap = &report.data;
     let info = &heap.snapshot;
-    let warnings = heap.warnings.iter().chain(&info.warnings);
     let hidden = heap.classes.len().saturating_sub(CLASSES) + report.more.more_classes;
+    let mut sections = vec![
+        Section::new("threads", "Threads", tables::threads(heap, usize::MAX)),
+        Section::new("waste", "Waste", tables::waste(heap, usize::MAX)),
+    ];
+    sections.retain(|section| !section.rows.is_empty());
+    let mut classes = Section::new("classes", "Classes", tables::classes(heap, CLASSES, false));
+    classes.more =
+        (hidden > 0).then(|| format!("{} more classes in other formats", grouped(hidden as u64)));
+    sections.push(classes);
     let page = Page {
         policy: policy(""),
-        title: format!("What holds most of the heap: {}", printable(&info.path)),
+        title: format!("What holds most of the heap: {}", text(&info.path)),
         style: STYLE,
-        warnings: warnings.map(|w| text(w)).collect(),
-        reachable: Size(info.reachable_bytes).to_string(),
-        objects: grouped(info.reachable_objects),
-        garbage: Size(info.unreachable_bytes).to_string(),
+        heap,
         sentence: kept::sentence(heap, report.more.left_out),
-        no_leak: Verdict::NoLeak.to_string(),
-        path: text(&info.path),
-        partial: info.partial,
         layout: layout_of(info),
         more_suspects: report.more.more_suspects && !heap.suspects.is_empty(),
-        died: heap.died.as_ref().map(|died| Died {
-            said: text(&kept::died(died)),
-            frames: frames(&died.frames),
-        }),
-        suspects: heap.suspects.iter().map(|s| suspect(s, report)).collect(),
-        threads: threads(report),
-        waste: waste(report),
-        classes: classes(report),
-        more_classes: (hidden > 0)
-            .then(|| format!("{} more classes in other formats", grouped(hidden as u64))),
+        sections,
     };
     let page = page.render().map_err(io::Error::other)?;
     out.write_all(page.as_bytes())
-}
-
-fn text(name: &str) -> String {
-    printable(name).into_owned()
-}
-
-fn frames(frames: &[String]) -> Vec<Frame> {
-    let frame = |frame: &String| Frame {
-        text: text(frame),
-        runtime: !is_application_frame(frame),
-    };
-    frames.iter().map(frame).collect()
-}
-
-fn suspect(suspect: &HeapSuspect, report: &Viewed<HeapReport, HeapView>) -> Suspect {
-    let step = |step: &String| Step {
-        text: text(step),
-        holder: *step == suspect.holder,
-    };
-    Suspect {
-        rank: suspect.rank,
-        open: suspect.rank == 1,
-        holder: text(&suspect.holder),
-        class: text(&suspect.class),
-        retained: Size(suspect.retained_bytes).to_string(),
-        part: kept::part(suspect.retained_bytes, &report.data),
-        reasons: suspect.reasons.iter().map(|r| text(r)).collect(),
-        objects: grouped(suspect.objects),
-        off_heap: (suspect.off_heap_bytes > 0).then(|| Size(suspect.off_heap_bytes).to_string()),
-        also_held_by: suspect.also_held_by.iter().map(|f| text(f)).collect(),
-        root: text(&suspect.root),
-        path: suspect.path.iter().map(step).collect(),
-        fix: suspect.likely_fix.as_deref().map(text),
-        next: suspect.next.iter().map(|command| text(command)).collect(),
-        sampled: (!suspect.stacks.is_empty())
-            .then(|| coverage::sentence(&coverage::of_heap(suspect), Whole::Retained)),
-        stacks: suspect.stacks.iter().take(STACKS).map(stack).collect(),
-    }
-}
-
-fn stack(stack: &Stack) -> StackRow {
-    StackRow {
-        class: text(&stack.class),
-        figures: figures(stack),
-        frames: frames(&stack.frames),
-    }
-}
-
-fn threads(report: &Viewed<HeapReport, HeapView>) -> Vec<ThreadRow> {
-    let rows = report.data.threads.iter().map(|thread| ThreadRow {
-        bytes: Size(thread.retained_bytes).to_string(),
-        name: text(thread.name.as_deref().unwrap_or("(unnamed)")),
-        about: text(&kept::local(thread)),
-    });
-    rows.collect()
-}
-
-fn waste(report: &Viewed<HeapReport, HeapView>) -> Vec<WasteRow> {
-    let rows = report.data.waste.iter().map(|row| WasteRow {
-        bytes: Size(row.bytes_to_win).to_string(),
-        objects: grouped(row.objects),
-        kind: Waste::title(&row.kind),
-        holder: text(row.holder.as_deref().unwrap_or("")),
-    });
-    rows.collect()
-}
-
-fn classes(report: &Viewed<HeapReport, HeapView>) -> Vec<ClassRow> {
-    let rows = report.data.classes.iter().take(CLASSES);
-    let rows = rows.map(|class| ClassRow {
-        objects: grouped(class.objects),
-        shallow: Size(class.shallow_bytes).to_string(),
-        retained: Size(class.retained_bytes).to_string(),
-        name: text(&class.class),
-    });
-    rows.collect()
 }
 
 #[cfg(test)]

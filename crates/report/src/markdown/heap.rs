@@ -3,25 +3,23 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heapdiff_diff::sentence::{Verdict, Waste, Whole};
-use heapdiff_diff::{HeapClass, HeapReport, HeapSuspect};
-use heapdiff_units::{Size, counted, grouped};
+use heapdiff_diff::HeapReport;
+use heapdiff_diff::sentence::Verdict;
+use heapdiff_units::{Size, grouped};
 
 use super::{
-    Comment, STACKS, all_details, allocated_at, cell, code, cut, doubts, frames, html, next, prose,
-    rows_of_classes, rows_of_suspects, steps, warnings,
+    Comment, all_details, code, cut, frames, prose, table, table_of_classes, table_of_suspects,
+    warnings,
 };
-use crate::view::{HeapView, Viewed};
-use crate::{coverage, kept};
-
-/// Threads, and kinds of waste, that are shown.
-const ROWS: usize = 5;
+use crate::kept;
+use crate::tables::{self, ROWS};
+use crate::view::DumpReport;
 
 /// Writes the report.
 ///
 /// # Errors
 /// When the stream fails.
-pub(crate) fn render(whole: &Viewed<HeapReport, HeapView>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(whole: &DumpReport, out: &mut dyn Write) -> io::Result<()> {
     let report = &whole.data;
     let mut text = Comment("## What holds most of the heap\n\n".to_owned());
     let info = &report.snapshot;
@@ -43,7 +41,14 @@ pub(crate) fn render(whole: &Viewed<HeapReport, HeapView>, out: &mut dyn Write) 
         prose(&kept::sentence(report, whole.more.left_out))
     );
     suspects(report, whole.more.more_suspects, &mut text);
-    rest(report, whole.more.more_classes, &mut text);
+    for rows in [tables::threads(report, ROWS), tables::waste(report, ROWS)] {
+        if !rows.rows.is_empty() {
+            table(&rows, usize::MAX, &mut text);
+            text.0.push('\n');
+        }
+    }
+    let classes = tables::classes(report, usize::MAX, false);
+    table_of_classes(&classes, whole.more.more_classes, "", &mut text);
     text.write(out)
 }
 
@@ -52,95 +57,11 @@ fn suspects(report: &HeapReport, more: bool, text: &mut Comment) {
         return;
     }
     let _ = writeln!(text, "{}.\n", prose(&Verdict::NoLeak.to_string()));
-    text.0 += "| # | retained | of the heap | holder | content |\n|--:|--:|--:|---|---|\n";
-    let row = |suspect: &HeapSuspect| {
-        let outside = match suspect.off_heap_bytes {
-            0 => String::new(),
-            bytes => format!(" + {} off heap", Size(bytes)),
-        };
-        format!(
-            "| {} | {}{outside} | {} | {} | {} |\n",
-            suspect.rank,
-            Size(suspect.retained_bytes),
-            kept::part(suspect.retained_bytes, report),
-            cell(&suspect.holder),
-            cell(&suspect.class),
-        )
-    };
-    rows_of_suspects(report.suspects.iter(), row, text);
+    table_of_suspects(&report.suspects, report.snapshot.reachable_bytes, text);
     if more {
         text.0 += "Places that retain less are not shown (`--top N` shows more).\n\n";
     }
-    all_details(report.suspects.iter(), details, text);
-}
-
-fn details(suspect: &HeapSuspect) -> String {
-    let text = &mut String::new();
-    let (rank, holder) = (suspect.rank, html(&suspect.holder));
-    let bytes = Size(suspect.retained_bytes);
-    let _ = writeln!(
-        text,
-        "<details><summary>{rank}. <code>{holder}</code> {bytes}</summary>\n"
-    );
-    for reason in &suspect.reasons {
-        let _ = writeln!(text, "- {}", prose(&cut(reason)));
-    }
-    let _ = writeln!(text, "- {}", counted(suspect.objects, "object"));
-    let _ = writeln!(text, "- kept alive by {}\n", code(&suspect.root));
-    steps(&suspect.path, text);
-    allocated_at(suspect.allocated_through.as_ref(), &suspect.stacks, text);
-    if !suspect.stacks.is_empty() {
-        doubts(&coverage::of_heap(suspect), Whole::Retained, text);
-    }
-    let more = suspect.stacks.len().saturating_sub(STACKS) as u64;
-    if more > 0 {
-        let _ = writeln!(text, "{} in other formats.\n", counted(more, "more stack"));
-    }
-    next(suspect.likely_fix.as_deref(), &suspect.next, text);
-    text.push_str("</details>\n\n");
-    std::mem::take(text)
-}
-
-/// Threads, waste and classes.
-fn rest(report: &HeapReport, more_classes: usize, text: &mut Comment) {
-    if !report.threads.is_empty() {
-        text.0 += "| retained | thread | largest local variable |\n|--:|---|---|\n";
-        for thread in report.threads.iter().take(ROWS) {
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} |",
-                Size(thread.retained_bytes),
-                cell(thread.name.as_deref().unwrap_or("(unnamed)")),
-                cell(&kept::local(thread)),
-            );
-        }
-        text.0.push('\n');
-    }
-    if !report.waste.is_empty() {
-        text.0 += "| savings | objects | kind | mostly held by |\n|--:|--:|---|---|\n";
-        for row in report.waste.iter().take(ROWS) {
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {} |",
-                Size(row.bytes_to_win),
-                grouped(row.objects),
-                Waste::title(&row.kind),
-                cell(row.holder.as_deref().unwrap_or("")),
-            );
-        }
-        text.0.push('\n');
-    }
-    let row = |class: &HeapClass| {
-        format!(
-            "| {} | {} | {} | {} |\n",
-            grouped(class.objects),
-            Size(class.shallow_bytes),
-            Size(class.retained_bytes),
-            cell(&class.class),
-        )
-    };
-    let title = "Classes, by shallow size";
-    rows_of_classes((title, ""), (&report.classes, more_classes), row, text);
+    all_details(&report.suspects, text);
 }
 
 #[cfg(test)]

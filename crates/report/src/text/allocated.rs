@@ -1,85 +1,61 @@
 //! What was allocated since the agent's start, dead or alive.
 
-use std::io::{self, Write};
-
 use heapdiff_diff::sentence::{Alive, Samples};
 use heapdiff_model::sites::{AllocatedReport, AllocatedStackRow};
-use heapdiff_units::{Size, counted, grouped};
+use heapdiff_units::{counted, grouped};
 
-use super::sites::{classes, large_objects, more_classes, origin};
-use super::table::{Align, Table};
-use super::{WIDTH, count, snapshot, stacks, table};
-use crate::style::Style;
+use super::sites::{large_objects, more_classes, origin, other_stacks};
+use super::stacks::amount;
+use super::{count, snapshot};
+use crate::document::Column::{Figure, Name};
+use crate::document::{Document, Stack};
 use crate::times::span;
 use crate::view::Viewed;
 use heapdiff_diff::samples::FORGOTTEN;
 
-const INDENT: usize = 5;
-
-pub(crate) fn render(
-    report: &Viewed<AllocatedReport>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let in_dump = &report.snapshot;
-    let all = in_dump.reachable_bytes.unwrap_or(0) + in_dump.unreachable_bytes.unwrap_or(0);
-    snapshot::heading(in_dump, all, style, out)?;
+pub(crate) fn build(report: &Viewed<AllocatedReport>, doc: &mut Document) {
+    snapshot::heading(&report.snapshot, doc);
     let totals = &report.totals;
-    origin(Some(&report.agent), totals.unseen_bytes, style, out)?;
-    writeln!(out)?;
+    origin(Some(&report.agent), totals.unseen_bytes, doc);
+    doc.gap();
     let (things, from) = match totals.samples {
         Some(samples) => (counted(samples, "sample"), counted(totals.rows, "stack")),
-        None => (counted(totals.objects, "object"), classes(totals.rows)),
+        None => (
+            counted(totals.objects, "object"),
+            counted(totals.rows, "class"),
+        ),
     };
-    let line = Samples::Allocated {
+    doc.one_line(Samples::Allocated {
         amount: amount(totals.bytes, totals.ci95),
         span: span(report.span_ms),
         things,
         from,
-        focus: report
-            .focus
-            .as_ref()
-            .map(|focus| table::printable(focus).into_owned()),
-    };
-    writeln!(out, "{}", style.fitted(&line.to_string(), WIDTH))?;
+        focus: report.focus.clone(),
+    });
     if report.by == "class" {
-        return by_class(report, style, out);
+        return by_class(report, doc);
     }
-    super::sites::other_stacks(totals.other_stacks_bytes, totals.bytes, style, out)?;
-    large_objects(totals.undersampled_bytes, false, style, out)?;
+    other_stacks(totals.other_stacks_bytes, totals.bytes, doc);
+    large_objects(totals.undersampled_bytes, false, doc);
     for (number, row) in (1..).zip(&report.stacks) {
-        write!(out, "\n{number:>3}  ")?;
-        let figures = figures(row);
-        let class = match &row.classes[..] {
-            [] => FORGOTTEN.to_owned(),
-            classes => classes.join(", "),
-        };
-        let about = (&*class, &*figures);
-        stacks::lines(
-            about,
-            &row.frames,
-            &[],
-            (INDENT, report.view.verbose),
-            style,
-            out,
-        )?;
+        doc.gap();
+        doc.stack(Stack {
+            number: Some(number),
+            class: match &row.classes[..] {
+                [] => FORGOTTEN.to_owned(),
+                classes => classes.join(", "),
+            },
+            figures: figures(row),
+            frames: row.frames.clone(),
+            threads: Vec::new(),
+            verbose: report.view.verbose,
+        });
     }
     let more = totals.rows.saturating_sub(report.stacks.len() as u64);
-    if more > 0 {
-        let rest = format!("and {} (--top N shows more)", counted(more, "more stack"));
-        writeln!(out, "\n{}", style.dim(rest))?;
-    }
+    doc.rest_of_blocks(more, "more stack");
     if let Some(counted) = &report.counted {
-        writeln!(out)?;
-        count::in_dump(counted, style, out)?;
-    }
-    Ok(())
-}
-
-fn amount(bytes: u64, ci95: Option<[u64; 2]>) -> String {
-    match ci95 {
-        Some(ci95) => stacks::interval(bytes, ci95),
-        None => Size(bytes).to_string(),
+        doc.gap();
+        count::in_dump(counted, doc);
     }
 }
 
@@ -95,29 +71,22 @@ fn figures(row: &AllocatedStackRow) -> String {
     format!("{}  {stack}", amount(row.estimated_bytes, row.ci95))
 }
 
-fn by_class(report: &AllocatedReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}\n", style.dim(Samples::AllocatedColumns))?;
-    let columns = [
-        ("objects", Align::Right),
-        ("bytes", Align::Right),
-        ("class", Align::Left),
-    ];
-    let mut table = Table::new(&columns);
-    for row in &report.classes {
-        table.row(vec![
-            grouped(row.objects),
-            grouped(row.bytes),
-            row.class.clone(),
-        ]);
-    }
-    table.print(style, out)?;
-    more_classes(report.totals.rows, report.classes.len(), style, out)
+fn by_class(report: &AllocatedReport, doc: &mut Document) {
+    doc.note(Samples::AllocatedColumns);
+    doc.gap();
+    let columns = [("objects", Figure), ("bytes", Figure), ("class", Name)];
+    let rows = report.classes.iter();
+    let rows = rows.map(|row| vec![grouped(row.objects), grouped(row.bytes), row.class.clone()]);
+    doc.table(&columns, rows);
+    more_classes(report.totals.rows, report.classes.len(), doc);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::style::Style;
     use crate::text::sites::tests::agent;
+    use crate::text::tests::printed;
     use crate::text::tests::snapshot;
     use heapdiff_diff::SampledBytes;
     use heapdiff_model::count::{CountTotals, CountedInDump, CountedMissed};
@@ -127,13 +96,12 @@ mod tests {
         let is_class = by == "class";
         let stack = AllocatedStackRow {
             frames: vec!["com.acme.Web.get(Web.java:7)".to_owned()],
-            classes: Vec::new(),
             samples: 3,
             estimated_bytes: 2048,
             ci95: Some([1024, 4096]),
-            sampled: None,
             estimated_objects: 9,
             survival_permille: Some(160),
+            ..AllocatedStackRow::default()
         };
         let class = CountedClassRow {
             class: "byte[]".to_owned(),
@@ -144,30 +112,25 @@ mod tests {
             schema: AllocatedReport::SCHEMA,
             snapshot: snapshot(),
             by,
-            focus: None,
             span_ms: 61_000,
             totals: AllocatedTotals {
                 rows,
                 samples: (!is_class).then_some(30),
                 bytes: 4096,
-                ci95: None,
-                other_stacks_bytes: 0,
                 objects: 1234,
-                unseen_bytes: 0,
                 undersampled_bytes,
+                ..AllocatedTotals::default()
             },
             agent: agent(),
             stacks: if is_class { Vec::new() } else { vec![stack] },
             classes: if is_class { vec![class] } else { Vec::new() },
-            counted: None,
+            ..AllocatedReport::default()
         }
         .into()
     }
 
     fn told(report: &Viewed<AllocatedReport>) -> String {
-        let mut out = Vec::new();
-        render(report, Style::plain(), &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        printed(Style::plain(), |doc| build(report, doc))
     }
 
     #[test]
@@ -201,13 +164,10 @@ mod tests {
         }
         both.counted = Some(CountedInDump {
             millis: 1000,
-            before_dump_ms: 0,
             jdk: true,
             totals: CountTotals::default(),
-            sites: Vec::new(),
             missed: CountedMissed::default(),
-            disagreements: Vec::new(),
-            disagreement_count: 0,
+            ..CountedInDump::default()
         });
         let text = told(&both);
         let counted = "\nallocations counted: 0 objects (0 B) at 0 allocation sites, within 1s; the count ended 0s before the dump\n";

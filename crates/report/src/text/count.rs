@@ -1,6 +1,5 @@
 //! Counted allocations as a table.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use heapdiff_diff::sentence::Samples;
@@ -9,13 +8,12 @@ use heapdiff_model::count::{
 };
 use heapdiff_units::{Size, Span, counted, grouped};
 
-use super::diff::wrapped;
-use super::table::{Align, Table, printable};
-use super::{WIDTH, stacks};
-use crate::style::Style;
+use super::stacks::interval;
+use crate::document::Column::{self, Cut, Figure, Name};
+use crate::document::{self, Document, WIDTH, bold, dim};
 
-/// Columns that a name has at most.
-pub(super) const NAME: usize = 48;
+/// The column of a class of at most 48 characters.
+pub(super) const CLASS: (&str, Column) = ("class", Cut(48));
 /// What counts as an allocation.
 const WHAT: [&str; 5] = [
     "Each executed allocation is counted, even if the JIT compiler removes it or the allocation fails.",
@@ -39,106 +37,86 @@ pub(super) const EXECUTED: &str = "counted: executed allocations, even if the JI
 pub(super) const WITHOUT_JDK: &str =
     "JDK classes have no counters; count=jdk adds counters to them.";
 
-pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn build(report: &CountReport, doc: &mut Document) {
     let time = Span(Duration::from_millis(report.millis));
-    let head = format!("{}: {time}", report.process);
-    writeln!(
-        out,
-        "{}",
-        style.bold(style.fitted(&printable(&head), WIDTH))
-    )?;
+    doc.one_line(bold(format!("{}: {time}", report.process)));
     let totals = &report.totals;
-    writeln!(
-        out,
+    doc.line(format!(
         "{} of {}{} allocated {}, {}",
         counted(totals.sites, "allocation site"),
-        classes(report.classes),
+        counted(report.classes, "class"),
         if report.only_sampled { SAMPLED } else { "" },
         counted(totals.objects, "object"),
         Size(totals.bytes)
-    )?;
-    unknown(totals, out)?;
-    not_counted(&report.missed, style, out)?;
-    sites(&report.sites, totals.sites, style, out)?;
-    writeln!(out)?;
+    ));
+    unknown(totals, doc);
+    not_counted(&report.missed, doc);
+    sites(&report.sites, totals.sites, doc);
+    doc.gap();
     for line in WHAT {
-        writeln!(out, "{}", style.dim(line.to_owned()))?;
+        doc.note(line);
     }
-    jdk(report.jdk, NO_JDK, style, out)
+    jdk(report.jdk, NO_JDK, doc);
 }
 
 /// What is to be known of the JDK's classes; `none` where they have no counters.
-pub(super) fn jdk(counted: bool, none: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn jdk(counted: bool, none: &str, doc: &mut Document) {
     let lines = if counted { &AT_LEAST[..] } else { &[none] };
     for &line in lines {
-        writeln!(out, "{}", style.dim(line.to_owned()))?;
+        doc.note(line);
     }
-    Ok(())
 }
 
 /// The sites that are listed, and how many there are besides.
-fn sites(listed: &[CountSite], all: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn sites(listed: &[CountSite], all: u64, doc: &mut Document) {
     if !listed.is_empty() {
-        writeln!(out)?;
-        let mut table = Table::new(&[
-            ("objects", Align::Right),
-            ("bytes", Align::Right),
-            ("class", Align::Left),
-            ("allocated in", Align::Left),
-        ]);
-        for site in listed {
-            table.row(vec![
+        doc.gap();
+        let columns = [
+            ("objects", Figure),
+            ("bytes", Figure),
+            CLASS,
+            ("allocated in", Name),
+        ];
+        let rows = listed.iter().map(|site| {
+            vec![
                 grouped(site.objects),
                 site.bytes.map_or_else(|| "?".to_owned(), grouped),
-                style.fitted(&printable(&site.allocated), NAME).into_owned(),
+                site.allocated.clone(),
                 place(site),
-            ]);
-        }
-        table.print(style, out)?;
+            ]
+        });
+        doc.table(&columns, rows);
     }
-    let shown = listed.len() as u64;
-    if shown < all {
-        let rest = counted(all - shown, "more site");
-        writeln!(
-            out,
-            "{}",
-            style.dim(format!("and {rest} (--top N shows more)"))
-        )?;
-    }
-    Ok(())
+    doc.rest(all.saturating_sub(listed.len() as u64), "more site");
 }
 
 /// Where a site is.
 pub(super) fn place(site: &CountSite) -> String {
-    let mut place = format!("{}.{}", site.class, site.method);
-    if let Some(line) = site.line {
-        place += &format!(":{line}");
-    }
-    printable(&place).into_owned()
+    let line = site.line.map_or(String::new(), |line| format!(":{line}"));
+    format!("{}.{}{line}", site.class, site.method)
 }
 
 /// What a dump has of counts.
-pub(super) fn in_dump(report: &CountedInDump, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn in_dump(report: &CountedInDump, doc: &mut Document) {
     let totals = &report.totals;
-    writeln!(
-        out,
+    doc.line(format!(
         "allocations counted: {} ({}) at {}, within {}; the count ended {} before the dump",
         counted(totals.objects, "object"),
         Size(totals.bytes),
         counted(totals.sites, "allocation site"),
         Span(Duration::from_millis(report.millis)),
         Span(Duration::from_millis(report.before_dump_ms)),
-    )?;
-    unknown(totals, out)?;
-    not_counted(&report.missed.into(), style, out)?;
-    writeln!(out, "{}", style.dim(EXECUTED.to_owned()))?;
-    jdk(report.jdk, WITHOUT_JDK, style, out)?;
-    sites(&report.sites, totals.sites, style, out)?;
-    disagreements(report, style, out)
+    ));
+    unknown(totals, doc);
+    not_counted(&report.missed.into(), doc);
+    doc.note(EXECUTED);
+    jdk(report.jdk, WITHOUT_JDK, doc);
+    sites(&report.sites, totals.sites, doc);
+    disagreements(report, doc);
 }
 
 /// Lines of which samples say something else than was counted, with the reasons that there may be.
-fn disagreements(report: &CountedInDump, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn disagreements(report: &CountedInDump, doc: &mut Document) {
     for (is_less, sentence) in [
         (true, Samples::LessThanCounted),
         (false, Samples::MoreThanCounted),
@@ -148,66 +126,54 @@ fn disagreements(report: &CountedInDump, style: Style, out: &mut dyn Write) -> i
         if found.peek().is_none() {
             continue;
         }
-        for line in wrapped(&crate::capitalized(&sentence.to_string()), WIDTH) {
-            writeln!(out, "{}", style.dim(line))?;
-        }
+        doc.prose(dim(crate::capitalized(&sentence.to_string())));
         for d in found {
             let place = format!("{}.{} line {}", d.class, d.method, d.line);
             let figures = format!(
                 "counted {}, sampled {}",
                 Size(d.counted_bytes),
-                stacks::interval(d.estimated_bytes, d.ci99)
+                interval(d.estimated_bytes, d.ci99)
             );
             let room = WIDTH.saturating_sub(figures.chars().count() + 4);
-            let place = style.fitted(&printable(&place), room).into_owned();
-            writeln!(out, "  {place}  {figures}")?;
+            let place = document::Span::from(place).within(room);
+            doc.spans(["  ".into(), place, format!("  {figures}").into()]);
         }
     }
     let shown = report.disagreements.len() as u64;
     if report.disagreement_count > shown {
         let rest = counted(report.disagreement_count - shown, "more line");
-        writeln!(out, "{}", style.dim(format!("and {rest}")))?;
+        doc.note(format!("and {rest}"));
     }
-    Ok(())
 }
 
-pub(super) fn unknown(totals: &CountTotals, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn unknown(totals: &CountTotals, doc: &mut Document) {
     if totals.sites_without_bytes > 0 {
         let without = counted(totals.sites_without_bytes, "site");
-        writeln!(out, "the bytes of {without} are unknown and not in the sum")?;
-    }
-    Ok(())
-}
-
-fn classes(count: u64) -> String {
-    match count {
-        1 => "1 class".to_owned(),
-        _ => format!("{} classes", grouped(count)),
+        doc.line(format!(
+            "the bytes of {without} are unknown and not in the sum"
+        ));
     }
 }
 
 /// What was not counted.
-pub(super) fn not_counted(
-    missed: &CountMissed,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(super) fn not_counted(missed: &CountMissed, doc: &mut Document) {
     if missed.sites > 0 {
         let sites = counted(missed.sites, "site");
-        writeln!(out, "not counted, because no counter was left: {sites}")?;
+        doc.line(format!("not counted, because no counter was left: {sites}"));
     }
     if missed.methods > 0 {
         let methods = counted(missed.methods, "method");
-        writeln!(out, "not counted: {methods} that cannot be instrumented")?;
+        doc.line(format!(
+            "not counted: {methods} that cannot be instrumented"
+        ));
     }
     for name in &missed.method_names {
-        let line = format!("  {name}");
-        writeln!(out, "{}", style.fitted(&printable(&line), WIDTH))?;
+        doc.one_line(format!("  {name}"));
     }
     if missed.classes > 0 {
         let mut line = format!(
             "not counted: {} that cannot be instrumented",
-            classes(missed.classes)
+            counted(missed.classes, "class")
         );
         // A name is followed by the reason, which JSON has.
         if let Some((name, _)) = missed
@@ -217,9 +183,8 @@ pub(super) fn not_counted(
         {
             line += &format!(", such as {name}");
         }
-        writeln!(out, "{}", style.fitted(&printable(&line), WIDTH))?;
+        doc.one_line(line);
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -227,6 +192,8 @@ mod tests {
     use super::super::tests::text;
     use super::*;
     use crate::report::Report;
+    use crate::style::Style;
+    use crate::text::tests::printed;
     use heapdiff_model::count::CountedMissed;
 
     fn report(sites: u64, more: impl FnOnce(&mut CountReport)) -> String {
@@ -350,13 +317,10 @@ code (for example string concatenation with a StringBuilder), which has no count
             },
             sites: vec![site],
             missed: CountedMissed::default(),
-            disagreements: Vec::new(),
-            disagreement_count: 0,
+            ..CountedInDump::default()
         };
         more(&mut report);
-        let mut out = Vec::new();
-        in_dump(&report, Style::plain(), &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        printed(Style::plain(), |doc| in_dump(&report, doc))
     }
 
     #[test]

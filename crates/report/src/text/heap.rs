@@ -1,221 +1,77 @@
 //! One dump: what keeps most of its heap.
 
-use std::io::{self, Write};
+use heapdiff_diff::Died;
+use heapdiff_diff::sentence::Verdict;
+use heapdiff_units::grouped;
 
-use heapdiff_diff::sentence::{Verdict, Waste, Whole};
-use heapdiff_diff::{HeapClass, HeapReport, HeapSuspect, HeapThread, HeapWaste};
-use heapdiff_units::{Size, grouped};
-
-use super::WIDTH;
-use super::diff::{STACKS, Sampled, line, next, reasons, sampled, warnings, wrapped};
-use super::path::HolderPath;
 use super::snapshot::heading;
-use super::table::{Align, Table, printable};
-use crate::style::Style;
-use crate::view::{HeapView, Viewed};
-use crate::{coverage, kept};
+use super::suspect::{About, suspect};
+use crate::document::{Document, Span, Tone, WIDTH, bold};
+use crate::kept;
+use crate::tables::{self, ROWS};
+use crate::view::DumpReport;
 
 /// Frames of the thread that died that are shown, unless all are asked for.
 const FRAMES: usize = 8;
-/// Threads, and kinds of waste, that are shown.
-const ROWS: usize = 5;
 
-pub(crate) fn render(
-    report: &Viewed<HeapReport, HeapView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let heap = &report.data;
-    let info = &heap.snapshot;
-    let all = info.reachable_bytes.saturating_add(info.unreachable_bytes);
-    heading(&info.into(), all, style, out)?;
-    warnings(heap.warnings.iter().map(String::as_str), style, out)?;
+pub(crate) fn build(report: &DumpReport, doc: &mut Document) {
+    let (heap, verbose) = (&report.data, report.view.verbose);
+    heading(&(&heap.snapshot).into(), doc);
+    doc.warnings(heap.warnings.iter().map(String::as_str));
     if let Some(died) = &heap.died {
-        writeln!(out)?;
-        let said = kept::died(died);
-        for part in wrapped(&printable(&said), WIDTH) {
-            writeln!(out, "{}", style.red(part))?;
-        }
-        let limit = if report.view.verbose {
-            usize::MAX
-        } else {
-            FRAMES
-        };
-        for frame in died.frames.iter().take(limit) {
-            writeln!(out, "    at {}", style.fitted(&printable(frame), WIDTH - 7))?;
-        }
-        if let Some(more) = died.frames.len().checked_sub(limit).filter(|&n| n > 0) {
-            let more = format!("    … and {} more (-v shows all)", grouped(more as u64));
-            writeln!(out, "{}", style.dim(more))?;
-        }
+        self::died(died, verbose, doc);
     }
-    writeln!(out)?;
-    writeln!(out, "{}", style.bold("What holds most"))?;
-    writeln!(out)?;
-    for part in wrapped(&kept::sentence(heap, report.more.left_out), WIDTH) {
-        writeln!(out, "{part}")?;
-    }
+    doc.gap();
+    doc.line(bold("What holds most"));
+    doc.gap();
+    doc.prose(kept::sentence(heap, report.more.left_out));
     if !heap.suspects.is_empty() {
-        writeln!(out, "{}", Verdict::NoLeak)?;
+        doc.line(Verdict::NoLeak);
     }
-    for suspect in &heap.suspects {
-        writeln!(out)?;
-        self::suspect(suspect, report, style, out)?;
+    for one in &heap.suspects {
+        doc.gap();
+        suspect(one, &About::Heap(heap), verbose, doc);
     }
     if report.more.more_suspects && !heap.suspects.is_empty() {
-        let rest = "and more places, which retain less (--top N shows more)";
-        writeln!(out, "\n{}", style.dim(rest))?;
+        doc.gap();
+        doc.note("and more places, which retain less (--top N shows more)");
     }
-    threads(&heap.threads, report.view.verbose, style, out)?;
-    waste(&heap.waste, style, out)?;
-    classes(&heap.classes, report.more.more_classes, style, out)
+    let threads = if verbose { usize::MAX } else { ROWS };
+    doc.titled(tables::threads(heap, threads));
+    doc.titled(tables::waste(heap, ROWS));
+    if !heap.classes.is_empty() {
+        doc.titled(tables::classes(heap, usize::MAX, true));
+        doc.rest(report.more.more_classes as u64, "more class");
+    }
 }
 
-fn suspect(
-    suspect: &HeapSuspect,
-    report: &Viewed<HeapReport, HeapView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let figures = kept::figures(suspect, &report.data);
-    let holder = printable(&suspect.holder);
-    let room = WIDTH.saturating_sub(4 + figures.chars().count() + 2);
-    let holder = style.fitted(&holder, room);
-    writeln!(out, "{:>3} {}  {figures}", suspect.rank, style.bold(holder))?;
-    line("class", &suspect.class, style, out)?;
-    line("objects", &grouped(suspect.objects), style, out)?;
-    let path = HolderPath {
-        root: &suspect.root,
-        steps: &suspect.path,
-        holder: &suspect.holder,
-    };
-    path.write(report.view.verbose, style, out)?;
-    let about: Vec<&str> = suspect.reasons.iter().map(String::as_str).collect();
-    reasons("about", &about, style, out)?;
-    if !suspect.stacks.is_empty() {
-        self::sampled_stacks(suspect, report, style, out)?;
+fn died(died: &Died, verbose: bool, doc: &mut Document) {
+    doc.gap();
+    doc.prose(Span::new(Tone::Red, kept::died(died)));
+    let limit = if verbose { usize::MAX } else { FRAMES };
+    for frame in died.frames.iter().take(limit) {
+        doc.spans(["    at ".into(), Span::from(frame).within(WIDTH - 7)]);
     }
-    next(suspect.likely_fix.as_deref(), &suspect.next, style, out)
-}
-
-fn sampled_stacks(
-    suspect: &HeapSuspect,
-    report: &Viewed<HeapReport, HeapView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let coverage = coverage::of_heap(suspect);
-    let stacks = Sampled {
-        stacks: &suspect.stacks,
-        class: &suspect.class,
-        through: suspect.allocated_through.as_ref(),
-        coverage: &coverage,
-        whole: Whole::Retained,
-    };
-    let limit = if report.view.verbose {
-        usize::MAX
-    } else {
-        STACKS
-    };
-    sampled(&stacks, (limit, report.view.verbose), style, out)
-}
-
-fn threads(
-    threads: &[HeapThread],
-    verbose: bool,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    if threads.is_empty() {
-        return Ok(());
+    let more = died.frames.len().saturating_sub(limit);
+    if more > 0 {
+        let more = grouped(more as u64);
+        doc.note(format!("    … and {more} more (-v shows all)"));
     }
-    writeln!(
-        out,
-        "\n{}\n",
-        style.bold("Threads with the largest retained size")
-    )?;
-    let mut table = Table::new(&[
-        ("retained", Align::Right),
-        ("thread", Align::Left),
-        ("largest local variable", Align::Left),
-    ]);
-    let limit = if verbose { usize::MAX } else { ROWS };
-    for thread in threads.iter().take(limit) {
-        let name = thread.name.as_deref().unwrap_or("(unnamed)");
-        table.row(vec![
-            Size(thread.retained_bytes).to_string(),
-            style.fitted(&printable(name), 30).into_owned(),
-            kept::local(thread),
-        ]);
-    }
-    table.print(style, out)
-}
-
-fn waste(waste: &[HeapWaste], style: Style, out: &mut dyn Write) -> io::Result<()> {
-    if waste.is_empty() {
-        return Ok(());
-    }
-    let title = "Wasted memory";
-    writeln!(out, "\n{}\n", style.bold(title))?;
-    let mut table = Table::new(&[
-        ("savings", Align::Right),
-        ("objects", Align::Right),
-        ("kind", Align::Left),
-        ("mostly held by", Align::Left),
-    ]);
-    for row in waste.iter().take(ROWS) {
-        table.row(vec![
-            Size(row.bytes_to_win).to_string(),
-            grouped(row.objects),
-            Waste::title(&row.kind),
-            row.holder.clone().unwrap_or_default(),
-        ]);
-    }
-    table.print(style, out)
-}
-
-fn classes(
-    classes: &[HeapClass],
-    more: usize,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    if classes.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\n{}\n", style.bold("Classes, by shallow size"))?;
-    let mut table = Table::new(&[
-        ("objects", Align::Right),
-        ("shallow bytes", Align::Right),
-        ("retained bytes", Align::Right),
-        ("class", Align::Left),
-    ]);
-    for class in classes {
-        table.row(vec![
-            grouped(class.objects),
-            grouped(class.shallow_bytes),
-            grouped(class.retained_bytes),
-            class.class.clone(),
-        ]);
-    }
-    table.print(style, out)?;
-    let all = (classes.len() + more) as u64;
-    super::sites::more_classes(all, classes.len(), style, out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::style::Style;
     use crate::synthetic;
+    use crate::text::tests::printed;
 
-    fn report(suspects: u32) -> Viewed<HeapReport, HeapView> {
+    fn report(suspects: u32) -> DumpReport {
         crate::tests::heap_report(synthetic::heap(suspects))
     }
 
-    fn told(report: &Viewed<HeapReport, HeapView>) -> String {
-        let mut out = Vec::new();
-        render(report, Style::plain().within(WIDTH), &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+    fn told(report: &DumpReport) -> String {
+        printed(Style::plain().within(WIDTH), |doc| build(report, doc))
     }
 
     #[test]

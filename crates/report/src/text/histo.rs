@@ -1,33 +1,30 @@
 //! The histogram as a table.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
 
 use heapdiff_model::histo::HistoReport;
 use heapdiff_units::{Size, counted, grouped};
 
 use super::snapshot;
-use super::table::{Align, Table};
-use crate::style::Style;
+use crate::document::Column::{Figure, Name};
+use crate::document::Document;
 
-pub(crate) fn render(report: &HistoReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn build(report: &HistoReport, doc: &mut Document) {
     let totals = &report.totals;
-    snapshot::heading(&report.snapshot, totals.shallow_bytes, style, out)?;
-    writeln!(out)?;
+    snapshot::heading_with(&report.snapshot, totals.shallow_bytes, doc);
+    doc.gap();
     let retained = report.snapshot.reachable_bytes.is_some();
-    let mut columns = vec![("objects", Align::Right), ("shallow bytes", Align::Right)];
+    let mut columns = vec![("objects", Figure), ("shallow bytes", Figure)];
     if retained {
-        columns.push(("reachable bytes", Align::Right));
-        columns.push(("retained bytes", Align::Right));
+        columns.extend([("reachable bytes", Figure), ("retained bytes", Figure)]);
     }
-    columns.push(("class", Align::Left));
-    let mut table = Table::new(&columns);
+    columns.push(("class", Name));
     // Classes of one name are told apart by their loaders.
     let mut names: HashMap<&str, u32> = HashMap::new();
     for row in &report.classes {
         *names.entry(&row.class).or_default() += 1;
     }
-    for row in &report.classes {
+    let rows = report.classes.iter().map(|row| {
         let mut cells = vec![grouped(row.objects), grouped(row.shallow_bytes)];
         if retained {
             cells.push(row.reachable_shallow_bytes.map(grouped).unwrap_or_default());
@@ -42,24 +39,30 @@ pub(crate) fn render(report: &HistoReport, style: Style, out: &mut dyn Write) ->
             Some(loader) if ambiguous => format!("{} (loader {loader})", row.class),
             _ => row.class.clone(),
         });
-        table.row(cells);
-    }
-    table.print(style, out)?;
+        cells
+    });
+    doc.table(&columns, rows);
     let shown = report.classes.len() as u64;
     if shown < totals.classes {
         let objects: u64 = report.classes.iter().map(|r| r.objects).sum();
         let bytes: u64 = report.classes.iter().map(|r| r.shallow_bytes).sum();
-        let more = totals.classes - shown;
-        let word = if more == 1 { "class" } else { "classes" };
-        let rest = format!(
-            "and {} more {word} with {}, {} (--top N shows more)",
-            grouped(more),
-            counted(totals.objects - objects, "object"),
-            Size(totals.shallow_bytes - bytes)
+        more_classes_with(
+            totals.classes - shown,
+            totals.objects - objects,
+            totals.shallow_bytes - bytes,
+            doc,
         );
-        writeln!(out, "{}", style.dim(rest))?;
     }
-    Ok(())
+}
+
+/// Adds the number of classes that are not listed, with their objects and bytes.
+pub(super) fn more_classes_with(classes: u64, objects: u64, bytes: u64, doc: &mut Document) {
+    doc.note(format!(
+        "and {} with {}, {} (--top N shows more)",
+        counted(classes, "more class"),
+        counted(objects, "object"),
+        Size(bytes)
+    ));
 }
 
 #[cfg(test)]

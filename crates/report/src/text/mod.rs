@@ -8,6 +8,7 @@ mod heap;
 mod histo;
 mod path;
 mod paths;
+mod print;
 mod recording;
 mod samples;
 mod show;
@@ -15,7 +16,7 @@ mod sites;
 mod sizeof;
 mod snapshot;
 mod stacks;
-pub(crate) mod table;
+mod suspect;
 mod threads;
 mod top;
 mod trace;
@@ -23,36 +24,42 @@ mod waste;
 
 use std::io::{self, Write};
 
+pub(crate) use self::print::table;
 pub(crate) use self::snapshot::layout_line;
 pub(crate) use self::stacks::{interval, is_noted};
+use crate::document::Document;
 use crate::report::Report;
 use crate::style::Style;
-pub(crate) use crate::style::WIDTH;
 
 pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    print::print(&document(report), style, out)
+}
+
+fn document(report: &Report) -> Document {
+    let mut document = Document::default();
+    let doc = &mut document;
     match report {
-        Report::Diff(report) => diff::render(report, style, out),
-        Report::Heap(report) => heap::render(report, style, out),
-        Report::Count(report) => count::render(report, style, out),
-        Report::Histo(report) => histo::render(report, style, out),
-        Report::Top(report) => top::render(report, style, out),
-        Report::Show(report) => show::render(report, style, out),
-        Report::Paths(report) => paths::render(report, style, out),
-        Report::Threads(report) => threads::render(report, style, out),
-        Report::Sites(report) => sites::render(report, style, out),
-        Report::Allocated(report) => allocated::render(report, style, out),
-        Report::Recording(report) => recording::render(report, style, out),
-        Report::Sizeof(report) => sizeof::render(report, style, out),
-        Report::Waste(report) => waste::render(report, style, out),
-        Report::Export(report) => export::render(report, style, out),
-        // It has no form in text.
-        Report::Flame(_) => Ok(()),
-        // Its rows are written as they are found, see [`crate::rows`].
-        Report::Query(_) => Ok(()),
-        Report::TraceInfo(report) => trace::info(report, style, out),
-        Report::TraceTop(report) => trace::top(report, style, out),
-        Report::TraceSamples(report) => samples::render(report, style, out),
+        Report::Diff(report) => diff::build(report, doc),
+        Report::Heap(report) => heap::build(report, doc),
+        Report::Count(report) => count::build(report, doc),
+        Report::Histo(report) => histo::build(report, doc),
+        Report::Top(report) => top::build(report, doc),
+        Report::Show(report) => show::build(report, doc),
+        Report::Paths(report) => paths::build(report, doc),
+        Report::Threads(report) => threads::build(report, doc),
+        Report::Sites(report) => sites::build(report, doc),
+        Report::Allocated(report) => allocated::build(report, doc),
+        Report::Recording(report) => recording::build(report, doc),
+        Report::Sizeof(report) => sizeof::build(report, doc),
+        Report::Waste(report) => waste::build(report, doc),
+        Report::Export(report) => export::build(report, doc),
+        // A flame graph has no form in text. Rows of a query are written as they are found, see [`crate::rows`].
+        Report::Flame(_) | Report::Query(_) => {}
+        Report::TraceInfo(report) => trace::info(report, doc),
+        Report::TraceTop(report) => trace::top(report, doc),
+        Report::TraceSamples(report) => samples::build(report, doc),
     }
+    document
 }
 
 #[cfg(test)]
@@ -60,12 +67,21 @@ pub(crate) mod tests {
     use heapdiff_diff::LayoutInfo;
 
     use super::*;
+    use crate::document::WIDTH;
     use heapdiff_model::snapshot::SnapshotInfo;
 
-    /// What is written of a report, without colours.
+    /// Returns a report as text without colours.
     pub(super) fn text(report: &Report) -> String {
+        let style = Style::plain().within(WIDTH);
+        printed(style, |doc| *doc = document(report))
+    }
+
+    /// Returns blocks as text.
+    pub(super) fn printed(style: Style, build: impl FnOnce(&mut Document)) -> String {
+        let mut document = Document::default();
+        build(&mut document);
         let mut out = Vec::new();
-        render(report, Style::plain().within(WIDTH), &mut out).unwrap();
+        print::print(&document, style, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -76,7 +92,6 @@ pub(crate) mod tests {
             bytes: 5 << 20,
             taken_ms: 1000,
             id_size: 8,
-            jvm: None,
             layout: LayoutInfo {
                 reference: 4,
                 header: 12,
@@ -88,10 +103,7 @@ pub(crate) mod tests {
             reachable_objects: Some(900),
             reachable_bytes: Some(4 << 20),
             unreachable_bytes: Some(1 << 20),
-            partial: false,
-            warnings: Vec::new(),
-            assumed_roots: None,
-            agent: None,
+            ..SnapshotInfo::default()
         }
     }
 }

@@ -1,13 +1,9 @@
 //! The path of a suspect, from its GC root to the objects that grow.
 
-use std::io::{self, Write};
-
 use heapdiff_diff::{is_application_frame, is_jdk_frame};
 
-use super::WIDTH;
-use super::diff::{INDENT, line};
-use super::table::printable;
-use crate::style::Style;
+use crate::document::{Document, INDENT, WIDTH};
+use crate::printable::printable;
 
 /// Maximum number of steps that are shown at each end, unless all are asked for.
 const STEPS: usize = 6;
@@ -24,8 +20,8 @@ pub(super) struct HolderPath<'a> {
 }
 
 impl HolderPath<'_> {
-    /// Writes the path with as many steps in a line as fit.
-    pub(super) fn write(&self, verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    /// Adds the path with as many steps in a line as fit.
+    pub(super) fn add(&self, verbose: bool, doc: &mut Document) {
         let mut steps = self.rooted();
         if !verbose {
             steps = shortened(self.folded(steps));
@@ -42,9 +38,8 @@ impl HolderPath<'_> {
             }
         }
         for (i, text) in lines.iter().enumerate() {
-            line(if i == 0 { "path" } else { "" }, text, style, out)?;
+            doc.pair(if i == 0 { "path" } else { "" }, text);
         }
-        Ok(())
     }
 
     /// Returns the root and the steps. A class and its static field are one step.
@@ -114,6 +109,8 @@ fn columns(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::style::Style;
+    use crate::text::tests::printed;
 
     fn written(root: &str, steps: &[&str], holder: &str, verbose: bool) -> String {
         let steps: Vec<String> = steps.iter().map(|&step| step.to_owned()).collect();
@@ -122,9 +119,7 @@ mod tests {
             steps: &steps,
             holder,
         };
-        let mut out = Vec::new();
-        path.write(verbose, Style::plain(), &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
+        let text = printed(Style::plain(), |doc| path.add(verbose, doc));
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 

@@ -1,35 +1,24 @@
 //! Paths as a tree that grows to the right only where it branches.
 
-use std::io::{self, Write};
-
 use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
 use heapdiff_units::{Size, counted, grouped};
 
-use super::WIDTH;
 use super::snapshot;
-use super::table::printable;
-use crate::style::Style;
+use crate::document::{Document, Span, Tone, WIDTH};
 use crate::view::Viewed;
 
 /// Columns for the number of selected objects, and the space after it.
 const NUMBER: usize = 12;
 const GAP: usize = 2;
 
-pub(crate) fn render(
-    report: &Viewed<PathsReport>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let snapshot = &report.snapshot;
-    let all = snapshot.reachable_bytes.unwrap_or(0) + snapshot.unreachable_bytes.unwrap_or(0);
-    snapshot::heading(snapshot, all, style, out)?;
-    writeln!(
-        out,
+pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
+    snapshot::heading(&report.snapshot, doc);
+    doc.line(format!(
         "paths to {}: {}, {}",
-        printable(&report.selector),
+        report.selector,
         counted(report.selected.objects, "object"),
         Size(report.selected.shallow_bytes)
-    )?;
+    ));
     if report.without_path > 0 {
         let few = counted(report.without_path, "object");
         let verb = if report.without_path == 1 {
@@ -37,25 +26,21 @@ pub(crate) fn render(
         } else {
             "have"
         };
-        writeln!(
-            out,
-            "{few} {verb} no path: {}",
-            snapshot::unheld(&report.view)
-        )?;
+        let why = snapshot::unheld(&report.view);
+        doc.line(format!("{few} {verb} no path: {why}"));
     }
-    writeln!(out)?;
+    doc.gap();
     if report.tree.is_empty() && report.hidden.lines == 0 {
-        return Ok(());
+        return;
     }
-    let heading = format!("{:>NUMBER$}  path", "objects");
-    writeln!(out, "{}", style.dim(heading))?;
+    doc.note(format!("{:>NUMBER$}  path", "objects"));
     let mut above: Vec<Above> = Vec::new();
     for (i, line) in report.tree.iter().enumerate() {
         while above.len() > line.depth as usize {
-            close(&mut above, style, out)?;
+            close(&mut above, doc);
         }
         let level = above.last().map_or(0, |a| a.level_below);
-        self::line(line, level, style, out)?;
+        self::line(line, level, doc);
         let below = report.tree[i + 1..]
             .iter()
             .take_while(|next| next.depth > line.depth)
@@ -67,9 +52,9 @@ pub(crate) fn render(
         });
     }
     while !above.is_empty() {
-        close(&mut above, style, out)?;
+        close(&mut above, doc);
     }
-    more(report.hidden, 0, style, out)
+    more(report.hidden, 0, doc);
 }
 
 /// A line whose part of the tree is being written.
@@ -79,14 +64,13 @@ struct Above {
     hidden: Hidden,
 }
 
-fn close(above: &mut Vec<Above>, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    match above.pop() {
-        Some(line) => more(line.hidden, line.level_below, style, out),
-        None => Ok(()),
+fn close(above: &mut Vec<Above>, doc: &mut Document) {
+    if let Some(line) = above.pop() {
+        more(line.hidden, line.level_below, doc);
     }
 }
 
-fn line(line: &PathLine, level: usize, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn line(line: &PathLine, level: usize, doc: &mut Document) {
     let mut text = match (&line.root, &line.via) {
         (Some("static"), _) => String::new(),
         (Some(root), _) => format!("({root}) "),
@@ -104,15 +88,15 @@ fn line(line: &PathLine, level: usize, style: Style, out: &mut dyn Write) -> io:
     if line.folded {
         text += " (a chain of these objects)";
     }
-    let text = printable(&text);
     let indent = level.min(20) * 2;
-    let text = style.fitted(&text, WIDTH - NUMBER - GAP - indent);
-    let number = grouped(line.selected);
-    if line.selected_here > 0 {
-        writeln!(out, "{number:>NUMBER$}  {:indent$}{}", "", style.bold(text))
+    let number = format!("{:>NUMBER$}  {:indent$}", grouped(line.selected), "");
+    let tone = if line.selected_here > 0 {
+        Tone::Bold
     } else {
-        writeln!(out, "{number:>NUMBER$}  {:indent$}{text}", "")
-    }
+        Tone::Plain
+    };
+    let text = Span::new(tone, text).within(WIDTH - NUMBER - GAP - indent);
+    doc.spans([number.into(), text]);
 }
 
 /// A field without its class, which the line above names: `.entries`; the rest as it is.
@@ -123,18 +107,17 @@ fn field(via: &str) -> String {
     }
 }
 
-fn more(hidden: Hidden, level: usize, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn more(hidden: Hidden, level: usize, doc: &mut Document) {
     if hidden.lines == 0 {
-        return Ok(());
+        return;
     }
     let indent = level.min(20) * 2;
-    let text = format!(
+    doc.note(format!(
         "{:>NUMBER$}  {:indent$}and {} (--top N shows more)",
         grouped(hidden.selected),
         "",
         counted(hidden.lines, "more line")
-    );
-    writeln!(out, "{}", style.dim(text))
+    ));
 }
 
 #[cfg(test)]
@@ -158,23 +141,16 @@ mod tests {
                     },
                     without_path,
                     tree: vec![PathLine {
-                        depth: 0,
                         root: Some("static"),
-                        via: None,
                         strength: "strong",
                         class: "com.acme.Registry".to_owned(),
-                        id: None,
                         objects: 1,
-                        folded: false,
                         selected: 9 - without_path,
-                        selected_here: 0,
                         selected_bytes: 100,
                         hidden: Hidden { lines, selected: 3 },
+                        ..PathLine::default()
                     }],
-                    hidden: Hidden {
-                        lines: 0,
-                        selected: 0,
-                    },
+                    ..PathsReport::default()
                 }
                 .into(),
             ))

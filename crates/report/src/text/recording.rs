@@ -1,37 +1,27 @@
 //! A flight recording by allocation stack or class.
 
-use std::io::{self, Write};
-
 use heapdiff_model::recording::{RecordedStack, RecordingReport};
 use heapdiff_units::{Size, counted, grouped};
 
-use super::sites::{classes, more_classes};
-use super::table::{Align, Table};
-use super::{WIDTH, stacks, table};
-use crate::style::Style;
+use super::sites::more_classes;
+use super::stacks::amount;
+use crate::document::Column::{Figure, Name};
+use crate::document::{Document, Stack, dim};
 use crate::times::{span, utc};
 use crate::view::{RecordingView, Viewed};
 
-const INDENT: usize = 5;
-
-pub(crate) fn render(
-    report: &Viewed<RecordingReport, RecordingView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(crate) fn build(report: &Viewed<RecordingReport, RecordingView>, doc: &mut Document) {
     let info = &report.recording;
-    let figures = format!(
+    let told = format!(
         "{}, {} UTC, {}",
         Size(info.bytes),
         utc(info.from_ms),
         span(info.to_ms.saturating_sub(info.from_ms))
     );
-    let room = WIDTH.saturating_sub(figures.chars().count() + 2).max(20);
-    let path = table::printable(&info.path);
-    writeln!(out, "{}  {figures}", style.bold(style.fitted(&path, room)))?;
+    doc.subject(&info.path, &told);
     let jvm = match (&info.jvm, info.pid) {
-        (Some(jvm), Some(pid)) => format!("{}, process {pid}", table::printable(jvm)),
-        (Some(jvm), None) => table::printable(jvm).into_owned(),
+        (Some(jvm), Some(pid)) => format!("{jvm}, process {pid}"),
+        (Some(jvm), None) => jvm.clone(),
         (None, _) => "the recording does not identify its JVM".to_owned(),
     };
     let events: Vec<String> = info
@@ -44,8 +34,8 @@ pub(crate) fn render(
         events.join(", "),
         counted(info.collections, "GC")
     );
-    for line in [&*jvm, &events, &meaning(report)] {
-        writeln!(out, "{}", style.dim(style.fitted(line, WIDTH)))?;
+    for line in [jvm, events, meaning(report)] {
+        doc.one_line(dim(line));
     }
     let totals = &report.totals;
     let what = match report.measure {
@@ -53,47 +43,38 @@ pub(crate) fn render(
         _ => "alive",
     };
     let of = report.focus.as_ref().map_or_else(String::new, |focus| {
-        format!(", only stacks that match {}", table::printable(focus))
+        format!(", only stacks that match {focus}")
     });
-    let line = format!(
+    doc.gap();
+    doc.one_line(format!(
         "{} {what} in {} from {}{of}",
         amount(totals.estimated_bytes, totals.ci95),
         counted(totals.samples, "sample"),
         match report.by {
-            "class" => classes(report.more.class_count),
+            "class" => counted(report.more.class_count, "class"),
             _ => counted(totals.stacks, "stack"),
         },
-    );
-    writeln!(out, "\n{}", style.fitted(&line, WIDTH))?;
+    ));
     if report.by == "class" {
-        return by_class(report, style, out);
+        return by_class(report, doc);
     }
     for (number, stack) in (1..).zip(&report.stacks) {
-        write!(out, "\n{number:>3}  ")?;
-        let figures = self::figures(stack, report);
-        stacks::lines(
-            (&stack.class, &figures),
-            &stack.frames,
-            &stack.threads,
-            (INDENT, report.view.verbose),
-            style,
-            out,
-        )?;
+        doc.gap();
+        doc.stack(Stack {
+            number: Some(number),
+            class: stack.class.clone(),
+            figures: figures(stack, report),
+            frames: stack.frames.clone(),
+            threads: stack.threads.clone(),
+            verbose: report.view.verbose,
+        });
     }
     let more = totals.stacks.saturating_sub(report.stacks.len() as u64);
-    if more > 0 {
-        let rest = format!("and {} (--top N shows more)", counted(more, "more stack"));
-        writeln!(out, "\n{}", style.dim(rest))?;
-    }
-    Ok(())
+    doc.rest_of_blocks(more, "more stack");
 }
 
 /// The classes as a table.
-fn by_class(
-    report: &Viewed<RecordingReport, RecordingView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn by_class(report: &Viewed<RecordingReport, RecordingView>, doc: &mut Document) {
     let rows = &report.classes;
     let (has_interval, has_objects) = (
         rows.iter().any(|row| row.ci95.is_some()),
@@ -103,16 +84,15 @@ fn by_class(
         "allocated" => "allocated",
         _ => "live",
     };
-    let mut columns = vec![(what, Align::Right)];
+    let mut columns = vec![(what, Figure)];
     if has_interval {
-        columns.push(("95 % interval", Align::Left));
+        columns.push(("95 % interval", Name));
     }
     if has_objects {
-        columns.push(("objects", Align::Right));
+        columns.push(("objects", Figure));
     }
-    columns.extend([("samples", Align::Right), ("class", Align::Left)]);
-    let mut table = Table::new(&columns);
-    for row in rows {
+    columns.extend([("samples", Figure), ("class", Name)]);
+    let cells = rows.iter().map(|row| {
         let mut cells = vec![Size(row.estimated_bytes).to_string()];
         if has_interval {
             let ci95 = row
@@ -124,11 +104,11 @@ fn by_class(
             cells.push(row.estimated_objects.map(grouped).unwrap_or_default());
         }
         cells.extend([grouped(row.samples), row.class.clone()]);
-        table.row(cells);
-    }
-    writeln!(out)?;
-    table.print(style, out)?;
-    more_classes(report.more.class_count, rows.len(), style, out)
+        cells
+    });
+    doc.gap();
+    doc.table(&columns, cells);
+    more_classes(report.more.class_count, rows.len(), doc);
 }
 
 /// What the figures are of.
@@ -151,13 +131,6 @@ fn meaning(report: &RecordingReport) -> String {
             Size(bytes)
         ),
         _ => "allocated during the recording, alive or not".to_owned(),
-    }
-}
-
-fn amount(bytes: u64, ci95: Option<[u64; 2]>) -> String {
-    match ci95 {
-        Some(ci95) => stacks::interval(bytes, ci95),
-        None => Size(bytes).to_string(),
     }
 }
 
@@ -206,21 +179,15 @@ mod tests {
             recording: RecordingInfo {
                 path: "r.jfr".to_owned(),
                 bytes: 1024,
-                jvm: None,
-                pid: None,
-                from_ms: 0,
                 to_ms: 1000,
                 chunks: 1,
                 collections: 2,
                 interval_bytes,
-                events: Vec::new(),
-                partial: false,
-                warnings: Vec::new(),
+                ..RecordingInfo::default()
             },
             event: "jdk.ObjectAllocationInNewTLAB",
             measure,
             by: "stack",
-            focus: None,
             totals: RecordedTotals {
                 stacks,
                 samples: 3,
@@ -232,13 +199,10 @@ mod tests {
                 class: "byte[]".to_owned(),
                 samples: 3,
                 estimated_bytes: 3000,
-                ci95: None,
-                estimated_objects: None,
-                first_ms: 0,
                 last_ms: 900,
-                threads: Vec::new(),
+                ..RecordedStack::default()
             }],
-            classes: Vec::new(),
+            ..RecordingReport::default()
         }
         .into()
     }

@@ -1,27 +1,20 @@
 //! Samples of a trace, one by one.
 
-use std::io::{self, Write};
-
 use heapdiff_model::trace::{SampleReportRow, TraceSamplesReport};
 use heapdiff_units::{Size, counted, grouped};
 
-use super::trace::{heading, line, run, stack};
-use super::{WIDTH, table};
-use crate::style::Style;
+use super::trace::run;
+use crate::document::Document;
 use crate::times::{span, utc};
 use crate::view::Viewed;
 
 /// The most lines of one stack, unless all are asked for.
 const FRAMES: usize = 4;
 
-pub(crate) fn render(
-    report: &Viewed<TraceSamplesReport>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(crate) fn build(report: &Viewed<TraceSamplesReport>, doc: &mut Document) {
     let figures = format!("{} UTC, {}", utc(report.at_ms), span(report.at_uptime_ms));
-    heading(&report.trace.path, &figures, style, out)?;
-    run(&report.run, style, out)?;
+    doc.subject(&report.trace.path, &figures);
+    run(&report.run, doc);
     let totals = &report.totals;
     let samples = match report.which {
         "live" => counted(totals.samples, "live sample"),
@@ -41,61 +34,43 @@ pub(crate) fn render(
     };
     let mut only = String::new();
     if let Some(focus) = &report.focus {
-        only.push_str(&format!(" that match {}", table::printable(focus)));
+        only += &format!(" that match {focus}");
     }
     if let Some(thread) = &report.thread {
-        only.push_str(&format!(
-            ", in threads that match {}",
-            table::printable(thread)
-        ));
+        only += &format!(", in threads that match {thread}");
     }
     let bytes = Size(totals.bytes);
-    let text = format!("{samples}{only}: {bytes}");
-    writeln!(out, "{}", style.fitted(&text, WIDTH))?;
+    doc.one_line(format!("{samples}{only}: {bytes}"));
     if report.samples.len() > 1 {
-        writeln!(out, "{}", style.dim(order))?;
+        doc.note(order);
     }
     for (number, sample) in (1..).zip(&report.samples) {
-        writeln!(out)?;
-        self::sample(number, sample, report.view.verbose, style, out)?;
+        doc.gap();
+        self::sample(number, sample, report.view.verbose, doc);
     }
     let more = totals.samples.saturating_sub(report.samples.len() as u64);
     if more > 0 {
-        let rest = format!("{} more (--top N shows more)", grouped(more));
-        writeln!(out, "\n{}", style.dim(rest))?;
+        doc.gap();
+        doc.note(format!("{} more (--top N shows more)", grouped(more)));
     }
-    Ok(())
 }
 
-fn sample(
-    number: u64,
-    sample: &SampleReportRow,
-    verbose: bool,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn sample(number: u64, sample: &SampleReportRow, verbose: bool, doc: &mut Document) {
     let figures = match sample.collected_ms {
         None => format!("{}, {} old", Size(sample.bytes), span(sample.age_ms)),
         Some(_) => format!("{}, lived {}", Size(sample.bytes), span(sample.age_ms)),
     };
-    let room = WIDTH.saturating_sub(4 + figures.chars().count() + 2);
-    let class = table::printable(&sample.class);
-    writeln!(
-        out,
-        "{number:>3} {}  {figures}",
-        style.bold(style.fitted(&class, room))
-    )?;
-    line("uid", &sample.uid.to_string(), style, out)?;
+    doc.ranked(number, None, &sample.class, &figures);
+    doc.pair("uid", sample.uid);
     let at = |what, ms, uptime| format!("{what} {} UTC, {} into the run", utc(ms), span(uptime));
     let when = at("allocated", sample.allocated_ms, sample.allocated_uptime_ms);
-    line("time", &when, style, out)?;
+    doc.pair("time", when);
     if let (Some(ms), Some(uptime)) = (sample.collected_ms, sample.collected_uptime_ms) {
-        line("", &at("collected", ms, uptime), style, out)?;
+        doc.pair("", at("collected", ms, uptime));
     }
     let thread = sample.thread.as_deref().unwrap_or("(unknown)");
-    line("thread", thread, style, out)?;
-    let frames = style.frames(verbose, FRAMES);
-    stack(&sample.frames, ("from", frames), style, out)
+    doc.pair("thread", thread);
+    doc.frames("from", &sample.frames, verbose, FRAMES);
 }
 
 #[cfg(test)]
@@ -113,13 +88,12 @@ mod tests {
             uid: 7,
             class: "byte[]".to_owned(),
             bytes: 1024,
-            thread: None,
             allocated_ms: 3000,
             allocated_uptime_ms: 2000,
             collected_ms: collected,
             collected_uptime_ms: collected.map(|ms| ms - 1000),
             age_ms: 2000,
-            frames: Vec::new(),
+            ..SampleReportRow::default()
         };
         text(&Report::TraceSamples(
             TraceSamplesReport {
@@ -131,8 +105,6 @@ mod tests {
                 },
                 which,
                 by,
-                focus: None,
-                thread: None,
                 at_ms: 9000,
                 at_uptime_ms: 8000,
                 totals: SampleTotals {
@@ -140,6 +112,7 @@ mod tests {
                     bytes: 1024 * all,
                 },
                 samples: vec![row(), row()],
+                ..TraceSamplesReport::default()
             }
             .into(),
         ))

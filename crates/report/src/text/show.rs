@@ -1,54 +1,33 @@
 //! Objects with what they hold.
 
-use std::io::{self, Write};
-
 use heapdiff_model::show::{ObjectRef, ShowReport, ShownObject, ShownValue, ThreadLocalValues};
 use heapdiff_units::{Size, counted, grouped};
 
-use super::WIDTH;
 use super::snapshot;
-use super::table::printable;
-use crate::style::Style;
+use crate::document::{Document, Span, WIDTH, bold, dim};
 use crate::view::Viewed;
 
-pub(crate) fn render(
-    report: &Viewed<ShowReport>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let snapshot = &report.snapshot;
-    let all = snapshot.reachable_bytes.unwrap_or(0) + snapshot.unreachable_bytes.unwrap_or(0);
-    snapshot::heading(snapshot, all, style, out)?;
+pub(crate) fn build(report: &Viewed<ShowReport>, doc: &mut Document) {
+    snapshot::heading(&report.snapshot, doc);
     let selected = &report.selected;
     let shown = report.objects.len() as u64;
     if selected.objects > 1 {
-        writeln!(
-            out,
+        doc.line(format!(
             "{}: {}, {}; the objects that retain most:",
-            printable(&report.selector),
+            report.selector,
             counted(selected.objects, "object"),
             Size(selected.shallow_bytes)
-        )?;
+        ));
     }
     for object in &report.objects {
-        writeln!(out)?;
-        self::object(object, snapshot::unheld(&report.view), style, out)?;
+        doc.gap();
+        self::object(object, snapshot::unheld(&report.view), doc);
     }
-    if shown < selected.objects {
-        let rest = format!(
-            "and {} (--top N shows more)",
-            counted(selected.objects - shown, "more object")
-        );
-        writeln!(out)?;
-        writeln!(out, "{}", style.dim(rest))?;
-    }
-    Ok(())
+    doc.rest_of_blocks(selected.objects.saturating_sub(shown), "more object");
 }
 
-fn object(object: &ShownObject, unheld: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let name = format!("{} @ {}", object.class, object.id);
-    let name = printable(&name);
-    writeln!(out, "{}", style.bold(style.fitted(&name, WIDTH)))?;
+fn object(object: &ShownObject, unheld: &str, doc: &mut Document) {
+    doc.one_line(bold(format!("{} @ {}", object.class, object.id)));
     let mut sizes = format!("{} bytes", grouped(object.shallow_bytes));
     sizes += &match (object.retained_bytes, object.retained_objects) {
         (Some(bytes), Some(1)) if bytes == object.shallow_bytes => ", retains only itself".into(),
@@ -61,28 +40,28 @@ fn object(object: &ShownObject, unheld: &str, style: Style, out: &mut dyn Write)
         }
         _ => format!(", {unheld}"),
     };
-    line("size", &sizes, style, out)?;
+    line("size", &sizes, doc);
     if let Some(filler) = filler(object) {
-        line("about", filler, style, out)?;
+        line("about", filler, doc);
     }
     if let Some(root) = object.root {
-        line("root", root, style, out)?;
+        line("root", root, doc);
     }
     if let Some(dominator) = &object.dominator {
-        line("held by", &mention(dominator), style, out)?;
+        line("held by", &mention(dominator), doc);
     }
     if let Some(text) = &object.text {
         let literal: Vec<char> = format!("{text:?}").chars().collect();
         for (i, part) in literal.chunks(WIDTH - 11).enumerate() {
             let part: String = part.iter().collect();
-            line(if i == 0 { "text" } else { "" }, &part, style, out)?;
+            line(if i == 0 { "text" } else { "" }, &part, doc);
         }
     }
     if let Some(superclass) = &object.superclass {
-        line("extends", &mention(superclass), style, out)?;
+        line("extends", &mention(superclass), doc);
     }
     if let Some(loader) = &object.loader {
-        line("loader", &mention(loader), style, out)?;
+        line("loader", &mention(loader), doc);
     }
     let width = object.fields.iter().map(|f| f.name.chars().count()).max();
     let width = width.unwrap_or(0).min(30);
@@ -90,22 +69,17 @@ fn object(object: &ShownObject, unheld: &str, style: Style, out: &mut dyn Write)
     for field in &object.fields {
         if class != Some(&field.class) {
             class = Some(&field.class);
-            let inherited = format!("    inherited from {}", field.class);
-            writeln!(
-                out,
-                "{}",
-                style.dim(style.fitted(&printable(&inherited), WIDTH))
-            )?;
+            doc.one_line(dim(format!("    inherited from {}", field.class)));
         }
-        let text = format!("    {:<width$}  {}", field.name, value(&field.value));
-        writeln!(out, "{}", style.fitted(&printable(&text), WIDTH))?;
+        let value = value(&field.value);
+        doc.one_line(format!("    {:<width$}  {value}", field.name));
     }
-    array(object, style, out)?;
-    contents(object, style, out)?;
+    array(object, doc);
+    contents(object, doc);
     if let Some(values) = &object.thread_local {
-        thread_local(values, style, out)?;
+        thread_local(values, doc);
     }
-    referrers(object, style, out)
+    referrers(object, doc);
 }
 
 /// Returns the remark on an object with which HotSpot may have filled a gap between objects. Since JDK 19 the small ones have a
@@ -123,31 +97,18 @@ fn filler(object: &ShownObject) -> Option<&'static str> {
     }
 }
 
-fn array(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn array(object: &ShownObject, doc: &mut Document) {
     let Some(array) = &object.array else {
-        return Ok(());
+        return;
     };
-    elements(
-        &array.elements.iter().collect::<Vec<_>>(),
-        array.offset,
-        style,
-        out,
-    )?;
+    let shown: Vec<&ShownValue> = array.elements.iter().collect();
+    elements(&shown, array.offset, doc);
     let rest = u64::from(array.length).saturating_sub(array.offset);
-    more(
-        rest.saturating_sub(array.elements.len() as u64),
-        "more element",
-        out,
-    )
+    more(rest.saturating_sub(shown.len() as u64), "more element", doc);
 }
 
 /// Primitive values in rows, references one by one, nulls as a number.
-fn elements(
-    elements: &[&ShownValue],
-    offset: u64,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn elements(elements: &[&ShownValue], offset: u64, doc: &mut Document) {
     let mut row = String::from("   ");
     let mut nulls = 0;
     for (i, element) in (offset..).zip(elements) {
@@ -157,40 +118,34 @@ fn elements(
         }
         if let Some(literal) = &element.value {
             if row.chars().count() + 1 + literal.chars().count() > WIDTH {
-                writeln!(out, "{row}")?;
-                row = String::from("   ");
+                doc.line(std::mem::replace(&mut row, "   ".to_owned()));
             }
             row.push(' ');
             row += literal;
         } else {
-            let text = format!("    [{i}]  {}", value(element));
-            writeln!(out, "{}", style.fitted(&printable(&text), WIDTH))?;
+            doc.one_line(format!("    [{i}]  {}", value(element)));
         }
     }
     if !row.trim().is_empty() {
-        writeln!(out, "{row}")?;
+        doc.line(row);
     }
     if nulls > 0 {
         let of = elements.len();
-        match offset {
-            0 => writeln!(out, "    {nulls} of the first {of} elements are null")?,
-            _ => writeln!(out, "    {nulls} of these {of} elements are null")?,
-        }
+        let which = if offset == 0 { "the first" } else { "these" };
+        doc.line(format!("    {nulls} of {which} {of} elements are null"));
     }
-    Ok(())
 }
 
-fn more(rest: u64, what: &str, out: &mut dyn Write) -> io::Result<()> {
-    match rest {
-        0 => Ok(()),
-        _ => writeln!(out, "    and {}", counted(rest, what)),
+fn more(rest: u64, what: &str, doc: &mut Document) {
+    if rest > 0 {
+        doc.line(format!("    and {}", counted(rest, what)));
     }
 }
 
 /// What a collection holds, as its users see it.
-fn contents(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn contents(object: &ShownObject, doc: &mut Document) {
     let Some(contents) = &object.contents else {
-        return Ok(());
+        return;
     };
     let (size, capacity) = (contents.size, contents.capacity);
     let room = capacity.map_or(String::new(), |c| format!(", room for {}", grouped(c)));
@@ -217,29 +172,28 @@ fn contents(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Resu
     if !contents.whole {
         summary += "; the object is damaged, or the program was changing it";
     }
-    line(contents.kind, &summary, style, out)?;
+    line(contents.kind, &summary, doc);
     if let Some(text) = &contents.text {
         let literal: Vec<char> = format!("{text:?}").chars().collect();
         for part in literal.chunks(WIDTH - 4) {
             let part: String = part.iter().collect();
-            writeln!(out, "    {}", printable(&part))?;
+            doc.line(format!("    {part}"));
         }
-        return Ok(());
+        return;
     }
     if contents.kind == "value" {
-        return Ok(());
+        return;
     }
     let maps = contents
         .entries
         .iter()
         .filter_map(|e| Some((e.key.as_ref()?, &e.value)));
     for (key, held) in maps {
-        let text = format!("    {} -> {}", short(key), value(held));
-        writeln!(out, "{}", style.fitted(&printable(&text), WIDTH))?;
+        doc.one_line(format!("    {} -> {}", short(key), value(held)));
     }
     let values = contents.entries.iter().filter(|e| e.key.is_none());
     let values: Vec<&ShownValue> = values.map(|e| &e.value).collect();
-    elements(&values, contents.offset, style, out)?;
+    elements(&values, contents.offset, doc);
     let shown = contents
         .offset
         .saturating_add(contents.entries.len() as u64);
@@ -253,30 +207,28 @@ fn contents(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Resu
     } else {
         "more element"
     };
-    more(rest, what, out)
+    more(rest, what, doc);
 }
 
 /// Prints where the values of a thread local are.
-fn thread_local(values: &ThreadLocalValues, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    line("values", &values_of(values), style, out)?;
+fn thread_local(values: &ThreadLocalValues, doc: &mut Document) {
+    line("values", &values_of(values), doc);
     for class in &values.classes {
-        let text = format!("    {} x {}", class.class, grouped(class.objects));
-        writeln!(out, "{}", style.fitted(&printable(&text), WIDTH))?;
+        let objects = grouped(class.objects);
+        doc.one_line(format!("    {} x {objects}", class.class));
     }
     if let (Some(largest), true) = (&values.largest, values.objects > 1) {
         let thread = values.largest_thread.as_deref().unwrap_or("(no name)");
         let bytes = values.largest_retained_bytes.unwrap_or(0);
-        let text = format!(
+        doc.one_line(format!(
             "    the largest is {}, which retains {} in thread {thread:?}",
             mention(largest),
             Size(bytes)
-        );
-        writeln!(out, "{}", style.fitted(&printable(&text), WIDTH))?;
+        ));
     }
-    match &values.next {
+    if let Some(next) = &values.next {
         // The command stays whole, so that it can be pasted.
-        Some(next) => writeln!(out, "  {:<7}  {}", style.dim("next"), printable(next)),
-        None => Ok(()),
+        doc.spans(labelled("next", next.into()));
     }
 }
 
@@ -315,31 +267,31 @@ fn short(key: &ShownValue) -> String {
     }
 }
 
-fn referrers(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn referrers(object: &ShownObject, doc: &mut Document) {
     if object.referrers.is_empty() {
-        return Ok(());
+        return;
     }
-    writeln!(out, "  {}", style.dim("referred to by"))?;
+    doc.spans(["  ".into(), dim("referred to by")]);
     for referrer in &object.referrers {
         let weak = match referrer.strength {
             "strong" => String::new(),
             kind => format!(", {kind}"),
         };
         // The class of a field's object says less than the field's own name, which comes first.
-        let text = format!("    {}{weak}  {}", referrer.via, mention(&referrer.object));
-        writeln!(out, "{}", style.fitted(&printable(&text), WIDTH))?;
+        let from = mention(&referrer.object);
+        doc.one_line(format!("    {}{weak}  {from}", referrer.via));
     }
     let rest = object.referrer_count - object.referrers.len() as u64;
-    if rest > 0 {
-        writeln!(out, "    and {}", counted(rest, "more reference"))?;
-    }
-    Ok(())
+    more(rest, "more reference", doc);
 }
 
-fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let text = printable(text);
-    let text = style.fitted(&text, WIDTH - 11);
-    writeln!(out, "  {:<7}  {text}", style.dim(label))
+fn line(label: &str, text: &str, doc: &mut Document) {
+    doc.spans(labelled(label, Span::from(text).within(WIDTH - 11)));
+}
+
+fn labelled(label: &str, text: Span) -> [Span; 4] {
+    let label = dim(format!("{label:<7}"));
+    ["  ".into(), label, "  ".into(), text]
 }
 
 fn value(value: &ShownValue) -> String {
@@ -380,17 +332,7 @@ mod tests {
             shallow_bytes: 24,
             retained_bytes: Some(24),
             retained_objects: Some(1),
-            root: None,
-            dominator: None,
-            superclass: None,
-            loader: None,
-            text: None,
-            fields: Vec::new(),
-            array: None,
-            referrer_count: 0,
-            referrers: Vec::new(),
-            contents: None,
-            thread_local: None,
+            ..ShownObject::default()
         }
     }
 
@@ -423,11 +365,7 @@ mod tests {
             threads,
             objects: threads,
             retained_bytes: threads << 10,
-            classes: Vec::new(),
-            largest: None,
-            largest_retained_bytes: None,
-            largest_thread: None,
-            next: None,
+            ..ThreadLocalValues::default()
         };
         let none = "no thread has a value of this ThreadLocal";
         assert_eq!(values_of(&values(0)), none);
@@ -520,10 +458,8 @@ mod tests {
             capacity: Some(16),
             position: (kind == "buffer").then_some(2),
             limit: (kind == "buffer").then_some(8),
-            text: None,
-            offset: 0,
-            entries: Vec::new(),
             whole,
+            ..ShownContents::default()
         };
         let of = |kind, size, whole| {
             let object = ShownObject {
@@ -587,8 +523,7 @@ mod tests {
         let of = |class: Option<&str>| ObjectRef {
             id: "0x20".to_owned(),
             class: class.map(str::to_owned),
-            length: None,
-            text: None,
+            ..ObjectRef::default()
         };
         assert_eq!(mention(&of(None)), "(not in this dump) @ 0x20");
         let known = mention(&of(Some("a.B")));

@@ -1,33 +1,23 @@
 //! Live bytes by allocation stack.
 
-use std::io::{self, Write};
-
 use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_model::sites::{AgentReport, SitesReport};
 use heapdiff_units::{Size, counted, grouped};
 
-use super::diff::wrapped;
 use super::stacks::is_noted;
-use super::table::{Align, Table};
-use super::{WIDTH, snapshot, stacks, table};
-use crate::style::Style;
+use super::{snapshot, stacks};
+use crate::document::Column::{Figure, Name};
+use crate::document::{Document, WIDTH, dim, yellow};
 use crate::view::{SitesView, Viewed};
 
-const INDENT: usize = 5;
-
-pub(crate) fn render(
-    report: &Viewed<SitesReport, SitesView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(crate) fn build(report: &Viewed<SitesReport, SitesView>, doc: &mut Document) {
     let reachable = report.snapshot.reachable_bytes.unwrap_or(0);
-    let all = reachable + report.snapshot.unreachable_bytes.unwrap_or(0);
-    snapshot::heading(&report.snapshot, all, style, out)?;
+    snapshot::heading(&report.snapshot, doc);
     let totals = &report.totals;
-    origin(report.agent.as_ref(), totals.unseen_bytes, style, out)?;
-    writeln!(out)?;
+    origin(report.agent.as_ref(), totals.unseen_bytes, doc);
+    doc.gap();
     let from = match report.by {
-        "class" => classes(report.more.sampled_classes),
+        "class" => counted(report.more.sampled_classes, "class"),
         _ => counted(totals.stacks, "stack"),
     };
     let line = Samples::Live {
@@ -35,108 +25,70 @@ pub(crate) fn render(
         samples: totals.samples,
         from,
         reachable: Size(reachable),
-        focus: report
-            .focus
-            .as_ref()
-            .map(|focus| table::printable(focus).into_owned()),
+        focus: report.focus.clone(),
     };
-    writeln!(out, "{}", style.fitted(&line.to_string(), WIDTH))?;
+    doc.one_line(line);
     if report.by != "class" {
-        other_stacks(
-            totals.other_stacks_bytes,
-            totals.estimated_bytes,
-            style,
-            out,
-        )?;
+        other_stacks(totals.other_stacks_bytes, totals.estimated_bytes, doc);
     }
     if is_noted(totals.unsampled_bytes, reachable) {
-        let line = Samples::UncoveredHeap {
+        doc.note(Samples::UncoveredHeap {
             size: Size(totals.unsampled_bytes),
             reachable: Size(reachable),
-        };
-        writeln!(out, "{}", style.dim(line))?;
+        });
     }
-    large_objects(totals.undersampled_bytes, true, style, out)?;
+    large_objects(totals.undersampled_bytes, true, doc);
     if report.by == "class" {
-        return by_class(report, style, out);
+        return by_class(report, doc);
     }
     if report.more.lists_frames {
-        return by_frame(report, style, out);
+        return by_frame(report, doc);
     }
     if report.stacks.iter().any(|stack| !stack.survival_known) {
-        writeln!(out, "{}", style.dim(Samples::AliveUnknown))?;
+        doc.note(Samples::AliveUnknown);
     }
     for (number, stack) in (1..).zip(&report.stacks) {
-        writeln!(out)?;
-        write!(out, "{number:>3}  ")?;
-        stacks::stack(stack, (INDENT, report.view.verbose), style, out)?;
+        doc.gap();
+        stacks::stack(stack, Some(number), report.view.verbose, doc);
     }
     let more = totals.stacks.saturating_sub(report.stacks.len() as u64);
-    if more > 0 {
-        let rest = format!("and {} (--top N shows more)", counted(more, "more stack"));
-        writeln!(out, "\n{}", style.dim(rest))?;
-    }
-    Ok(())
+    doc.rest_of_blocks(more, "more stack");
 }
 
-/// Writes which part of a total no listed stack has.
-pub(super) fn other_stacks(
-    part: u64,
-    total: u64,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    if !is_noted(part, total) {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "{}",
-        style.dim(Samples::OtherStacks { size: Size(part) })
-    )
-}
-
-/// `1 class`, `12 classes`.
-pub(super) fn classes(count: u64) -> String {
-    match count {
-        1 => "1 class".to_owned(),
-        _ => format!("{} classes", grouped(count)),
+/// Adds which part of a total no listed stack has.
+pub(super) fn other_stacks(part: u64, total: u64, doc: &mut Document) {
+    if is_noted(part, total) {
+        doc.note(Samples::OtherStacks { size: Size(part) });
     }
 }
 
 /// The frames that allocate as a table.
-fn by_frame(
-    report: &Viewed<SitesReport, SitesView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    writeln!(out)?;
-    let mut table = Table::new(&[
-        ("live", Align::Right),
-        ("95 % interval", Align::Left),
-        ("objects", Align::Right),
-        ("samples", Align::Right),
-        ("stacks", Align::Right),
-        ("class, allocated in", Align::Left),
-    ]);
+fn by_frame(report: &Viewed<SitesReport, SitesView>, doc: &mut Document) {
+    doc.gap();
     let no_stack = Samples::NoStack.to_string();
-    for row in &report.frames {
+    let columns = [
+        ("live", Figure),
+        ("95 % interval", Name),
+        ("objects", Figure),
+        ("samples", Figure),
+        ("stacks", Figure),
+        ("class, allocated in", Name),
+    ];
+    let rows = report.frames.iter().map(|row| {
         let [low, high] = row.ci95;
         let frame = row.frame.as_deref().unwrap_or(&no_stack);
-        table.row(vec![
+        vec![
             Size(row.estimated_bytes).to_string(),
             format!("{}..{}", Size(low), Size(high)),
             grouped(row.estimated_objects),
             grouped(row.samples),
             grouped(row.stacks),
             format!("{}, {frame}", row.class),
-        ]);
-    }
-    table.print(style, out)?;
-    let more = report
-        .more
-        .frame_count
-        .saturating_sub(report.frames.len() as u64);
+        ]
+    });
+    doc.table(&columns, rows);
+    let all = report.more.frame_count;
+    let more = all.saturating_sub(report.frames.len() as u64);
     let hint = match more {
         0 => "--by stack shows the stacks".to_owned(),
         more => format!(
@@ -144,32 +96,27 @@ fn by_frame(
             counted(more, "more frame")
         ),
     };
-    writeln!(out, "{}", style.dim(hint))
+    doc.note(hint);
 }
 
 /// The classes as a table, with what was allocated of them where that was counted.
-fn by_class(
-    report: &Viewed<SitesReport, SitesView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn by_class(report: &Viewed<SitesReport, SitesView>, doc: &mut Document) {
     let counts = report.classes.iter().any(|c| c.allocated.is_some());
     if counts {
-        writeln!(out, "{}", style.dim(Samples::AllocatedColumns))?;
+        doc.note(Samples::AllocatedColumns);
     }
-    writeln!(out)?;
+    doc.gap();
     let mut columns = vec![
-        ("live", Align::Right),
-        ("95 % interval", Align::Left),
-        ("objects", Align::Right),
-        ("samples", Align::Right),
+        ("live", Figure),
+        ("95 % interval", Name),
+        ("objects", Figure),
+        ("samples", Figure),
     ];
     if counts {
-        columns.extend([("allocated objects", Align::Right), ("bytes", Align::Right)]);
+        columns.extend([("allocated objects", Figure), ("bytes", Figure)]);
     }
-    columns.push(("class", Align::Left));
-    let mut table = Table::new(&columns);
-    for row in &report.classes {
+    columns.push(("class", Name));
+    let rows = report.classes.iter().map(|row| {
         let [low, high] = row.ci95;
         let mut cells = vec![
             Size(row.estimated_bytes).to_string(),
@@ -182,53 +129,29 @@ fn by_class(
             cells.extend(counts.unwrap_or_default());
         }
         cells.push(row.class.clone());
-        table.row(cells);
-    }
-    table.print(style, out)?;
-    more_classes(report.more.class_count, report.classes.len(), style, out)
+        cells
+    });
+    doc.table(&columns, rows);
+    more_classes(report.more.class_count, report.classes.len(), doc);
 }
 
 /// How many classes there are besides those that are shown.
-pub(super) fn more_classes(
-    all: u64,
-    shown: usize,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    match all.saturating_sub(shown as u64) {
-        0 => Ok(()),
-        more => {
-            let word = if more == 1 { "class" } else { "classes" };
-            let rest = format!("and {} more {word} (--top N shows more)", grouped(more));
-            writeln!(out, "{}", style.dim(rest))
-        }
-    }
+pub(super) fn more_classes(all: u64, shown: usize, doc: &mut Document) {
+    doc.rest(all.saturating_sub(shown as u64), "more class");
 }
 
 /// Writes that the JVM may have sampled too few large objects. `is_live` is true if the objects are alive.
-pub(super) fn large_objects(
-    bytes: u64,
-    is_live: bool,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let size = Size(bytes);
-    let sentence = Samples::LargeObjects { size, is_live }.to_string();
-    for line in wrapped(&sentence, WIDTH).iter().filter(|_| bytes > 0) {
-        writeln!(out, "{}", style.yellow(line))?;
+pub(super) fn large_objects(bytes: u64, is_live: bool, doc: &mut Document) {
+    if bytes > 0 {
+        let size = Size(bytes);
+        doc.prose(yellow(Samples::LargeObjects { size, is_live }));
     }
-    Ok(())
 }
 
 /// Where the stacks come from.
-pub(super) fn origin(
-    agent: Option<&AgentReport>,
-    unseen: u64,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(super) fn origin(agent: Option<&AgentReport>, unseen: u64, doc: &mut Document) {
     let Some(agent) = agent else {
-        return writeln!(out, "{}", style.dim(Samples::Exact));
+        return doc.note(Samples::Exact);
     };
     let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
     let few = count("few_followed");
@@ -281,27 +204,22 @@ pub(super) fn origin(
         vec![rate.to_string(), freed.to_string()]
     };
     for line in lines {
-        writeln!(out, "{}", style.dim(style.fitted(&line, WIDTH)))?;
+        doc.one_line(dim(line));
     }
-    if style.shows_internals() {
-        let cost = &agent.cost;
-        let memory = Samples::AgentHeap {
-            size: Size(cost.bytes),
-            samples: cost.samples,
-            sample_bytes: cost.bytes_per_sample,
-            stacks: cost.sites,
-            stack_bytes: cost.bytes_per_site,
-        };
-        writeln!(out, "{}", style.dim(memory))?;
-    }
+    let cost = &agent.cost;
+    doc.internal(Samples::AgentHeap {
+        size: Size(cost.bytes),
+        samples: cost.samples,
+        sample_bytes: cost.bytes_per_sample,
+        stacks: cost.sites,
+        stack_bytes: cost.bytes_per_site,
+    });
     let lost = agent.counters.iter().filter(|c| c.is_loss && c.count > 0);
     let reasons: Vec<(u64, String)> = lost.map(|c| (c.count, c.name.replace('_', " "))).collect();
     if !reasons.is_empty() {
         let size = Size(unseen);
-        let line = Samples::AllLost { reasons, size }.to_string();
-        writeln!(out, "{}", style.yellow(style.fitted(&line, WIDTH)))?;
+        doc.one_line(yellow(Samples::AllLost { reasons, size }));
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -309,6 +227,8 @@ pub(super) mod tests {
     use heapdiff_diff::Stack;
 
     use super::*;
+    use crate::style::Style;
+    use crate::text::tests::printed;
     use crate::text::tests::snapshot;
     use heapdiff_model::sites::{
         CollectedReport, CostReport, CountRow, CounterRow, LiveClassRow, SiteTotals,
@@ -317,10 +237,6 @@ pub(super) mod tests {
     pub(in crate::text) fn agent() -> AgentReport {
         AgentReport {
             strategy: "bytes",
-            interval_bytes: 0,
-            rate: 0,
-            first_interval_bytes: 0,
-            first_rate: 0,
             depth: 64,
             cost: CostReport {
                 objects: 10,
@@ -335,7 +251,7 @@ pub(super) mod tests {
                 remembered: 5,
                 median_age_ms: None,
             },
-            counters: Vec::new(),
+            ..AgentReport::default()
         }
     }
 
@@ -345,32 +261,22 @@ pub(super) mod tests {
             snapshot: snapshot(),
             origin: "agent",
             by,
-            focus: None,
             totals: SiteTotals {
                 stacks: 9,
                 samples: 4,
                 estimated_bytes: 2048,
                 ci95: [1024, 4096],
                 estimated_objects: 12,
-                unreachable_samples: 0,
-                unfinished_samples: 0,
-                unseen_bytes: 0,
-                other_stacks_bytes: 0,
-                unsampled_bytes: 0,
-                undersampled_bytes: 0,
+                ..SiteTotals::default()
             },
             agent: Some(agent()),
-            stacks: Vec::new(),
-            frames: Vec::new(),
-            classes: Vec::new(),
+            ..SitesReport::default()
         }
         .into()
     }
 
     fn said(report: &Viewed<SitesReport, SitesView>) -> String {
-        let mut out = Vec::new();
-        render(report, Style::plain(), &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        printed(Style::plain(), |doc| build(report, doc))
     }
 
     #[test]
@@ -379,16 +285,14 @@ pub(super) mod tests {
         let with = |survival_known: bool| {
             let mut report = live("stack");
             report.stacks = vec![Stack {
-                frames: Vec::new(),
                 class: "byte[]".to_owned(),
                 samples: 4,
                 estimated_bytes: 2048,
                 ci95: [1024, 4096],
-                sampled: None,
                 estimated_objects: 12,
                 survival_permille: 1000,
                 survival_known,
-                threads: Vec::new(),
+                ..Stack::default()
             }];
             said(&report)
         };
@@ -487,16 +391,12 @@ pub(super) mod tests {
             ],
             ..agent()
         };
-        let mut out = Vec::new();
-        origin(Some(&report), lost * 1024, style, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        printed(style, |doc| origin(Some(&report), lost * 1024, doc))
     }
 
     #[test]
     fn exact_sizes_are_told_where_the_dump_names_stacks() {
-        let mut out = Vec::new();
-        origin(None, 0, Style::plain(), &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
+        let text = printed(Style::plain(), |doc| origin(None, 0, doc));
         assert!(text.ends_with(": sizes are exact\n"), "{text}");
         assert!(!text.contains("the agent uses"), "{text}");
         assert!(!told(("bytes", 0, 0), (0, 0), 0).contains("sizes are exact"));
@@ -612,11 +512,7 @@ pub(super) mod tests {
 
     #[test]
     fn too_few_samples_of_large_objects_are_told_where_there_are_such_objects() {
-        let told = |bytes| {
-            let mut out = Vec::new();
-            large_objects(bytes, true, Style::plain(), &mut out).unwrap();
-            String::from_utf8(out).unwrap()
-        };
+        let told = |bytes| printed(Style::plain(), |doc| large_objects(bytes, true, doc));
         assert_eq!(told(0), "");
         let told = told(3 << 20);
         assert!(

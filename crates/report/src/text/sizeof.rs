@@ -1,111 +1,86 @@
 //! Sizes of objects, and why a set's are not the sums of its members'.
 
-use std::io::{self, Write};
+use std::cmp::Ordering;
 
 use heapdiff_model::sizeof::{SizeofLine, SizeofReport, SizeofSet};
-use heapdiff_units::{Size, counted, grouped, percent};
+use heapdiff_units::{counted, grouped, percent};
 
-use super::WIDTH;
+use super::histo::more_classes_with;
 use super::show;
 use super::snapshot;
-use super::table::{Align, Table, printable};
-use crate::style::Style;
+use crate::document::Column::{Figure, Name};
+use crate::document::{Document, Span, WIDTH};
 use crate::view::{SizeofView, Viewed};
 
-pub(crate) fn render(
-    report: &Viewed<SizeofReport, SizeofView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let snapshot = &report.snapshot;
-    let all = snapshot.reachable_bytes.unwrap_or(0) + snapshot.unreachable_bytes.unwrap_or(0);
-    snapshot::heading(snapshot, all, style, out)?;
+pub(crate) fn build(report: &Viewed<SizeofReport, SizeofView>, doc: &mut Document) {
+    snapshot::heading(&report.snapshot, doc);
     let set = &report.set;
     let named = counted(set.objects, "object");
-    let selectors = report.selectors.join(", ");
-    let selectors = printable(&selectors);
-    let selectors = style.fitted(&selectors, WIDTH - named.len() - 2);
-    writeln!(out, "{selectors}: {named}")?;
-    writeln!(out)?;
-    sizes(set, snapshot::unheld(&report.view), style, out)?;
+    let selectors = Span::from(report.selectors.join(", "));
+    let selectors = selectors.within(WIDTH - named.len() - 2);
+    doc.spans([selectors, format!(": {named}").into()]);
+    doc.gap();
+    sizes(set, snapshot::unheld(&report.view), doc);
     if set.objects > 1 {
-        writeln!(out)?;
-        sums(set, out)?;
-        class_table(set, out)?;
+        doc.gap();
+        sums(set, doc);
+        class_table(set, doc);
     }
     if let Some(values) = &report.thread_local {
         let next = values
             .next
             .as_ref()
             .map_or(String::new(), |next| format!(": {next}"));
-        writeln!(out)?;
-        writeln!(out, "{}{}", show::values_of(values), printable(&next))?;
+        doc.gap();
+        doc.line(show::values_of(values) + &next);
     }
     if let Some(flyweights) = &report.flyweights {
-        writeln!(out)?;
-        writeln!(
-            out,
+        doc.gap();
+        doc.line(format!(
             "not counted, because they are shared: {} enum constants, {} cached boxes, {} string constants",
             grouped(flyweights.enum_constants),
             grouped(flyweights.cached_boxes),
             grouped(flyweights.interned_strings)
-        )?;
-        writeln!(
-            out,
-            "interned strings of other kinds are counted, because a dump does not mark them"
-        )?;
+        ));
+        doc.line("interned strings of other kinds are counted, because a dump does not mark them");
     }
     if let Some(finals) = &report.finals {
-        writeln!(out)?;
+        doc.gap();
         match finals.unknown_classes {
-            0 => writeln!(out, "final fields are skipped")?,
-            _ => writeln!(
-                out,
-                "final fields are skipped, except the final fields of {}",
-                named_few(finals.unknown_classes, &finals.unknown, style)
-            )?,
+            0 => doc.line("final fields are skipped"),
+            classes => doc.spans(except(classes, &finals.unknown)),
         }
     }
     if set.objects > 1 {
-        writeln!(out)?;
-        objects(report, style, out)?;
+        doc.gap();
+        objects(report, doc);
     }
     if let Some(lines) = &report.tree {
-        writeln!(out)?;
-        tree(lines, report.set.deep_bytes, style, out)?;
+        doc.gap();
+        tree(lines, report.set.deep_bytes, doc);
     }
     if report.more.shows_classes {
-        writeln!(out)?;
-        classes(report, style, out)?;
+        doc.gap();
+        classes(report, doc);
     }
-    Ok(())
 }
 
-/// How many classes, and the first of them.
-fn named_few(count: u64, names: &[String], style: Style) -> String {
-    let word = if count == 1 { "class" } else { "classes" };
-    let first = printable(names.first().map_or("", |name| name));
-    let first = style.fitted(&first, 40);
-    let more = if count > 1 { ", …" } else { "" };
-    format!("{} {word} ({first}{more})", grouped(count))
+/// Returns the sentence on classes whose final fields are not known, with the first class.
+fn except(count: u64, names: &[String]) -> [Span; 3] {
+    let classes = counted(count, "class");
+    let sentence = format!("final fields are skipped, except the final fields of {classes} (");
+    let first = Span::from(names.first().map_or("", |name| name)).within(40);
+    let more = if count > 1 { ", …)" } else { ")" };
+    [sentence.into(), first, more.into()]
 }
 
 /// The three sizes, and what each means.
-fn sizes(set: &SizeofSet, unheld: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn sizes(set: &SizeofSet, unheld: &str, doc: &mut Document) {
     let one = set.objects == 1;
-    let mut table = Table::new(&[
-        ("", Align::Left),
-        ("bytes", Align::Right),
-        ("objects", Align::Right),
-        ("", Align::Left),
-    ]);
+    let mut rows = Vec::new();
     let mut row = |name: &str, bytes: u64, objects: u64, what: &str| {
-        table.row(vec![
-            name.to_owned(),
-            grouped(bytes),
-            grouped(objects),
-            what.to_owned(),
-        ]);
+        let (bytes, objects) = (grouped(bytes), grouped(objects));
+        rows.push(vec![name.to_owned(), bytes, objects, what.to_owned()]);
     };
     let itself = if one {
         "the object itself"
@@ -127,111 +102,101 @@ fn sizes(set: &SizeofSet, unheld: &str, style: Style, out: &mut dyn Write) -> io
         };
         row("retained", bytes, objects, freed);
     }
-    table.print(style, out)?;
+    let columns = [
+        ("", Name),
+        ("bytes", Figure),
+        ("objects", Figure),
+        ("", Name),
+    ];
+    doc.table(&columns, rows.into_iter());
     if set.retained_bytes.is_none() {
-        writeln!(out, "retained: nothing ({unheld})")?;
+        doc.line(format!("retained: nothing ({unheld})"));
     }
-    Ok(())
 }
 
 /// Explains a smaller figure that reports print for all instances of a class.
-fn class_table(set: &SizeofSet, out: &mut dyn Write) -> io::Result<()> {
-    match set.class_table_bytes {
-        Some(bytes) if set.objects > 1 && set.retained_bytes.is_some_and(|r| r != bytes) => {
-            writeln!(
-                out,
-                "The class table of a report shows {} retained bytes for this class. This is a lower bound:\n\
-                 the sum over the instances that no other instance retains.",
-                grouped(bytes)
-            )
-        }
-        _ => Ok(()),
+fn class_table(set: &SizeofSet, doc: &mut Document) {
+    let bytes = set.class_table_bytes;
+    if let Some(bytes) = bytes.filter(|&b| set.retained_bytes.is_some_and(|r| r != b)) {
+        doc.line(format!(
+            "The class table of a report shows {} retained bytes for this class. This is a lower bound:",
+            grouped(bytes)
+        ));
+        doc.line("the sum over the instances that no other instance retains.");
     }
 }
 
-/// Writes why the sizes of the objects do not add up to the sizes of the set.
-fn sums(set: &SizeofSet, out: &mut dyn Write) -> io::Result<()> {
+/// Adds why the sizes of the objects do not add up to the sizes of the set.
+fn sums(set: &SizeofSet, doc: &mut Document) {
     match set.sum_deep_bytes {
-        Some(sum) if sum == set.deep_bytes => writeln!(
-            out,
-            "The deep sizes of these objects add up to the total above: no two objects reach the same object."
-        )?,
-        Some(sum) => writeln!(
-            out,
-            "The deep sizes of these objects add up to {} bytes, {} more than the total above:\n\
-             an object that several of these objects reach counts once in the total, and once in each size.",
-            grouped(sum),
-            grouped(sum.saturating_sub(set.deep_bytes))
-        )?,
-        None => writeln!(
-            out,
-            "Deep sizes were measured only for the {} that retain most:\n\
-             these objects share so many objects that measuring all of them would take too long.",
-            counted(set.measured, "object")
-        )?,
+        Some(sum) if sum == set.deep_bytes => {
+            doc.line("The deep sizes of these objects add up to the total above: no two objects reach the same object.");
+        }
+        Some(sum) => {
+            let (all, more) = (grouped(sum), grouped(sum.saturating_sub(set.deep_bytes)));
+            doc.line(format!("The deep sizes of these objects add up to {all} bytes, {more} more than the total above:"));
+            doc.line("an object that several of these objects reach counts once in the total, and once in each size.");
+        }
+        None => {
+            let measured = counted(set.measured, "object");
+            doc.line(format!(
+                "Deep sizes were measured only for the {measured} that retain most:"
+            ));
+            doc.line("these objects share so many objects that measuring all of them would take too long.");
+        }
     }
     let Some(retained) = set.retained_bytes else {
-        return Ok(());
+        return;
     };
     let sum = set.sum_retained_bytes;
-    let (grouped_sum, apart) = (grouped(sum), grouped(sum.abs_diff(retained)));
-    match sum.cmp(&retained) {
-        std::cmp::Ordering::Equal => writeln!(
-            out,
-            "The retained sizes of these objects add up to the total above."
+    let (less_or_more, why) = match sum.cmp(&retained) {
+        Ordering::Equal => {
+            return doc.line("The retained sizes of these objects add up to the total above.");
+        }
+        Ordering::Less => (
+            "less",
+            "several of these objects together hold some objects that no single one of them holds alone.",
         ),
-        std::cmp::Ordering::Less => writeln!(
-            out,
-            "The retained sizes of these objects add up to {grouped_sum} bytes, {apart} less than the total above:\n\
-             several of these objects together hold some objects that no single one of them holds alone."
+        Ordering::Greater => (
+            "more",
+            "an object that another of these objects retains is counted in both sizes.",
         ),
-        std::cmp::Ordering::Greater => writeln!(
-            out,
-            "The retained sizes of these objects add up to {grouped_sum} bytes, {apart} more than the total above:\n\
-             an object that another of these objects retains is counted in both sizes."
-        ),
-    }
+    };
+    let (sum, apart) = (grouped(sum), grouped(sum.abs_diff(retained)));
+    doc.line(format!("The retained sizes of these objects add up to {sum} bytes, {apart} {less_or_more} than the total above:"));
+    doc.line(why);
 }
 
-fn objects(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn objects(report: &SizeofReport, doc: &mut Document) {
     if report.objects.is_empty() {
-        return Ok(());
+        return;
     }
-    let mut table = Table::new(&[
-        ("deep bytes", Align::Right),
-        ("objects", Align::Right),
-        ("shallow", Align::Right),
-        ("retained", Align::Right),
-        ("id", Align::Left),
-        ("class", Align::Left),
-    ]);
-    for object in &report.objects {
-        table.row(vec![
+    let columns = [
+        ("deep bytes", Figure),
+        ("objects", Figure),
+        ("shallow", Figure),
+        ("retained", Figure),
+        ("id", Name),
+        ("class", Name),
+    ];
+    let rows = report.objects.iter().map(|object| {
+        vec![
             grouped(object.deep_bytes),
             grouped(object.deep_objects),
             grouped(object.shallow_bytes),
             object.retained_bytes.map_or("-".to_owned(), grouped),
             object.id.clone(),
             object.class.clone(),
-        ]);
-    }
-    table.print(style, out)?;
+        ]
+    });
+    doc.table(&columns, rows);
     let more = report.set.objects - report.objects.len() as u64;
-    if more > 0 {
-        let rest = format!("and {} (--top N shows more)", counted(more, "more object"));
-        writeln!(out, "{}", style.dim(rest))?;
-    }
-    Ok(())
+    doc.rest(more, "more object");
 }
 
 /// Field by field; what lies deeper than lines go is in the last line above it.
-fn tree(lines: &[SizeofLine], all: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new(&[
-        ("deep bytes", Align::Right),
-        ("share", Align::Right),
-        ("objects", Align::Right),
-        ("field", Align::Left),
-    ]);
+fn tree(lines: &[SizeofLine], all: u64, doc: &mut Document) {
+    let mut rows = Vec::new();
     // Lines that are not listed stand below those that are, deepest first.
     let mut hidden: Vec<&SizeofLine> = Vec::new();
     for at in 0..=lines.len() {
@@ -239,7 +204,7 @@ fn tree(lines: &[SizeofLine], all: u64, style: Style, out: &mut dyn Write) -> io
         while let Some(above) = hidden.pop_if(|above| above.depth >= depth) {
             if above.hidden_lines > 0 {
                 let indent = "  ".repeat(above.depth as usize + 1);
-                table.row(vec![
+                rows.push(vec![
                     grouped(above.hidden_bytes),
                     percent(above.hidden_bytes, all),
                     String::new(),
@@ -253,7 +218,7 @@ fn tree(lines: &[SizeofLine], all: u64, style: Style, out: &mut dyn Write) -> io
         let Some(line) = lines.get(at) else {
             break;
         };
-        table.row(vec![
+        rows.push(vec![
             grouped(line.deep_bytes),
             percent(line.deep_bytes, all),
             grouped(line.objects),
@@ -261,7 +226,13 @@ fn tree(lines: &[SizeofLine], all: u64, style: Style, out: &mut dyn Write) -> io
         ]);
         hidden.push(line);
     }
-    table.print(style, out)
+    let columns = [
+        ("deep bytes", Figure),
+        ("share", Figure),
+        ("objects", Figure),
+        ("field", Name),
+    ];
+    doc.table(&columns, rows.into_iter());
 }
 
 /// A line's field and class, indented.
@@ -280,41 +251,29 @@ fn place(line: &SizeofLine) -> String {
     }
 }
 
-fn classes(
-    report: &Viewed<SizeofReport, SizeofView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn classes(report: &Viewed<SizeofReport, SizeofView>, doc: &mut Document) {
     if report.by_class.is_empty() {
-        return Ok(());
+        return;
     }
-    let mut table = Table::new(&[
-        ("bytes", Align::Right),
-        ("share", Align::Right),
-        ("objects", Align::Right),
-        ("class", Align::Left),
-    ]);
-    for row in &report.by_class {
-        table.row(vec![
+    let columns = [
+        ("bytes", Figure),
+        ("share", Figure),
+        ("objects", Figure),
+        ("class", Name),
+    ];
+    let rows = report.by_class.iter().map(|row| {
+        vec![
             grouped(row.shallow_bytes),
             percent(row.shallow_bytes, report.set.deep_bytes),
             grouped(row.objects),
             row.class.clone(),
-        ]);
-    }
-    table.print(style, out)?;
+        ]
+    });
+    doc.table(&columns, rows);
     let (classes, objects, bytes) = report.more.more_classes;
     if classes > 0 {
-        let word = if classes == 1 { "class" } else { "classes" };
-        let rest = format!(
-            "and {} more {word} with {}, {} (--top N shows more)",
-            grouped(classes),
-            counted(objects, "object"),
-            Size(bytes)
-        );
-        writeln!(out, "{}", style.dim(rest))?;
+        more_classes_with(classes, objects, bytes, doc);
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -322,6 +281,7 @@ mod tests {
     use super::super::tests;
     use super::*;
     use crate::report::Report;
+
     use heapdiff_model::sizeof::{
         SizeofClass, SizeofFinals, SizeofFlyweights, SizeofObject, SizeofOptions,
     };
@@ -329,17 +289,12 @@ mod tests {
     /// A set of so many objects, two thirds of whose bytes are reached by one of them alone.
     fn report(objects: u64) -> Viewed<SizeofReport, SizeofView> {
         SizeofReport {
-            thread_local: None,
             schema: SizeofReport::SCHEMA,
             snapshot: tests::snapshot(),
             selectors: vec!["com.acme.Entry".to_owned()],
             options: SizeofOptions {
-                skip_flyweights: false,
-                skip_static: false,
-                skip_final: false,
-                exclude: Vec::new(),
-                stop_at: Vec::new(),
                 refs: "soft",
+                ..SizeofOptions::default()
             },
             objects: vec![SizeofObject {
                 id: "0x10".to_owned(),
@@ -362,10 +317,7 @@ mod tests {
                 sum_retained_bytes: 200,
                 class_table_bytes: None,
             },
-            by_class: Vec::new(),
-            flyweights: None,
-            finals: None,
-            tree: None,
+            ..SizeofReport::default()
         }
         .into()
     }

@@ -1,26 +1,25 @@
 //! The lines that say which dump a report is of.
 
-use std::io::{self, Write};
-
 use heapdiff_diff::LayoutInfo;
 use heapdiff_model::snapshot::SnapshotInfo;
 use heapdiff_units::{Size, grouped};
 
-use super::WIDTH;
-use super::table::printable;
-use crate::style::Style;
+use crate::document::Document;
+use crate::printable::printable;
 use crate::view::View;
 
 /// The source of a layout that distances between objects show.
 const MEASURED: &str = "addresses";
 
 /// The file and its totals, then the object layout as in [`layout`].
-pub(crate) fn heading(
-    snapshot: &SnapshotInfo,
-    shallow_bytes: u64,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(crate) fn heading(snapshot: &SnapshotInfo, doc: &mut Document) {
+    let (reachable, garbage) = (snapshot.reachable_bytes, snapshot.unreachable_bytes);
+    let all = reachable.unwrap_or(0).saturating_add(garbage.unwrap_or(0));
+    heading_with(snapshot, all, doc);
+}
+
+/// The same with the shallow bytes of all objects.
+pub(super) fn heading_with(snapshot: &SnapshotInfo, shallow_bytes: u64, doc: &mut Document) {
     let mut totals = format!(
         "{} objects, {}",
         grouped(snapshot.objects),
@@ -34,24 +33,18 @@ pub(crate) fn heading(
             Size(garbage)
         );
     }
-    let room = WIDTH.saturating_sub(totals.chars().count() + 2).max(20);
-    let path = printable(&snapshot.path);
-    let path = style.fitted(&path, room);
-    writeln!(out, "{}  {totals}", style.bold(path))?;
-    layout(snapshot.jvm.as_deref(), &snapshot.layout, style, out)
+    doc.subject(&snapshot.path, &totals);
+    layout(snapshot.jvm.as_deref(), &snapshot.layout, doc);
 }
 
-/// Writes the object layout if internals are shown, or if sizes may be wrong because the layout is assumed.
-pub(super) fn layout(
-    jvm: Option<&str>,
-    layout: &LayoutInfo,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    if layout.source == MEASURED && !style.shows_internals() {
-        return Ok(());
+/// Adds the object layout if internals are shown, or if sizes may be wrong because the layout is assumed.
+pub(super) fn layout(jvm: Option<&str>, layout: &LayoutInfo, doc: &mut Document) {
+    let line = layout_line(jvm, layout);
+    if layout.source == MEASURED {
+        doc.internal(line);
+    } else {
+        doc.note(line);
     }
-    writeln!(out, "{}", style.dim(layout_line(jvm, layout)))
 }
 
 /// What objects are to which no reference that counts leads from a GC root.
@@ -86,13 +79,13 @@ pub(crate) fn layout_line(jvm: Option<&str>, layout: &LayoutInfo) -> String {
 mod tests {
     use super::super::tests;
     use super::*;
+    use crate::style::Style;
+    use crate::text::tests::printed;
 
     fn line(source: &str, style: Style) -> String {
         let mut info = tests::snapshot();
         info.layout.source = source.to_owned().into();
-        let mut out = Vec::new();
-        heading(&info, 5 << 20, style, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        printed(style, |doc| heading_with(&info, 5 << 20, doc))
     }
 
     #[test]

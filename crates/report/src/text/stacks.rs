@@ -1,86 +1,26 @@
 //! Allocating stacks, in diffs and in `heapdiff sites`.
 
-use std::io::{self, Write};
+use heapdiff_units::Size;
 
-use heapdiff_diff::sentence::Samples;
-use heapdiff_diff::{Shown, Stack};
-use heapdiff_units::{Size, grouped};
-
-use super::WIDTH;
-use super::table::printable;
 use crate::coverage;
-use crate::style::Style;
+use crate::document::{Document, Stack};
 
-/// The most frames that are shown of one stack, unless all are asked for.
-const FRAMES: usize = 12;
-
-/// One line of figures and a line for each frame, `indent` columns in. The caller has written what
-/// stands before the first line.
-pub(crate) fn stack(
-    stack: &Stack,
-    (indent, verbose): (usize, bool),
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+/// Adds a stack with its estimate. Stacks of a suspect have no number.
+pub(super) fn stack(
+    stack: &heapdiff_diff::Stack,
+    number: Option<u64>,
+    verbose: bool,
+    doc: &mut Document,
+) {
     let bytes = interval(stack.estimated_bytes, stack.ci95);
-    let figures = format!("{bytes}  {}", coverage::stack(stack));
-    let about = (&*stack.class, &*figures);
-    self::lines(
-        about,
-        &stack.frames,
-        &stack.threads,
-        (indent, verbose),
-        style,
-        out,
-    )
-}
-
-/// The same, of a class and its figures in words.
-pub(crate) fn lines(
-    (class, figures): (&str, &str),
-    frames: &[String],
-    threads: &[String],
-    (indent, verbose): (usize, bool),
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let room = WIDTH.saturating_sub(indent);
-    let class = printable(class);
-    let left = room.saturating_sub(figures.chars().count() + 2).max(10);
-    let class = style.fitted(&class, left);
-    writeln!(out, "{}  {figures}", style.bold(class))?;
-    let mut line = |text: &str| {
-        let text = printable(text);
-        writeln!(out, "{:indent$}{}", "", style.fitted(&text, room))
-    };
-    if frames.is_empty() {
-        line(&Samples::NoStack.to_string())?;
-    }
-    let (shown, more) = style.frames(verbose, FRAMES).of(frames);
-    for shown in shown {
-        match shown {
-            Shown::Frame(frame) => line(frame)?,
-            Shown::Folded(folded) => line(&folded.to_string())?,
-        }
-    }
-    if more > 0 {
-        let rest = grouped(more as u64);
-        line(&format!("… and {rest} more (-v shows all)"))?;
-    }
-    if let Some((first, others)) = threads.split_first()
-        && (verbose || first != "main" || !others.is_empty())
-    {
-        line(&in_threads(first, others))?;
-    }
-    Ok(())
-}
-
-fn in_threads(first: &str, others: &[String]) -> String {
-    match others {
-        [] => format!("in thread {first}"),
-        [second] => format!("in threads {first} and {second}"),
-        _ => format!("in threads {first} and {} others", others.len()),
-    }
+    doc.stack(Stack {
+        number,
+        class: stack.class.clone(),
+        figures: format!("{bytes}  {}", coverage::stack(stack)),
+        frames: stack.frames.clone(),
+        threads: stack.threads.clone(),
+        verbose,
+    });
 }
 
 /// An estimate with its interval: `1.4 MiB ± 0.1 MiB`, or `1.4 MiB (1.2 MiB..1.5 MiB)` where the halves differ.
@@ -94,6 +34,11 @@ pub(crate) fn interval(bytes: u64, [low, high]: [u64; 2]) -> String {
     }
 }
 
+/// Returns an estimate with its interval, or a figure that is known.
+pub(super) fn amount(bytes: u64, ci95: Option<[u64; 2]>) -> String {
+    interval(bytes, ci95.unwrap_or([bytes; 2]))
+}
+
 /// Whether a part is large enough to be worth a word: a hundredth of all.
 pub(crate) const fn is_noted(part: u64, all: u64) -> bool {
     part > 0 && part >= all / 100
@@ -102,6 +47,9 @@ pub(crate) const fn is_noted(part: u64, all: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::WIDTH;
+    use crate::style::Style;
+    use crate::text::tests::printed;
 
     #[test]
     fn intervals_have_both_ends_where_they_are_lopsided() {
@@ -122,19 +70,15 @@ mod tests {
     fn what_is_not_known_and_what_is_left_out_is_told() {
         let of = |frames: &[&str], threads: &[&str], verbose| {
             let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
-            let mut out = Vec::new();
-            let about = ("byte[]", "1.0 KiB");
-            let (frames, threads) = (owned(frames), owned(threads));
-            lines(
-                about,
-                &frames,
-                &threads,
-                (0, verbose),
-                Style::plain(),
-                &mut out,
-            )
-            .unwrap();
-            String::from_utf8(out).unwrap()
+            let stack = Stack {
+                number: None,
+                class: "byte[]".to_owned(),
+                figures: "1.0 KiB".to_owned(),
+                frames: owned(frames),
+                threads: owned(threads),
+                verbose,
+            };
+            printed(Style::plain(), |doc| doc.stack(stack))
         };
         const OWN: &str = "com.acme.Web.get(Web.java:7)";
         const RUNTIME: &str = "java.util.HashMap.put(HashMap.java:611)";
@@ -172,7 +116,7 @@ mod tests {
 
     #[test]
     fn lines_fit() {
-        let stack = Stack {
+        let stack = heapdiff_diff::Stack {
             frames: (0..40)
                 .map(|i| format!("com.acme.{}.f(F.java:{i})", "x".repeat(200)))
                 .collect(),
@@ -180,22 +124,14 @@ mod tests {
             samples: 12_345,
             estimated_bytes: 123_456_789,
             ci95: [100_000_000, 150_000_000],
-            sampled: None,
             estimated_objects: 1_000_000,
             survival_permille: 500,
-            survival_known: false,
             threads: vec!["t".repeat(300), "u".into()],
+            ..heapdiff_diff::Stack::default()
         };
         for verbose in [false, true] {
-            let mut out = vec![b' '; 13];
-            super::stack(
-                &stack,
-                (13, verbose),
-                Style::plain().within(WIDTH),
-                &mut out,
-            )
-            .unwrap();
-            let text = String::from_utf8(out).unwrap();
+            let style = Style::plain().within(WIDTH);
+            let text = printed(style, |doc| super::stack(&stack, None, verbose, doc));
             assert!(text.lines().all(|l| l.chars().count() <= WIDTH), "{text}");
             assert_eq!(text.contains("-v shows all"), !verbose);
         }
@@ -204,21 +140,18 @@ mod tests {
     #[test]
     fn what_part_is_alive_is_told_where_it_is_known() {
         let told = |survival_known, survival_permille| {
-            let stack = Stack {
+            let stack = heapdiff_diff::Stack {
                 frames: vec!["com.acme.Web.get(Web.java:7)".to_owned()],
                 class: "byte[]".to_owned(),
                 samples: 2,
                 estimated_bytes: 4096,
                 ci95: [1024, 8192],
-                sampled: None,
                 estimated_objects: 9,
                 survival_permille,
                 survival_known,
-                threads: Vec::new(),
+                ..heapdiff_diff::Stack::default()
             };
-            let mut out = Vec::new();
-            super::stack(&stack, (0, false), Style::plain(), &mut out).unwrap();
-            String::from_utf8(out).unwrap()
+            printed(Style::plain(), |doc| super::stack(&stack, None, false, doc))
         };
         let (known, unknown) = (told(true, 1000), told(false, 1000));
         assert!(told(true, 9).contains("9 objects, 2 samples, under 1 % alive\n"));

@@ -1,45 +1,34 @@
 //! Threads with their stacks.
 
-use std::io::{self, Write};
-
 use heapdiff_model::threads::{FrameRow, Locals, ThreadRow, ThreadsReport};
 use heapdiff_units::{Size, counted, grouped};
 
-use super::WIDTH;
 use super::show::mention;
 use super::snapshot;
-use super::table::printable;
-use crate::style::Style;
+use crate::document::{Document, WIDTH, bold};
 
 /// Frames that are always shown, whatever they hold.
 const FRAMES: usize = 8;
 /// The least that a frame, or an object in it, has to retain to be shown, in thousandths of its thread's bytes.
 const WORTH: u64 = 10;
 
-pub(crate) fn render(report: &ThreadsReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let snapshot = &report.snapshot;
-    let all = snapshot.reachable_bytes.unwrap_or(0) + snapshot.unreachable_bytes.unwrap_or(0);
-    snapshot::heading(snapshot, all, style, out)?;
+pub(crate) fn build(report: &ThreadsReport, doc: &mut Document) {
+    snapshot::heading(&report.snapshot, doc);
     let totals = &report.totals;
     let mut line = counted(totals.threads, "thread");
     if totals.virtual_threads > 0 {
         line += &format!(", {} of them virtual", grouped(totals.virtual_threads));
     }
-    writeln!(out, "{line}")?;
+    doc.line(line);
     for thread in &report.threads {
-        writeln!(out)?;
-        self::thread(thread, style, out)?;
+        doc.gap();
+        self::thread(thread, doc);
     }
     let rest = totals.threads - report.threads.len() as u64;
-    if rest > 0 {
-        let rest = format!("and {} (--top N shows more)", counted(rest, "more thread"));
-        writeln!(out)?;
-        writeln!(out, "{}", style.dim(rest))?;
-    }
-    Ok(())
+    doc.rest_of_blocks(rest, "more thread");
 }
 
-fn thread(thread: &ThreadRow, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn thread(thread: &ThreadRow, doc: &mut Document) {
     let name = format!("{:?}", thread.name.as_deref().unwrap_or("(no name)"));
     let mut about = String::new();
     for (is, word) in [
@@ -57,8 +46,7 @@ fn thread(thread: &ThreadRow, style: Style, out: &mut dyn Write) -> io::Result<(
         _ => " is unreachable".to_owned(),
     };
     let room = WIDTH.saturating_sub(about.chars().count());
-    let name = printable(&name);
-    writeln!(out, "{}{about}", style.bold(style.fitted(&name, room)))?;
+    doc.spans([bold(name).within(room), about.into()]);
     let least = thread.retained_bytes.unwrap_or(0) / 1000 * WORTH;
     let is_shown =
         |i: usize, frame: &FrameRow| i < FRAMES || !worth(&frame.locals, least).is_empty();
@@ -68,26 +56,23 @@ fn thread(thread: &ThreadRow, style: Style, out: &mut dyn Write) -> io::Result<(
             hidden += 1;
             continue;
         }
-        more_frames(hidden, style, out)?;
+        more_frames(hidden, doc);
         hidden = 0;
-        let line = format!("    at {}", frame.frame);
-        writeln!(out, "{}", style.fitted(&printable(&line), WIDTH))?;
-        locals(&frame.locals, least, style, out)?;
+        doc.one_line(format!("    at {}", frame.frame));
+        locals(&frame.locals, least, doc);
     }
-    more_frames(hidden, style, out)?;
+    more_frames(hidden, doc);
     if !worth(&thread.other_locals, least).is_empty() {
-        writeln!(out, "    references from outside these frames")?;
-        locals(&thread.other_locals, least, style, out)?;
+        doc.line("    references from outside these frames");
+        locals(&thread.other_locals, least, doc);
     }
-    Ok(())
 }
 
-fn more_frames(hidden: usize, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    if hidden == 0 {
-        return Ok(());
+fn more_frames(hidden: usize, doc: &mut Document) {
+    if hidden > 0 {
+        let more = counted(hidden as u64, "more frame");
+        doc.note(format!("    ... {more}"));
     }
-    let line = format!("    ... {}", counted(hidden as u64, "more frame"));
-    writeln!(out, "{}", style.dim(line))
 }
 
 /// The locals that hold a part worth a look.
@@ -104,12 +89,10 @@ fn worth(locals: &Locals, least: u64) -> Vec<String> {
         .collect()
 }
 
-fn locals(locals: &Locals, least: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn locals(locals: &Locals, least: u64, doc: &mut Document) {
     for line in worth(locals, least) {
-        let line = printable(&line);
-        writeln!(out, "{}", style.bold(style.fitted(&line, WIDTH)))?;
+        doc.one_line(bold(line));
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -135,17 +118,14 @@ mod tests {
             },
             threads: vec![ThreadRow {
                 name: Some("main".to_owned()),
-                id: None,
-                class: None,
                 daemon: Some(false),
-                is_virtual: false,
                 retained_bytes: Some(8192),
                 retained_objects: Some(9),
-                frames: Vec::new(),
                 other_locals: Locals {
                     count: 1,
                     largest: vec![local],
                 },
+                ..ThreadRow::default()
             }],
         }))
     }

@@ -1,51 +1,46 @@
 //! The biggest objects as a table.
 
-use std::io::{self, Write};
-
-use heapdiff_model::top::TopReport;
+use heapdiff_model::top::{TopObject, TopReport};
 use heapdiff_units::{Size, counted, grouped, percent};
 
 use super::snapshot;
-use super::table::{Align, Table, printable};
-use crate::style::Style;
+use crate::document::Column::{Figure, Name};
+use crate::document::Document;
 
-pub(crate) fn render(report: &TopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let snapshot = &report.snapshot;
-    let reachable = snapshot.reachable_bytes.unwrap_or(0);
-    let all = reachable + snapshot.unreachable_bytes.unwrap_or(0);
-    snapshot::heading(snapshot, all, style, out)?;
+pub(crate) fn build(report: &TopReport, doc: &mut Document) {
+    let reachable = report.snapshot.reachable_bytes.unwrap_or(0);
+    snapshot::heading(&report.snapshot, doc);
     if let Some(under) = &report.under {
-        writeln!(
-            out,
+        doc.line(format!(
             "directly dominated by {} ({}, retained size {}):",
-            printable(&under.selector),
+            under.selector,
             counted(under.objects, "object"),
             Size(under.retained_bytes)
-        )?;
+        ));
     }
-    writeln!(out)?;
+    doc.gap();
     if report.objects.is_empty() {
-        return writeln!(out, "no objects");
+        return doc.line("no objects");
     }
-    let mut table = Table::new(&[
-        ("retained bytes", Align::Right),
-        ("share", Align::Right),
-        ("objects", Align::Right),
-        ("shallow", Align::Right),
-        ("id", Align::Left),
-        ("class", Align::Left),
-    ]);
-    for object in &report.objects {
-        table.row(vec![
+    let columns = [
+        ("retained bytes", Figure),
+        ("share", Figure),
+        ("objects", Figure),
+        ("shallow", Figure),
+        ("id", Name),
+        ("class", Name),
+    ];
+    let row = |object: &TopObject| {
+        vec![
             grouped(object.retained_bytes),
             percent(object.retained_bytes, reachable),
             grouped(object.retained_objects),
             grouped(object.shallow_bytes),
             object.id.clone(),
             object.class.clone(),
-        ]);
-    }
-    table.print(style, out)
+        ]
+    };
+    doc.table(&columns, report.objects.iter().map(row));
 }
 
 #[cfg(test)]

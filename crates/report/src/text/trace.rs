@@ -4,53 +4,39 @@ mod counted;
 mod info;
 mod lines;
 
-use std::io::{self, Write};
-
-use heapdiff_diff::{Frames, Shown};
 use heapdiff_model::diff::HistorySlope;
 use heapdiff_model::trace::{CandidateRow, RunInfo, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped, percent, signed, signed_size};
 
 pub(crate) use self::info::info;
-use super::WIDTH;
 use super::stacks::interval;
-use super::table::printable;
-use crate::style::Style;
+use crate::document::{Document, Tone, dim, yellow};
 use crate::times::{span, utc};
 use crate::view::{TraceTopView, Viewed};
 
-const INDENT: usize = 13;
 /// The most frames that are shown of one stack, unless all are asked for.
 const FRAMES: usize = 8;
 /// The most stacks that are shown of a candidate, and frames of each.
 const PATHS: usize = 3;
 const CALLERS: usize = 4;
 
-pub(crate) fn top(
-    report: &Viewed<TraceTopReport, TraceTopView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(crate) fn top(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     let window = &report.window;
     let figures = format!(
         "{} UTC, {}",
         utc(window.from_ms),
         span(window.to_uptime_ms.saturating_sub(window.from_uptime_ms)),
     );
-    heading(&report.trace.path, &figures, style, out)?;
-    run(&report.run, style, out)?;
+    doc.subject(&report.trace.path, &figures);
+    run(&report.run, doc);
     if report.by != "line" {
-        grown(report, style, out)?;
+        grown(report, doc);
     }
-    lines::table(report, style, out)
+    lines::add(report, doc);
 }
 
 /// What stays alive, and grows.
-fn grown(
-    report: &Viewed<TraceTopReport, TraceTopView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn grown(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     let totals = &report.totals;
     let is_known = report.alive_at != "unknown";
     let is_most = !is_known || report.alive_at == "major" && report.alive_of_uptime_ms.is_none();
@@ -64,7 +50,7 @@ fn grown(
     if report.basis != "survivors" {
         text += &format!(", {} collected", Size(totals.collected_bytes));
     }
-    writeln!(out, "{}", style.fitted(&text, WIDTH))?;
+    doc.one_line(text);
     let all = report.collections.all;
     let text = match report.basis {
         "major" => format!(
@@ -85,7 +71,7 @@ fn grown(
         _ if !is_known => "compared: minimum of apparently live bytes in each period".to_owned(),
         _ => "there was no GC: objects that count as alive may be unreachable".to_owned(),
     };
-    writeln!(out, "{}", style.dim(text))?;
+    doc.note(text);
     let at = match (report.alive_at, report.alive_at_uptime_ms) {
         ("major", Some(ms)) if let Some(of) = report.alive_of_uptime_ms => Some(format!(
             "alive: objects from the first {} of the run that survived the full GC at {}; later objects: unknown",
@@ -103,11 +89,11 @@ fn grown(
         _ => None,
     };
     if let Some(text) = at {
-        writeln!(out, "{}", style.dim(style.fitted(&text, WIDTH)))?;
+        doc.one_line(dim(text));
     }
     if let Some(focus) = &report.focus {
-        let text = format!("only stacks with a frame that matches {}", printable(focus));
-        writeln!(out, "{}", style.dim(style.fitted(&text, WIDTH)))?;
+        let text = format!("only stacks with a frame that matches {focus}");
+        doc.one_line(dim(text));
     }
     if totals.lost_samples > 0 {
         let lost = counted(totals.lost_samples, "sample");
@@ -115,7 +101,7 @@ fn grown(
             "{lost} ({}) lost: figures are too low by this amount",
             Size(totals.lost_bytes)
         );
-        writeln!(out, "{}", style.yellow(text))?;
+        doc.line(yellow(text));
     }
     let shown = report
         .candidates
@@ -124,19 +110,16 @@ fn grown(
     let mut count = 0;
     for candidate in shown {
         count += 1;
-        writeln!(out)?;
-        self::candidate(candidate, report, style, out)?;
+        doc.gap();
+        self::candidate(candidate, report, doc);
     }
-    writeln!(out)?;
+    doc.gap();
     let of = match report.by {
         "frame" => "allocating frame",
         "site" => "allocation site",
         _ => "class",
     };
-    let of = |number: u64, which: &str| match (report.by, number) {
-        ("class", 0 | 2..) => format!("{} {which}classes", grouped(number)),
-        _ => counted(number, &format!("{which}{of}")),
-    };
+    let of = |number: u64, which: &str| counted(number, &format!("{which}{of}"));
     let rest = totals.growing.saturating_sub(count);
     let steady = totals.candidates - totals.growing;
     let text = match (count, rest) {
@@ -152,8 +135,8 @@ fn grown(
             of(steady, "")
         ),
     };
-    writeln!(out, "{}", style.dim(text))?;
-    counted::table(report, style, out)
+    doc.note(text);
+    counted::add(report, doc);
 }
 
 fn grows(candidate: &CandidateRow) -> bool {
@@ -163,29 +146,22 @@ fn grows(candidate: &CandidateRow) -> bool {
 fn candidate(
     candidate: &CandidateRow,
     report: &Viewed<TraceTopReport, TraceTopView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let verdict = match candidate.verdict {
-        "leak" => style.red(candidate.verdict),
-        _ => style.yellow(candidate.verdict),
+    doc: &mut Document,
+) {
+    let tone = match candidate.verdict {
+        "leak" => Tone::Red,
+        _ => Tone::Yellow,
     };
+    let verdict = Some((candidate.verdict, tone));
     let slope = hourly(&candidate.slope);
-    let room = WIDTH.saturating_sub(4 + 8 + slope.chars().count() + 2);
-    let class = printable(&candidate.class);
-    writeln!(
-        out,
-        "{:>3} {verdict:<7} {}  {slope}",
-        candidate.rank,
-        style.bold(style.fitted(&class, room))
-    )?;
+    doc.ranked(candidate.rank, verdict, &candidate.class, &slope);
     let alive = format!(
         "{} in {}, {}",
         interval(candidate.live_bytes, candidate.ci95),
         counted(candidate.live_objects, "object"),
         counted(candidate.live_samples, "sample")
     );
-    line("alive", &alive, style, out)?;
+    doc.pair("alive", alive);
     let mut grew = format!(
         "{}, {} objects, trend: {}",
         signed_size(candidate.growth.bytes),
@@ -196,9 +172,9 @@ fn candidate(
         let (whole, tenth) = (permille / 10, permille % 10);
         grew += &format!("; {whole}.{tenth} % of its allocations are still alive");
     }
-    line("grew", &grew, style, out)?;
+    doc.pair("grew", grew);
     if report.by == "class" {
-        line("created", &counted::made(candidate), style, out)?;
+        doc.pair("created", counted::made(candidate));
     }
     if let Some(by_work) = &candidate.per_work {
         let slope = with_interval(
@@ -206,39 +182,24 @@ fn candidate(
             by_work.ci95,
             " for each GiB allocated",
         );
-        line(
-            "per GiB",
-            &format!("{slope}, trend: {}", by_work.trend),
-            style,
-            out,
-        )?;
+        doc.pair("per GiB", format!("{slope}, trend: {}", by_work.trend));
         if by_work.only_clock_is_over && grows(candidate) {
             let text = "no longer grows over time, but still grows with the allocated bytes";
-            line("", text, style, out)?;
+            doc.pair("", text);
         }
     }
     if candidate.grew_across_major == Some(false) && grows(candidate) {
-        line(
-            "",
-            "no growth between the first and the last full GC",
-            style,
-            out,
-        )?;
+        doc.pair("", "no growth between the first and the last full GC");
     }
     if let (Some(ms), Some(uptime), Some(within)) = (
         candidate.began_ms,
         candidate.began_uptime_ms,
         candidate.began_within,
     ) {
-        line("since", &since(ms, uptime, within), style, out)?;
+        doc.pair("since", since(ms, uptime, within));
     }
-    line(
-        "history",
-        &sparkline(&candidate.series.live_bytes),
-        style,
-        out,
-    )?;
-    frames(candidate, report, style, out)
+    doc.pair("history", sparkline(&candidate.series.live_bytes));
+    frames(candidate, report.view.verbose, doc);
 }
 
 /// When growth began.
@@ -250,72 +211,27 @@ pub(super) fn since(ms: u64, uptime: u64, within: bool) -> String {
     }
 }
 
-fn frames(
-    candidate: &CandidateRow,
-    report: &Viewed<TraceTopReport, TraceTopView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn frames(candidate: &CandidateRow, verbose: bool, doc: &mut Document) {
     if candidate.paths.is_empty() {
-        let frames = style.frames(report.view.verbose, FRAMES);
-        return stack(&candidate.frames, ("from", frames), style, out);
+        return doc.frames("from", &candidate.frames, verbose, FRAMES);
     }
     let stacks = counted(candidate.stacks, "stack");
+    let stacks = format!("{stacks}; the stacks with the most live bytes:");
     match &candidate.frame {
-        Some(frame) => line("at", frame, style, out)?,
-        None => line(
-            "from",
-            &format!("{stacks}; the stacks with the most live bytes:"),
-            style,
-            out,
-        )?,
+        Some(frame) => {
+            doc.pair("at", frame);
+            doc.pair("", format!("on {stacks}"));
+        }
+        None => doc.pair("from", stacks),
     }
-    if candidate.frame.is_some() {
-        line(
-            "",
-            &format!("on {stacks}; the stacks with the most live bytes:"),
-            style,
-            out,
-        )?;
-    }
-    let shown = if report.view.verbose {
-        usize::MAX
-    } else {
-        PATHS
-    };
-    let callers_shown = style.frames(report.view.verbose, CALLERS);
+    let shown = if verbose { usize::MAX } else { PATHS };
     for path in candidate.paths.iter().take(shown) {
         // What all of them have in common is said above.
         let at = candidate.frame.as_ref();
         let at = at.and_then(|at| path.frames.iter().position(|f| f == at));
         let callers = at.map_or(&path.frames[..], |at| &path.frames[at + 1..]);
         let share = percent(path.live_bytes, candidate.live_bytes);
-        stack(callers, (&share, callers_shown), style, out)?;
-    }
-    Ok(())
-}
-
-/// A stack from its leaf on. Its first line has a label.
-pub(super) fn stack(
-    frames: &[String],
-    (label, frames_shown): (&str, Frames),
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let (shown, more) = frames_shown.of(frames);
-    if shown.is_empty() {
-        return line(label, "(no Java frame)", style, out);
-    }
-    for (i, part) in shown.iter().enumerate() {
-        let label = if i == 0 { label } else { "" };
-        match part {
-            Shown::Frame(frame) => line(label, frame, style, out)?,
-            Shown::Folded(folded) => line(label, &folded.to_string(), style, out)?,
-        }
-    }
-    match more {
-        0 => Ok(()),
-        _ => line("", &format!("… and {more} more (-v shows all)"), style, out),
+        doc.frames(&share, callers, verbose, CALLERS);
     }
 }
 
@@ -345,18 +261,7 @@ pub(super) fn sparkline(figures: &[u64]) -> String {
     figures.iter().map(block).collect()
 }
 
-pub(super) fn heading(
-    path: &str,
-    figures: &str,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let room = WIDTH.saturating_sub(figures.chars().count() + 2).max(20);
-    let path = printable(path);
-    writeln!(out, "{}  {figures}", style.bold(style.fitted(&path, room)))
-}
-
-pub(super) fn run(run: &RunInfo, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn run(run: &RunInfo, doc: &mut Document) {
     let service = run
         .service
         .as_ref()
@@ -370,19 +275,14 @@ pub(super) fn run(run: &RunInfo, style: Style, out: &mut dyn Write) -> io::Resul
         "run {}: {service}process {}{host}, {}",
         run.number, run.pid, run.jvm
     );
-    let text = printable(&text);
-    writeln!(out, "{}", style.dim(style.fitted(&text, WIDTH)))
-}
-
-pub(super) fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let text = printable(text);
-    let text = style.fitted(&text, WIDTH - INDENT);
-    writeln!(out, "    {:<8} {text}", style.dim(label))
+    doc.one_line(dim(text));
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::style::Style;
+    use crate::text::tests::printed;
 
     #[test]
     fn lines_of_blocks() {
@@ -402,14 +302,10 @@ pub(super) mod tests {
             number: 1,
             uid: "1-2".to_owned(),
             pid: 1,
-            host: String::new(),
-            service: None,
             jvm: "OpenJDK 25".to_owned(),
-            command: String::new(),
             interval_bytes,
             strategy: strategy.to_owned(),
-            started_ms: 0,
-            ended_ms: None,
+            ..RunInfo::default()
         }
     }
 
@@ -454,16 +350,8 @@ pub(super) mod tests {
                 ci95: Some([1, 3]),
                 ..HistorySlope::default()
             },
-            grew_across_major: None,
-            survival_permille: None,
-            per_work: None,
-            allocated_bytes: 0,
-            counted: None,
-            collected_bytes: 0,
-            began_ms: None,
-            began_uptime_ms: None,
-            began_within: None,
             series: HistorySeries::default(),
+            ..CandidateRow::default()
         }
     }
 
@@ -475,19 +363,15 @@ pub(super) mod tests {
             trace: trace_file(),
             run: run_info("bytes", 1024),
             window: WindowRow {
-                from_ms: 0,
                 to_ms: 60_000,
-                from_uptime_ms: 0,
                 to_uptime_ms: 60_000,
                 ticks: 60,
+                ..WindowRow::default()
             },
             by: "frame",
-            focus: None,
             basis: "major",
             points: 12,
             alive_at: "end",
-            alive_at_uptime_ms: None,
-            alive_of_uptime_ms: None,
             collections: Collections { major: 12, all: 60 },
             totals: TraceTotals {
                 candidates: 9,
@@ -498,21 +382,16 @@ pub(super) mod tests {
                 live_samples: 10,
                 allocated_bytes: 8192,
                 collected_bytes: 4096,
-                lost_samples: 0,
-                lost_bytes: 0,
+                ..TraceTotals::default()
             },
             candidates,
-            counted: None,
-            lines: None,
-            notes: Vec::new(),
+            ..TraceTopReport::default()
         }
         .into()
     }
 
     pub(in crate::text) fn said(report: &Viewed<TraceTopReport, TraceTopView>) -> String {
-        let mut out = Vec::new();
-        top(report, Style::plain(), &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        printed(Style::plain(), |doc| top(report, doc))
     }
 
     /// That the sentence is in the report once it is changed, and not before.

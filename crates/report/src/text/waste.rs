@@ -1,35 +1,28 @@
 //! Waste: a table of kinds, then each kind with examples and holders.
 
-use std::io::{self, Write};
-
 use heapdiff_diff::sentence::Waste;
 use heapdiff_model::waste::WasteReport;
 use heapdiff_model::waste::{WasteExample, WasteRow};
 use heapdiff_units::{Size, counted, grouped, percent};
 
 use super::snapshot;
-use super::table::{Align, Table, printable};
-use crate::printable::shortened;
-use crate::style::Style;
+use crate::document::Column::{Figure, Name};
+use crate::document::{Column, Document, bold};
+use crate::printable::{printable, shortened};
 use crate::view::{Viewed, WasteView};
 
 /// The most columns of a string's text.
 const TEXT: usize = 48;
 
-pub(crate) fn render(
-    report: &Viewed<WasteReport, WasteView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(crate) fn build(report: &Viewed<WasteReport, WasteView>, doc: &mut Document) {
     for snapshot in &report.snapshots {
-        let (reachable, garbage) = (snapshot.reachable_bytes, snapshot.unreachable_bytes);
-        let all = reachable.unwrap_or(0) + garbage.unwrap_or(0);
-        snapshot::heading(snapshot, all, style, out)?;
+        snapshot::heading(snapshot, doc);
     }
     let of = |dump: usize| report.snapshots[dump].reachable_bytes.unwrap_or(0);
     let last = report.snapshots.len().saturating_sub(1);
     let all = &report.waste.bytes_to_win;
-    let size = style.bold(Size(all[last])).to_string();
+    let size = Size(all[last]).to_string();
+    let length = size.len();
     let share = percent(all[last], of(last));
     let savings = match last {
         0 => Waste::Savings { size, share },
@@ -39,22 +32,26 @@ pub(crate) fn render(
             share,
         },
     };
-    writeln!(out, "\n{savings}\n")?;
-    kinds(report, of(last), style, out)?;
+    let sentence = savings.to_string();
+    let (size, rest) = sentence.split_at(length);
+    doc.gap();
+    doc.spans([bold(size), rest.into()]);
+    doc.gap();
+    kinds(report, of(last), doc);
     let all = all[last];
     let mut has_little = false;
     for (at, row) in report.waste.kinds.iter().enumerate() {
         if is_worth_a_list(row, all) {
             let more_holders = report.more.more_holders.get(at).copied().unwrap_or(0);
-            kind((row, more_holders), last > 0, style, out)?;
+            kind((row, more_holders), last > 0, doc);
         } else {
             has_little |= row.objects.iter().any(|&objects| objects > 0);
         }
     }
     if has_little {
-        writeln!(out, "\n{}", style.dim(Waste::SmallKinds))?;
+        doc.gap();
+        doc.note(Waste::SmallKinds);
     }
-    Ok(())
 }
 
 /// Whether a kind has a hundredth of all, or changed by that much.
@@ -82,9 +79,9 @@ fn last(figures: &[u64]) -> u64 {
 }
 
 /// Columns of figures, where there are several dumps with their change.
-fn headings(several: bool, middle: &[(&'static str, Align)]) -> Vec<(&'static str, Align)> {
-    let mut columns = vec![("savings", Align::Right)];
-    columns.extend(several.then_some(("change", Align::Right)));
+fn headings(several: bool, middle: &[(&'static str, Column)]) -> Vec<(&'static str, Column)> {
+    let mut columns = vec![("savings", Figure)];
+    columns.extend(several.then_some(("change", Figure)));
     columns.extend_from_slice(middle);
     columns
 }
@@ -95,23 +92,15 @@ fn figures(several: bool, bytes: &[u64]) -> Vec<String> {
     cells
 }
 
-fn kinds(
-    report: &Viewed<WasteReport, WasteView>,
-    all: u64,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn kinds(report: &Viewed<WasteReport, WasteView>, all: u64, doc: &mut Document) {
     let several = report.snapshots.len() > 1;
-    let mut table = Table::new(&headings(
-        several,
-        &[
-            ("of heap", Align::Right),
-            ("objects", Align::Right),
-            ("shallow bytes", Align::Right),
-            ("kind", Align::Left),
-        ],
-    ));
-    for row in &report.waste.kinds {
+    let columns = [
+        ("of heap", Figure),
+        ("objects", Figure),
+        ("shallow bytes", Figure),
+        ("kind", Name),
+    ];
+    let rows = report.waste.kinds.iter().map(|row| {
         let mut cells = figures(several, &row.bytes_to_win);
         cells.extend([
             percent(last(&row.bytes_to_win), all),
@@ -119,73 +108,62 @@ fn kinds(
             grouped(last(&row.shallow_bytes)),
             Waste::title(row.kind),
         ]);
-        table.row(cells);
-    }
-    table.print(style, out)
+        cells
+    });
+    doc.table(&headings(several, &columns), rows);
 }
 
-fn kind(
-    (row, more_holders): (&WasteRow, u64),
-    several: bool,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    writeln!(out)?;
+fn kind((row, more_holders): (&WasteRow, u64), several: bool, doc: &mut Document) {
+    doc.gap();
     let groups = last(&row.groups);
     let of = match row.kind {
         "duplicate_strings" | "duplicate_arrays" | "duplicate_boxes" => {
             format!("with {}", counted(groups, "distinct value"))
         }
-        _ if groups == 1 => "of 1 class".to_owned(),
-        _ => format!("of {} classes", grouped(groups)),
+        _ => format!("of {}", counted(groups, "class")),
     };
     let mut name = Waste::title(row.kind);
     name[..1].make_ascii_uppercase();
     let count = counted(last(&row.objects), "object");
-    writeln!(out, "{}: {count} {of}", style.bold(name))?;
+    doc.spans([bold(name), format!(": {count} {of}").into()]);
     if !row.examples.is_empty() {
-        writeln!(out)?;
-        let mut table = Table::new(&[
-            ("savings", Align::Right),
-            ("objects", Align::Right),
-            ("shallow bytes", Align::Right),
-            ("example", Align::Left),
-        ]);
-        for example in &row.examples {
-            table.row(vec![
+        doc.gap();
+        let columns = [
+            ("savings", Figure),
+            ("objects", Figure),
+            ("shallow bytes", Figure),
+            ("example", Name),
+        ];
+        let rows = row.examples.iter().map(|example| {
+            vec![
                 grouped(example.bytes_to_win),
                 grouped(example.objects),
                 grouped(example.shallow_bytes),
                 told(example),
-            ]);
-        }
-        table.print(style, out)?;
+            ]
+        });
+        doc.table(&columns, rows);
         let more = groups.saturating_sub(row.examples.len() as u64);
-        rest(more, style, out)?;
+        rest(more, doc);
     }
     if row.holders.is_empty() {
-        return Ok(());
+        return;
     }
-    writeln!(out)?;
-    let mut table = Table::new(&headings(
-        several,
-        &[("objects", Align::Right), ("held by", Align::Left)],
-    ));
-    for holder in &row.holders {
+    doc.gap();
+    let rows = row.holders.iter().map(|holder| {
         let mut cells = figures(several, &holder.bytes_to_win);
         cells.extend([grouped(last(&holder.objects)), holder.holder.clone()]);
-        table.row(cells);
-    }
-    table.print(style, out)?;
-    rest(more_holders, style, out)
+        cells
+    });
+    let columns = [("objects", Figure), ("held by", Name)];
+    doc.table(&headings(several, &columns), rows);
+    rest(more_holders, doc);
 }
 
-fn rest(more: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn rest(more: u64, doc: &mut Document) {
     if more > 0 {
-        let rest = format!("and {} more (--top N shows more)", grouped(more));
-        writeln!(out, "{}", style.dim(rest))?;
+        doc.note(format!("and {} more (--top N shows more)", grouped(more)));
     }
-    Ok(())
 }
 
 /// An example in a few words.

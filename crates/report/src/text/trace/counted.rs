@@ -1,13 +1,11 @@
 //! What was allocated of classes: counted where the agent does that, else estimated.
 
-use std::io::{self, Write};
-
 use heapdiff_model::trace::{CandidateRow, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped};
 
-use crate::style::Style;
+use crate::document::Column::{Figure, Name};
+use crate::document::{Document, yellow};
 use crate::text::sites::more_classes;
-use crate::text::table::{Align, Table};
 use crate::view::{TraceTopView, Viewed};
 
 /// What was allocated of a candidate's class.
@@ -26,44 +24,38 @@ pub(super) fn made(candidate: &CandidateRow) -> String {
 }
 
 /// The classes of which most was counted.
-pub(super) fn table(
-    report: &Viewed<TraceTopReport, TraceTopView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(super) fn add(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     if report.more.counts_more {
+        doc.gap();
         let text = "counts by class exist only for the whole run and all stacks (without --focus, --since, ...)";
-        return writeln!(out, "\n{}", style.dim(text));
+        return doc.note(text);
     }
     let Some(all) = &report.counted else {
-        return Ok(());
+        return;
     };
     let text = "allocated: all allocations that pass the agent's filters, from its start to the last data point";
-    writeln!(out, "\n{}", style.dim(text))?;
+    doc.gap();
+    doc.note(text);
     if all.unknown_objects > 0 {
         let text = format!(
             "the class of {} is unknown: counts of classes may be too low by this number",
             counted(all.unknown_objects, "object")
         );
-        writeln!(out, "{}", style.yellow(text))?;
+        doc.line(yellow(text));
     }
-    writeln!(out)?;
-    let mut table = Table::new(&[
-        ("objects", Align::Right),
-        ("bytes", Align::Right),
-        ("class", Align::Left),
-    ]);
-    for row in &all.rows {
+    doc.gap();
+    let columns = [("objects", Figure), ("bytes", Figure), ("class", Name)];
+    let rows = all.rows.iter().map(|row| {
         let class = row.class.clone();
-        table.row(vec![grouped(row.objects), grouped(row.bytes), class]);
-    }
-    table.print(style, out)?;
-    more_classes(all.classes, all.rows.len(), style, out)
+        vec![grouped(row.objects), grouped(row.bytes), class]
+    });
+    doc.table(&columns, rows);
+    more_classes(all.classes, all.rows.len(), doc);
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::text::WIDTH;
+    use crate::document::WIDTH;
     use crate::text::trace::tests::{growing, said, top_of};
     use crate::view::{TraceTopView, Viewed};
     use heapdiff_model::sites::{CountRow, CountedClassRow};

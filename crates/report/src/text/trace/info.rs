@@ -1,40 +1,36 @@
 //! What is known of a trace's runs.
 
-use std::io::{self, Write};
-
 use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_model::trace::{NoteRow, TraceInfoReport};
 use heapdiff_units::{Size, counted, grouped};
 
-use super::{heading, line, run};
-use crate::style::Style;
+use super::run;
+use crate::document::Document;
 use crate::times::{span, utc};
 
 /// The most notes that are shown of a run.
 const NOTES: usize = 5;
 
-pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {
     let figures = format!(
         "{}, {}, {}",
         Size(report.trace.bytes),
         counted(report.runs.len() as u64, "run"),
         counted(report.sites, "allocation site")
     );
-    heading(&report.trace.path, &figures, style, out)?;
+    doc.subject(&report.trace.path, &figures);
     for row in &report.runs {
-        writeln!(out)?;
-        run(&row.run, style, out)?;
+        doc.gap();
+        run(&row.run, doc);
         let end = match row.run.ended_ms {
             Some(ms) => format!("ended {}", utc(ms)),
             None => "still running, or killed".to_owned(),
         };
         let began = utc(row.run.started_ms);
-        line(
+        doc.pair(
             "time",
-            &format!("{began} UTC, {}, {end}", span(row.uptime_ms)),
-            style,
-            out,
-        )?;
+            format!("{began} UTC, {}, {end}", span(row.uptime_ms)),
+        );
         let rate = match row.run.interval_bytes {
             0 => Rate::Each {
                 is_filtered: is_filtered(&row.options),
@@ -54,15 +50,10 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
         };
         let ticks = counted(row.ticks, "tick");
         let samples = counted(row.samples, "sample");
-        line(
-            "figures",
-            &format!("{ticks}, {samples}, {sampled}"),
-            style,
-            out,
-        )?;
+        doc.pair("figures", format!("{ticks}, {samples}, {sampled}"));
         if row.thinned {
             let text = "reduced, because the number of samples reached max_samples";
-            line("rate", text, style, out)?;
+            doc.pair("rate", text);
         }
         if row.lost_samples > 0 {
             let text = format!(
@@ -70,15 +61,13 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
                 counted(row.lost_samples, "sample"),
                 Size(row.lost_bytes)
             );
-            line("lost", &text, style, out)?;
+            doc.pair("lost", text);
         }
         let all = counted(row.collections.all, "GC");
-        line(
+        doc.pair(
             "heap",
-            &format!("{all}, {} of them full", grouped(row.collections.major)),
-            style,
-            out,
-        )?;
+            format!("{all}, {} of them full", grouped(row.collections.major)),
+        );
         if let Some(counting) = &row.counting {
             let jdk = if counting.jdk {
                 " and the JDK classes"
@@ -91,19 +80,18 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
                 span(counting.to_uptime_ms),
                 grouped(counting.classes)
             );
-            line("counts", &text, style, out)?;
+            doc.pair("counts", text);
         }
         if !row.run.command.is_empty() {
-            line("command", &row.run.command, style, out)?;
+            doc.pair("command", &row.run.command);
         }
         for (i, dump) in row.dumps.iter().enumerate() {
             let path = dump.path.as_deref().unwrap_or("(path not known)");
             let label = if i == 0 { "dumps" } else { "" };
-            line(label, &format!("{} {path}", utc(dump.time_ms)), style, out)?;
+            doc.pair(label, format!("{} {path}", utc(dump.time_ms)));
         }
-        notes(&row.notes, style, out)?;
+        notes(&row.notes, doc);
     }
-    Ok(())
 }
 
 /// Whether the agent's options, as they were given, leave allocations out by class.
@@ -113,24 +101,20 @@ fn is_filtered(options: &str) -> bool {
     keys.any(|option| option.starts_with("include=") || option.starts_with("exclude="))
 }
 
-fn notes(notes: &[NoteRow], style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn notes(notes: &[NoteRow], doc: &mut Document) {
     let first = notes.len().saturating_sub(NOTES);
     for (i, note) in notes[first..].iter().enumerate() {
         let label = if i == 0 { "notes" } else { "" };
-        line(
-            label,
-            &format!("{} {}", utc(note.time_ms), note.text),
-            style,
-            out,
-        )?;
+        doc.pair(label, format!("{} {}", utc(note.time_ms), note.text));
     }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{run_info, trace_file};
     use super::*;
+    use crate::style::Style;
+    use crate::text::tests::printed;
     use heapdiff_model::count::CountedMissed;
     use heapdiff_model::trace::{Collections, CountingRow, DumpRow, RunInfo, RunRow};
 
@@ -139,18 +123,12 @@ mod tests {
         let with = |counting| {
             let row = RunRow {
                 run: run_info("bytes", 1024),
-                flags: String::new(),
-                options: String::new(),
                 ticks: 3,
                 uptime_ms: 3000,
                 collections: Collections { major: 0, all: 0 },
                 samples: 5,
-                lost_samples: 0,
-                lost_bytes: 0,
                 counting,
-                dumps: Vec::new(),
-                thinned: false,
-                notes: Vec::new(),
+                ..RunRow::default()
             };
             let report = TraceInfoReport {
                 schema: TraceInfoReport::SCHEMA,
@@ -158,9 +136,7 @@ mod tests {
                 sites: 1,
                 runs: vec![row],
             };
-            let mut out = Vec::new();
-            info(&report, Style::plain(), &mut out).unwrap();
-            String::from_utf8(out).unwrap()
+            printed(Style::plain(), |doc| info(&report, doc))
         };
         let of = |jdk| CountingRow {
             from_uptime_ms: 120,
@@ -187,13 +163,11 @@ mod tests {
         let with = |options: &str, run: RunInfo, lost_samples, path: Option<&str>, thinned| {
             let row = RunRow {
                 run,
-                flags: String::new(),
                 options: options.to_owned(),
                 ticks: 3,
                 uptime_ms: 3000,
                 collections: Collections { major: 1, all: 4 },
                 samples: 5,
-                counting: None,
                 lost_samples,
                 lost_bytes: 1024,
                 dumps: vec![DumpRow {
@@ -201,7 +175,7 @@ mod tests {
                     path: path.map(str::to_owned),
                 }],
                 thinned,
-                notes: Vec::new(),
+                ..RunRow::default()
             };
             let report = TraceInfoReport {
                 schema: TraceInfoReport::SCHEMA,
@@ -209,9 +183,7 @@ mod tests {
                 sites: 1,
                 runs: vec![row],
             };
-            let mut out = Vec::new();
-            info(&report, Style::plain(), &mut out).unwrap();
-            String::from_utf8(out).unwrap()
+            printed(Style::plain(), |doc| info(&report, doc))
         };
         let of = |run, lost_samples, path, thinned| with("", run, lost_samples, path, thinned);
         let parts = [

@@ -1,14 +1,11 @@
 //! What lines of code allocated, counted: rates over a part of the run.
 
-use std::io::{self, Write};
-
 use heapdiff_model::trace::{CountedLineRow, CountedLines, SampledLineRow, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped};
 
-use crate::style::Style;
-use crate::text::WIDTH;
-use crate::text::count::{EXECUTED, NAME, WITHOUT_JDK, jdk, not_counted, place, unknown};
-use crate::text::table::{Align, Table, printable};
+use crate::document::Column::{Figure, Name};
+use crate::document::{Document, dim};
+use crate::text::count::{CLASS, EXECUTED, WITHOUT_JDK, jdk, not_counted, place, unknown};
 use crate::times::span;
 use crate::view::{TraceTopView, Viewed};
 
@@ -17,54 +14,48 @@ const SAMPLED: &str =
     "sampled/s: objects per second by samples, if the difference is more than random variation";
 
 /// The lines that allocated most.
-pub(super) fn table(
-    report: &Viewed<TraceTopReport, TraceTopView>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(super) fn add(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     let Some(lines) = &report.lines else {
-        return Ok(());
+        return;
     };
     let totals = &lines.totals;
-    let told = format!(
+    doc.gap();
+    doc.one_line(format!(
         "counted {} per second, {} per second at {}, from {} to {} of the run",
         counted(lines.objects_per_second, "object"),
         Size(lines.bytes_per_second),
         counted(totals.sites, "line"),
         span(lines.from_uptime_ms),
         span(lines.to_uptime_ms),
-    );
-    writeln!(out, "\n{}", style.fitted(&told, WIDTH))?;
+    ));
     if let Some(focus) = &report.focus {
-        let text = format!("only lines of code that match {}", printable(focus));
-        writeln!(out, "{}", style.dim(style.fitted(&text, WIDTH)))?;
+        doc.one_line(dim(format!("only lines of code that match {focus}")));
     }
-    unknown(totals, out)?;
-    not_counted(&lines.missed.into(), style, out)?;
-    writeln!(out, "{}", style.dim(EXECUTED.to_owned()))?;
-    jdk(lines.jdk, WITHOUT_JDK, style, out)?;
-    rows(lines, style, out)
+    unknown(totals, doc);
+    not_counted(&lines.missed.into(), doc);
+    doc.note(EXECUTED);
+    jdk(lines.jdk, WITHOUT_JDK, doc);
+    rows(lines, doc);
 }
 
-fn rows(lines: &CountedLines, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn rows(lines: &CountedLines, doc: &mut Document) {
     let differs = lines.rows.iter().any(|row| differing(row).is_some());
     if differs {
-        writeln!(out, "{}", style.dim(SAMPLED.to_owned()))?;
+        doc.note(SAMPLED);
     }
     if !lines.rows.is_empty() {
-        writeln!(out)?;
+        doc.gap();
         let mut columns = vec![
-            ("objects/s", Align::Right),
-            ("bytes/s", Align::Right),
-            ("objects", Align::Right),
-            ("class", Align::Left),
-            ("allocated in", Align::Left),
+            ("objects/s", Figure),
+            ("bytes/s", Figure),
+            ("objects", Figure),
+            CLASS,
+            ("allocated in", Name),
         ];
         if differs {
-            columns.insert(1, ("sampled/s", Align::Right));
+            columns.insert(1, ("sampled/s", Figure));
         }
-        let mut table = Table::new(&columns);
-        for row in &lines.rows {
+        let rows = lines.rows.iter().map(|row| {
             let CountedLineRow { site, .. } = row;
             let bytes = match (row.bytes_per_second, site.bytes) {
                 (Some(rate), Some(bytes)) => per_second(rate, bytes),
@@ -74,7 +65,7 @@ fn rows(lines: &CountedLines, style: Style, out: &mut dyn Write) -> io::Result<(
                 per_second(row.objects_per_second, site.objects),
                 bytes,
                 grouped(site.objects),
-                style.fitted(&printable(&site.allocated), NAME).into_owned(),
+                site.allocated.clone(),
                 place(site),
             ];
             if differs {
@@ -83,17 +74,12 @@ fn rows(lines: &CountedLines, style: Style, out: &mut dyn Write) -> io::Result<(
                 });
                 cells.insert(1, sampled);
             }
-            table.row(cells);
-        }
-        table.print(style, out)?;
+            cells
+        });
+        doc.table(&columns, rows);
     }
     let shown = lines.rows.len() as u64;
-    if shown < lines.totals.sites {
-        let rest = counted(lines.totals.sites - shown, "more line");
-        let rest = format!("and {rest} (--top N shows more)");
-        writeln!(out, "{}", style.dim(rest))?;
-    }
-    Ok(())
+    doc.rest(lines.totals.sites.saturating_sub(shown), "more line");
 }
 
 /// What samples say of a line, if it is something else.
@@ -111,7 +97,7 @@ fn per_second(rate: u64, amount: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::WIDTH;
+    use crate::document::WIDTH;
     use crate::text::trace::tests::{growing, said, top_of};
     use crate::view::{TraceTopView, Viewed};
     use heapdiff_model::count::{CountSite, CountTotals, CountedMissed};

@@ -1,0 +1,278 @@
+//! A report as a document: its blocks in the order in which they are read, without a layout.
+//!
+//! A builder says once what is shown. A printer of a format decides how: `text` wraps and aligns blocks, Markdown and web
+//! pages print tables of the same rows.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use heapdiff_units::counted;
+
+/// Columns that text is laid out for.
+pub(crate) const WIDTH: usize = 100;
+/// Columns before the text of a pair.
+pub(crate) const INDENT: usize = 13;
+
+/// The meaning of a part of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    /// A heading, or the subject of a line.
+    Bold,
+    /// Less important.
+    Dim,
+    /// An error, or a leak.
+    Red,
+    /// A warning, or growth.
+    Yellow,
+}
+
+/// A part of a line.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    pub(crate) tone: Tone,
+    pub(crate) text: String,
+    /// Maximum number of columns; the middle of a longer text is cut. `None` if the text is never cut.
+    pub(crate) room: Option<usize>,
+}
+
+impl Span {
+    pub(crate) fn new(tone: Tone, text: impl Display) -> Self {
+        let text = text.to_string();
+        Self {
+            tone,
+            text,
+            room: None,
+        }
+    }
+
+    /// Returns the span with a maximum number of columns.
+    pub(crate) fn within(self, room: usize) -> Self {
+        Self {
+            room: Some(room),
+            ..self
+        }
+    }
+}
+
+impl<T: Display> From<T> for Span {
+    fn from(text: T) -> Self {
+        Self::new(Tone::Plain, text)
+    }
+}
+
+/// Returns a text that is less important.
+pub(crate) fn dim(text: impl Display) -> Span {
+    Span::new(Tone::Dim, text)
+}
+
+/// Returns the subject of a line.
+pub(crate) fn bold(text: impl Display) -> Span {
+    Span::new(Tone::Bold, text)
+}
+
+/// Returns a text that warns.
+pub(crate) fn yellow(text: impl Display) -> Span {
+    Span::new(Tone::Yellow, text)
+}
+
+/// The content of a column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    Figure,
+    /// A name of a class or field.
+    Name,
+    /// A text with names of the program in it.
+    Text,
+    /// A text with names of at most a number of characters.
+    Cut(usize),
+    /// A word of ours.
+    Word,
+}
+
+/// Rows under headings.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Empty if the table has no title of its own.
+    pub(crate) title: &'static str,
+    pub(crate) columns: Vec<(Cow<'static, str>, Column)>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new(
+        columns: &[(&'static str, Column)],
+        rows: impl Iterator<Item = Vec<String>>,
+    ) -> Self {
+        let columns = columns.iter().map(|&(name, kind)| (name.into(), kind));
+        Self {
+            title: "",
+            columns: columns.collect(),
+            rows: rows.collect(),
+        }
+    }
+
+    pub(crate) fn titled(self, title: &'static str) -> Self {
+        Self { title, ..self }
+    }
+}
+
+/// A stack that allocated something.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    /// Its number in a list; `None` for a stack of a suspect.
+    pub(crate) number: Option<u64>,
+    pub(crate) class: String,
+    pub(crate) figures: String,
+    /// Frames, the leaf first.
+    pub(crate) frames: Vec<String>,
+    pub(crate) threads: Vec<String>,
+    /// True if all frames are shown.
+    pub(crate) verbose: bool,
+}
+
+/// A part of a document.
+#[derive(Debug)]
+pub(crate) enum Block {
+    /// Space between two parts.
+    Gap,
+    /// One line.
+    Line(Vec<Span>),
+    /// A line that is shown with internals only.
+    Internal(Span),
+    /// Sentences without names.
+    Prose(Span),
+    /// A verdict and the sentences of the answer.
+    Answer((&'static str, Tone), Vec<String>),
+    /// A sentence that readers have to know before they believe what follows.
+    Warning(String),
+    /// A label and a text on one line.
+    Pair(&'static str, String),
+    /// A label and a sentence.
+    Reason(&'static str, String),
+    Table(Table),
+    Stack(Stack),
+    /// Frames under a label: all of them if the flag is set, else at most a number of them.
+    Frames(String, Vec<String>, (bool, usize)),
+}
+
+/// A list of blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Document(pub(crate) Vec<Block>);
+
+impl Document {
+    pub(crate) fn gap(&mut self) {
+        self.0.push(Block::Gap);
+    }
+
+    /// Adds a line whose middle is cut if the line is too long.
+    pub(crate) fn one_line(&mut self, text: impl Into<Span>) {
+        self.line(text.into().within(WIDTH));
+    }
+
+    /// Adds a line that stays whole.
+    pub(crate) fn line(&mut self, text: impl Into<Span>) {
+        self.0.push(Block::Line(vec![text.into()]));
+    }
+
+    /// Adds a line of several parts.
+    pub(crate) fn spans(&mut self, spans: impl Into<Vec<Span>>) {
+        self.0.push(Block::Line(spans.into()));
+    }
+
+    /// Adds a line that is less important.
+    pub(crate) fn note(&mut self, text: impl Display) {
+        self.line(dim(text));
+    }
+
+    /// Adds a table under its title if it has rows.
+    pub(crate) fn titled(&mut self, table: Table) {
+        if !table.rows.is_empty() {
+            self.gap();
+            self.line(bold(table.title));
+            self.gap();
+            self.0.push(Block::Table(table));
+        }
+    }
+
+    pub(crate) fn internal(&mut self, text: impl Display) {
+        self.0.push(Block::Internal(dim(text)));
+    }
+
+    pub(crate) fn prose(&mut self, text: impl Into<Span>) {
+        self.0.push(Block::Prose(text.into()));
+    }
+
+    pub(crate) fn warnings<'a>(&mut self, warnings: impl Iterator<Item = &'a str>) {
+        self.0
+            .extend(warnings.map(|w| Block::Warning(w.to_owned())));
+    }
+
+    /// Adds the subject of the report and its figures.
+    pub(crate) fn subject(&mut self, path: &str, figures: &str) {
+        let room = WIDTH.saturating_sub(figures.chars().count() + 2).max(20);
+        self.spans([bold(path).within(room), format!("  {figures}").into()]);
+    }
+
+    /// Adds the first line of an item in a list.
+    pub(crate) fn ranked(
+        &mut self,
+        rank: impl Display,
+        verdict: Option<(&str, Tone)>,
+        name: &str,
+        figures: &str,
+    ) {
+        let mut spans = vec![format!("{rank:>3} ").into()];
+        let mut used = 4 + 2;
+        if let Some((verdict, tone)) = verdict {
+            used += 8;
+            spans.extend([Span::new(tone, format!("{verdict:<7}")), " ".into()]);
+        }
+        let room = WIDTH.saturating_sub(used + figures.chars().count());
+        spans.extend([bold(name).within(room), format!("  {figures}").into()]);
+        self.spans(spans);
+    }
+
+    pub(crate) fn pair(&mut self, label: &'static str, text: impl Display) {
+        self.0.push(Block::Pair(label, text.to_string()));
+    }
+
+    /// Adds a sentence under a label.
+    pub(crate) fn reason(&mut self, label: &'static str, text: impl Display) {
+        self.0.push(Block::Reason(label, text.to_string()));
+    }
+
+    pub(crate) fn table(
+        &mut self,
+        columns: &[(&'static str, Column)],
+        rows: impl Iterator<Item = Vec<String>>,
+    ) {
+        self.0.push(Block::Table(Table::new(columns, rows)));
+    }
+
+    pub(crate) fn stack(&mut self, stack: Stack) {
+        self.0.push(Block::Stack(stack));
+    }
+
+    /// Adds frames under a label: all of them if `verbose` is set, else at most `limit`.
+    pub(crate) fn frames(&mut self, label: &str, frames: &[String], verbose: bool, limit: usize) {
+        let (label, frames) = (label.to_owned(), frames.to_vec());
+        self.0.push(Block::Frames(label, frames, (verbose, limit)));
+    }
+
+    /// Adds the number of things that are not listed. `what` is one of them.
+    pub(crate) fn rest(&mut self, number: u64, what: &str) {
+        if number > 0 {
+            let rest = counted(number, what);
+            self.note(format!("and {rest} (--top N shows more)"));
+        }
+    }
+
+    /// Adds the number of blocks that are not listed.
+    pub(crate) fn rest_of_blocks(&mut self, number: u64, what: &str) {
+        if number > 0 {
+            self.gap();
+            self.rest(number, what);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! A suspect of a comparison, or of one dump.
+
+use heapdiff_diff::sentence::{Samples, more_held};
+use heapdiff_diff::{HeapReport, History, Stack, Suspect};
+use heapdiff_units::{Size, counted, grouped, signed_size};
+
+use super::path::HolderPath;
+use super::stacks;
+use super::trace::{hourly, since, sparkline};
+use crate::document::{Document, INDENT, Tone, WIDTH};
+use crate::{coverage, document, kept, series, size};
+
+/// The report that has a suspect.
+pub(super) enum About<'a> {
+    /// A comparison. A reason of all suspects is printed elsewhere.
+    Growth { common: Option<&'a str> },
+    /// One dump.
+    Heap(&'a HeapReport),
+}
+
+/// Returns the tone of the suspect's verdict.
+pub(super) const fn tone(suspect: &Suspect) -> Tone {
+    if suspect.verdict.is_grave() {
+        Tone::Red
+    } else {
+        Tone::Yellow
+    }
+}
+
+/// What is between the figures of two dumps.
+const ARROW: &str = " -> ";
+/// Maximum number of stacks that are shown of the first suspect and of the others, unless all are asked for.
+const STACKS: usize = 2;
+const STACKS_OF_OTHERS: usize = 1;
+
+pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Document) {
+    // The commands and stacks of the first suspect show how to go on with the others.
+    let is_first = suspect.rank == 1 || matches!(about, About::Heap(_));
+    match about {
+        About::Growth { .. } => grown(suspect, verbose, doc),
+        About::Heap(heap) => {
+            doc.ranked(
+                suspect.rank,
+                None,
+                &suspect.holder,
+                &kept::figures(suspect, heap),
+            );
+            doc.pair("class", &suspect.class);
+            doc.pair("objects", series(&suspect.objects, ARROW, grouped));
+        }
+    }
+    let path = HolderPath {
+        root: &suspect.root,
+        steps: &suspect.path,
+        holder: &suspect.holder,
+    };
+    path.add(verbose, doc);
+    reasons(suspect, about, verbose, doc);
+    if let Some(history) = &suspect.history {
+        self::history(history, doc);
+    }
+    let limit = match is_first {
+        _ if verbose => usize::MAX,
+        true => STACKS,
+        false => STACKS_OF_OTHERS,
+    };
+    if suspect.stacks.is_empty() {
+        allocated_at(suspect, limit, verbose, doc);
+    } else {
+        sampled(suspect, limit, verbose, doc);
+    }
+    if let Some(fix) = &suspect.likely_fix {
+        doc.reason("fix", fix);
+    }
+    let commands = if is_first || verbose { usize::MAX } else { 1 };
+    for (i, command) in suspect.next.iter().take(commands).enumerate() {
+        doc.pair(if i == 0 { "next" } else { "" }, command);
+    }
+}
+
+/// The growth of a suspect, and its figures in each dump.
+fn grown(suspect: &Suspect, verbose: bool, doc: &mut Document) {
+    let mut grown = signed_size(suspect.growth.retained_bytes);
+    let off_heap = suspect.growth_with_off_heap() - suspect.growth.retained_bytes;
+    if off_heap > 0 {
+        grown = format!("{} off heap, {grown} in the heap", signed_size(off_heap));
+    }
+    let verdict = Some((crate::verdict(suspect), tone(suspect)));
+    doc.ranked(suspect.rank, verdict, &suspect.holder, &grown);
+    let class = &suspect.class;
+    let (objects, retained) = (
+        series(&suspect.objects, ARROW, grouped),
+        series(&suspect.retained_bytes, ARROW, size),
+    );
+    let one_line = format!("{objects} of class {class}, which retain {retained}");
+    if one_line.chars().count() <= WIDTH - INDENT {
+        doc.pair("objects", one_line);
+    } else {
+        doc.pair("class", class);
+        doc.pair("objects", format!("{objects}, which retain {retained}"));
+    }
+    let is_in_reason = !verbose && suspect.detector.as_deref() == Some("direct-buffer");
+    if !suspect.off_heap_bytes.is_empty() && !is_in_reason {
+        doc.pair("off heap", series(&suspect.off_heap_bytes, ARROW, size));
+    }
+}
+
+fn reasons(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Document) {
+    let (mut label, common) = match about {
+        About::Growth { common } => ("why", *common),
+        About::Heap(_) => ("about", None),
+    };
+    // The figures of a known leak pattern show it.
+    let more_held = more_held();
+    let is_obvious = |reason: &str| !verbose && suspect.detector.is_some() && reason == more_held;
+    for reason in &suspect.reasons {
+        if common != Some(reason) && !is_obvious(reason) {
+            doc.reason(label, reason);
+            label = "";
+        }
+    }
+}
+
+/// What a trace tells of what the suspect's stacks allocated.
+fn history(history: &History, doc: &mut Document) {
+    doc.pair("history", sparkline(&history.series.live_bytes));
+    match history.slope.ci95 {
+        Some(_) => doc.pair("", format!("{}, {}", hourly(&history.slope), history.trend)),
+        None => doc.pair("", "too few GCs for a rate"),
+    }
+    if let (Some(ms), Some(uptime), Some(within)) = (
+        history.began_ms,
+        history.began_uptime_ms,
+        history.began_within,
+    ) {
+        doc.pair("since", since(ms, uptime, within));
+    }
+}
+
+/// Returns the first stacks. The first one that allocated the class that accumulates is always among them.
+fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a Stack> {
+    let mut first: Vec<&Stack> = stacks.iter().take(limit).collect();
+    let direct = stacks.iter().find(|stack| stack.class == class);
+    if let (Some(direct), Some(last)) = (direct, first.last_mut())
+        && stacks.iter().take(limit).all(|stack| stack.class != class)
+    {
+        *last = direct;
+    }
+    first
+}
+
+/// At most `limit` stacks, and how much of the whole they explain.
+fn sampled(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
+    let stacks = &suspect.stacks;
+    if let Some(through) = &suspect.allocated_through {
+        doc.pair("through", &through.frame);
+        doc.pair("", crate::share(through, stacks.len()));
+    }
+    for stack in first_stacks(stacks, &suspect.class, limit) {
+        stacks::stack(stack, None, verbose, doc);
+    }
+    let mut text = coverage::sentence(suspect);
+    let more = stacks.len().saturating_sub(limit);
+    if more > 0 {
+        text += &format!("; {}", more_stacks(more));
+    }
+    doc.reason("sampled", text);
+}
+
+/// What was allocated of the suspect's class where no sample of what it holds is followed.
+fn allocated_at(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
+    if suspect.allocated_at.is_empty() {
+        return;
+    }
+    doc.reason("sampled", Samples::NotTracked);
+    for at in suspect.allocated_at.iter().take(limit) {
+        doc.stack(document::Stack {
+            number: None,
+            class: suspect.class.clone(),
+            figures: format!(
+                "{} allocated, {}",
+                Size(at.estimated_bytes),
+                counted(at.samples, "sample")
+            ),
+            frames: at.frames.clone(),
+            threads: Vec::new(),
+            verbose,
+        });
+    }
+    let more = suspect.allocated_at.len().saturating_sub(limit);
+    if more > 0 {
+        doc.pair("", more_stacks(more));
+    }
+}
+
+/// The number of stacks that are not shown.
+fn more_stacks(more: usize) -> String {
+    format!("{} (-v shows all)", counted(more as u64, "more stack"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::style::Style;
+    use crate::text::tests::printed;
+
+    const GROWTH: About<'_> = About::Growth { common: None };
+
+    #[test]
+    fn lines_fit_whatever_names_there_are() {
+        use crate::synthetic::{HOSTILE, stack, suspect};
+
+        let long = format!("com.acme.{}.Order\u{6f22}", "deep.".repeat(60));
+        let mut one = suspect(
+            1,
+            &format!("{long}.field"),
+            heapdiff_diff::Verdict::Leak,
+            4096,
+        );
+        one.class.clone_from(&long);
+        one.root = format!("static {long}");
+        one.path = (0..40).map(|i| format!("{long}.f{i}")).collect();
+        one.reasons = vec![format!("held by {long} and {HOSTILE}"), "short ".repeat(60)];
+        one.stacks = vec![stack(&format!("{long}.call(Order.java:7)"), 9000, 80)];
+        for verbose in [false, true] {
+            let style = Style::plain().within(WIDTH);
+            let text = printed(style, |doc| super::suspect(&one, &GROWTH, verbose, doc));
+            let widest = text.lines().max_by_key(|l| l.chars().count()).unwrap();
+            assert!(widest.chars().count() <= WIDTH, "{widest}");
+            assert!(!text.contains('\u{202e}'), "{text}");
+            assert_eq!(text.contains("27 more steps"), !verbose, "{text}");
+        }
+    }
+
+    fn told(one: &Suspect, verbose: bool) -> String {
+        let text = printed(Style::plain(), |doc| {
+            super::suspect(one, &GROWTH, verbose, doc)
+        });
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_no_sample_speaks_for_is_told_where_it_is_worth_a_word() {
+        use crate::synthetic::{stack, suspect};
+
+        let plain = || {
+            suspect(
+                1,
+                "com.acme.Shop.orders",
+                heapdiff_diff::Verdict::Leak,
+                100_000,
+            )
+        };
+        let sampled = "97.7 KiB of 97.7 KiB growth, in 10 samples";
+        let all = [
+            "9.8 KiB of the growth is not covered by samples",
+            "samples of up to 4.9 KiB were lost",
+            "1 more stack (-v shows all)",
+        ];
+        let text = told(&plain(), false);
+        assert!(text.ends_with(sampled), "{text}");
+        assert!(!all.iter().any(|part| text.contains(part)), "{text}");
+        let mut some = plain();
+        some.coverage.unsampled_bytes = 10_000;
+        assert!(told(&some, false).ends_with(&format!("{sampled}; {}", all[0])));
+        some.coverage.unsampled_bytes = 900;
+        assert!(!told(&some, false).contains("not covered by samples"));
+        let mut more = plain();
+        more.coverage.sampled_bytes = 500_000;
+        assert!(told(&more, false).contains(
+            "488.3 KiB of 97.7 KiB growth, in 10 samples; samples show more than the growth,"
+        ));
+        more.coverage.sampled_bytes = 100_900;
+        assert!(!told(&more, false).contains("more than the growth"));
+        let mut lost = plain();
+        lost.coverage.unseen_bytes = 5000;
+        assert!(told(&lost, false).ends_with(&format!("{sampled}; {}", all[1])));
+        let mut many = plain();
+        many.stacks = vec![stack("com.acme.Main.main(Main.java:7)", 9000, 80); 3];
+        assert!(told(&many, false).ends_with(&format!("{sampled}; {}", all[2])));
+        assert!(told(&many, true).ends_with(sampled));
+        // Without stacks nothing is said of samples.
+        let mut none = some;
+        none.stacks.clear();
+        assert!(!told(&none, false).contains("sample"));
+    }
+}
