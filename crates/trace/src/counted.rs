@@ -26,7 +26,7 @@ const AMOUNTS_PART: u64 = 8;
 const AMOUNT_BYTES: u64 = 24;
 /// A run has at most one line per this many bytes of `trace_max`.
 const BYTES_PER_LINE: u64 = 4096;
-/// Class name of the row that sums all lines without a row of their own.
+/// Class name of the row that sums all lines without their own row.
 pub(crate) const OTHERS: &str = "(other lines)";
 
 /// Counts by line of code at a tick, with the state of the counting.
@@ -95,7 +95,7 @@ pub(crate) struct CountedRows {
     made: bool,
     /// Row ids of lines by the caller's numbers, each with its stored object size.
     ids: FxHashMap<u32, (i64, Option<u64>)>,
-    /// Number of lines that have a row of their own.
+    /// Number of lines that have their own row.
     lines: u64,
     /// Lines that share one row. They never get a row later, because it would lack the earlier counts.
     others: FxHashSet<u32>,
@@ -109,7 +109,7 @@ impl CountedRows {
         self.made = false;
     }
 
-    /// Adds the counts since the last tick. Returns true if each line has a row of its own.
+    /// Adds the counts since the last tick. Returns true if no line had to share a row.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -192,7 +192,7 @@ impl CountedRows {
         Ok(())
     }
 
-    /// Returns the row id of a line, or `None` if the line has no row of its own.
+    /// Returns the row id of a line, or `None` if the line shares a row with others.
     fn line(
         &mut self,
         connection: &Connection,
@@ -257,7 +257,7 @@ impl CountedRows {
 }
 
 impl LineCount {
-    /// Returns the line that sums those without a row of their own.
+    /// Returns the line that sums those without their own row.
     fn others() -> Self {
         Self {
             number: 0,
