@@ -128,7 +128,7 @@ const FEW_POINTS: usize = 10;
 ///
 /// 1. The verdict.
 /// 2. For growing candidates: the lower end of the slope's confidence interval, if it is above zero. This is the
-/// certain growth. It is not used in a trace of fewer than ten points, which covers the first seconds of a JVM.
+///    certain growth. It is not used in a trace of fewer than ten points, which covers the first seconds of a JVM.
 /// 3. For growing candidates: the bytes grown.
 /// 4. The live bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

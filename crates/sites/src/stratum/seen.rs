@@ -23,7 +23,7 @@ const TAIL: f64 = 0.025;
 /// Halvings until the lower end is exact enough.
 const HALVINGS: u32 = 40;
 
-/// Returns the probability that two samples of a stratum are of one stack. Without any stratum it is one half.
+/// Returns the probability that two samples of a stratum are of one stack; one half if there is no stratum.
 pub(super) fn agreement<'a, K: 'a>(strata: impl Iterator<Item = &'a Stratum<K>>) -> f64 {
     let (mut agreed, mut all) = (0.5, 1.0);
     for stratum in strata {
@@ -80,8 +80,8 @@ impl<K: Ord + Copy> Seen<K> {
         (1.0 - without * (1.0 - drawn) / few).max(0.0)
     }
 
-    /// Corrects what each stack has of `came`, of which the part `drawn` was sampled. `floor` is the least that a stack
-    /// has.
+    /// Returns a function that corrects the part of each stack in `came`. `drawn` is the sampled part of the
+    /// population. `floor` returns the minimum of a stack.
     pub(super) fn correct(
         &self,
         came: &BTreeMap<K, Estimate>,
@@ -141,7 +141,8 @@ pub fn corrected<K: Ord + Copy>(groups: Vec<BTreeMap<K, Estimate>>) -> BTreeMap<
     intervals
 }
 
-/// The mean of a Poisson distribution without its zero that gives at least `samples` with the probability [`TAIL`].
+/// Returns the mean of a Poisson distribution without its zero that gives at least `samples` with the probability
+/// [`TAIL`].
 fn least_mean(samples: u64) -> f64 {
     if samples < 2 {
         return 0.0;
