@@ -36,7 +36,7 @@ pub(crate) fn read(text: &str) -> Option<Oql> {
     })
 }
 
-/// Reads what follows FROM. SQL has no names with two points, no strings and no numbers there.
+/// Reads the source after FROM. `None` for SQL, which has neither names with two dots nor strings nor numbers there.
 fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> {
     let (is_below, tokens) = match tokens {
         [first, rest @ ..] if first.is("instanceof") => (true, rest),

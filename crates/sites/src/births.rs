@@ -186,7 +186,7 @@ impl Limits {
         };
         match low <= high {
             true => Interval { value, low, high }.within(low, high),
-            // They contradict each other.
+            // The bounds contradict each other, so keep the share.
             false => share,
         }
     }

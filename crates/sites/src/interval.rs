@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn counts_have_the_score_interval_of_poissons_distribution() {
-        // Of 10: 10 + z²/2 ± z √(10 + z²/4).
+        // The interval of 10 is 10 + z²/2 ± z √(10 + z²/4).
         near(Interval::count(10.0, 10.0), [10.0, 5.4320, 18.4095]);
         near(
             Interval::count(1000.0, 100_000.0),

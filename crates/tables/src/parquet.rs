@@ -262,7 +262,7 @@ impl Buffer {
         }
     }
 
-    /// Writes the column's part of a group, and forgets it.
+    /// Writes the column's part of a group, and clears it.
     fn write<W: Write + Send>(
         &mut self,
         group: &mut SerializedRowGroupWriter<'_, W>,

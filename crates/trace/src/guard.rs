@@ -59,8 +59,8 @@ pub(crate) fn is_table(connection: &Connection, name: &str) -> rusqlite::Result<
     found.optional()
 }
 
-/// Returns the first table that is not an ordinary table. Reading a view or a virtual table could run arbitrary code of
-/// the file's author.
+/// Returns the first table that is not an ordinary table. Reading a view or a virtual table could run SQL that
+/// the file's author chose.
 pub(crate) fn not_a_table(
     connection: &Connection,
     version: i32,

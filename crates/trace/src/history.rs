@@ -45,7 +45,7 @@ pub struct Timeline {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Major {
-    /// When it ended, milliseconds since the run began.
+    /// The end of the collection, in milliseconds since the run began.
     ended_ms: u64,
     /// Objects allocated after this were not examined by the collection, in milliseconds since the run began. `None` if
     /// unknown.
@@ -82,7 +82,7 @@ pub enum AliveAt {
     End,
     /// The last major collection. Objects allocated since may be garbage that no collection has found.
     Major {
-        /// When it ended, in milliseconds since the run began.
+        /// The end of the collection, in milliseconds since the run began.
         uptime_ms: u64,
         /// The figures count objects that were allocated by this time and survived. `None` if it is unknown which
         /// objects the collection examined; then the figures are an upper bound of the live objects.
@@ -232,7 +232,8 @@ impl Timeline {
         (at <= last).then(|| (at, (at + 1).min(last)))
     }
 
-    /// Returns true if the live figures of the tick can be used after a collection that ended in it.
+    /// Returns true if a collection that ended in this tick may have found dead samples, so that live figures are valid
+    /// after it.
     fn tells(&self, tick: usize) -> bool {
         let majors = self.majors.as_ref();
         majors.is_none_or(|majors| majors.contains_key(&tick))

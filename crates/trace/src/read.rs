@@ -70,9 +70,9 @@ pub struct Run {
 pub struct Tick {
     /// Its row id.
     pub id: i64,
-    /// Its end, milliseconds since 1970 by the machine's clock.
+    /// Its end by the machine's clock, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Its end, milliseconds since the run began: never goes backwards.
+    /// Its end, in milliseconds since the run began. Uptimes never go backwards.
     pub uptime_ms: u64,
     /// Its length in milliseconds.
     pub span_ms: u64,
@@ -100,7 +100,7 @@ pub struct Tick {
 /// A garbage collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {
-    /// When it ended, milliseconds since 1970.
+    /// Its end, in milliseconds since 1970.
     pub time_ms: u64,
     /// Its end, in milliseconds since the run began.
     pub uptime_ms: u64,

@@ -160,7 +160,7 @@ fn less_evidence_is_a_weaker_verdict() {
 }
 
 /// A steady cache of 1600 pages, plus short-lived pages. With generational ZGC nothing is found dead before a major
-/// collection, which comes every 40 ticks, in the middle of a tick.
+/// collection, which comes every 40 ticks, within a tick.
 const STEADY_Z: [SceneSite<'static>; 1] = [SceneSite {
     class: "com.acme.Page",
     size: 4096,

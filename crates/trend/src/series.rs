@@ -26,7 +26,7 @@ pub enum Trend {
     WarmUp,
     /// Was level, grew at one step, and is level since: 100, 100, 900, 900.
     Jump,
-    /// Rose and fell, and ends below an earlier figure: 100, 900, 200, 880.
+    /// Rose and fell, and does not end higher than before: 100, 900, 200, 880.
     Sawtooth,
     /// Rose and fell, and ends higher than ever: 100, 300, 200, 600, 400, 1000.
     RisingSawtooth,
@@ -80,7 +80,7 @@ impl Step {
     }
 }
 
-/// True if a step is growth by itself, whatever the other steps are.
+/// True if a step counts as growth whatever the other steps are.
 fn is_significant(step: &Step, noise: u64) -> bool {
     noise > 0 && step.growth > noise.saturating_mul(SIGNIFICANT)
 }

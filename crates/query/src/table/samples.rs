@@ -40,7 +40,7 @@ pub(super) fn cost(heap: &Heap) -> (f64, u64) {
 /// A cursor over `samples`: live ones, then collected ones.
 pub(super) struct Samples {
     heap: Arc<Heap>,
-    /// Ids of the live samples; empty if the query does not read them.
+    /// Ids of the live samples. `None` before the first row; empty if the query does not read ids.
     ids: Option<Vec<ObjectId>>,
     with_ids: bool,
     next: usize,

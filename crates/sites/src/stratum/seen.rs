@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 use super::{Stratum, float, total};
 use crate::{Estimate, Interval};
 
-/// Stacks with at least this number of samples are hardly ever without one.
+/// Stacks with at least this number of samples need no correction: by chance they would almost never have no sample.
 const MANY: u64 = 10;
-/// Up to this number of samples, a score interval's lower end is moved towards the exact one.
+/// Below this number of samples, a score interval's lower end is moved towards the exact one.
 const SOME: u64 = 40;
 /// Probability that the truth is below the lower end.
 const TAIL: f64 = 0.025;
-/// Halvings until the lower end is exact enough.
+/// Number of bisection steps for the lower end.
 const HALVINGS: u32 = 40;
 
 /// Returns the probability that two samples of a stratum are of one stack; one half if there is no stratum.
