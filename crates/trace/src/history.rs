@@ -621,9 +621,9 @@ impl Steps {
         self.before
     }
 
-    /// Returns when lasting growth began, in milliseconds since the run began. `None` if nothing grows. The lasting
-    /// amount at a moment is the minimum of the live amounts from there to the last collection, so garbage that is
-    /// collected later does not count.
+    /// Returns the time at which lasting growth began. `None` if nothing grows. The lasting amount at a moment is the
+    /// minimum of the live amounts from there to the last collection, so garbage that is collected later does not
+    /// count.
     ///
     /// Cost: linear in the number of ticks in the window.
     #[must_use]

@@ -370,8 +370,8 @@ fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
     Ok(run)
 }
 
-/// Writes the live samples of the last tick, and 24 collected ones. Of these, 16 are recent, and 16 belong to the
-/// random choice of all collected samples.
+/// Writes the live samples of the last tick. For each site with a high churn also writes 24 collected samples: numbers
+/// 0 to 15 belong to the random choice of all collected samples, and 8 to 23 are recent.
 fn samples(
     connection: &Connection,
     run: i64,
