@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(sum.ci95(none), [1316, 1709]);
         sum.merge(&one(1.0, 0.0, 0));
         assert_eq!((sum.samples, sum.objects()), (3, 6));
-        // What is subtracted adds as much uncertainty as what is added.
+        // A subtracted estimate adds as much uncertainty as an added one.
         let mut net = one(1000.0, 2500.0, 100);
         net.take(&one(500.0, 7500.0, 30));
         assert_eq!((net.objects(), net.bytes()), (0, 500));
