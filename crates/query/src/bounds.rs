@@ -88,7 +88,7 @@ impl Watchdog {
     /// Starts the thread. The time of the query begins now.
     pub(crate) fn start(interrupt: InterruptHandle, stop: Stop, limits: Limits) -> Result<Self> {
         let begin = Instant::now();
-        // The dump may be in such a file, too.
+        // The dump may also be in an unnamed file; such files do not count.
         let others: Vec<FileId> = unnamed_files()
             .unwrap_or_default()
             .iter()
@@ -113,7 +113,7 @@ impl Watchdog {
                     stop.set(exceeded);
                 }
                 if stop.is_set() {
-                    // SQLite forgets an interrupt that comes before the first step, hence one at every tick.
+                    // SQLite forgets an interrupt that comes before the first step, so interrupt at every tick.
                     interrupt.interrupt();
                 }
             }
@@ -148,7 +148,7 @@ type FileId = (u64, u64);
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn unnamed_files() -> Option<Vec<(FileId, u64)>> {
     use std::os::unix::fs::MetadataExt;
-    // Other threads open and close files at the same time.
+    // Errors are ignored, because other threads open and close files at the same time.
     let open = std::fs::read_dir("/proc/self/fd").ok()?.flatten();
     let files = open.filter_map(|entry| std::fs::metadata(entry.path()).ok());
     let unnamed = files.filter(|file| file.is_file() && file.nlink() == 0);
@@ -170,7 +170,7 @@ pub(crate) fn can_watch_files() -> bool {
     unnamed_files().is_some()
 }
 
-/// Returns the bytes of all unnamed files but `others`.
+/// Returns the bytes of all unnamed files except `others`.
 fn temporary_bytes(others: &[FileId]) -> u64 {
     let files = unnamed_files().unwrap_or_default().into_iter();
     let own = files.filter(|(id, _)| !others.contains(id));

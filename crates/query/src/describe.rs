@@ -1,14 +1,14 @@
-//! What tells of the tables: `.tables`, `.schema [TABLE]` and `describe TABLE`, as statements without tables.
+//! Implements `.tables`, `.schema [TABLE]` and `describe TABLE` as statements that read no table.
 
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::schema::Table;
 
-/// The SELECT that answers a command, or the statement itself where it is none.
+/// Translates a command to a SELECT. Returns any other statement unchanged.
 ///
 /// # Errors
-/// When there is no such command or table.
+/// Returns an error if the command or the table is unknown.
 pub(crate) fn statement<'s>(sql: &'s str, names: &[String]) -> Result<Cow<'s, str>> {
     let command = sql.trim().trim_end_matches(';').trim_end();
     let words: Vec<&str> = command.split_whitespace().collect();
@@ -28,7 +28,7 @@ pub(crate) fn statement<'s>(sql: &'s str, names: &[String]) -> Result<Cow<'s, st
     }))
 }
 
-/// Every table as a query names it: with its dump's name where there are several dumps.
+/// Returns every table with its name in queries. With several dumps, this includes the dump's name.
 fn all(names: &[String]) -> Vec<(String, Table)> {
     let own = |table: Table| (table.name().to_owned(), table);
     if names.is_empty() {
@@ -40,7 +40,7 @@ fn all(names: &[String]) -> Vec<(String, Table)> {
 }
 
 fn table(name: &str, names: &[String]) -> Result<(String, Table)> {
-    // Without a dump's name it is the first dump's.
+    // A table without a dump's name belongs to the first dump.
     let found = all(names).into_iter().chain(all(&[]));
     let mut found = found.filter(|(known, _)| known.eq_ignore_ascii_case(name));
     found.next().ok_or_else(|| {
@@ -70,7 +70,7 @@ fn columns(tables: &[(String, Table)]) -> String {
     values(&["table", "column", "type", "what"], rows)
 }
 
-/// A statement with these rows.
+/// Returns a statement that has these rows as its result.
 fn values(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let columns = columns.iter().enumerate();
     let columns: Vec<String> = columns

@@ -1,4 +1,4 @@
-//! The dumps that one query is over, and their names.
+//! The dumps of a query, with their names.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use hprof::ObjectId;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
 
-/// The schema of the only dump.
+/// The schema of a dump without a name.
 pub(crate) const MAIN: &str = "main";
-/// The most dumps of a query, which is how many databases SQLite attaches.
+/// Maximum number of dumps in a query, which is the number of databases that SQLite can attach.
 const MOST: usize = 10;
 
-/// Dumps that are queried together. Tables without a dump's name are the first's.
+/// Dumps that are queried together. A table without a dump's name belongs to the first dump.
 #[derive(Clone, Debug)]
 pub struct Dumps {
     names: Vec<String>,
@@ -20,7 +20,7 @@ pub struct Dumps {
 }
 
 impl Dumps {
-    /// One dump, which needs no name.
+    /// Returns one dump without a name.
     #[must_use]
     pub fn one(heap: Arc<Heap>) -> Self {
         Self {
@@ -29,28 +29,28 @@ impl Dumps {
         }
     }
 
-    /// Dumps with their names.
+    /// Returns dumps with names.
     ///
     /// # Errors
-    /// When there are none or too many, or a name is none: see [`check_names`].
+    /// Returns an error if there are too many dumps, or if a name is invalid; see [`check_names`].
     pub fn named(dumps: Vec<(String, Arc<Heap>)>) -> Result<Self> {
         let (names, heaps): (Vec<_>, Vec<_>) = dumps.into_iter().unzip();
         check_names(&names)?;
         Ok(Self { names, heaps })
     }
 
-    /// The names; none where there is one dump that needs none.
+    /// Returns the names; empty for one dump without a name.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The dump that is meant where none is named.
+    /// Returns the first dump, which is used if no dump is named.
     pub(crate) fn first(&self) -> Option<&Arc<Heap>> {
         self.heaps.first()
     }
 
-    /// The dump of a name.
+    /// Returns the dump with this name.
     pub(crate) fn by_name(&self, name: &str) -> Option<&Arc<Heap>> {
         let at = self
             .names
@@ -71,10 +71,11 @@ impl Dumps {
     }
 }
 
-/// Whether dumps can have these names in a query: each is a word that SQL needs no quotes for, and they differ.
+/// Checks that dumps can have these names in a query. Each must be a word that SQL accepts without quotes, and all must
+/// differ.
 ///
 /// # Errors
-/// When one cannot, or there are too many.
+/// Returns an error if a name is invalid, or if there are too many.
 pub fn check_names(names: &[String]) -> Result<()> {
     if names.len() > MOST {
         return Err(Error::TooManyDumps {
@@ -109,7 +110,7 @@ pub fn check_names(names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Whether SQLite takes no schema of this name without quotes.
+/// Returns true if SQLite does not accept a schema of this name without quotes.
 fn is_keyword(name: &str) -> bool {
     let Ok(connection) = rusqlite::Connection::open_in_memory() else {
         return false;

@@ -1,47 +1,47 @@
-//! What can be wrong with a query.
+//! Errors of queries.
 
 use std::time::Duration;
 
 use heapdiff_tables::Error as TableError;
 
-/// Why a query has no result.
+/// The reason why a query has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// SQLite does not understand it.
+    /// SQLite rejects the statement.
     #[error("{message} (line {line}, column {column})")]
     Sql {
-        /// What SQLite says.
+        /// SQLite's message.
         message: String,
-        /// Where, from one.
+        /// The line, counted from 1.
         line: usize,
-        /// Where in the line, in characters from one.
+        /// The position in the line, in characters counted from 1.
         column: usize,
-        /// The line.
+        /// The text of the line.
         text: String,
-        /// What might have been meant.
+        /// A suggestion, if there is one.
         hint: Option<String>,
     },
     /// A statement in OQL.
     #[error("this is OQL, but `heapdiff query` takes SQL")]
     Oql {
-        /// The same in SQL, if it has a simple form.
+        /// The translation to SQL, if it has a simple form.
         sql: Option<String>,
     },
-    /// It would do something else than read.
+    /// The statement does more than read.
     #[error("only SELECT is allowed, because heapdiff never changes a dump")]
     Denied,
-    /// It is a command that is none.
+    /// The command is unknown.
     #[error("there is no command `{command}`; use .tables, .schema [TABLE] or describe TABLE")]
     Command {
-        /// What was written.
+        /// The command.
         command: String,
     },
-    /// A command names a table that there is not.
+    /// A command names an unknown table.
     #[error("there is no table `{name}`; the tables are {tables}")]
     Table {
-        /// What was written.
+        /// The name.
         name: String,
-        /// Those that there are.
+        /// The known tables.
         tables: String,
     },
     /// A dump cannot have this name.
@@ -49,45 +49,45 @@ pub enum Error {
     Name {
         /// The name.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// Too many dumps.
+    /// There are too many dumps.
     #[error("too many dumps: {dumps} were given, but a query reads at most {most}")]
     TooManyDumps {
-        /// How many there are.
+        /// Number of dumps.
         dumps: usize,
-        /// How many there can be.
+        /// Maximum number of dumps.
         most: usize,
     },
-    /// Several statements, or none.
+    /// There are several statements, or there is no statement.
     #[error("a query must be exactly one statement, but this query has {0}")]
     Count(&'static str),
-    /// It needs more memory than it may have.
+    /// The query needs more memory than its limit.
     #[error("the query needs more memory than the limit of {limit} bytes")]
     Memory {
         /// The limit.
         limit: u64,
     },
-    /// Its temporary files exceed their limit.
+    /// The temporary files of the query exceed their limit.
     #[error("the query was stopped: its temporary files exceed {limit} bytes")]
     TemporaryFiles {
         /// Maximum number of bytes.
         limit: u64,
     },
-    /// It takes longer than it may.
+    /// The query takes longer than its limit.
     #[error("the query was stopped: it ran longer than {} s", limit.as_secs())]
     Time {
         /// The limit.
         limit: Duration,
     },
-    /// It failed while it ran.
+    /// The query failed while it ran.
     #[error("{0}")]
     Run(String),
-    /// What the agent left in the dump cannot be read.
+    /// The agent's data in the dump cannot be read.
     #[error("the table samples cannot be read: {0}")]
     Samples(String),
-    /// The dump could not be asked.
+    /// The dump could not be read.
     #[error(transparent)]
     Heap(#[from] hprof::Error),
     /// The rows could not be written.

@@ -1,4 +1,4 @@
-//! Tables as they are, written row by row.
+//! Exports a table row by row.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use crate::heap::Heap;
 use crate::schema::Table;
 use crate::table::{self, Ask};
 
-/// How many rows there were of a table.
+/// The number of rows exported from a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Export {
     /// The table.
     pub table: Table,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
 }
 
-/// Writes all rows of a table. Memory does not depend on how many there are, but for the ids of all objects
-/// (eight bytes each, under the dump's limit on memory).
+/// Writes all rows of a table. Memory does not depend on the number of rows, except for the ids of all objects: eight
+/// bytes each, within the dump's memory limit.
 ///
 /// # Errors
-/// When there is no memory for the ids, or a row cannot be written.
+/// Returns an error if there is too little memory for the ids, or if a row cannot be written.
 pub fn rows_of(heap: &Arc<Heap>, table: Table, out: &mut dyn RowWriter) -> Result<Export> {
     let columns = table.column_names().count();
     let mut cursor = table::open(heap, table, &Ask::ALL)?;

@@ -1,7 +1,7 @@
-//! Which columns of a result are ids because `field()` returned references.
+//! Finds the result columns that contain ids because `field()` returned references.
 //!
-//! SQLite has no type for a function's result, so the columns are found in the text of the statement, and the function
-//! records what it returned for each field.
+//! SQLite has no type for the result of a function. So the columns with calls of `field()` are found in the text of the
+//! statement, and the function records the kinds of values it returned for each field.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +41,7 @@ impl FieldKinds {
     }
 }
 
-/// Returns for each of `count` columns the field whose values it has, if the column is a call of `field()`.
+/// For each of `count` columns, returns the name of the field if the column is a call of `field()`.
 pub(crate) fn field_columns(sql: &str, count: usize) -> Vec<Option<String>> {
     let mut columns = vec![None; count];
     let all = tokens(sql);
@@ -72,7 +72,7 @@ pub(crate) fn field_columns(sql: &str, count: usize) -> Vec<Option<String>> {
         .iter()
         .position(|item| item.last() == Some(&Token::Sign("*")));
     for (at, item) in items.iter().enumerate() {
-        // A star is several columns, so those after it are counted from the end.
+        // A star expands to several columns, so columns after it are counted from the end.
         let at = match star {
             Some(star) if at >= star => (count + at).checked_sub(items.len()),
             _ => Some(at),
@@ -84,7 +84,7 @@ pub(crate) fn field_columns(sql: &str, count: usize) -> Vec<Option<String>> {
     columns
 }
 
-/// Returns the field that a call of `field()` reads, with or without a name for the column.
+/// Returns the field that a call of `field()` reads. The column may have an alias.
 fn called(item: &[Token<'_>]) -> Option<String> {
     let [function, Token::Sign("("), rest @ ..] = item else {
         return None;
@@ -104,7 +104,7 @@ fn called(item: &[Token<'_>]) -> Option<String> {
     }
 }
 
-/// Returns the place of the parenthesis that closes one before the tokens.
+/// Returns the index of the parenthesis that closes one before the tokens.
 fn outside_end(tokens: &[Token<'_>]) -> Option<usize> {
     let mut depth = 1_usize;
     tokens.iter().position(|token| {

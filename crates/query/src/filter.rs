@@ -1,6 +1,7 @@
-//! The classes, sizes and ids that a query can want, worked out before any row is made.
+//! Filters on classes, sizes and ids, applied before rows are created.
 //!
-//! A filter may let through too much, since SQLite checks every row again, but never too little.
+//! A filter may let too many rows through, because SQLite checks every row again. It must never drop a row that
+//! matches.
 
 use hprof::{ClassIndex, ObjectIndex};
 use regex::{Regex, RegexBuilder};
@@ -8,11 +9,11 @@ use regex::{Regex, RegexBuilder};
 use crate::heap::Heap;
 use crate::value::Scalar;
 
-/// How a column is compared.
+/// A comparison operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Op {
     Eq,
-    /// Equal to one of several.
+    /// Equal to one of several values.
     In,
     Gt,
     Ge,
@@ -24,7 +25,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// Each with the character that stands for it between planning and running.
+    /// All operators, each with the character that represents it in a plan.
     const ALL: [(Self, char); 9] = [
         (Self::Eq, '='),
         (Self::In, 'i'),
@@ -48,12 +49,12 @@ impl Op {
         all.find(|(_, c)| *c == code).map(|(op, _)| op)
     }
 
-    /// Whether it compares sizes.
+    /// Returns true for operators on sizes.
     pub(crate) const fn is_of_sizes(self) -> bool {
         matches!(self, Self::Eq | Self::Gt | Self::Ge | Self::Lt | Self::Le)
     }
 
-    /// Whether it compares names.
+    /// Returns true for operators on names.
     pub(crate) const fn is_of_names(self) -> bool {
         matches!(
             self,
@@ -61,13 +62,13 @@ impl Op {
         )
     }
 
-    /// Whether it compares ids.
+    /// Returns true for operators on ids.
     pub(crate) const fn is_of_ids(self) -> bool {
         matches!(self, Self::Eq | Self::In)
     }
 }
 
-/// A column, by its place, and what it is compared with.
+/// A comparison of a column, given by its index, with a value.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Constraint {
     pub(crate) column: usize,
@@ -75,14 +76,14 @@ pub(crate) struct Constraint {
     pub(crate) value: Scalar,
 }
 
-/// Sizes from the first to the last.
+/// A range of sizes; both ends are included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Span(u64, u64);
 
 impl Span {
     pub(crate) const ALL: Self = Self(0, u64::MAX);
 
-    /// Narrows the range to what a comparison leaves.
+    /// Narrows the range by a comparison.
     pub(crate) fn narrow(&mut self, op: Op, value: &Scalar) {
         let Scalar::Int(value) = *value else {
             return;
@@ -101,7 +102,7 @@ impl Span {
         if let Some(high) = high {
             match u64::try_from(high) {
                 Ok(high) => self.1 = self.1.min(high),
-                // Sizes are never below zero.
+                // Sizes are never negative.
                 Err(_) => *self = Self(1, 0),
             }
         }
@@ -112,12 +113,12 @@ impl Span {
     }
 }
 
-/// Some of the classes, by number.
+/// A set of classes, as one flag per class.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ClassSet(Vec<bool>);
 
 impl ClassSet {
-    /// The classes whose name is as a comparison says; `None` where that cannot be told.
+    /// Returns the classes whose name satisfies a comparison, or `None` if this cannot be decided.
     pub(crate) fn of_names(heap: &Heap, op: Op, value: &Scalar) -> Option<Self> {
         let text = match value {
             Scalar::Text(text) => text,
@@ -139,7 +140,7 @@ impl ClassSet {
         ))
     }
 
-    /// The class with this id.
+    /// Returns the class with this id.
     pub(crate) fn of_id(heap: &Heap, value: &Scalar) -> Option<Self> {
         let id = match *value {
             Scalar::Int(id) => id,
@@ -151,7 +152,7 @@ impl ClassSet {
         Some(Self(classes.iter().map(|(_, c)| c.id.0 == id).collect()))
     }
 
-    /// The classes that any of the values stands for; `None` where one may stand for all.
+    /// Returns the union of the sets for all values, or `None` if there is no set for one of them.
     fn of_any(heap: &Heap, list: &[Scalar], set: impl Fn(&Scalar) -> Option<Self>) -> Option<Self> {
         let mut any = Self(vec![false; heap.snapshot().classes().len()]);
         for value in list.iter().filter(|v| **v != Scalar::Null) {
@@ -174,12 +175,13 @@ impl ClassSet {
         }
     }
 
-    /// Whether an object's class is among them.
+    /// Returns true if the set has the object's class.
     pub(crate) fn has_object(&self, heap: &Heap, object: ObjectIndex) -> bool {
         let snapshot = heap.snapshot();
         match snapshot.class_of(object).or_else(|| snapshot.class_class()) {
             Some(class) => self.has(class),
-            // The dump lacks the class of class objects, whose name is compared later.
+            // The dump lacks the class of class objects, so let the object through. SQLite compares its class name
+            // later.
             None => true,
         }
     }
@@ -188,14 +190,14 @@ impl ClassSet {
         self.0.get(class.index()).is_some_and(|&has| has)
     }
 
-    /// How many instances they have.
+    /// Returns the number of instances of the classes.
     pub(crate) fn instances(&self, heap: &Heap) -> u64 {
         let counts = heap.counts().iter().zip(&self.0);
         counts.filter(|c| *c.1).map(|c| c.0.all.objects).sum()
     }
 }
 
-/// Matches all that the pattern of an operator does, perhaps more.
+/// Returns a regex that matches at least everything that the operator's pattern matches.
 fn pattern(op: Op, text: &str) -> Option<Regex> {
     let mut regex = String::new();
     let mut chars = text.chars();
@@ -204,7 +206,7 @@ fn pattern(op: Op, text: &str) -> Option<Regex> {
             (Op::Regexp, c) => regex.push(c),
             (Op::Like, '%') | (Op::Glob, '*') => regex.push_str(".*"),
             (Op::Like, '_') | (Op::Glob, '?') => regex.push('.'),
-            // Sets of characters are not translated: the rest of a name may be anything.
+            // Sets of characters are not translated; from there on the regex matches anything.
             (Op::Glob, '[') => {
                 regex.push_str(".*");
                 break;

@@ -1,4 +1,4 @@
-//! The functions that a query has besides SQLite's.
+//! SQL functions that queries have in addition to SQLite's.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::error::Result;
 use crate::fields::FieldKinds;
 use crate::heap::Heap;
 
-/// The most characters of a string that `text()` gives.
+/// Maximum number of characters that `text()` returns.
 const CHARS: usize = 1 << 16;
 
-/// Registers `regexp`, which SQLite leaves to programs, and functions that look into objects.
+/// Registers `regexp`, an operator without an implementation in SQLite, and functions that read objects.
 pub(crate) fn add(
     connection: &Connection,
     dumps: Option<&Dumps>,
@@ -48,7 +48,7 @@ pub(crate) fn add(
             _ => None,
         })
     })?;
-    // With several dumps the last argument says which; without it is the first.
+    // With several dumps, the last argument names the dump. Without it, the functions use the first dump.
     for arguments in [2, 3] {
         let (dumps, kinds) = (dumps.cloned(), kinds.clone());
         connection.create_scalar_function("field", arguments, flags, move |context| {
@@ -71,7 +71,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// The dump that an argument names; the first where it is not there.
+/// Returns the dump that an argument names, or the first dump if the argument is missing.
 fn asked<'d>(
     dumps: &'d Dumps,
     context: &Context<'_>,
@@ -95,8 +95,8 @@ fn asked<'d>(
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// `field(id, 'name')`: the value of an object's field, the first of the name from its class upwards, or of a
-/// class object's static field.
+/// Implements `field(id, 'name')`: returns the value of an object's field, or of a class object's static field. If
+/// several classes in the hierarchy have a field of this name, it is that of the most derived class.
 fn field(heap: &Heap, context: &Context<'_>, kinds: &FieldKinds) -> SqlValue {
     let (ValueRef::Integer(id), ValueRef::Text(name)) = (context.get_raw(0), context.get_raw(1))
     else {
@@ -135,7 +135,7 @@ fn field(heap: &Heap, context: &Context<'_>, kinds: &FieldKinds) -> SqlValue {
     }
 }
 
-/// `text(id)`: the text of a `java.lang.String`.
+/// Implements `text(id)`: returns the content of a `java.lang.String`.
 fn text(heap: &Heap, id: ObjectId) -> Option<String> {
     let snapshot = heap.snapshot();
     let place = heap.place_of(snapshot.find(id)?)?;

@@ -1,4 +1,4 @@
-//! An analysed dump with what queries need besides, each made when it is first asked for.
+//! An analyzed dump, with data that queries need. Each part is computed when it is first used.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,14 +9,15 @@ use hprof::{ObjectId, ObjectIndex, Snapshot};
 
 use crate::error::{Error, Result};
 
-/// The most parts of the file whose records are cached.
+/// Maximum number of parts of the file whose records are cached.
 const PARTS: usize = 32;
-/// The most references of a part that are cached; a part with more (a huge array's) is read each time.
+/// Maximum number of references of a part that are cached. A part with more, such as that of a huge array, is read each
+/// time.
 const LINKS: usize = 1 << 20;
 
-/// An analysed dump that can be queried and exported.
+/// An analyzed dump that can be queried and exported.
 ///
-/// The agent's own objects are in none of its tables.
+/// Its tables do not contain the agent's own objects.
 #[derive(Debug)]
 pub struct Heap {
     snapshot: Arc<Snapshot>,
@@ -34,7 +35,7 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// A dump, without the agent's objects.
+    /// Returns a heap without the agent's objects.
     #[must_use]
     pub fn new(snapshot: impl Into<Arc<Snapshot>>) -> Self {
         let snapshot = snapshot.into();
@@ -55,19 +56,19 @@ impl Heap {
         }
     }
 
-    /// The dump.
+    /// Returns the dump.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// The agent's objects.
+    /// Returns the agent's objects.
     #[must_use]
     pub const fn own(&self) -> &AgentObjects {
         &self.own
     }
 
-    /// The id of every object.
+    /// Returns the ids of all objects.
     pub(crate) fn ids(&self) -> Result<&Ids> {
         match self.ids.get() {
             Some(ids) => Ok(ids),
@@ -78,7 +79,8 @@ impl Heap {
         }
     }
 
-    /// The ids of some objects. Those of few objects are looked up one by one, unless all ids are known.
+    /// Returns the ids of some objects. If `few` is true, they are looked up one by one, unless all ids are known
+    /// already.
     pub(crate) fn ids_of(&self, objects: &[ObjectIndex], few: bool) -> Result<Vec<ObjectId>> {
         if few && self.ids.get().is_none() {
             let ids = self.snapshot.ids(objects).into_iter();
@@ -88,7 +90,7 @@ impl Heap {
         Ok(objects.iter().map(|&o| ids.of(o)).collect())
     }
 
-    /// All objects by the name of their class.
+    /// Returns all objects, sorted by the names of their classes.
     pub(crate) fn sorted(&self) -> Result<&Numbers> {
         match self.sorted.get() {
             Some(sorted) => Ok(sorted),
@@ -99,7 +101,7 @@ impl Heap {
         }
     }
 
-    /// Each class's rank among the names of all classes, by bytes, as SQLite compares texts.
+    /// Returns each class's rank among the names of all classes, in byte order, as SQLite compares strings.
     fn ranks(&self) -> &[u32] {
         self.ranks.get_or_init(|| {
             let classes = self.snapshot.classes();
@@ -111,7 +113,7 @@ impl Heap {
         })
     }
 
-    /// The histogram.
+    /// Returns the histogram, without the agent's objects.
     pub(crate) fn totals(&self) -> &[ClassTotal] {
         self.totals.get_or_init(|| {
             let mut totals = self.snapshot.histogram();
@@ -120,7 +122,8 @@ impl Heap {
         })
     }
 
-    /// The objects of each class and their bytes; perhaps nothing of what is reachable or retained.
+    /// Returns the number and bytes of each class's objects. The figures for reachable and retained objects may be
+    /// missing.
     pub(crate) fn sums(&self) -> &[ClassTotal] {
         if self.own.is_empty() && self.totals.get().is_none() {
             self.counts()
@@ -129,7 +132,7 @@ impl Heap {
         }
     }
 
-    /// About how many instances each class has; the agent's objects count, too.
+    /// Returns the approximate number of instances of each class, including the agent's objects.
     pub(crate) fn counts(&self) -> &[ClassTotal] {
         self.counts.get_or_init(|| self.snapshot.totals())
     }
@@ -150,10 +153,10 @@ impl Heap {
         })
     }
 
-    /// The agent's samples, if it was there, and what is wrong with them.
+    /// Returns the agent's samples, if there was an agent, and the fault in them, if any.
     fn read_samples(&self) -> &(Option<Samples>, Option<String>) {
         self.samples.get_or_init(|| {
-            // In a dump that names the stack of each object, every object would be a sample.
+            // Without this check, a dump with a stack for each object would have a sample for each object.
             if self.own.is_empty() {
                 return (None, None);
             }
@@ -162,7 +165,7 @@ impl Heap {
         })
     }
 
-    /// The agent's samples; `None` where it was not there.
+    /// Returns the agent's samples, or `None` if there was no agent.
     pub(crate) fn samples(&self) -> Result<Option<&Samples>> {
         match self.read_samples() {
             (None, Some(fault)) => Err(Error::Samples(fault.clone())),
@@ -170,31 +173,31 @@ impl Heap {
         }
     }
 
-    /// What the agent counted of each class, by name; none where it does not count classes.
+    /// Returns the agent's counts by class, sorted by name. Empty if the agent did not count classes.
     pub(crate) fn class_counts(&self) -> Result<&[ClassCount]> {
         let counts = self.samples()?.and_then(|s| s.classes.as_deref());
         Ok(counts.unwrap_or_default())
     }
 
-    /// What the agent counted at each line of code; `None` where it does not count.
+    /// Returns the agent's counts by line of code, or `None` if it did not count them.
     pub(crate) fn at_sites(&self) -> Result<Option<&AtSites>> {
         Ok(self.samples()?.and_then(|s| s.at_sites.as_ref()))
     }
 
-    /// What is wrong with the agent's samples, if it was there: why the table `samples` cannot be read
-    /// ([`Error::Samples`]), or what is missing in it.
+    /// Returns the fault in the agent's samples, if any: why the table `samples` cannot be read ([`Error::Samples`]),
+    /// or what it lacks.
     #[must_use]
     pub fn doubt_of_samples(&self) -> Option<&str> {
         self.read_samples().1.as_deref()
     }
 
-    /// Whether a reference is of the program's.
+    /// Returns true if neither end of a reference is an object of the agent.
     pub(crate) fn shows(&self, link: &Link) -> bool {
         let own = |object| self.own.contains(object);
         self.own.is_empty() || !own(link.from) && !link.to.is_some_and(own)
     }
 
-    /// The references of one object.
+    /// Returns the references of an object.
     pub(crate) fn links_of(&self, object: ObjectIndex) -> Vec<Link> {
         let mut found = self.written_links_of(object);
         let unwritten = self.unwritten();
@@ -234,7 +237,7 @@ impl Heap {
             .list
     }
 
-    /// Where an object's record is; `None` for class objects.
+    /// Returns the position of an object's record, or `None` for a class object.
     pub(crate) fn place_of(&self, object: ObjectIndex) -> Option<Place> {
         let part = self.snapshot.parts().part_of(object)?;
         let known = locked(&self.places).get(part);
@@ -249,11 +252,11 @@ impl Heap {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // The lock protects finished values only, so a panic leaves nothing half done.
+    // The lock protects only complete values, so they are valid after a panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The records of the parts that were used last, the latest first.
+/// The records of the most recently used parts, latest first.
 #[derive(Debug)]
 struct Recent<T>(Vec<(u32, T)>);
 

@@ -1,11 +1,10 @@
-//! SQL over the objects, classes, references, strings and threads of a heap dump, and export of these tables.
+//! SQL queries on the objects, classes, references, strings and threads of a heap dump, and export of these tables.
 //!
-//! The engine is SQLite; the tables are virtual: rows are made from the analysed dump as they are asked for,
-//! and what a query says of class, id and sizes is looked up instead of scanned (`docs/query.md` has tables,
-//! columns and examples).
+//! The engine is SQLite with virtual tables: rows are created from the analyzed dump on demand. Conditions on classes,
+//! ids and sizes are looked up instead of scanned for. `docs/query.md` describes tables and columns, with examples.
 //!
-//! Nothing can be written, attached or loaded by a query, whatever it says. Memory is bounded but for what
-//! SQLite sorts, which goes to temporary files of at most 1 GiB in all.
+//! A query can neither write, nor attach a database, nor load an extension. Memory is bounded. SQLite sorts in
+//! temporary files, of at most 1 GiB in total.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod bounds;

@@ -5,7 +5,7 @@ use crate::tokens::{Token, items, outside, tokens};
 /// A statement in OQL.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Oql {
-    /// The same in SQL, if it has a simple form.
+    /// The translation to SQL, if it has a simple form.
     pub(crate) sql: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn read(text: &str) -> Option<Oql> {
     })
 }
 
-/// Reads what follows FROM. SQL has no names with two points, no strings and no numbers there.
+/// Reads the source after FROM. `None` for SQL, which has neither names with two dots nor strings nor numbers there.
 fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> {
     let (is_below, tokens) = match tokens {
         [first, rest @ ..] if first.is("instanceof") => (true, rest),
@@ -79,7 +79,7 @@ fn translated(list: &[Token<'_>], source: &Source, after: &[Token<'_>]) -> Optio
         }
         _ => return None,
     };
-    // The table of strings has the length and the text.
+    // The table `strings` has columns for length and content, so it is tried first.
     let of_strings = matches!(source, Source::Class(name) if name == STRING);
     let tables: &[bool] = if of_strings { &[true, false] } else { &[false] };
     tables.iter().find_map(|&of_strings| {
@@ -141,7 +141,7 @@ struct Words<'w> {
 }
 
 impl Words<'_> {
-    /// Translates an expression; `None` if a part of it is not known.
+    /// Translates an expression. Returns `None` if a part of it is unknown.
     fn expression(&self, mut rest: &[Token<'_>]) -> Option<String> {
         let mut out: Vec<String> = Vec::new();
         while let Some((&first, more)) = rest.split_first() {
@@ -171,7 +171,7 @@ impl Words<'_> {
                     (sign.to_owned(), more)
                 }
             };
-            // LIKE of OQL matches a regular expression with the whole text.
+            // LIKE in OQL matches a regular expression with the whole string.
             let text = match out.last().map(String::as_str) {
                 Some("regexp") => format!("'^({})$'", text.strip_prefix('\'')?.strip_suffix('\'')?),
                 _ => text,
@@ -182,7 +182,7 @@ impl Words<'_> {
         Some(out.join(" ").replace("( ", "(").replace(" )", ")"))
     }
 
-    /// Translates what follows the name of the object: its fields and attributes.
+    /// Translates the tokens after the name of the object: its fields and attributes.
     fn path<'t, 's>(&self, mut rest: &'t [Token<'s>]) -> Option<(String, &'t [Token<'s>])> {
         if self.of_strings {
             let (column, rest) = match rest {
@@ -234,7 +234,7 @@ impl Words<'_> {
                 ] => {
                     return Some((format!("text({text})"), rest));
                 }
-                // The length of an array in a field is in another row.
+                // The length of an array that a field refers to is in another row.
                 [Token::Sign("."), Token::Word("length"), ..] if text != "id" => return None,
                 [Token::Sign("."), Token::Word("length"), rest @ ..] => {
                     return Some(("length".to_owned(), rest));
@@ -280,7 +280,7 @@ impl Words<'_> {
     }
 }
 
-/// Returns what follows the length of a string's text.
+/// Returns the tokens after the length of a string.
 fn string_length<'t, 's>(tokens: &'t [Token<'s>]) -> Option<&'t [Token<'s>]> {
     let [Token::Sign("."), Token::Word(field), rest @ ..] = tokens else {
         return None;
@@ -313,7 +313,7 @@ fn column(attribute: &str) -> Option<&'static str> {
     })
 }
 
-/// Translates a word that is no name: an operator, a constant or a number.
+/// Translates a word that is neither a name nor a function: an operator, a constant or a number.
 fn plain(word: &str) -> Option<String> {
     let lower = word.to_ascii_lowercase();
     match &*lower {

@@ -1,8 +1,8 @@
-//! The tables and their columns.
+//! Tables and their columns.
 
 use heapdiff_tables::{Column, Kind};
 
-/// A table that queries and exports know.
+/// A table that can be queried and exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Table {
     /// All objects.
@@ -13,7 +13,7 @@ pub enum Table {
     Refs,
     /// All GC roots.
     Roots,
-    /// All strings with their text.
+    /// All strings with their content.
     Strings,
     /// All threads.
     Threads,
@@ -21,18 +21,18 @@ pub enum Table {
     Frames,
     /// The agent's samples.
     Samples,
-    /// What the agent counted of each class.
+    /// The agent's counts by class.
     Allocated,
-    /// What the agent counted at each line of code.
+    /// The agent's counts by line of code.
     CountedSites,
-    /// Sums over `objects` that statements are rewritten to, in no list of tables.
+    /// Sums over `objects`. Statements are rewritten to use this table; it is not listed.
     #[doc(hidden)]
     ObjectSums,
 }
 
 use Kind::{Bool, Id, Int, Text};
 
-/// Columns: name, type, and what is in it.
+/// Columns: name, type, and description.
 pub(crate) type Columns = &'static [(&'static str, Kind, &'static str)];
 
 pub(crate) const OBJECTS: Columns = &[
@@ -273,7 +273,7 @@ pub(crate) const COUNTED_SITES: Columns = &[
     ),
 ];
 
-/// Of the objects of one class, those that are reachable or those that are not.
+/// A row has the sums over either the reachable or the unreachable objects of one class.
 pub(crate) const OBJECT_SUMS: Columns = &[
     ("class", Text, "class of the objects"),
     ("class_id", Id, "id of the class object"),
@@ -314,7 +314,7 @@ pub(crate) const OBJECT_SUMS: Columns = &[
 ];
 
 impl Table {
-    /// All of them that a statement can name, in the order in which they are told.
+    /// All tables that a statement can name, in the order of listings.
     pub const ALL: [Self; 10] = [
         Self::Objects,
         Self::Classes,
@@ -328,7 +328,7 @@ impl Table {
         Self::CountedSites,
     ];
 
-    /// The table's name.
+    /// Returns the table's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -346,14 +346,14 @@ impl Table {
         }
     }
 
-    /// The table of a name.
+    /// Returns the table with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|table| table.name() == name)
     }
 
-    /// What its rows are.
+    /// Returns a description of the rows.
     pub(crate) const fn description(self) -> &'static str {
         match self {
             Self::Objects => "every object",
@@ -386,7 +386,7 @@ impl Table {
         }
     }
 
-    /// Its columns, in order.
+    /// Returns the columns, in order.
     #[must_use]
     pub fn columns(self) -> Vec<Column> {
         let columns = self.definition().iter();
@@ -395,17 +395,17 @@ impl Table {
             .collect()
     }
 
-    /// The names of its columns, in order.
+    /// Returns the names of the columns, in order.
     pub fn column_names(self) -> impl Iterator<Item = &'static str> {
         self.definition().iter().map(|c| c.0)
     }
 
-    /// The statement that declares the table to SQLite.
+    /// Returns the statement that declares the table to SQLite.
     pub(crate) fn declaration(self, name: &str) -> String {
         format!("CREATE TABLE {name}({})", self.declared_columns())
     }
 
-    /// Its columns as SQL declares them.
+    /// Returns the columns as declared in SQL.
     pub(crate) fn declared_columns(self) -> String {
         let columns: Vec<String> = self
             .definition()
@@ -416,7 +416,7 @@ impl Table {
     }
 }
 
-/// The type that a column is declared with: SQLite takes `INT` in it for whole numbers.
+/// Returns the declared type of a column. SQLite treats a column as an integer if the type contains `INT`.
 pub(crate) const fn declared(kind: Kind) -> &'static str {
     match kind {
         Bool => "BOOLEAN INT",
@@ -427,7 +427,7 @@ pub(crate) const fn declared(kind: Kind) -> &'static str {
     }
 }
 
-/// The type that a column was declared with.
+/// Returns the kind for a declared type.
 pub(crate) fn of_declared(declaration: &str) -> Option<Kind> {
     let mut all = [Bool, Int, Id, Kind::Double, Text].into_iter();
     all.find(|&kind| declared(kind) == declaration)

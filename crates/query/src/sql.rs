@@ -20,21 +20,21 @@ use crate::heap::Heap;
 use crate::schema::{Table, of_declared};
 use crate::{oql, sums, vtab};
 
-/// The most bytes of a text or row that a query makes.
+/// Maximum number of bytes of a string or row that a query creates.
 const LENGTH: i32 = 64 << 20;
 
 /// The limits of a query.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// Rows, at most.
+    /// Maximum number of rows.
     pub rows: Option<u64>,
-    /// Bytes of memory for SQLite, at most: for what it sorts and groups, on top of the dump's. What it can
-    /// it puts in temporary files before.
+    /// Maximum number of bytes of memory that SQLite uses to sort and group, in addition to the dump's memory. SQLite
+    /// uses temporary files first, if it can.
     pub memory: Option<u64>,
-    /// How long it may run, at most.
+    /// Maximum duration.
     pub time: Option<Duration>,
-    /// Maximum number of bytes of SQLite's temporary files in this process; 1 GiB if `None`. If the system does not list
-    /// open files, SQLite sorts in memory, and this is the limit of that memory unless `memory` is set.
+    /// Maximum number of bytes of SQLite's temporary files in this process; 1 GiB if `None`. If the system does not
+    /// list open files, SQLite sorts in memory, and this is the limit of that memory unless `memory` is set.
     pub temporary_files: Option<u64>,
     /// Returns true if the query was cancelled. Another thread calls it several times a second.
     pub is_given_up: Option<fn() -> bool>,
@@ -46,18 +46,18 @@ impl Limits {
     }
 }
 
-/// Looks at a statement over one dump, before it is read, so that mistakes are told at once.
+/// Checks a statement over one dump before the dump is read, so that mistakes are reported at once.
 ///
 /// # Errors
-/// When it is not a single SELECT over the known tables and columns.
+/// Returns an error if it is not a single SELECT over known tables and columns.
 pub fn check(sql: &str) -> Result<Vec<ResultColumn>> {
     check_over(&[], sql)
 }
 
-/// Looks at a statement over dumps with these names, before they are read.
+/// Checks a statement over dumps with these names before they are read.
 ///
 /// # Errors
-/// As [`check`], and when a dump cannot have its name.
+/// Returns the errors of [`check`], and an error if a dump's name is invalid.
 pub fn check_over(names: &[String], sql: &str) -> Result<Vec<ResultColumn>> {
     check_names(names)?;
     let kinds = FieldKinds::default();
@@ -75,10 +75,10 @@ pub fn check_over(names: &[String], sql: &str) -> Result<Vec<ResultColumn>> {
     }
 }
 
-/// Runs a statement over a dump. Rows come as they are found: with `ORDER BY` after all are.
+/// Runs a statement over a dump. Rows are passed on as they are found; with `ORDER BY`, after all are found.
 ///
 /// # Errors
-/// As [`check`], and when it fails while it runs.
+/// Returns the errors of [`check`], and an error if the statement fails while it runs.
 pub fn run(heap: &Arc<Heap>, sql: &str, limits: Limits, sink: &mut dyn Sink) -> Result<Outcome> {
     run_over(&Dumps::one(heap.clone()), sql, limits, sink)
 }
@@ -86,7 +86,7 @@ pub fn run(heap: &Arc<Heap>, sql: &str, limits: Limits, sink: &mut dyn Sink) -> 
 /// Runs a statement over dumps.
 ///
 /// # Errors
-/// As [`check_over`], and when it fails while it runs.
+/// Returns the errors of [`check_over`], and an error if the statement fails while it runs.
 pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -> Result<Outcome> {
     let sql = &*describe::statement(sql, dumps.names())?;
     let faster = sums::from_sums(sql);
@@ -103,7 +103,7 @@ pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -
     let failed = |e| reason(of_sqlite(e, sql, limits));
     let mut statement = prepare(&connection, sql, limits, dumps.names()).map_err(reason)?;
     let columns = columns_of(&statement);
-    // The same rows, summed up faster.
+    // The rewritten statement has the same rows and is faster.
     if let Some(faster) = &faster {
         statement = prepare(&connection, faster, limits, dumps.names()).map_err(reason)?;
     }
@@ -147,7 +147,7 @@ fn cell(value: ValueRef<'_>, kind: Option<Kind>) -> Cell<'_> {
         },
         ValueRef::Real(value) => Cell::Double(value),
         ValueRef::Text(text) | ValueRef::Blob(text) => {
-            // All texts of tables are UTF-8; only bytes that the query makes itself may not be.
+            // All strings in tables are UTF-8. Only bytes that the query creates itself may not be.
             std::str::from_utf8(text).map_or(Cell::Null, Cell::Text)
         }
     }
@@ -163,7 +163,7 @@ fn columns_of(statement: &Statement<'_>) -> Vec<ResultColumn> {
         .collect()
 }
 
-/// A connection to empty databases, one for each dump, with the tables and functions of dumps; without dumps the
+/// Returns a connection with one empty database per dump, and the tables and functions of the dumps. Without dumps, the
 /// tables are empty.
 fn connect(
     (names, dumps): (&[String], Option<&Dumps>),
@@ -175,7 +175,7 @@ fn connect(
     let failed = |e| of_sqlite(e, "", limits);
     let mut connection = Connection::open_in_memory().map_err(failed)?;
     for name in names {
-        // A name is one word: `check_names`.
+        // A name is one word, see `check_names`, so it needs no quotes.
         let attach = format!("ATTACH ':memory:' AS {name}");
         connection.execute(&attach, []).map_err(failed)?;
     }
@@ -197,7 +197,7 @@ fn connect(
     functions::add(&connection, dumps, kinds).map_err(failed)?;
     let mut memory = limits.memory;
     if !bounds::can_watch_files() {
-        // Nothing could stop the growth of temporary files.
+        // If the files cannot be watched, nothing could stop their growth.
         connection
             .execute_batch("PRAGMA temp_store = MEMORY")
             .map_err(failed)?;
@@ -212,18 +212,19 @@ fn connect(
     Ok(connection)
 }
 
-/// Forbids a connection everything but reading.
+/// Restricts a connection to reading.
 fn protect(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // "text" is a column's name, as in standard SQL, and a mistake if there is none.
+    // With these settings "text" is always a column name, as in standard SQL. Otherwise a misspelled name would be a
+    // string.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LENGTH)?;
     connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20)?;
     connection.authorizer(Some(|context: AuthContext<'_>| match context.action {
-        // Pragmas can be read as tables, too.
+        // Pragmas can also be read as tables.
         AuthAction::Read { table_name, .. } if table_name.starts_with("pragma_") => {
             Authorization::Deny
         }
@@ -266,7 +267,7 @@ fn prepare<'c>(
     Ok(statement)
 }
 
-/// SQLite's error in words for the person who wrote the statement.
+/// Converts an error of SQLite for the author of the statement.
 fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
     use rusqlite::Error as E;
     let code = error.sqlite_error_code();
@@ -287,7 +288,7 @@ fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
         E::SqliteFailure(_, Some(message)) if message.ends_with("may not be modified") => {
             Error::Denied
         }
-        // SQLite does not say where the unknown table is named.
+        // SQLite does not report the position of an unknown table.
         E::SqliteFailure(_, Some(message)) => match message.strip_prefix("no such table: ") {
             Some(name) => {
                 let at = sql.find(name).unwrap_or(0);
@@ -299,7 +300,7 @@ fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
     }
 }
 
-/// A mistake at a byte of the statement.
+/// Returns the error for a mistake at a byte offset of the statement.
 fn misunderstood(message: String, at: usize, sql: &str) -> Error {
     let before = String::from_utf8_lossy(&sql.as_bytes()[..at.min(sql.len())]);
     let line = before.matches('\n').count();
@@ -313,7 +314,7 @@ fn misunderstood(message: String, at: usize, sql: &str) -> Error {
     }
 }
 
-/// A hint that lists the names that exist, for a name that does not.
+/// Returns a hint that lists the existing names after an unknown name.
 fn hint(message: &str, sql: &str) -> Option<String> {
     if message.starts_with("no such table") {
         let names: Vec<&str> = Table::ALL.iter().map(|t| t.name()).collect();

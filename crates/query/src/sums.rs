@@ -1,14 +1,13 @@
-//! Sums over all objects, asked of `object_sums` instead, where a few thousand rows have been summed up already.
+//! Rewrites sums over `objects` to the table `object_sums`, which has a few thousand rows that are summed up already.
 //!
-//! A statement is taken for such a sum only if every word of it is known here; whatever else it is, SQLite sums up
-//! the objects.
+//! A statement is rewritten only if every word in it is known here. For any other statement SQLite sums up the objects.
 
 use crate::schema::Table;
 
-/// Columns of `objects` that rows of `object_sums` are about.
+/// Columns of `objects` that group the rows of `object_sums`.
 const GROUPS: [&str; 3] = ["class", "class_id", "reachable"];
 
-/// Columns of `objects` that are summed up, in the order of `object_sums`.
+/// Columns of `objects` with sums, in the order of `object_sums`.
 const SUMMED: [&str; 4] = [
     "shallow_bytes",
     "retained_bytes",
@@ -16,13 +15,13 @@ const SUMMED: [&str; 4] = [
     "length",
 ];
 
-/// Words that mean the same over sums as over objects.
+/// Words that have the same meaning in both statements.
 const WORDS: [&str; 21] = [
     "asc", "desc", "nulls", "first", "last", "offset", "and", "or", "not", "between", "like",
     "glob", "regexp", "in", "is", "null", "true", "false", "escape", "round", "abs",
 ];
 
-/// A word, number, text or sign of a statement.
+/// A word, a number, a string or a sign of a statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Token<'s> {
     Word(&'s str),
@@ -34,7 +33,7 @@ impl<'s> Token<'s> {
         matches!(self, Token::Word(w) if w.eq_ignore_ascii_case(word))
     }
 
-    /// The word among these that it is.
+    /// Returns the word in `words` that the token equals.
     fn among<'w>(self, words: &[&'w str]) -> Option<&'w str> {
         words.iter().copied().find(|word| self.is(word))
     }
@@ -46,9 +45,9 @@ impl<'s> Token<'s> {
     }
 }
 
-/// The statement over `object_sums` that has the rows of one over `objects`, if it is
-/// `select ... from objects [where ...] [group by ...] [having ...] [order by ...] [limit ...]` that asks for nothing but
-/// counts, sums, averages, smallest and largest values of numbers, by columns that [`GROUPS`] has.
+/// Returns a statement over `object_sums` with the same result as a statement over `objects`, or `None`. The statement
+/// must have the form `select ... from objects [where ...] [group by ...] [having ...] [order by ...] [limit ...]`,
+/// with only counts, sums, averages, minima and maxima of [`SUMMED`] columns, grouped by [`GROUPS`] columns.
 pub(crate) fn from_sums(sql: &str) -> Option<String> {
     let tokens = tokens(sql)?;
     let parts = Parts::of(&tokens)?;
@@ -68,7 +67,7 @@ pub(crate) fn from_sums(sql: &str) -> Option<String> {
     faster.push(&parts.from);
     if !parts.filter.is_empty() {
         faster.push("WHERE");
-        // Any column that groups can be compared, and no sum.
+        // A condition may compare any grouping column, but no sum.
         let words = Words {
             grouped: &GROUPS,
             aliases: &[],
@@ -105,7 +104,7 @@ pub(crate) fn from_sums(sql: &str) -> Option<String> {
     Some(faster.text)
 }
 
-/// Whether a column has this name, so that it hides a result's.
+/// Returns true if a column has this name. Such a column hides an alias of the same name.
 fn is_column(word: &str) -> bool {
     let columns = Table::Objects.column_names();
     columns
@@ -113,11 +112,11 @@ fn is_column(word: &str) -> bool {
         .any(|c| c.eq_ignore_ascii_case(word))
 }
 
-/// The clauses of a statement, each without the words that begin it.
+/// The clauses of a statement, without their keywords.
 #[derive(Debug)]
 struct Parts<'t, 's> {
     select: &'t [Token<'s>],
-    /// The table that has the sums.
+    /// The table with the sums.
     from: String,
     filter: &'t [Token<'s>],
     group: &'t [Token<'s>],
@@ -136,7 +135,7 @@ impl<'t, 's> Parts<'t, 's> {
         if !first.is("select") {
             return None;
         }
-        // The tokens up to a clause's first word, which must come if later ones do.
+        // Returns the tokens up to the first word of a clause.
         let mut until = |words: &[&str]| {
             let end = rest.iter().position(|t| t.among(words).is_some());
             let (part, left) = rest.split_at(end.unwrap_or(rest.len()));
@@ -179,7 +178,7 @@ impl<'t, 's> Parts<'t, 's> {
         is_whole.then_some(parts)
     }
 
-    /// The columns that the rows are grouped by.
+    /// Returns the columns in `group by`.
     fn grouped(&self) -> Option<Vec<&'static str>> {
         let mut grouped = Vec::new();
         for (at, token) in self.group.iter().enumerate() {
@@ -207,7 +206,7 @@ impl<'t, 's> Parts<'t, 's> {
     }
 }
 
-/// What stands between the commas that are in no parentheses.
+/// Splits tokens at commas outside of parentheses.
 fn items<'t, 's>(tokens: &'t [Token<'s>]) -> impl Iterator<Item = &'t [Token<'s>]> {
     let mut depth = 0_usize;
     tokens.split(move |token| {
@@ -220,7 +219,7 @@ fn items<'t, 's>(tokens: &'t [Token<'s>]) -> impl Iterator<Item = &'t [Token<'s>
     })
 }
 
-/// The names that a list of results gives; `None` where one is a column that groups.
+/// Returns the aliases in the result list, or `None` if one has the name of a grouping column.
 fn aliases<'s>(select: &[Token<'s>]) -> Option<Vec<&'s str>> {
     let pairs = select.windows(2).filter(|pair| pair[0].is("as"));
     let names = pairs.map(|pair| match pair[1] {
@@ -230,13 +229,13 @@ fn aliases<'s>(select: &[Token<'s>]) -> Option<Vec<&'s str>> {
     names.collect()
 }
 
-/// What words stand for in a clause.
+/// The names that a clause may use.
 struct Words<'w> {
     grouped: &'w [&'w str],
     aliases: &'w [&'w str],
 }
 
-/// The statement as it is written anew.
+/// The rewritten statement.
 #[derive(Default)]
 struct Faster {
     text: String,
@@ -250,8 +249,8 @@ impl Faster {
         self.text.push_str(text);
     }
 
-    /// Adds a clause, and says whether anything is summed up in it; `None` if a word is not known. A name of a result that is a column's, too, is the result
-    /// only where it is all that rows are put in order by.
+    /// Adds a clause. Returns true if it has a sum, or `None` if it has an unknown word. If an alias has the name of a
+    /// column, it means the result only if it is a whole term of `order by`.
     fn part(&mut self, part: &[Token<'_>], words: &Words<'_>, is_order: bool) -> Option<bool> {
         let (mut at, mut sums_up) = (0, false);
         while let Some(&token) = part.get(at) {
@@ -287,7 +286,7 @@ impl Faster {
                     }
                     self.push(word);
                 }
-                // `*` is every column, unless it multiplies; `;` may be followed by another statement.
+                // `*` is every column, unless it multiplies. `;` may be followed by another statement.
                 Token::Other("*") if at == 0 || sign(at - 1, ",") || sign(at - 1, "(") => {
                     return None;
                 }
@@ -300,7 +299,7 @@ impl Faster {
     }
 }
 
-/// What a function of all rows' values is of the sums.
+/// Translates an aggregate function of a column.
 fn sum(function: &str, of: Token<'_>) -> Option<String> {
     let is = |name: &str| function.eq_ignore_ascii_case(name);
     if is("count") && of == Token::Other("*") {
@@ -318,7 +317,7 @@ fn sum(function: &str, of: Token<'_>) -> Option<String> {
     })
 }
 
-/// The tokens of a statement; `None` where there are comments, quoted names or parameters.
+/// Splits a statement into tokens. Returns `None` if it has comments, quoted names or parameters.
 fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut rest = sql.trim();
@@ -340,7 +339,7 @@ fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
         } else {
             Token::Other(token)
         });
-        // A quote in a text is written twice, which would be two texts here.
+        // A quote in a string is written twice, which would be two strings here.
         if first == '\'' && left.starts_with('\'') {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Words, strings and signs of a statement, of SQL or of OQL.
+//! Splits a statement in SQL or OQL into tokens.
 
 /// A part of a statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ fn string_end(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Splits tokens at the commas that are in no parentheses.
+/// Splits tokens at commas outside of parentheses.
 pub(crate) fn items<'t, 's>(tokens: &'t [Token<'s>]) -> Vec<&'t [Token<'s>]> {
     let mut depth = 0_usize;
     let at_comma = move |token: &Token<'_>| {
@@ -86,7 +86,7 @@ pub(crate) fn items<'t, 's>(tokens: &'t [Token<'s>]) -> Vec<&'t [Token<'s>]> {
     tokens.split(at_comma).collect()
 }
 
-/// Returns the place of the first token that is in no parentheses and passes a test.
+/// Returns the index of the first token outside of parentheses that passes a test.
 pub(crate) fn outside(tokens: &[Token<'_>], is: impl Fn(Token<'_>) -> bool) -> Option<usize> {
     let mut depth = 0_usize;
     tokens.iter().position(|&token| {

@@ -1,10 +1,10 @@
-//! What a table's cell holds, owned or borrowed.
+//! Values of table cells, owned or borrowed.
 
 use std::borrow::Cow;
 
 use heapdiff_tables::Cell;
 
-/// A cell as a table's cursor makes it.
+/// A cell, as a table's cursor returns it.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Value<'a> {
     Null,
@@ -15,7 +15,7 @@ pub(crate) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// A count or a number of bytes. No heap has more than 2⁶³ of either.
+    /// Converts a count or a number of bytes. No heap has more than 2⁶³ of either.
     pub(crate) fn size(size: u64) -> Self {
         Self::Int(i64::try_from(size).unwrap_or(i64::MAX))
     }
@@ -24,7 +24,7 @@ impl<'a> Value<'a> {
         Self::Text(Cow::Borrowed(text))
     }
 
-    /// Null for the null id.
+    /// Converts an id; the null id becomes null.
     pub(crate) const fn id(id: u64) -> Self {
         match id {
             0 => Self::Null,
@@ -47,14 +47,14 @@ impl<'a> Value<'a> {
     }
 }
 
-/// What a query compares a column with.
+/// A value that a query compares a column with.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Scalar {
     Null,
     Int(i64),
     Text(String),
-    /// All that stands in an `IN`.
+    /// All values of an `IN`.
     List(Vec<Scalar>),
-    /// A fraction or bytes, with which no look-up is made.
+    /// A fraction or a blob. Tables do not look such values up.
     Other,
 }

@@ -1,7 +1,7 @@
-//! The tables as SQLite sees them: one virtual table for each [`Table`].
+//! SQLite virtual tables, one for each [`Table`].
 //!
-//! SQLite plans by asking each table what a set of comparisons would cost (`best_index`), then runs the
-//! cheapest plan: it opens cursors, hands them the values (`filter`), and looks at the columns it needs.
+//! To plan a query, SQLite asks each table for the cost of sets of comparisons (`best_index`). Then it runs the
+//! cheapest plan: it opens cursors, passes them the values (`filter`), and reads the columns it needs.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
@@ -23,10 +23,10 @@ use crate::schema::Table;
 use crate::table::{self, Ask, Cursor};
 use crate::value::{Scalar, Value};
 
-/// Set in the plan's number when rows come by class. The other bits say which columns are looked at.
+/// Bit of the plan's number that is set if rows are sorted by class. The other bits are the columns used.
 const BY_CLASS: c_int = 1 << 30;
 
-/// Makes a dump's tables, and others of them that are in no list, in a schema of a connection.
+/// Creates a dump's tables, including unlisted ones in `others`, in a schema of a connection.
 pub(crate) fn create(
     connection: &Connection,
     schema: &str,
@@ -48,14 +48,14 @@ pub(crate) fn create(
 /// A table of one connection.
 #[repr(C)]
 pub(crate) struct HeapTable {
-    /// SQLite's own part, which it finds at the beginning.
+    /// SQLite's part, which must be the first field.
     base: sqlite3_vtab,
     heap: Arc<Heap>,
     stop: Stop,
     table: Table,
 }
 
-// SAFETY: the struct is `repr(C)` and its first field is `sqlite3_vtab`, which is all that is asked.
+// SAFETY: `VTab` requires a `repr(C)` struct whose first field is a `sqlite3_vtab`. Both hold here.
 unsafe impl<'vtab> VTab<'vtab> for HeapTable {
     type Aux = (Arc<Heap>, Stop);
     type Cursor = HeapCursor<'vtab>;
@@ -104,7 +104,7 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
             let (true, Some(op), Some(column)) = (constraint.is_usable(), op, column) else {
                 continue;
             };
-            // Names are compared byte by byte, and SQLite may be told to do otherwise.
+            // Tables compare names byte by byte, but the statement may use another collation.
             let exact = !op.is_of_names() || info.collation(at)? == "BINARY";
             if !table::accepts(*table, column, op) || !exact {
                 continue;
@@ -120,7 +120,7 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
         for (argument, &(at, is_in)) in (1..).zip(&taken) {
             info.constraint_usage(at).set_argv_index(argument);
             if is_in {
-                // All values at once, not a look for each.
+                // Pass all values at once instead of one scan per value.
                 info.set_in_constraint(at, true)?;
             }
         }
@@ -161,18 +161,18 @@ impl CreateVTab<'_> for HeapTable {
 /// A cursor over one of the tables.
 #[repr(C)]
 pub(crate) struct HeapCursor<'vtab> {
-    /// SQLite's own part, which it finds at the beginning.
+    /// SQLite's part, which must be the first field.
     base: sqlite3_vtab_cursor,
     heap: Arc<Heap>,
     stop: Stop,
     table: Table,
-    /// `None` before the first row is asked for and after the last.
+    /// `None` before the first row is requested, and after the last.
     cursor: Option<Box<dyn Cursor>>,
     row: i64,
     _table: PhantomData<&'vtab HeapTable>,
 }
 
-// SAFETY: the struct is `repr(C)` and its first field is `sqlite3_vtab_cursor`, which is all that is asked.
+// SAFETY: `VTabCursor` requires a `repr(C)` struct whose first field is a `sqlite3_vtab_cursor`. Both hold here.
 unsafe impl VTabCursor for HeapCursor<'_> {
     fn filter(&mut self, number: c_int, plan: Option<&str>, args: &Filters<'_>) -> Result<()> {
         let mut constraints = Vec::new();

@@ -1,5 +1,5 @@
-//! Queries end when they exceed a limit of time or of temporary files. The files are counted for the whole process,
-//! hence a program of its own with one test.
+//! Tests that queries end when they exceed a limit of time or of temporary files. The files are counted for the whole
+//! process, so this test is a separate program.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -45,7 +45,7 @@ fn timed(heap: &Arc<Heap>, sql: &str) -> (Result<Outcome, Error>, Duration) {
 #[test]
 fn a_query_ends_at_its_limits() {
     let heap = heap();
-    // Each row takes some 20 ms: a check after every 10,000 steps of SQLite came minutes too late.
+    // Each row takes about 20 ms. A check after every 10,000 steps of SQLite would come minutes too late.
     for sql in [
         "with recursive n(x) as (select 1 union all select x + 1 from n limit 400) \
          select sum(length(printf('%20000000d', x))) from n",

@@ -1,4 +1,5 @@
-//! A query that wants too much memory ends. SQLite's limit is one for the process, hence a test of its own.
+//! Tests that a query ends if it needs too much memory. SQLite's limit is per process, so this test is a separate
+//! program.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;

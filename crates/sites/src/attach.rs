@@ -1,101 +1,105 @@
-//! The agent's options, and what `Agent_OnAttach` returns, which the JVM hands on to the process that asked it to load
-//! the agent.
+//! The agent's options, and the return codes of `Agent_OnAttach`. The JVM passes the code to the process that requested
+//! to load the agent.
 
-/// In place of options: the agent is to stop sampling.
+/// In place of options: stop sampling.
 pub const DETACH: &str = "detach:";
-/// Before options: an agent that samples already is to sample by these from now on.
+/// Prefix of options: an agent that is already sampling replaces its options by these.
 pub const CHANGE: &str = "change:";
-/// Before options: an agent that samples already also uses these. It keeps its options with other keys.
+/// Prefix of options: an agent that is already sampling adds these options to its own. Other keys keep their values.
 pub const ADD: &str = "add:";
 
-/// Sampling, or about to.
+/// The agent is sampling, or about to.
 pub const DONE: i32 = 0;
-/// The agent is already at work in this JVM; nothing was changed.
+/// The agent is already active in this JVM; nothing was changed.
 pub const ALREADY_LOADED: i32 = 201;
-/// The options are wrong; the target's standard error says how.
+/// The options are wrong. The JVM's standard error has the reason.
 pub const BAD_OPTIONS: i32 = 202;
-/// Another agent samples allocations in this JVM (JVMTI error 98).
+/// Another agent is sampling allocations in this JVM (JVMTI error 98).
 pub const OTHER_SAMPLER: i32 = 203;
-/// The JVM lacks what the agent needs, or setting up failed; its standard error says why.
+/// The JVM lacks a function that the agent needs, or the setup failed. The JVM's standard error has the reason.
 pub const FAILED: i32 = 204;
-/// The heap has no room for what the agent needs; nothing was changed, and it can be tried again.
+/// The Java heap is too full for the agent's objects. Nothing was changed; try again later.
 pub const HEAP_FULL: i32 = 205;
-/// The heap is shared memory, of which a forked child has no copy.
+/// The heap is shared memory, which a forked child does not copy.
 pub const SHARED_HEAP: i32 = 206;
-/// There is not enough memory for a forked child.
+/// There is too little memory for a forked child.
 pub const NO_ROOM: i32 = 207;
-/// There is no space for the snapshot's file.
+/// There is no disk space for the snapshot's file.
 pub const NO_SPACE: i32 = 208;
 
-/// How options begin that ask for a snapshot by a forked child; the rest is the file.
+/// Prefix of a request for a snapshot by a forked child; the rest is the path of the file.
 pub const SNAPSHOT: &str = "snapshot=";
-/// As [`SNAPSHOT`], for one that goes through a pipe ([`crate::piped`]); the rest is the token.
+/// Prefix of a request for a snapshot through a pipe ([`crate::piped`]); the rest is the token.
 pub const SNAPSHOT_PIPE: &str = "snapshot-pipe=";
 
-/// The agent sampled already, and samples by the new options now.
+/// The agent was already sampling, and uses the new options now.
 pub const CHANGED: i32 = 209;
 /// The agent has stopped sampling.
 pub const DETACHED: i32 = 210;
 /// The agent was not sampling.
 pub const DETACHED_BEFORE: i32 = 211;
-/// The JVM is still starting; nothing was changed, and it can be tried again.
+/// The JVM is still starting. Nothing was changed; try again later.
 pub const NOT_UP: i32 = 212;
 
-/// How options begin that have allocations counted; the rest is [`COUNT_KEYS`].
+/// Prefix of a request to count allocations; the rest are options with [`COUNT_KEYS`].
 pub const COUNT: &str = "count:";
-/// How options begin that end the count; the rest is a token, which is part of the name of a file in memory with
-/// [`crate::Counts`] ([`count_sign`]).
+/// Prefix of a request to end the count; the rest is a token. The agent returns the [`crate::Counts`] in a file in
+/// memory, whose name contains the token ([`count_sign`]).
 pub const COUNT_END: &str = "count-end:";
-/// How options begin that ask how many classes a count would change; the rest is [`COUNT_KEYS`]. The agent returns
-/// [`CLASSES`] plus that number.
+/// Prefix of a request for the number of classes that a count would change; the rest are options with [`COUNT_KEYS`].
+/// The agent returns [`CLASSES`] plus that number.
 pub const COUNT_CLASSES: &str = "count-classes:";
-/// The answer for no class.
+/// The return code for zero classes.
 pub const CLASSES: i32 = 1 << 24;
 /// The count was ended before all classes had counters ([`Counting`]).
 pub const COUNT_ENDED: i32 = 217;
-/// Only classes in sampled stacks were to be counted, and the agent does not sample.
+/// Only classes in sampled stacks were to be counted, but the agent is not sampling.
 pub const NO_SAMPLES: i32 = 218;
-/// Allocations are being counted already.
+/// A count is already active.
 pub const COUNTS_ALREADY: i32 = 213;
-/// No allocations are being counted.
+/// No count is active.
 pub const COUNTS_NOT: i32 = 214;
-/// A debugger is attached, so no class is changed. A count that was to end has ended; its counters are taken out when the debugger has gone.
+/// A debugger is attached, so classes cannot be changed. A request to end a count has ended it; the agent removes the
+/// counters once the debugger has detached.
 pub const DEBUGGED: i32 = 215;
-/// The JVM is older than JDK 11, so it has no JVMTI of version 11; nothing was changed.
+/// The JVM is older than JDK 11 and lacks JVMTI 11; nothing was changed.
 pub const TOO_OLD: i32 = 216;
-/// Asks the agent for its state. It returns [`STATE`] plus the sum of [`SAMPLES`], [`COUNTS`] and [`TRACES`].
+/// Request for the agent's state. The agent returns [`STATE`] plus the sum of [`SAMPLES`], [`COUNTS`] and [`TRACES`],
+/// as far as they apply.
 pub const STATUS: &str = "status:";
-/// The state of an agent that does nothing.
+/// The return code of an inactive agent.
 pub const STATE: i32 = 256;
-/// The agent samples allocations.
+/// The agent is sampling allocations.
 pub const SAMPLES: i32 = 1;
-/// The agent counts all allocations.
+/// The agent is counting all allocations.
 pub const COUNTS: i32 = 2;
-/// The agent writes a trace.
+/// The agent is writing a trace.
 pub const TRACES: i32 = 4;
-/// The keys of what goes with [`COUNT`], as in `seconds=30,jdk=on`: how long at most, whether in classes of the JDK's too, regular
-/// expressions for the names of classes, whether only in classes of sampled stacks, and the token of a [`Counting`].
+/// Keys of the options of [`COUNT`], as in `seconds=30,jdk=on`: the maximum duration, whether to count JDK classes,
+/// regular expressions for class names to include and exclude, whether to count only classes in sampled stacks, and the
+/// token of a [`Counting`].
 pub const COUNT_KEYS: [&str; 6] = ["seconds", "jdk", "include", "exclude", "sampled", "token"];
 
-/// The name of the file in memory that holds a [`Counting`].
+/// Returns the name of the file in memory that holds a [`Counting`].
 #[must_use]
 pub fn counting_sign(token: &str) -> String {
     format!("heapdiff-counting-{token}")
 }
 
-/// How far the agent has come with a count. If the file is emptied while counters are put into classes, the agent ends the count.
+/// The progress of the agent in setting up a count. If the requester empties the file meanwhile, the agent ends the
+/// count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
     /// Classes that were changed.
     pub done: u64,
     /// Classes to change.
     pub all: u64,
-    /// Grows while the agent works or rests.
+    /// A number that grows as long as the agent is alive, even while it rests.
     pub beats: u64,
 }
 
 impl Counting {
-    /// Bytes of a file.
+    /// Number of bytes of the file.
     pub const LEN: usize = 24;
 
     /// Returns the bytes of the file.
@@ -124,13 +128,13 @@ impl Counting {
     }
 }
 
-/// The name of the file in memory that holds what was counted.
+/// Returns the name of the file in memory that holds the [`crate::Counts`].
 #[must_use]
 pub fn count_sign(token: &str) -> String {
     format!("heapdiff-count-{token}")
 }
 
-/// Every key of the agent's options, with what it means and its default.
+/// All keys of the agent's options, each with its meaning and default.
 pub const KEYS: &[(&str, &str)] = &[
     (
         "interval",

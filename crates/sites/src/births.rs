@@ -1,44 +1,49 @@
-//! What counted allocations say of samples.
+//! Bounds from exact allocation counts, which narrow the estimates from samples.
 //!
-//! The agent can count every executed allocation of a place in the code ([`crate::Counted`]). No more can be alive of a
-//! place than was allocated there, whatever the samples are; nor less than there is altogether, less what the other
-//! places can have. Where samples also tell how many of a place's allocations were sampled when they were made, no more is
-//! alive than that part of its count which the samples say at most. All of these are limits to one side: a compiler that
-//! removes allocations makes a count too large, and such a limit wider, never wrong.
+//! The agent can count every executed allocation at a place in the code ([`crate::Counted`]). The counts give bounds
+//! for the live bytes of each place:
 //!
-//! What is counted nowhere (what was allocated without bytecode, or after the count was copied) is a part of its own, for which
-//! samples speak.
+//! - At most the bytes that were allocated there.
+//! - At least the total less the upper bounds of all other places.
+//! - If it is known how many allocations of a place were sampled: at most the part of its count that the live samples
+//!   among these allow.
+//!
+//! All bounds are one-sided. If the compiler removes allocations, a count is too large; then a bound is wider, never
+//! wrong.
+//!
+//! Objects that are not counted (allocated without bytecode, or after the counts were copied) are estimated from
+//! samples.
 
 use std::collections::BTreeMap;
 
 use crate::{Interval, Part};
 
-/// What was counted at one place in the code, of one class.
+/// The exact count of one class at one place in the code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Births {
-    /// Allocations that were executed.
+    /// Number of executed allocations.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of these allocations.
     pub bytes: u64,
-    /// Samples that were taken of them, whatever became of these; `None` where that is not known.
+    /// Number of samples taken of these allocations, alive or dead. `None` if unknown.
     pub samples: Option<u64>,
 }
 
-/// The samples of one stack, and where it allocates.
+/// The samples of one stack, and the place where it allocates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfStack {
-    /// Its place; `None` where nothing is counted.
+    /// The place; `None` if nothing is counted there.
     pub place: Option<u32>,
-    /// Samples of allocations that are in the count of its place.
+    /// Number of samples whose allocations are in the count of the place.
     pub counted: u64,
-    /// Samples of allocations that are in no count.
+    /// Number of samples whose allocations are not counted.
     pub other: u64,
 }
 
-/// Samples of one class, by stack, beside what was counted of it.
+/// The samples of one class by stack, with the counts of the class.
 #[derive(Clone, Debug)]
 pub struct Counts<K> {
-    /// The samples in question by stack.
+    /// The samples by stack.
     pub stacks: BTreeMap<K, OfStack>,
     /// All places where the class was counted.
     pub places: BTreeMap<u32, Births>,
@@ -54,7 +59,7 @@ impl<K> Default for Counts<K> {
 }
 
 impl<K: Ord + Copy> Counts<K> {
-    /// Adds those of another size of the same class.
+    /// Adds the samples of another size of the same class.
     pub(crate) fn merge(&mut self, other: Self) {
         for (key, of) in other.stacks {
             let own = self.stacks.entry(key).or_default();
@@ -68,7 +73,7 @@ impl<K: Ord + Copy> Counts<K> {
         }
     }
 
-    /// Narrows what stacks have of `total` bytes, of which `born` came.
+    /// Narrows the parts of the stacks in `total` bytes of net growth, of which `born` bytes were allocated.
     pub(crate) fn narrow(&self, parts: &mut BTreeMap<K, Part>, total: f64, born: f64) {
         let limits = Limits::new(self, total, born);
         let shares: Vec<Interval> = parts.values().map(|part| part.bytes).collect();
@@ -89,17 +94,17 @@ impl<K: Ord + Copy> Counts<K> {
     }
 }
 
-/// What each place can have at most: intervals, of which the upper ends hold whatever the compiler removed.
+/// Upper bounds of the places. Each is an interval whose upper end is valid even if the compiler removed allocations.
 struct Limits {
     total: f64,
     born: f64,
-    /// Samples, and those of them that are in a count.
+    /// Number of all samples, and of those that are counted.
     samples: u64,
     counted: u64,
     all: BTreeMap<u32, Births>,
-    /// Places with samples here: the most, and the samples.
+    /// Places with samples in the stratum: their upper bound and number of samples.
     places: BTreeMap<u32, (Interval, u64)>,
-    /// The most of all places without.
+    /// Upper bound of all places without samples, together.
     rest: Interval,
 }
 
@@ -139,13 +144,13 @@ impl Limits {
         }
     }
 
-    /// What shares say of a stack, with the ends that counts say better.
+    /// Returns the stack's interval, with each end that a bound improves.
     fn narrowed(&self, stack: OfStack, share: Interval) -> Interval {
         let Some((place, births)) = stack.place.and_then(|p| Some((p, self.all.get(&p)?))) else {
             return share;
         };
         let most = Interval::sum([most(births, stack.counted), self.share(stack.other)]);
-        // Other stacks of the place, and what is not counted, are a share.
+        // Other stacks of the same place and uncounted objects are estimated by their share of samples.
         let here = self.places.get(&place).map_or(0, |of| of.1);
         let elsewhere = self.counted.saturating_sub(here);
         let known = stack.counted + stack.other + elsewhere;
@@ -181,7 +186,7 @@ impl Limits {
         };
         match low <= high {
             true => Interval { value, low, high }.within(low, high),
-            // They contradict each other.
+            // The bounds contradict each other, so keep the share.
             false => share,
         }
     }
@@ -192,21 +197,23 @@ impl Limits {
     }
 }
 
-/// Halvings until no more than rounding is left.
+/// Number of bisection steps, after which only rounding errors are left.
 const HALVINGS: u32 = 60;
-/// How far out a limit's value is, in standard errors of the difference, that chance does not explain: the compiler removed
-/// allocations. There the share is better.
+/// Maximum distance, in standard errors, that random variation explains between a bound's value and the share's. If it
+/// is larger, the compiler removed allocations, and the share is better than the bound.
 const FAR: f64 = 2.5;
-/// Of 95 %.
+/// Standard errors in half of a 95 % interval.
 const ERRORS: f64 = 1.96;
 
-/// Whether a limit, whose value is so far out and its end so far from that, says more than the end of a share that is so far
-/// from its value. Only widths decide, not which end is nearer: of two ends the nearer one errs more often than either.
+/// Returns true if a bound is better than the end of a share. `out` is the distance from the share's value to the
+/// bound's value, `width` the distance from the bound's value to its end, and `share` the distance from the share's
+/// value to its end. The widths decide, not which end is nearer: choosing the nearer of two ends would be wrong more
+/// often than either of them.
 fn is_better([out, width]: [f64; 2], share: f64) -> bool {
     width < share && out <= FAR / ERRORS * width.hypot(share)
 }
 
-/// The most bytes that so many samples, of those taken at a place, say of its count.
+/// Returns the upper bound of a place's live bytes, given the number of its samples that are alive.
 fn most(births: &Births, alive: u64) -> Interval {
     let bytes = float(births.bytes);
     match births.samples {
@@ -218,7 +225,8 @@ fn most(births: &Births, alive: u64) -> Interval {
     }
 }
 
-/// Values within their intervals that add up to `sum`, each moved by a part of its interval's width.
+/// Moves the values within their intervals so that they add up to `sum`. Each moves by the same part of its interval's
+/// width.
 fn fitted(intervals: &[Interval], sum: f64) -> Vec<Interval> {
     let moved = |by: f64| -> Vec<Interval> {
         let moved = intervals.iter().map(|interval| {

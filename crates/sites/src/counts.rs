@@ -1,4 +1,4 @@
-//! What the agent tells of allocations that it counted, as bytes.
+//! The binary format in which the agent returns counted allocations.
 //!
 //! ```text
 //! counts := "HDCOUNT1" millis classes flags uncounted left_alone refused names names sites "END"
@@ -8,57 +8,57 @@
 //! text   := length bytes                      UTF-8
 //! ```
 //!
-//! All numbers are unsigned LEB128. `line` 0 is unknown, `bytes` 0 is unknown, else one more than there are. Flag 1: classes of
-//! the JDK's were counted as well.
+//! All numbers are unsigned LEB128. `line` is 0 if unknown. `bytes` is 0 if unknown, otherwise the number of bytes plus
+//! 1. Flag 1 means that JDK classes were counted, too.
 
 const START: &[u8] = b"HDCOUNT1";
 const END: &[u8] = b"END";
 
-/// So many names are told of each kind of what is not counted.
+/// Maximum number of names in each of the two lists of names.
 pub const MOST_NAMES: usize = 20;
 
-/// A site with what it allocated.
+/// An allocation site with its counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountedSite {
-    /// The class whose code it is, as in Java source.
+    /// The class that contains the code, as in Java source.
     pub class: String,
-    /// Its method.
+    /// The method.
     pub method: String,
-    /// The line, if the class tells lines.
+    /// The line, if the class file has line numbers.
     pub line: Option<u32>,
-    /// The class of what is allocated, as in Java source.
+    /// The allocated class, as in Java source.
     pub allocated: String,
-    /// Allocations.
+    /// Number of allocations.
     pub objects: u64,
-    /// Their bytes; `None` if the JVM did not tell the size of one.
+    /// Bytes of the allocations; `None` if the JVM did not report the size of an object.
     pub bytes: Option<u64>,
 }
 
-/// What was counted from one moment to another.
+/// The counts of a period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The time between them.
+    /// Length of the period in milliseconds.
     pub millis: u64,
-    /// Classes with counters, each time that one was loaded.
+    /// Number of classes that got counters. A class counts each time it is loaded.
     pub classes: u64,
-    /// Whether classes of the JDK's were counted as well.
+    /// True if JDK classes were counted, too.
     pub jdk: bool,
-    /// Sites for which there was no room.
+    /// Number of sites for which there was no room.
     pub uncounted: u64,
-    /// Methods that cannot be rewritten.
+    /// Number of methods that cannot be rewritten.
     pub left_alone: u64,
-    /// Classes that cannot be rewritten, or that the JVM did not take.
+    /// Number of classes that cannot be rewritten, or whose new version the JVM rejected.
     pub refused: u64,
-    /// Some of those methods.
+    /// Names of the first of these methods.
     pub left_alone_names: Vec<String>,
-    /// Some of those classes.
+    /// Names of the first of these classes.
     pub refused_names: Vec<String>,
-    /// Sites that allocated anything.
+    /// Sites with at least one allocation.
     pub sites: Vec<CountedSite>,
 }
 
 impl Counts {
-    /// As bytes.
+    /// Encodes the counts.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = START.to_vec();
@@ -88,7 +88,7 @@ impl Counts {
         out
     }
 
-    /// Reads what [`Self::encode`] wrote; `None` for anything else.
+    /// Decodes counts written by [`Self::encode`]. Returns `None` for any other bytes.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = Rest(bytes.strip_prefix(START)?);
@@ -136,7 +136,7 @@ fn text(out: &mut Vec<u8>, text: &str) {
     out.extend(text.as_bytes());
 }
 
-/// What is not read yet.
+/// The bytes that are not read yet.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Bytes that are cut, or damaged anywhere, are read to an end or refused.
+    /// Truncated or damaged bytes are read to the end or rejected.
     #[test]
     fn damage_is_refused() {
         let whole = example().encode();
@@ -260,7 +260,7 @@ mod tests {
             prop_assert_eq!(Counts::decode(&counts.encode()), Some(counts));
         }
 
-        /// What is read from damaged bytes is what would be read again, and takes no more room than the bytes allow.
+        /// Counts read from damaged bytes can be encoded and read again, and take no more memory than the bytes allow.
         #[test]
         fn damaged_counts_are_refused_or_read_alike(
             counts in any_counts(),
@@ -282,7 +282,7 @@ mod tests {
         fn any_bytes_are_refused_or_read_alike(bytes in vec(any::<u8>(), 0..99)) {
             let numbers = [START, &bytes, END].concat();
             assert_read_alike(&numbers)?;
-            // Small numbers go further into the format than any others.
+            // Small numbers get further into the format than others.
             let small: Vec<u8> = bytes.iter().map(|byte| byte % 3).collect();
             assert_read_alike(&[START, &small, END].concat())?;
         }

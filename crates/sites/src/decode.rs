@@ -1,4 +1,4 @@
-//! Reading the site table. The bytes come out of a dump and are not trusted.
+//! Reads the site table. The bytes come from a dump and are not trusted.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -7,28 +7,28 @@ use crate::encode::{
     BATCH_HEADER, FRAME, MAGIC, METHOD, SITE, STRING, TYPE, VERSION, align, checksum,
 };
 
-/// What is wrong with a site table, and where.
+/// A fault in a site table, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("site table, piece {piece}, byte {offset}: {fault}")]
 pub struct DecodeError {
-    /// Which element of `blobs`.
+    /// Index of the element of `blobs`.
     pub piece: usize,
-    /// Offset in it.
+    /// Offset in the element.
     pub offset: usize,
-    /// What is wrong there.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What is wrong.
+/// The kind of a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// Neither a batch nor a gap.
+    /// The bytes are neither a batch nor a gap.
     #[error("a batch was expected here, but the bytes are {0:02x?}")]
     NoBatch([u8; 4]),
     /// A batch of a later version.
     #[error("the format has the unknown version {0}")]
     Version(u8),
-    /// A length that leads out of what contains it.
+    /// A length exceeds the bytes that contain it.
     #[error("{length} bytes are needed, but only {left} are left")]
     Length {
         /// The length.
@@ -36,29 +36,29 @@ pub enum Fault {
         /// The bytes left.
         left: usize,
     },
-    /// Bytes have changed since they were written.
+    /// The checksum does not match.
     #[error(
         "the stored checksum is {found:#010x}, but the checksum of the bytes is {expected:#010x}"
     )]
     Checksum {
-        /// As stored.
+        /// The stored checksum.
         found: u32,
-        /// As computed.
+        /// The computed checksum.
         expected: u32,
     },
-    /// A record of no known kind.
+    /// A record of an unknown kind.
     #[error("a record has the unknown kind {0}")]
     Record(u8),
-    /// A number that is cut off, or too large.
+    /// A number is truncated or too large.
     #[error("a number is truncated or has more than 32 bits")]
     Number,
-    /// A string that is not UTF-8.
+    /// A string is not UTF-8.
     #[error("a string is not UTF-8")]
     Text,
-    /// An id of 0.
+    /// A definition has the id 0.
     #[error("a {0} has the id 0")]
     Zero(&'static str),
-    /// Two definitions of one id.
+    /// An id has two different definitions.
     #[error("{0} {1} is defined twice with different content")]
     Twice(&'static str, u32),
 }
@@ -66,16 +66,16 @@ pub enum Fault {
 /// The line of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Line {
-    /// The class file says nothing of it, or the agent was told to leave it out.
+    /// Unknown: the class file has no line numbers, or the agent was configured to omit them.
     Unknown,
-    /// A native method has none.
+    /// None, because the method is native.
     Native,
-    /// The line.
+    /// The line number.
     At(u32),
 }
 
 impl Line {
-    /// The line of a number as recordings have it: below 0 in a native method, 0 where it is not known.
+    /// Returns the line for a number in a recording: negative for a native method, 0 if unknown.
     #[must_use]
     pub fn of_number(number: i32) -> Self {
         match u32::try_from(number) {
@@ -85,7 +85,7 @@ impl Line {
         }
     }
 
-    /// The number that [`of_number`](Self::of_number) takes.
+    /// Returns the number that [`of_number`](Self::of_number) accepts.
     #[must_use]
     pub fn number(self) -> i32 {
         match self {
@@ -96,12 +96,12 @@ impl Line {
     }
 }
 
-/// A frame, its names resolved. Names that the table lacks are empty.
+/// A frame with its names. A name that is missing in the table is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame<'a> {
     /// The class that declares the method, as in Java source.
     pub class: &'a str,
-    /// The method; empty if the agent was told to keep classes only.
+    /// The method; empty if the agent was configured to record only classes.
     pub method: &'a str,
     /// The source file.
     pub file: Option<&'a str>,
@@ -114,7 +114,7 @@ pub struct Frame<'a> {
 pub struct Site<'a> {
     /// Frame ids, leaf first.
     pub frames: &'a [u32],
-    /// Whether the stack was deeper.
+    /// True if the stack was deeper.
     pub cut: bool,
 }
 
@@ -133,23 +133,24 @@ pub struct SiteTable {
     pub(crate) frames: HashMap<u32, (u32, i32)>,
     pub(crate) sites: HashMap<u32, (bool, Box<[u32]>)>,
     pub(crate) types: HashMap<u32, u32>,
-    /// Where batches are, and the strings in them.
+    /// The positions of batches, and of the strings in them.
     places: Vec<BatchPlace>,
 }
 
-/// Where a batch is.
+/// The position of a batch.
 #[derive(Debug, Default)]
 struct BatchPlace {
     piece: usize,
     at: usize,
-    /// Bytes of its body.
+    /// Length of the body in bytes.
     length: usize,
-    /// Strings by their ids, with where in the body they are.
+    /// Ids of the strings, with their ranges in the body.
     strings: Vec<(u32, std::ops::Range<usize>)>,
 }
 
-/// The pieces of a site table with nothing but names of classes, methods and files: over any other string, such as a
-/// thread's name, `overwrite` writes another of the same length, in UTF-8. `None` where the table cannot be read.
+/// Returns the pieces of a site table, with only names of classes, methods and files readable. `overwrite` replaces any
+/// other string, such as a thread's name, by one of the same length, in UTF-8. Returns `None` if the table cannot be
+/// read.
 #[must_use]
 pub fn names_only(pieces: &[&[u8]], overwrite: &dyn Fn(&mut [u8])) -> Option<Vec<Vec<u8>>> {
     let table = SiteTable::decode(pieces.iter().copied()).ok()?;
@@ -161,7 +162,7 @@ pub fn names_only(pieces: &[&[u8]], overwrite: &dyn Fn(&mut [u8])) -> Option<Vec
         let whole = batch.at..batch.at + BATCH_HEADER + batch.length;
         let to = out.get_mut(batch.piece)?.get_mut(whole.clone())?;
         to.copy_from_slice(pieces.get(batch.piece)?.get(whole)?);
-        // Nobody reads the fourth byte.
+        // The fourth byte of a batch is unused.
         to[3] = 0;
         let (header, body) = to.split_at_mut(BATCH_HEADER);
         for (id, at) in &batch.strings {
@@ -175,12 +176,12 @@ pub fn names_only(pieces: &[&[u8]], overwrite: &dyn Fn(&mut [u8])) -> Option<Vec
 }
 
 impl SiteTable {
-    /// Reads the elements of `blobs` that are not `null`, in their order.
+    /// Reads the elements of `blobs` that are not `null`, in order.
     ///
-    /// Never panics; takes memory in proportion to the bytes given.
+    /// Never panics. Uses memory proportional to the number of bytes.
     ///
     /// # Errors
-    /// At the first fault, with its place.
+    /// Returns the first fault, with its position.
     pub fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, DecodeError> {
         let mut table = Self::default();
         for (number, piece) in pieces.into_iter().enumerate() {
@@ -268,7 +269,8 @@ impl SiteTable {
                 SITE => {
                     let (id, flags) = (cursor.number()?, cursor.number()?);
                     let count = cursor.number()?;
-                    // Each takes a byte at least: nothing is reserved that the input does not fill.
+                    // Each frame takes at least one byte, so a wrong count cannot reserve more memory than the input
+                    // has bytes.
                     let left = body.len() - cursor.at;
                     if u64::from(count) > left as u64 {
                         let length = count.into();
@@ -289,14 +291,14 @@ impl SiteTable {
         Ok(())
     }
 
-    /// The stack of this id.
+    /// Returns the stack with this id.
     #[must_use]
     pub fn site(&self, id: u32) -> Option<Site<'_>> {
         let (cut, frames) = self.sites.get(&id)?;
         Some(Site { frames, cut: *cut })
     }
 
-    /// All ids of sites, in order.
+    /// Returns all ids of sites, in ascending order.
     #[must_use]
     pub fn site_ids(&self) -> Vec<u32> {
         let mut ids: Vec<u32> = self.sites.keys().copied().collect();
@@ -304,7 +306,7 @@ impl SiteTable {
         ids
     }
 
-    /// The frame of this id; unknown names if the table has no such frame.
+    /// Returns the frame with this id. If the table has no such frame, its names are empty.
     #[must_use]
     pub fn frame(&self, id: u32) -> Frame<'_> {
         let (method, line) = self.frames.get(&id).copied().unwrap_or((0, 0));
@@ -318,13 +320,13 @@ impl SiteTable {
         }
     }
 
-    /// The frames of a site, leaf first; none if the table has no such site.
+    /// Returns the frames of a site, leaf first; none if the table has no such site.
     pub fn frames(&self, site: u32) -> impl ExactSizeIterator<Item = Frame<'_>> {
         let ids = self.sites.get(&site).map_or(&[][..], |(_, frames)| frames);
         ids.iter().map(|&frame| self.frame(frame))
     }
 
-    /// All ids of types, in order.
+    /// Returns all ids of types, in ascending order.
     #[must_use]
     pub fn type_ids(&self) -> Vec<u32> {
         let mut ids: Vec<u32> = self.types.keys().copied().collect();
@@ -332,13 +334,13 @@ impl SiteTable {
         ids
     }
 
-    /// The name of a type, as in Java source.
+    /// Returns the name of a type, as in Java source.
     #[must_use]
     pub fn class(&self, id: u32) -> Option<&str> {
         self.string(*self.types.get(&id)?)
     }
 
-    /// A string, such as a thread's name.
+    /// Returns a string, such as a thread's name.
     #[must_use]
     pub fn string(&self, id: u32) -> Option<&str> {
         self.strings.get(&id).map(|s| &**s)
@@ -471,7 +473,7 @@ mod tests {
         two[3] = 9;
         let pieces = [&one[..], &[0; 8], &two];
         let stars = |text: &mut [u8]| text.fill(b'*');
-        // `main` is the name of a method as well.
+        // `main` is also the name of a method, so it stays readable.
         let mut batch = Batch::new();
         batch.string(7, "worker of Ann Lee");
         let third = batch.finish();
@@ -482,7 +484,7 @@ mod tests {
         let table = SiteTable::decode(cleaned.iter().map(|p| &p[..])).unwrap();
         assert_eq!(table.string(7), Some("*****************"));
         assert_eq!(table.frame(2).method, "main");
-        // What cannot be read is not copied.
+        // A table that cannot be read is not copied.
         assert_eq!(names_only(&[&one[..20]], &stars), None);
     }
 
@@ -511,7 +513,7 @@ mod tests {
             assert_eq!(error.piece, 1);
             error.offset - one.len()
         };
-        // The mark, the version, the length, the checksum.
+        // The magic number, the version, the length, the checksum.
         assert_eq!(place(0, b'X'), 0);
         assert_eq!(place(2, 7), 2);
         assert_eq!(place(7, 0xff), 4);
@@ -572,7 +574,7 @@ mod tests {
         #[test]
         fn any_bytes_give_a_table_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode(&bytes);
-            // With a header that fits, the body is read too.
+            // With a valid header, the body is read, too.
             let mut framed = b"HD\x01\0".to_vec();
             framed.extend(u32::try_from(bytes.len()).unwrap().to_le_bytes());
             framed.extend(checksum(&bytes).to_le_bytes());
@@ -593,7 +595,7 @@ mod tests {
             let body = bytes.len() - 8;
             let place = place % body;
             bytes[place] ^= 1 << bit;
-            // Byte 3 is not used.
+            // Byte 3 is unused.
             prop_assert!(place == 3 || decode(&bytes).is_err());
         }
 

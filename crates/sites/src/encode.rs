@@ -1,6 +1,6 @@
-//! Writing the site table.
+//! Writes the site table.
 
-/// Bytes before a batch's body.
+/// Number of bytes before the body of a batch.
 pub const BATCH_HEADER: usize = 12;
 pub(crate) const MAGIC: [u8; 2] = *b"HD";
 pub(crate) const VERSION: u8 = 1;
@@ -11,20 +11,20 @@ pub(crate) const FRAME: u8 = 3;
 pub(crate) const SITE: u8 = 4;
 pub(crate) const TYPE: u8 = 5;
 
-/// Definitions that go into the table together.
+/// Definitions that are added to the table together.
 #[derive(Debug, Default)]
 pub struct Batch {
     body: Vec<u8>,
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Returns an empty batch.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether nothing is defined.
+    /// Returns true if the batch has no definitions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.body.is_empty()
@@ -36,18 +36,18 @@ impl Batch {
         self.body.extend_from_slice(text.as_bytes());
     }
 
-    /// Defines a method by its class's name, its own and its source file's; 0: unknown.
+    /// Defines a method by the string ids of its class, its name and its source file; 0 for unknown.
     pub fn method(&mut self, id: u32, class: u32, name: u32, file: u32) {
         self.record(METHOD, &[id, class, name, file]);
     }
 
-    /// Defines a frame; `line` is the line if above 0, 0 unknown, -1 a native method.
+    /// Defines a frame. `line` is the line if positive, 0 if unknown, -1 for a native method.
     pub fn frame(&mut self, id: u32, method: u32, line: i32) {
         let zigzag = ((line << 1) ^ (line >> 31)).cast_unsigned();
         self.record(FRAME, &[id, method, zigzag]);
     }
 
-    /// Defines a site by its frames, leaf first. `cut`: the stack was deeper.
+    /// Defines a site by its frames, leaf first. `cut` means that the stack was deeper.
     pub fn site(&mut self, id: u32, frames: &[u32], cut: bool) {
         self.record(SITE, &[id, u32::from(cut), length(frames.len())]);
         for &frame in frames {
@@ -67,7 +67,7 @@ impl Batch {
         }
     }
 
-    /// The bytes to store, a multiple of 8; none for an empty batch.
+    /// Returns the bytes to store. Their length is a multiple of 8; an empty batch has none.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         if self.body.is_empty() {
@@ -84,13 +84,13 @@ impl Batch {
     }
 }
 
-/// The next multiple of 8.
+/// Rounds up to a multiple of 8.
 #[must_use]
 pub const fn align(len: usize) -> usize {
     len.next_multiple_of(8)
 }
 
-/// Saturates: the table's own limit is far below 4 GB.
+/// Converts a length, saturating. The limit of the table's size is far below 4 GB.
 fn length(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
@@ -103,7 +103,7 @@ fn varint(out: &mut Vec<u8>, mut value: u32) {
     out.push(value.to_le_bytes()[0]);
 }
 
-/// FNV-1a.
+/// Returns the 32-bit FNV-1a hash of the bytes.
 pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)

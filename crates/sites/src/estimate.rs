@@ -1,32 +1,32 @@
-//! Totals that are estimated from samples, and how far they may be off.
+//! Totals estimated from samples, with their intervals.
 //!
-//! A sample stands for several objects and bytes, its [`Weight`] (Horvitz and Thompson's estimator). Weights and
-//! variances of samples add up. The interval is a score interval ([`Interval::count`]), but never below the bytes of
-//! the samples themselves.
+//! A sample represents several objects and bytes, its [`Weight`] (Horvitz-Thompson estimator). Weights and variances of
+//! samples add up. The interval is a score interval ([`Interval::count`]), whose lower end is at least the bytes of the
+//! samples.
 
 use crate::{Interval, Weight};
 
 /// An estimated total.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// The number of samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Estimated objects.
+    /// Estimated number of objects.
     objects: f64,
-    /// What was added.
+    /// Sum of everything added.
     added: Sum,
-    /// What was taken.
+    /// Sum of everything subtracted.
     taken: Sum,
-    /// Bytes of the samples themselves.
+    /// Bytes of the sampled objects.
     seen: f64,
 }
 
-/// Estimated bytes.
+/// A sum of estimated bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sum {
     bytes: f64,
     variance: f64,
-    /// The sum of the squares of what each sample stands for.
+    /// Sum of the squares of the bytes that each sample represents.
     squares: f64,
 }
 
@@ -38,17 +38,16 @@ impl Sum {
     }
 }
 
-/// The most bytes that objects without a sample can have, because the agent could not keep it. Their stacks
-/// are not known.
+/// Upper bound of the bytes of objects whose samples the agent could not keep. Their stacks are unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unseen {
-    /// Of objects in the last dump.
+    /// Upper bound for objects in the last dump.
     pub there: u64,
-    /// Of objects in the first dump.
+    /// Upper bound for objects in the first dump.
     pub gone: u64,
 }
 
-/// An estimate as a whole number, at least 0.
+/// Rounds an estimate to a whole number, at least 0.
 #[must_use]
 #[allow(
     clippy::cast_possible_truncation,
@@ -60,7 +59,7 @@ pub fn whole(value: f64) -> u64 {
 }
 
 impl Estimate {
-    /// An estimate of `bytes` from `samples` samples of `seen` bytes.
+    /// Returns an estimate of `bytes` from `samples` samples of `seen` bytes.
     #[must_use]
     pub fn of_bytes(samples: u64, bytes: f64, variance: f64, seen: f64) -> Self {
         let added = Sum {
@@ -98,7 +97,7 @@ impl Estimate {
         self.seen += other.seen;
     }
 
-    /// Subtracts another estimate; the variances add up, and the number of samples stays.
+    /// Subtracts another estimate. The variances add up, and the number of samples does not change.
     pub fn take(&mut self, other: &Self) {
         self.objects -= other.objects;
         self.taken.add(&other.added);
@@ -106,31 +105,31 @@ impl Estimate {
         self.seen = (self.seen - other.seen).max(0.0);
     }
 
-    /// Estimated objects.
+    /// Returns the estimated number of objects.
     #[must_use]
     pub fn objects(&self) -> u64 {
         whole(self.objects)
     }
 
-    /// Estimated objects, not rounded: below 0 where more were taken than added.
+    /// Returns the estimated number of objects, not rounded. It is negative if more was subtracted than added.
     #[must_use]
     pub(crate) fn net_objects(&self) -> f64 {
         self.objects
     }
 
-    /// Estimated bytes.
+    /// Returns the estimated bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         whole(self.net_bytes())
     }
 
-    /// Estimated bytes, not rounded: below 0 where more was taken than added.
+    /// Returns the estimated bytes, not rounded. They are negative if more was subtracted than added.
     #[must_use]
     pub fn net_bytes(&self) -> f64 {
         self.added.bytes - self.taken.bytes
     }
 
-    /// Objects for each byte, as samples have them: between those of the smallest sample and of the largest.
+    /// Returns the number of objects per byte, according to the samples: a mean over their sizes.
     pub(crate) fn objects_per_byte(&self) -> f64 {
         if self.added.bytes > 0.0 {
             self.objects / self.added.bytes
@@ -139,12 +138,12 @@ impl Estimate {
         }
     }
 
-    /// Bytes of the samples themselves.
+    /// Returns the bytes of the sampled objects.
     pub(crate) fn seen_bytes(&self) -> u64 {
         whole(self.seen)
     }
 
-    /// The number of samples of equal weight that would say as much about shares of the bytes (Kish).
+    /// Returns the effective number of samples: as many samples of equal weight would give the same precision (Kish).
     pub(crate) fn equal_samples(&self) -> f64 {
         if self.added.squares > 0.0 {
             self.added.bytes * self.added.bytes / self.added.squares
@@ -153,7 +152,7 @@ impl Estimate {
         }
     }
 
-    /// The bytes with their interval.
+    /// Returns the bytes with their interval.
     #[must_use]
     pub fn interval(&self) -> Interval {
         let [added, taken] =
@@ -163,7 +162,7 @@ impl Estimate {
         Interval { low, ..net }
     }
 
-    /// The interval in bytes that covers the truth in 95 % of cases, wider by what may have no sample.
+    /// Returns the 95 % confidence interval in bytes, widened by the bytes that may have no sample.
     #[must_use]
     pub fn ci95(&self, unseen: Unseen) -> [u64; 2] {
         unseen.widened(self.interval())
@@ -171,7 +170,7 @@ impl Estimate {
 }
 
 impl Unseen {
-    /// An interval in whole bytes, wider by what has no sample.
+    /// Rounds an interval to whole bytes, and widens it by the bytes that may have no sample.
     #[must_use]
     pub fn widened(&self, interval: Interval) -> [u64; 2] {
         [
@@ -202,19 +201,19 @@ mod tests {
             one
         };
         let none = Unseen::default();
-        // Standard errors of 50 and 87 make one of 100.
+        // Standard errors of 50 and 87 combine to 100.
         let mut sum = one(1000.0, 2500.0, 100);
         sum.merge(&one(500.0, 7500.0, 300));
         assert_eq!((sum.objects(), sum.bytes()), (4, 1500));
         assert_eq!(sum.ci95(none), [1316, 1709]);
         sum.merge(&one(1.0, 0.0, 0));
         assert_eq!((sum.samples, sum.objects()), (3, 6));
-        // What was subtracted is as uncertain as what was added.
+        // A subtracted estimate adds as much uncertainty as an added one.
         let mut net = one(1000.0, 2500.0, 100);
         net.take(&one(500.0, 7500.0, 30));
         assert_eq!((net.objects(), net.bytes()), (0, 500));
         assert_eq!(net.ci95(none), [278, 676]);
-        // However uncertain, it is no less than the bytes of the samples.
+        // Even a very uncertain estimate is at least the bytes of the samples.
         let mut wide = one(1000.0, 1e8, 700);
         wide.merge(&one(1000.0, 1e8, 200));
         assert_eq!(wide.ci95(none)[0], 900);
@@ -230,7 +229,7 @@ mod tests {
             sum.add(&weight(1000.0, 2500.0), 100);
         }
         assert_eq!((sum.samples, sum.objects(), sum.bytes()), (4, 8, 4000));
-        // Four variances: a standard error of 100.
+        // Four variances of 2500 give a standard error of 100.
         assert_eq!(sum.ci95(Unseen::default()), [3809, 4201]);
         let unseen = Unseen { there: 7, gone: 4 };
         assert_eq!(sum.ci95(unseen), [3805, 4208]);

@@ -1,12 +1,13 @@
-//! Names of classes that the JVM or a library makes while a program runs, without what differs from run to run.
+//! Stable names for classes that the JVM or a library generates at run time.
 //!
-//! Such a name ends with an address, a hash or a number in the order of use. Two dumps of one JVM, and much more
-//! those of two, name the same lambda otherwise, so that nothing would align. The reader keeps names as they are in
-//! the dump; a comparison interns them in this form.
+//! A generated name ends with an address, a hash or a counter. Two dumps of one JVM may name the same lambda
+//! differently, and two dumps of different JVMs always do. Without stable names, a comparison could not match them.
+//! Readers keep the names in the dump; a comparison uses the stable form.
 
 use std::borrow::Cow;
 
-/// Marks behind which a library puts a random suffix: the suffix goes, and the mark stays without its last sign.
+/// Marks that a library puts before a random suffix. The stable name has the mark without its last character, and no
+/// suffix.
 const SUFFIXED: [&str; 9] = [
     "$$Lambda$",
     "$ByteBuddy$",
@@ -19,7 +20,7 @@ const SUFFIXED: [&str; 9] = [
     "_$$_javassist_",
 ];
 
-/// Endings behind which the runtime puts a number in the order of use.
+/// Endings after which the JDK puts a counter.
 const NUMBERED: [&str; 4] = [
     "$Proxy",
     "GeneratedMethodAccessor",
@@ -27,7 +28,7 @@ const NUMBERED: [&str; 4] = [
     "GeneratedSerializationConstructorAccessor",
 ];
 
-/// The name of a class, or of its arrays, as it is in every run: `Foo$$Lambda` for `Foo$$Lambda/0x00007f12`.
+/// Returns the stable name of a class or array class: `Foo$$Lambda` for `Foo$$Lambda/0x00007f12`.
 #[must_use]
 pub fn stable(name: &str) -> Cow<'_, str> {
     if is_plain(name) {
@@ -45,8 +46,8 @@ pub fn stable(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a name has nothing that any rule below takes away, as nearly all: addresses come behind a slash, hashes and
-/// random suffixes behind marks with two dollar signs, and numbers at the end.
+/// Returns true for names to which no rule applies, which are nearly all. Rules apply to addresses after a slash,
+/// hashes and random suffixes after marks with two dollar signs, and numbers at the end.
 fn is_plain(name: &str) -> bool {
     let brackets = |byte: &u8| matches!(byte, b'[' | b']');
     let last = name.bytes().rev().find(|byte| !brackets(byte));
@@ -55,7 +56,7 @@ fn is_plain(name: &str) -> bool {
     !is_numbered && count(b'/') == 0 && count(b'$') <= 1
 }
 
-/// Without the address of a hidden class: `Foo/0x00007f12`, `Foo/1234567` on JDK 8.
+/// Removes the address of a hidden class: `Foo/0x00007f12`, or `Foo/1234567` on JDK 8.
 fn without_address(name: &str) -> &str {
     match name.rsplit_once('/') {
         Some((plain, address)) if !plain.is_empty() && is_hex(address.trim_start_matches("0x")) => {
@@ -65,7 +66,7 @@ fn without_address(name: &str) -> &str {
     }
 }
 
-/// Without the hashes and numbers that CGLIB puts behind its marks: `Foo$$EnhancerBySpringCGLIB$$1a2b3c`,
+/// Removes the hashes and numbers that CGLIB puts after its marks: `Foo$$EnhancerBySpringCGLIB$$1a2b3c`,
 /// `Foo$$SpringCGLIB$$0`.
 fn without_hash(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());
@@ -93,9 +94,9 @@ fn without_suffix(name: &str) -> String {
         let length = random.take_while(u8::is_ascii_alphanumeric).count();
         let random = &plain[from..from + length];
         let is_random = match mark {
-            // What is no number behind a lambda was written by a person.
+            // A suffix of a lambda that is not a number is part of a name in source code.
             "$$Lambda$" => is_digits(random),
-            // Another mark follows.
+            // The suffix is another mark.
             _ => length > 0 && random != "auxiliary",
         };
         if is_random {
@@ -111,7 +112,7 @@ fn without_number(name: &str) -> String {
     if !is_numbered || plain.len() == name.len() {
         return name.to_owned();
     }
-    // The package of a proxy is numbered by its loader's place: `jdk.proxy2.$Proxy12`.
+    // The package of a proxy class has a number for its class loader: `jdk.proxy2.$Proxy12`.
     match plain.strip_suffix(".$Proxy") {
         Some(package) if is_numbered_package(package) => {
             let package = package.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -121,7 +122,7 @@ fn without_number(name: &str) -> String {
     }
 }
 
-/// Whether a package is one of those that the runtime numbers by the loaders of proxies.
+/// Returns true for the packages of proxy classes that the JDK numbers by class loader.
 fn is_numbered_package(package: &str) -> bool {
     let name = package.strip_prefix("class ").unwrap_or(package);
     name.strip_prefix("jdk.proxy").is_some_and(is_digits)
@@ -186,7 +187,7 @@ mod tests {
             ("a.Foo_$$_javassist_12", "a.Foo_$$_javassist"),
         ] {
             assert_eq!(stable(name), expected, "{name}");
-            // A name in this form stays as it is.
+            // A stable name does not change.
             assert_eq!(stable(expected), expected);
         }
     }

@@ -1,8 +1,8 @@
-//! Intervals that cover the truth in 95 % of cases, also where a normal distribution would not: for shares, for
-//! counts, and for sums of such.
+//! 95 % confidence intervals that hold even for few samples, when a normal distribution does not apply: for shares, for
+//! counts, and for sums of these.
 //!
-//! A share's interval is Wilson's score interval, a count's the score interval of a Poisson distribution. Both lie
-//! higher than a symmetric interval does, which matters where samples are few. Sums keep that form by the method of
+//! The interval of a share is Wilson's score interval, that of a count the score interval of a Poisson distribution.
+//! Both are higher than a symmetric interval, which matters with few samples. Sums keep this asymmetry by the method of
 //! variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008).
 
 use heapdiff_trend::Z95;
@@ -12,14 +12,14 @@ use heapdiff_trend::Z95;
 pub struct Interval {
     /// The estimate.
     pub value: f64,
-    /// The lower end; not above the value.
+    /// The lower end; at most the value.
     pub low: f64,
-    /// The upper end; not below the value.
+    /// The upper end; at least the value.
     pub high: f64,
 }
 
 impl Interval {
-    /// What is known.
+    /// Returns the interval of an exact value.
     #[must_use]
     pub const fn exact(value: f64) -> Self {
         Self {
@@ -29,8 +29,8 @@ impl Interval {
         }
     }
 
-    /// A share of a population, of which `samples` were drawn. `drawn` is the part of the population that was drawn:
-    /// the larger it is, the less is left to guess (the finite population correction).
+    /// Returns the interval of a share of a population, of which `samples` were drawn. `drawn` is the drawn part of the
+    /// population. The larger it is, the narrower the interval is (finite population correction).
     #[must_use]
     pub fn share(share: f64, samples: f64, drawn: f64) -> Self {
         let share = share.clamp(0.0, 1.0);
@@ -54,8 +54,8 @@ impl Interval {
         }
     }
 
-    /// A sum of independent samples whose variance is known: the score interval of a count, in units of
-    /// variance by value.
+    /// Returns the interval of a sum of independent samples with a known variance: the score interval of a count, in
+    /// units of `variance / value`.
     #[must_use]
     pub fn count(value: f64, variance: f64) -> Self {
         if value <= 0.0 || variance <= 0.0 {
@@ -71,7 +71,7 @@ impl Interval {
         }
     }
 
-    /// Times a number. A negative one turns the interval around.
+    /// Multiplies by a number. A negative one swaps the ends.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         let (low, high) = if factor < 0.0 {
@@ -86,7 +86,7 @@ impl Interval {
         }
     }
 
-    /// The sum of independent estimates.
+    /// Returns the sum of independent estimates.
     #[must_use]
     pub fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
         let (mut value, mut below, mut above) = (0.0, 0.0, 0.0);
@@ -102,7 +102,7 @@ impl Interval {
         }
     }
 
-    /// The same within bounds that are known.
+    /// Limits the value and both ends to known bounds.
     #[must_use]
     pub fn within(self, least: f64, most: f64) -> Self {
         let most = most.max(least);
@@ -140,7 +140,7 @@ mod tests {
             Interval::share(1.0 / 29.0, 29.0, 0.0),
             [0.0345, 0.0061, 0.1718],
         );
-        // All of 20 is the mirror image of none.
+        // 20 of 20 is the mirror image of 0 of 20.
         near(Interval::share(1.0, 20.0, 0.0), [1.0, 0.8389, 1.0]);
     }
 
@@ -152,14 +152,14 @@ mod tests {
             Interval::share(0.3, 50.0, 0.0),
         );
         let width = |i: Interval| i.high - i.low;
-        // A quarter of the variance is left: about half of the width.
+        // A quarter of the variance remains, so about half of the width.
         assert!((width(half) / width(none) - 0.5).abs() < 0.03);
         near(Interval::share(0.4, 0.0, 0.0), [0.4, 0.0, 1.0]);
     }
 
     #[test]
     fn counts_have_the_score_interval_of_poissons_distribution() {
-        // Of 10: 10 + z²/2 ± z √(10 + z²/4).
+        // The interval of 10 is 10 + z²/2 ± z √(10 + z²/4).
         near(Interval::count(10.0, 10.0), [10.0, 5.4320, 18.4095]);
         near(
             Interval::count(1000.0, 100_000.0),
@@ -173,7 +173,7 @@ mod tests {
     fn sums_keep_their_form() {
         let part = |value, low, high| Interval { value, low, high };
         let sum = Interval::sum([part(10.0, 7.0, 16.0), part(5.0, 1.0, 13.0)]);
-        // Below: 3 and 4 make 5; above: 6 and 8 make 10.
+        // Below the value, 3 and 4 combine to 5; above it, 6 and 8 to 10.
         near(sum, [15.0, 10.0, 25.0]);
         let less = Interval::sum([part(10.0, 7.0, 16.0), part(5.0, 1.0, 13.0).times(-1.0)]);
         near(less, [5.0, 5.0 - 73_f64.sqrt(), 5.0 + 52_f64.sqrt()]);

@@ -1,94 +1,91 @@
-//! What the agent leaves in the heap, shared by the agent that writes it and the analyser that
-//! reads it out of a dump.
+//! The format of the data that the agent stores in the heap. The agent writes it, and the analyzer reads it from a
+//! dump.
 //!
-//! # Where it is
+//! # Location
 //!
-//! Everything hangs on the static fields of one class of the boot loader, [`CLASS`]
-//! (`heapdiff.SampleRef`), which extends `java.lang.ref.PhantomReference`. A dump without that
-//! class was taken without the agent. Class and fields stay as they are for as long as the static
-//! `format` is [`FORMAT`]; a reader that finds another number must say so and read nothing more.
+//! All data is reachable from the static fields of one class of the boot loader, [`CLASS`] (`heapdiff.SampleRef`),
+//! which extends `java.lang.ref.PhantomReference`. A dump without this class was taken without the agent. Class and
+//! fields do not change as long as the static field `format` is [`FORMAT`]. A reader that finds another number must
+//! report it and read nothing else.
 //!
 //! ## Static fields ([`statics`])
 //!
 //! | field | type | meaning |
 //! |---|---|---|
-//! | `format` | `int` | [`FORMAT`]; 0 while the agent is still setting up: treat as no agent |
-//! | `started` | `long` | when sampling was set up, milliseconds since the epoch |
-//! | `pid` | `long` | the process |
+//! | `format` | `int` | [`FORMAT`]; 0 while the agent is still starting: treat as no agent |
+//! | `started` | `long` | start of the sampling, in milliseconds since 1970 |
+//! | `pid` | `long` | process id |
 //! | `strategy` | `int` | [`Strategy::code`] |
-//! | `interval` | `long` | mean bytes between samples ([`Strategy::Bytes`]); 0: every allocation |
+//! | `interval` | `long` | mean bytes between samples ([`Strategy::Bytes`]); 0 samples every allocation |
 //! | `rate` | `long` | mean allocations between samples ([`Strategy::Count`], [`Strategy::Class`]); mean milliseconds between samples ([`Strategy::Time`]); else 0 |
-//! | `firstInterval`, `firstRate` | `long` | what they were at first: they double whenever samples are thinned, see below |
-//! | `depth` | `int` | the most frames a stack has |
-//! | `verbosity` | `int` | what frames tell: [`Verbosity::code`] |
-//! | `counters` | `long[]` | [`Counter`]s, each at its [`Counter::index`]; longer arrays have counters of later versions |
-//! | `samples` | `Object[]` of `Object[]` | live samples: chunks of [`CHUNK`] places, `null` or a `SampleRef`; a chunk is `null` until needed |
-//! | `classes` | `Object[]` of `Object[]` | class definitions, in the same form; those of the boot loader only if hidden (the others stay for ever) |
+//! | `firstInterval`, `firstRate` | `long` | their first values; they double whenever samples are downsampled, see below |
+//! | `depth` | `int` | maximum number of frames of a stack |
+//! | `verbosity` | `int` | content of frames: [`Verbosity::code`] |
+//! | `counters` | `long[]` | [`Counter`]s, each at its [`Counter::index`]; a longer array has counters of later versions |
+//! | `samples` | `Object[]` of `Object[]` | live samples: chunks of [`CHUNK`] places, each `null` or a `SampleRef`; a chunk is `null` until needed |
+//! | `classes` | `Object[]` of `Object[]` | class definitions, in the same form. Classes of the boot loader are included only if hidden, because the others are never unloaded |
 //! | `blobs` | `Object[]` of `byte[]` | the site table, see [`SiteTable::decode`]; skip `null`s |
-//! | `totals` | `Object[]` of `long[]` | what each site allocated since the start: chunk `site / 1024` holds samples at `2 * (site % 1024)` and their bytes at the place after it ([`TOTALS_CHUNK`]) |
-//! | `classTotals` | `Object[]` of `long[]` | exact allocations (objects, bytes) of each type, same form by type id; only with [`Strategy::Class`], else `null`. Those of type 0 are of unknown classes. Brought up to date once a second |
-//! | `allocated` | `Object[]` of `long[]` | the bytes that each site's samples stood for when they were taken ([`Sampling::relative_bytes`]): chunk `site / 1024`, place `site % 1024`. What `totals` counts was taken at all rates there were; this can be set against the live samples' weights. The field is missing where an older agent wrote |
-//! | `siteTypes` | `Object[]` of `long[]` | the type id of the last sample of each site, in the form of `allocated`; 0: unknown. Only where not all samples are followed (generational ZGC), else `null`. The field is missing where an older agent wrote |
-//! | `counted` | `long[]` | with `count=on`: [`Counted`]s, each at its [`Counted::index`]; without it zeroes. This and the next two are missing where an older agent wrote |
-//! | `countedSites` | `Object[]` of `byte[]` | the places that allocate, in the form of `blobs`: site `n` has one frame, and type `n` is the class of what is allocated there. Its ids are its own |
-//! | `countedTotals` | `Object[]` of `long[]` | executed allocations of each of these places, and, of arrays, their bytes, in the form of `totals`; of other objects 0 in place of bytes. Copied once a second at most: as they were at `counted`'s time or, in part, later |
-//! | `usage` | `Object[]` | with `usage=on`: what each collection that is watched was used for, `null` or of the class [`usage::CLASS`], whose fields [`usage`] tells; else without elements. It is missing where an older agent wrote |
-//! | `recent` | `Object[]` | ring of the last collected samples, oldest overwritten; `null`s where it is not full yet |
-//! | `recentDied` | `int[]` | when each of `recent` was found to be collected, as `time` below |
-//! | `reservoir` | `Object[]` | a uniform choice of all collected samples |
-//! | `reservoirDied` | `int[]` | the same for `reservoir` |
-//! | `dead`, `places` | `Object[]`, `int[]` | scratch of the agent's thread; `null` until it is at work |
+//! | `totals` | `Object[]` of `long[]` | samples of each site since the start: chunk `site / 1024` has the number of samples at index `2 * (site % 1024)`, followed by their bytes ([`TOTALS_CHUNK`]) |
+//! | `classTotals` | `Object[]` of `long[]` | exact allocations (objects, bytes) of each type, in the same form by type id; only with [`Strategy::Class`], else `null`. Type 0 counts unknown classes. Updated once a second |
+//! | `allocated` | `Object[]` of `long[]` | bytes that each site's samples represented when they were taken ([`Sampling::relative_bytes`]): chunk `site / 1024`, index `site % 1024`. While `totals` mixes all sampling rates, this is comparable with the weights of live samples. Older agents do not have the field |
+//! | `siteTypes` | `Object[]` of `long[]` | type id of the last sample of each site, in the form of `allocated`; 0 if unknown. Only if not all samples are tracked (generational ZGC), else `null`. Older agents do not have the field |
+//! | `counted` | `long[]` | with `count=on`: [`Counted`]s, each at its [`Counted::index`]; otherwise zeros. Older agents do not have this and the next two fields |
+//! | `countedSites` | `Object[]` of `byte[]` | the allocating places in the code, in the form of `blobs`, with separate ids: site `n` has one frame, and type `n` is the class allocated there |
+//! | `countedTotals` | `Object[]` of `long[]` | executed allocations of each of these places, followed by their bytes for arrays and 0 for other objects, in the form of `totals`. Copied at most once a second: the values are those at `counted`'s time or, in part, later |
+//! | `usage` | `Object[]` | with `usage=on`: the use of each watched collection, `null` or an object of the class [`usage::CLASS`] with the fields in [`usage`]; otherwise empty. Older agents do not have the field |
+//! | `recent` | `Object[]` | ring buffer of the most recently collected samples; `null`s until it is full |
+//! | `recentDied` | `int[]` | time at which each of `recent` was found dead, in the form of `time` below |
+//! | `reservoir` | `Object[]` | a uniform random choice of all collected samples |
+//! | `reservoirDied` | `int[]` | time at which each of `reservoir` was found dead |
+//! | `dead`, `places` | `Object[]`, `int[]` | work space of the agent's thread; `null` until it starts |
 //!
-//! `heapdiff.SampleRef` may have further static fields for the agent's own use.
+//! `heapdiff.SampleRef` may have further static fields, for the agent only.
 //!
 //! ## Instance fields ([`fields`])
 //!
 //! | field | type | meaning |
 //! |---|---|---|
 //! | `referent` | of `java.lang.ref.Reference` | the sampled object; the class object for a class definition; `null` once collected |
-//! | `mark` | `int` | written last: 0 the object is not complete, ignore it; [`MARK_SAMPLE`]; [`MARK_CLASS`] |
-//! | `uid` | `long` | unique in this JVM, ascending from 1 with gaps, the same in every dump |
+//! | `mark` | `int` | written last: 0 means that the object is incomplete, ignore it; [`MARK_SAMPLE`]; [`MARK_CLASS`] |
+//! | `uid` | `long` | unique in this JVM and equal in all its dumps; ascending from 1, with gaps |
 //! | `size` | `long` | the object's bytes as the JVM reported them; 0 for a class definition |
-//! | `site` | `int` | id of the stack in the site table; 0: unknown |
-//! | `type` | `int` | id of the class's name in the site table; 0: unknown |
-//! | `thread` | `int` | id of the string with the thread's name; 0: unknown |
-//! | `time` | `int` | unsigned: milliseconds from `started` to the allocation; stops at 2³² - 1 |
+//! | `site` | `int` | id of the stack in the site table; 0 if unknown |
+//! | `type` | `int` | id of the class's name in the site table; 0 if unknown |
+//! | `thread` | `int` | id of the string with the thread's name; 0 if unknown |
+//! | `time` | `int` | unsigned: milliseconds from `started` to the allocation, at most 2³² - 1 |
 //!
-//! Take samples from `samples` and `classes`, collected ones from `recent` and `reservoir`, not from
-//! all instances of the class: in a dump with garbage there are instances that the agent has
-//! dropped. A referent that is not `null` may still be unreachable (the collector has not
-//! run, or the dump was not preceded by a collection); and one that was collected stays in
-//! `samples` with a `null` referent until the agent's thread has passed by.
+//! Read live samples from `samples` and `classes`, and collected ones from `recent` and `reservoir`, not from all
+//! instances of the class: a dump with unreachable objects has instances that the agent has dropped. A referent that is
+//! not `null` may still be unreachable (there was no GC since, or the dump was not preceded by one). A sample whose
+//! object was collected stays in `samples` with a `null` referent until the agent's thread has found it.
 //!
-//! An entry in `classes` stands for one class definition, never for an estimate. Samples weigh as
-//! [`Sampling::weight`] says.
+//! An entry in `classes` represents exactly one class definition. The weight of a sample is [`Sampling::weight`].
 //!
-//! ## What belongs to the agent
+//! ## Objects of the agent
 //!
-//! The class, its instances, and all that its static fields lead to up to the `referent`s: the arrays
-//! above and their chunks. JNI global references of the agent hold the same arrays, so in a
-//! dominator tree most hang on the root itself: tell them by walking from the static fields. Besides
-//! there is one thread, `heapdiff agent`.
+//! The agent's objects are the class, its instances, and everything reachable from its static fields up to the
+//! `referent`s: the arrays above and their chunks. JNI global references of the agent refer to the same arrays, so in a
+//! dominator tree most of them are directly below the root. Find them by walking from the static fields. The agent also
+//! has one thread, `heapdiff agent`.
 //!
-//! ## Thinning
+//! ## Downsampling (thinning)
 //!
-//! When the table of `max_samples` places is nearly full, or samples found no place in it, the agent
-//! doubles `interval` (or `rate`) and drops those samples that the new interval would not have
-//! taken, so that estimates stay unbiased; [`Sampling::keeps`] decides from uid and size alone.
-//! [`Counter::Thinned`] counts them. A dump may be taken at any moment of that, so the new interval is
-//! written first: a reader has to leave out the samples that it does not keep, for the agent is about to
-//! drop them. For identity across dumps apply the
-//! later dump's thinning to the earlier one's samples: a sample which it does not keep is missing
-//! in the later dump for that reason, not because it died.
+//! When the table of `max_samples` places is nearly full, or a sample found no place in it, the agent doubles
+//! `interval` (or `rate`). It drops the samples that the new interval would not have taken, so estimates stay unbiased.
+//! [`Sampling::keeps`] makes the choice from uid and size alone. [`Counter::Thinned`] counts the dropped samples.
 //!
-//! What found no place meanwhile is lost. [`Counter::DroppedBytes`] says how much it stood for: nothing tells
-//! which sites those samples were of, or whether their objects are alive.
+//! A dump may be taken at any moment of this, so the new interval is written first. A reader has to ignore samples that
+//! the interval in the dump does not keep, because the agent is about to drop them. To match samples across dumps,
+//! apply the later dump's interval to the earlier dump's samples: a sample that it does not keep is missing in the
+//! later dump for this reason, not because its object died.
+//!
+//! A sample that finds no place is lost. [`Counter::DroppedBytes`] counts the bytes that lost samples represent. Their
+//! sites are unknown, and so is whether their objects are alive.
 //!
 //! # The site table
 //!
-//! `blobs` is a log. Each piece is a row of batches, each at an offset that is a multiple of 8;
-//! eight zero bytes are a gap to step over (space reserved by a thread that has not written
-//! yet, or the unused end of a piece).
+//! `blobs` is a log. Each piece is a sequence of batches, each at an offset that is a multiple of 8. Eight zero bytes
+//! are a gap to skip: space reserved by a thread that has not written yet, or the unused end of a piece.
 //!
 //! ```text
 //! batch  := 0x48 'H'  0x44 'D'  version (1)  0  body length u32le  body checksum u32le  body  zeros to 8
@@ -100,11 +97,10 @@
 //!         | 5 id string                a type: the name of a class as in Java source
 //! ```
 //!
-//! All numbers in records are unsigned LEB128. Ids start at 1, each kind has its own. The checksum is
-//! FNV-1a of the body, 32 bits. Definitions may come more than once, then all are equal (two threads
-//! met the same new stack); a definition may follow its use in another batch. Strings, methods and frames are
-//! stored once. Names of hidden classes come without the suffix that the JVM adds, and without
-//! the number of a lambda.
+//! All numbers in records are unsigned LEB128. Each kind of record has separate ids, starting at 1. The checksum is the
+//! 32-bit FNV-1a hash of the body. A definition may occur more than once, always with the same content: two threads met
+//! the same new stack. A definition may follow its use in another batch. Strings, methods and frames are stored once.
+//! Names of hidden classes have neither the suffix that the JVM adds nor the number of a lambda.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod attach;

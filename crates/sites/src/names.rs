@@ -1,18 +1,18 @@
-//! Names and numbers of what the agent leaves in the heap.
+//! Names and numbers in the data that the agent stores in the heap.
 
-/// The class, as in Java source.
+/// Name of the class, as in Java source.
 pub const CLASS: &str = "heapdiff.SampleRef";
-/// The class, as in class files.
+/// Name of the class, as in class files.
 pub const CLASS_INTERNAL: &str = "heapdiff/SampleRef";
-/// The version of everything that this crate describes.
+/// Version of the format that this crate describes.
 pub const FORMAT: i32 = 1;
-/// `mark` of a sampled object.
+/// Value of `mark` for a sampled object.
 pub const MARK_SAMPLE: i32 = 1;
-/// `mark` of a class definition.
+/// Value of `mark` for a class definition.
 pub const MARK_CLASS: i32 = 2;
-/// Places in a chunk of `samples` and `classes`.
+/// Number of places in a chunk of `samples` and `classes`.
 pub const CHUNK: usize = 4096;
-/// Sites (or types) in a chunk of `totals` and `classTotals`; each takes two `long`s.
+/// Number of sites (or types) in a chunk of `totals` and `classTotals`; each takes two `long`s.
 pub const TOTALS_CHUNK: usize = 1024;
 
 /// Names of static fields.
@@ -69,14 +69,14 @@ pub mod fields {
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// What the agent counts. Numbers of samples and classes in flight may be missing.
+        /// A counter of the agent. Samples and classes that are just being recorded may be missing in it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Counter {
             $($(#[doc = $doc])+ $name,)+
         }
 
         impl Counter {
-            /// All, in the order of their places.
+            /// All counters, in the order of their indices.
             pub const ALL: &'static [Counter] = &[$(Counter::$name,)+];
         }
     };
@@ -85,7 +85,7 @@ macro_rules! counters {
 counters! {
     /// The highest uid given so far.
     Uids,
-    /// Samples the JVM handed over, whether or not they were kept.
+    /// Samples that the JVM reported, recorded or not.
     Events,
     /// Samples recorded.
     Recorded,
@@ -93,89 +93,89 @@ counters! {
     RecordedBytes,
     /// Class definitions recorded.
     Classes,
-    /// Samples and class definitions found to be collected.
+    /// Samples and class definitions found dead.
     Collected,
-    /// Samples that a filter or a strategy left out; no loss.
+    /// Samples excluded by a filter or a strategy. They are not lost.
     Filtered,
-    /// Dropped: `max_samples` live samples are kept already and thinning has not come round to it. With [`FewFollowed`](Self::FewFollowed)
-    /// what has no place is not among the live samples, and counted all the same.
+    /// Samples dropped because `max_samples` live samples are stored and downsampling has not made room yet. With
+    /// [`FewFollowed`](Self::FewFollowed) a sample without a place is not among the live samples, but is counted.
     DroppedFull,
-    /// Dropped: the Java heap or the thread's stack had no room for the agent's object.
+    /// Samples dropped because the Java heap or the thread's stack had no room for the agent's object.
     DroppedFailed,
-    /// Dropped: an exception was under way in the thread.
+    /// Samples dropped because an exception was pending in the thread.
     DroppedPending,
-    /// Class definitions dropped: table full, or as `DroppedFailed`.
+    /// Class definitions dropped because the table is full, or for the reason of `DroppedFailed`.
     DroppedClasses,
-    /// Live samples dropped by thinning.
+    /// Live samples dropped by downsampling.
     Thinned,
-    /// How many times interval or rate were doubled.
+    /// Number of times that interval or rate were doubled.
     Thinnings,
-    /// Recorded with site 0: the JVM gave no stack.
+    /// Samples recorded with site 0 because the JVM returned no stack.
     NoStack,
-    /// Recorded with site 0: the site table is full, or the heap had no room for its bytes.
+    /// Samples recorded with site 0 because the site table is full, or the heap had no room for its bytes.
     SitesFull,
-    /// Recorded with thread 0 or type 0: too many names.
+    /// Samples recorded with thread 0 or type 0 because there are too many names.
     NamesFull,
-    /// Sites in the table.
+    /// Number of sites in the table.
     Sites,
     /// Bytes of the site table.
     BlobBytes,
     /// Garbage collections that the JVM reported.
     Collections,
-    /// Times the agent's thread looked for collected samples.
+    /// Number of times that the agent's thread looked for dead samples.
     Sweeps,
-    /// Faults in the agent itself that it survived.
+    /// Internal errors of the agent that it survived.
     Faults,
-    /// Bytes that the dropped samples (full, failed, pending) stood for.
+    /// Bytes that the dropped samples (full, failed, pending) represent.
     DroppedBytes,
-    /// 1 where sampling began as the JVM came up, so that only what the JVM itself makes at its start is older.
+    /// 1 if sampling began when the JVM started, so that only the JVM's first objects are older.
     FromStart,
-    /// 1 where all samples are counted, at the first interval, and only those are kept in the heap that the present one
-    /// keeps: under generational ZGC, whose minor collections keep what has a sample.
+    /// 1 if all samples at the first interval are counted, but the heap keeps only those that the current interval
+    /// would take. Used with generational ZGC, whose minor collections treat sampled objects as live.
     FewFollowed,
 }
 
 impl Counter {
-    /// The place in the array.
+    /// Returns the index in the array.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 }
 
-/// What `counted` holds, in the order of its places.
+/// The elements of the array `counted`, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// When the copy was made, in milliseconds since the epoch; 0: nothing is counted, or nothing was copied yet.
+    /// Time of the copy, in milliseconds since 1970; 0 if nothing is counted or copied yet.
     At,
-    /// When counting began, likewise.
+    /// Start of the counting, in milliseconds since 1970.
     Since,
-    /// Classes with counters, each time that one was loaded.
+    /// Number of classes that got counters. A class counts each time it is loaded.
     Classes,
-    /// 1 where classes of the JDK's are counted as well.
+    /// 1 if JDK classes are counted, too.
     Jdk,
-    /// Sites for which there was no counter.
+    /// Number of sites for which there was no counter.
     NoRoom,
-    /// Sites with a counter for which the heap had no room.
+    /// Number of sites with a counter for which the heap had no room.
     HeapFull,
-    /// Methods that cannot be rewritten.
+    /// Number of methods that cannot be rewritten.
     LeftAlone,
-    /// Classes that cannot be rewritten, or that the JVM did not take.
+    /// Number of classes that cannot be rewritten, or whose new version the JVM rejected.
     Refused,
 }
 
 impl Counted {
-    /// How many places there are.
+    /// Number of elements.
     pub const LEN: usize = 8;
 
-    /// The place in the array.
+    /// Returns the index in the array.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 }
 
-/// What frames tell.
+/// The content of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Verbosity {
     /// Class, method and line.
@@ -183,12 +183,12 @@ pub enum Verbosity {
     Line,
     /// Class and method.
     Method,
-    /// Class; frames of one class that follow each other are one.
+    /// Class. Consecutive frames of one class are merged.
     Class,
 }
 
 impl Verbosity {
-    /// The number in the static field `verbosity`.
+    /// Returns the number in the static field `verbosity`.
     #[must_use]
     pub const fn code(self) -> i32 {
         match self {
@@ -198,7 +198,7 @@ impl Verbosity {
         }
     }
 
-    /// The verbosity of this number.
+    /// Returns the verbosity with this number.
     #[must_use]
     pub const fn from_code(code: i32) -> Option<Self> {
         match code {

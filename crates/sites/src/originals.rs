@@ -1,4 +1,4 @@
-//! Names that classes and methods had before a shrinker shortened them.
+//! Original names of classes and methods that a shrinker (such as ProGuard or R8) renamed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -6,29 +6,29 @@ use std::collections::{BTreeMap, HashMap};
 use crate::counts::{CountedSite, Counts};
 use crate::decode::{Frame, Line, Method, SiteTable};
 
-/// A frame with names of its own.
+/// A frame that owns its strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedFrame {
-    /// As [`Frame::class`].
+    /// See [`Frame::class`].
     pub class: String,
-    /// As [`Frame::method`].
+    /// See [`Frame::method`].
     pub method: String,
-    /// As [`Frame::file`].
+    /// See [`Frame::file`].
     pub file: Option<String>,
-    /// As [`Frame::line`].
+    /// See [`Frame::line`].
     pub line: Line,
 }
 
-/// The names that classes and methods had before they were shortened.
+/// A map from obfuscated names to original ones.
 pub trait Originals: std::fmt::Debug + Send + Sync {
-    /// A class's name; `None` where it stays as it is.
+    /// Returns the original name of a class, or `None` if it was not renamed.
     fn class(&self, name: &str) -> Option<String>;
-    /// The frames that a frame stands for, the innermost first, where methods were inlined more than one; `None` where it
-    /// stays as it is.
+    /// Returns the original frames of a frame, innermost first, or `None` if nothing was renamed. There are several if
+    /// methods were inlined.
     fn frames(&self, frame: &Frame<'_>) -> Option<Vec<OwnedFrame>>;
 
-    /// The place in the source of a line of code: where methods were inlined there, the innermost. `None` where it stays
-    /// as it is.
+    /// Returns the original place of a line of code, or `None` if nothing was renamed. If methods were inlined there,
+    /// it is the innermost one.
     fn place(&self, class: &str, method: &str, line: Option<u32>) -> Option<OwnedFrame> {
         let frame = Frame {
             class,
@@ -41,8 +41,8 @@ pub trait Originals: std::fmt::Debug + Send + Sync {
 }
 
 impl Counts {
-    /// Gives classes and lines the names that they had before they were shortened. Sites that are one line of the source
-    /// become one, and those of most bytes come first.
+    /// Replaces obfuscated names of classes and lines by the original ones. Sites at the same original line are merged.
+    /// The sites are sorted by bytes, descending.
     pub fn rename(&mut self, names: &dyn Originals) {
         for class in &mut self.refused_names {
             if let Some(original) = names.class(class) {
@@ -84,17 +84,17 @@ impl Counts {
             }
         });
         self.sites = sites.collect();
-        // Equals stay in the order of their lines and names.
+        // The sort is stable, so equal sites stay in the order of their lines and names.
         self.sites.sort_by_key(|s| Reverse((s.bytes, s.objects)));
     }
 }
 
-/// The most frames of a stack once each stands for all that were inlined into it.
+/// Maximum number of frames of a stack, inlined methods included.
 pub const DEEPEST: usize = 1 << 14;
 
 impl SiteTable {
-    /// Gives classes and frames the names that they had before they were shortened. Where a frame stands for several, a
-    /// site has all of them.
+    /// Replaces obfuscated names of classes and frames by the original ones. A frame with inlined methods becomes
+    /// several frames of the site.
     pub fn rename(&mut self, names: &dyn Originals) {
         let mut renaming = Renaming {
             last: 0,
@@ -146,7 +146,7 @@ impl SiteTable {
     }
 }
 
-/// Strings that are added to a table, each once.
+/// Adds strings to a table, each once.
 struct Renaming {
     last: u32,
     ids: HashMap<String, u32>,
@@ -164,7 +164,7 @@ impl Renaming {
     }
 }
 
-/// The first id after another one that nothing has.
+/// Returns the first unused id after `after`.
 fn unused<T>(map: &HashMap<u32, T>, after: u32) -> u32 {
     let free = (after.saturating_add(1)..=u32::MAX).find(|id| !map.contains_key(id));
     free.unwrap_or(u32::MAX)
@@ -266,7 +266,7 @@ mod tests {
         );
         assert_eq!(counts.left_alone_names, ["com.acme.Bar.get", "x.y"]);
         assert_eq!(counts.refused_names, ["com.acme.Foo"]);
-        // What is not known of one is not known of both.
+        // If the bytes of one of two merged sites are unknown, the sum is unknown.
         counts.sites = vec![
             site("a.b", Some(4), 2, None),
             site("a.b", Some(9), 3, Some(70)),

@@ -1,11 +1,11 @@
-//! The packages of the JDK and of frameworks, servers and language runtimes: one table for agent, reports and pages.
+//! Packages of the JDK and of frameworks, servers and language runtimes. The agent, reports and pages share this table.
 //!
-//! Names are class names as in Java source, or begin with one, as frames do.
+//! The functions take class names as in Java source, or strings that begin with one, such as frames.
 
-/// Beginnings of the names of JDK classes.
+/// Prefixes of the names of JDK classes.
 pub const JDK: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
 
-/// Beginnings of the names of classes of frameworks, servers and language runtimes. Some are in the packages of [`JDK`].
+/// Prefixes of the names of classes of frameworks, servers and language runtimes. Some are in the packages of [`JDK`].
 pub const FRAMEWORKS: [&str; 51] = [
     "akka.",
     "ch.qos.logback.",

@@ -1,34 +1,40 @@
-//! How a snapshot goes through a pipe from a JVM's child to the process that asked for it.
+//! The protocol that sends a snapshot through a pipe from a JVM's forked child to the process that requested it.
 //!
-//! The asker gives a token ([`crate::attach::SNAPSHOT_PIPE`]). The agent makes a pipe, and as a sign of it a file in memory of
-//! the name [`sign`], with the number of the descriptor to read from ([`shown`]). The asker finds the sign among the process's
-//! open files, opens the pipe through the process, and empties the sign: it has its end.
+//! 1. The requester sends a token ([`crate::attach::SNAPSHOT_PIPE`]).
+//! 2. The agent creates a pipe, and a file in memory with the name [`sign`]. The file contains the number of the
+//!    descriptor to read from ([`shown`]).
+//! 3. The requester finds the file among the open files of the process and opens the pipe through the process.
+//! 4. The requester empties the file to confirm that it has the pipe.
 //!
-//! Then come the dump's bytes, in their order but for one piece that is known only in the end and is written over what stands
-//! there. It follows the dump, and after it come its place and its length ([`trailer`]).
+//! The bytes of the dump follow in order, except for one piece that is known only at the end. The piece follows the
+//! dump, then its offset and its length ([`trailer`]). The reader writes the piece over the bytes at this offset:
+//!
+//! ```text
+//! dump (with wrong bytes at `at`) | piece | at, 8 bytes | length, 8 bytes
+//! ```
 
-/// Bytes of the place and the length at the end.
+/// Number of bytes of the offset and the length at the end.
 pub const TRAILER: usize = 16;
 
-/// The name of the file in memory.
+/// Returns the name of the file in memory.
 #[must_use]
 pub fn sign(token: &str) -> String {
     format!("heapdiff-pipe-{token}")
 }
 
-/// What stands in it.
+/// Returns the content of the file in memory.
 #[must_use]
 pub fn shown(descriptor: i32) -> String {
     format!("{descriptor}\n")
 }
 
-/// The descriptor that it tells, if it is complete.
+/// Reads the descriptor from the content of the file in memory. Returns `None` if the content is incomplete.
 #[must_use]
 pub fn end_of(text: &str) -> Option<u32> {
     text.strip_suffix('\n')?.parse().ok()
 }
 
-/// The end of what goes through the pipe.
+/// Returns the last bytes sent through the pipe: offset and length of the piece, big-endian.
 #[must_use]
 pub fn trailer(at: u64, length: u64) -> [u8; TRAILER] {
     let mut bytes = [0; TRAILER];
@@ -38,8 +44,8 @@ pub fn trailer(at: u64, length: u64) -> [u8; TRAILER] {
     bytes
 }
 
-/// What a trailer tells of all that came, `received` bytes with it: the place of the piece, its length, and the length of the dump,
-/// behind which the piece stands. `None` where that cannot be.
+/// Reads the trailer at the end of `received` bytes. Returns the offset of the piece, its length, and the length of the
+/// dump, which is also where the piece starts in the received bytes. Returns `None` if these contradict each other.
 #[must_use]
 pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)> {
     let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
@@ -48,7 +54,7 @@ pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)
     (at.checked_add(length)? <= whole).then_some((at, length, whole))
 }
 
-/// As [`parts_of`], for bytes in memory.
+/// Reads the trailer of bytes in memory, as [`parts_of`].
 #[must_use]
 pub fn parts(received: &[u8]) -> Option<(usize, usize, usize)> {
     let trailer = received.last_chunk()?;
@@ -68,7 +74,7 @@ mod tests {
     fn what_came_is_taken_apart() {
         let all = [&b"0123456789ab"[..], &trailer(3, 2)].concat();
         assert_eq!(parts(&all), Some((3, 2, 10)));
-        // Beyond the dump, longer than all, nothing at all.
+        // Offsets beyond the dump, lengths beyond all bytes, and overflow.
         for (at, length) in [(9, 2), (0, 13), (u64::MAX, 2), (2, u64::MAX)] {
             let all = [&b"0123456789ab"[..], &trailer(at, length)].concat();
             assert_eq!(parts(&all), None, "{at} {length}");

@@ -1,13 +1,20 @@
-//! Samples set against what a dump knows exactly (post-stratification).
+//! Estimates from samples combined with the exact totals of a dump (post-stratification).
 //!
-//! A dump knows how many objects of each class and size are alive, but not who allocated them. The samples of one
-//! class and size, a *stratum*, were all drawn with the same probability. So they say which *share* of the stratum
-//! each stack allocated, whatever that probability was: before JDK 25 a thread forgets part of what it allocated
-//! since the last sample, differently for small and large objects, and the share does not mind. The share times the
-//! exact total is the stack's estimate, and all stacks together are the total.
+//! A dump shows how many objects of each class and size are alive, but not who allocated them. All samples of one class
+//! and size, a *stratum*, were taken with the same probability. So they show which *share* of the stratum each stack
+//! allocated, even if the probability is unknown. This matters because JVMs before JDK 25 forget part of what a thread
+//! allocated since its last sample, differently for small and large objects. The estimate of a stack is its share times
+//! the exact total:
 //!
-//! In two dumps the total that is shared out is what was born between them: what is there in the last less the
-//! survivors of the first, whose part the samples tell that are in both.
+//! ```text
+//! stratum: byte[] of 1 KiB, 1000 alive    samples: 3 of stack A, 1 of stack B
+//! estimate: A 750 objects, B 250 objects
+//! ```
+//!
+//! The estimates of all stacks add up to the total.
+//!
+//! With two dumps, the total that is divided is what was allocated between them: the objects in the last dump less the
+//! survivors of the first. The number of survivors is estimated from the samples that are in both dumps.
 
 mod seen;
 
@@ -18,16 +25,16 @@ pub use self::seen::corrected;
 use crate::births::Counts;
 use crate::{Estimate, Interval, Sampling};
 
-/// Strata with fewer samples are joined with their neighbours.
+/// A stratum with fewer samples than this is merged with its neighbours.
 const FEW: u64 = 5;
-/// Where so many samples were to be expected and there is none, the objects are older than the sampling.
+/// If at least this number of samples is expected and there is none, the objects are older than the sampling.
 const EXPECTED: f64 = 4.0;
-/// Strata are neighbours up to so many size classes from each other: a doubling of the size.
+/// Maximum distance, in size classes, between neighbouring strata; 4 is a doubling of the size.
 const NEAR: u32 = 4;
-/// Samples drawn with at least this probability are taken for all there are.
+/// A sampling probability of at least this counts as 1.
 const ALL: f64 = 0.999;
 
-/// The class of a size: powers of two, split in four.
+/// Returns the size class of a size: powers of two, each divided into four.
 #[must_use]
 pub fn size_class(bytes: u64) -> u32 {
     let bytes = bytes.max(8);
@@ -36,59 +43,59 @@ pub fn size_class(bytes: u64) -> u32 {
     power * 4 + u32::try_from(quarter).unwrap_or(0)
 }
 
-/// Objects that were counted, not estimated.
+/// A number of objects that is counted, not estimated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// How many.
+    /// Number of objects.
     pub objects: u64,
     /// Their shallow bytes.
     pub bytes: u64,
 }
 
 impl Known {
-    /// Adds.
+    /// Adds a number of objects.
     pub fn add(&mut self, other: Self) {
         self.objects = self.objects.saturating_add(other.objects);
         self.bytes = self.bytes.saturating_add(other.bytes);
     }
 }
 
-/// What the totals of a stratum say.
+/// The meaning of a stratum's totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Totals {
-    /// All that is in them and came was under the eyes of the sampling: samples share it out.
+    /// All new objects were allocated while sampling was active, so the totals are divided by the shares of samples.
     Shared,
-    /// Part of it may be older than the sampling: they are the most that samples can stand for.
+    /// Some objects may be older than the sampling, so the totals are only upper bounds.
     Most,
-    /// So they are, and the JVM is one before 25: of large objects there may be more than samples say
-    /// ([`Sampling::shortfall`]).
+    /// The totals are upper bounds, and the JVM is older than JDK 25: there may be more large objects than the samples
+    /// show ([`Sampling::shortfall`]).
     MostOfMore,
 }
 
-/// Whether survivors of the first dump can be told in the last.
+/// The way in which survivors of the first dump are identified in the last dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
-    /// Both are of one JVM: samples keep their uid.
+    /// By uid: both dumps are of one JVM, where samples keep their uids.
     Uids,
-    /// Nothing survives from one JVM to another, or there is one dump only.
+    /// There are no survivors: the dumps are of two JVMs, or there is only one dump.
     Nothing,
 }
 
 /// The kind of key that samples are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// Allocating stacks. A report lists only those that have samples.
+    /// Allocating stacks. A report lists only stacks that have samples.
     Stacks,
-    /// A few groups of samples, none of which is left out of a report.
+    /// A few groups of samples. A report lists all of them.
     Groups,
 }
 
-/// Objects of one class and size, and the samples among them by whatever they are told apart by.
+/// Objects of one class and size, with their samples grouped by key.
 #[derive(Clone, Debug)]
 pub struct Stratum<K> {
-    /// What there was in the first dump; nothing where there is one dump.
+    /// Objects in the first dump; none if there is only one dump.
     pub before: Known,
-    /// What there is in the last dump.
+    /// Objects in the last dump.
     pub after: Known,
     /// Samples in both dumps.
     pub kept: BTreeMap<K, Estimate>,
@@ -96,7 +103,7 @@ pub struct Stratum<K> {
     pub came: BTreeMap<K, Estimate>,
     /// Samples in the first dump only.
     pub went: BTreeMap<K, Estimate>,
-    /// Those of `came` beside what was counted of the class, if it was.
+    /// The samples of `came`, compared with the exact counts of the class, if it was counted.
     pub counts: Option<Counts<K>>,
 }
 
@@ -113,19 +120,19 @@ impl<K> Default for Stratum<K> {
     }
 }
 
-/// What one stack has of a stratum, or of several.
+/// The part of one or several strata that belongs to one stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Part {
-    /// Objects.
+    /// Number of objects.
     pub objects: f64,
     /// Bytes with their interval.
     pub bytes: Interval,
-    /// The same as samples alone say it, where counted allocations say more.
+    /// The bytes by samples alone, if exact counts narrowed the interval.
     pub sampled: Option<Interval>,
 }
 
 impl Part {
-    /// Times a number above 0.
+    /// Multiplies by a number above 0.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self {
@@ -135,7 +142,7 @@ impl Part {
         }
     }
 
-    /// Adds an independent one.
+    /// Adds an independent part.
     pub fn add(&mut self, other: Self) {
         self.objects += other.objects;
         if self.sampled.is_some() || other.sampled.is_some() {
@@ -146,12 +153,12 @@ impl Part {
     }
 }
 
-/// The strata of one class, shared out.
+/// The strata of one class, divided among keys.
 #[derive(Clone, Debug)]
 pub struct Division<K> {
-    /// What each stack has; below 0 where more went than came.
+    /// The part of each key; negative if more objects were freed than allocated.
     pub parts: BTreeMap<K, Part>,
-    /// Bytes of growth in strata in which there is no sample.
+    /// Bytes of growth in strata without samples.
     pub unsampled: u64,
 }
 
@@ -194,7 +201,7 @@ impl<K: Ord + Copy> Division<K> {
         }
     }
 
-    /// Adds samples of which each stands for what its weight says.
+    /// Adds samples that are estimated by their weights.
     pub fn add_direct(&mut self, samples: BTreeMap<K, Estimate>) {
         for (key, estimate) in samples {
             let part = Part {
@@ -208,8 +215,8 @@ impl<K: Ord + Copy> Division<K> {
 }
 
 impl<K: Ord + Copy> Stratum<K> {
-    /// Shares the strata of several classes out, by size class. If `keys` are stacks, those with few samples are
-    /// corrected for the stacks that have none.
+    /// Divides the strata of several classes, given by class and size class. If `keys` are stacks, the parts of stacks
+    /// with few samples are corrected for the stacks that have no sample.
     #[must_use]
     pub fn divide<C>(
         strata: BTreeMap<C, BTreeMap<u32, Self>>,
@@ -256,7 +263,7 @@ impl<K: Ord + Copy> Stratum<K> {
         }
     }
 
-    /// The samples that chance should give, of what came.
+    /// Returns the expected number of samples among the new objects.
     fn expected(&self, sampling: &Sampling) -> f64 {
         let size = self.after.bytes.checked_div(self.after.objects);
         let born = self.after.objects.saturating_sub(self.before.objects);
@@ -264,14 +271,14 @@ impl<K: Ord + Copy> Stratum<K> {
         probability.unwrap_or(0.0) * float(born)
     }
 
-    /// Whether every object was sampled when it was allocated, so that nothing needs to be estimated; or what a
-    /// sample stands for is not known at all.
+    /// Returns true if nothing is to be estimated by shares: either every object was sampled when it was allocated, or
+    /// the weight of a sample is unknown.
     fn is_all(&self, sampling: &Sampling) -> bool {
         let probability = sampling.probability(self.mean_size());
         probability.is_none_or(|p| p >= ALL)
     }
 
-    /// Of the samples.
+    /// Returns the mean size of the samples.
     fn mean_size(&self) -> u64 {
         let (came, went) = (total(&self.came), total(&self.went));
         (came.seen_bytes() + went.seen_bytes())
@@ -279,7 +286,7 @@ impl<K: Ord + Copy> Stratum<K> {
             .unwrap_or(0)
     }
 
-    /// Whether there are as many objects as samples of them: in a damaged dump anything can be.
+    /// Returns true if there are at least as many objects as samples. A damaged dump may contradict this.
     fn is_consistent(&self) -> bool {
         let (kept, came, went) = (total(&self.kept), total(&self.came), total(&self.went));
         self.after.objects >= came.samples + kept.samples && self.before.objects >= went.samples
@@ -289,8 +296,8 @@ impl<K: Ord + Copy> Stratum<K> {
         self.after.bytes.saturating_sub(self.before.bytes)
     }
 
-    /// Each sample stands for what its probability says, or for `shortfall` times as much; all together for no more
-    /// than `most`.
+    /// Estimates each key by the weights of its samples. The upper ends are multiplied by `shortfall`. The sum is
+    /// limited to at most `most` bytes.
     fn direct(
         &self,
         most: Option<u64>,
@@ -334,7 +341,7 @@ impl<K: Ord + Copy> Stratum<K> {
         net.into_iter().map(part).collect()
     }
 
-    /// Each stack has the part of the total that it has of the samples.
+    /// Divides the total in proportion to the samples of each key.
     fn shared(&self, follow: Follow, seen: Option<&Seen<K>>) -> BTreeMap<K, Part> {
         let (kept, came, went) = (total(&self.kept), total(&self.came), total(&self.went));
         let survival = match follow {
@@ -360,7 +367,8 @@ impl<K: Ord + Copy> Stratum<K> {
                 Some(correct) => correct(key, born),
                 None => born,
             };
-            // Without samples among what went, those of what stayed say whose it may be.
+            // If no sample is among the freed objects, the samples of surviving objects show whose the freed ones may
+            // be.
             let (lost, gone) = match (went.samples, kept.samples) {
                 (0, 0) => (own_came, Interval::exact(born.value)),
                 (0, _) => {
@@ -369,12 +377,13 @@ impl<K: Ord + Copy> Stratum<K> {
                 }
                 _ => (own_went, share(&own_went, &went, objects.gone.value)),
             };
-            // As many as the bytes are at the sizes that were sampled, and no more than there are: those of other sizes
-            // that were joined are no objects of these.
+            // The number of objects follows from the bytes and the sizes of the key's samples, up to the number there
+            // is. The mean size of the stratum would be wrong, because strata of other sizes may have been merged into
+            // it.
             let net = bytes.born * born.value * own_came.objects_per_byte()
                 - bytes.gone.value * gone.value * lost.objects_per_byte();
             let net = net.clamp(-objects.before, objects.after);
-            // Nobody has fewer than the samples that are seen there.
+            // A key has at least the bytes of its samples.
             let seen = float(own_came.seen_bytes()) - bytes.gone.high;
             let net_bytes = bytes.net(born, gone);
             let low = net_bytes.low.max(seen.min(net_bytes.value));
@@ -400,7 +409,7 @@ impl<K: Ord + Copy> Stratum<K> {
     }
 }
 
-/// What came and what went of a total between two dumps.
+/// Objects or bytes allocated and freed between two dumps.
 struct Flow {
     before: f64,
     after: f64,
@@ -410,7 +419,7 @@ struct Flow {
 
 impl Flow {
     fn new(before: f64, after: f64, survival: Interval) -> Self {
-        // No more can have stayed than there is.
+        // There are at most as many survivors as objects.
         let most = if before > after { after / before } else { 1.0 };
         let survival = survival.within(0.0, most);
         let gone = Interval {
@@ -426,7 +435,7 @@ impl Flow {
         }
     }
 
-    /// What came of a stack's share of the born, less what went of its share of the gone.
+    /// Returns a key's share of what was allocated less its share of what was freed.
     fn net(&self, born: Interval, gone: Interval) -> Interval {
         let around = |i: Interval| Interval {
             value: 0.0,
@@ -452,7 +461,7 @@ fn total<K>(by: &BTreeMap<K, Estimate>) -> Estimate {
     all
 }
 
-/// The part of the first dump's samples that are in the last. Without any, all may have stayed or none.
+/// Returns the share of the first dump's samples that survived. Without samples it is anything from 0 to 1.
 fn survival(kept: &Estimate, went: &Estimate) -> Interval {
     let (stayed, samples) = (float(kept.samples), float(kept.samples + went.samples));
     if samples > 0.0 {
@@ -462,19 +471,19 @@ fn survival(kept: &Estimate, went: &Estimate) -> Interval {
     }
 }
 
-/// The share that one has of all samples' bytes, of a population of so many objects.
+/// Returns the share of `own` in the bytes of all samples, which were taken from `population` objects.
 fn share(own: &Estimate, all: &Estimate, population: f64) -> Interval {
-    // Samples that weigh unequally say less: Kish's number of equal ones.
+    // Samples of unequal weight carry less information: use Kish's effective number of samples.
     let samples = all.equal_samples();
     let drawn = float(all.samples) / population.max(1.0);
     let share = own.net_bytes() / all.net_bytes().max(f64::MIN_POSITIVE);
     Interval::share(share, samples, drawn)
 }
 
-/// Joins strata with few samples with their neighbours in size, and strata without any where chance explains that.
+/// Merges strata that have few samples, or none because of random variation, with their neighbours in size.
 ///
-/// What is joined is a chain that can reach far: cut at a doubling of the size, groups without a sample would be many, and
-/// stacks of arrays of all sizes would be told too few bytes.
+/// A group is a chain of neighbours and may span a wide range of sizes. If groups were cut at a doubling of the size,
+/// many would have no sample, and stacks that allocate arrays of all sizes would be estimated too low.
 fn joined<K: Ord + Copy>(
     strata: BTreeMap<u32, Stratum<K>>,
     sampling: &Sampling,

@@ -1,11 +1,10 @@
-//! Names of types as in Java source, from those that the JVM has: the same for all that name a type, agent or
-//! recording.
+//! Converts JVM names of types to names as in Java source. The agent and readers of recordings use the same functions,
+//! so names match.
 
 pub use crate::generated::stable;
 
-/// A type's name as in Java source (`com.acme.Foo$Bar`, `byte[]`), from its signature; what the JVM
-/// adds to the names of classes that it or a library spins at run time is left out, so that a
-/// thousand lambdas of one method share one name.
+/// Returns the name as in Java source (`com.acme.Foo$Bar`, `byte[]`) of a type signature. Suffixes that the JVM adds to
+/// names of classes generated at run time are removed, so a thousand lambdas of one method share one name.
 #[must_use]
 pub fn of_signature(signature: &str) -> String {
     with_dimensions(signature, |class| {
@@ -15,8 +14,8 @@ pub fn of_signature(signature: &str) -> String {
     })
 }
 
-/// The same from a class's name within the JVM: `com/acme/Foo`, `[Ljava/lang/String;`. The name of a hidden class
-/// ends with its address.
+/// Returns the name as in Java source of an internal class name, such as `com/acme/Foo` or `[Ljava/lang/String;`. The
+/// internal name of a hidden class ends with its address, which is removed.
 #[must_use]
 pub fn of_class(name: &str) -> String {
     let class = |name: &str| {
@@ -49,12 +48,13 @@ fn with_dimensions(signature: &str, class: impl FnOnce(&str) -> String) -> Strin
             class(inner.strip_suffix(';').unwrap_or(inner))
         }
     };
-    // An array has 255 dimensions at most.
+    // An array has at most 255 dimensions.
     name + &"[]".repeat(dimensions.min(255))
 }
 
-/// A class's name within the JVM without the number that the classes of lambdas and method handles have behind it before JDK 15. A
-/// name before it has a `$`; a program's own class may be called `a/1`, which a class file allows.
+/// Removes the number after the internal name of a class generated for a lambda or method handle, before JDK 15. Such a
+/// name has a `$` before the number. This distinguishes it from an application class called `a/1`, which a class file
+/// allows.
 #[must_use]
 pub fn without_number(name: &str) -> &str {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -64,7 +64,7 @@ pub fn without_number(name: &str) -> &str {
     }
 }
 
-/// A hidden class's signature has a dot after its name, and the JVM's suffix after that.
+/// Returns true for the signature of a hidden class, which has a dot and a suffix after the name.
 #[must_use]
 pub fn is_hidden(signature: &str) -> bool {
     signature.contains('.')

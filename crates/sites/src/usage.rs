@@ -1,54 +1,58 @@
-//! How collections were used, as the agent leaves it in the heap with `usage=on`.
+//! The format in which the agent stores the use of Java collections in the heap with `usage=on`.
 //!
-//! Each collection that is watched has an object of the class [`CLASS`], a weak reference to it, of whose fields [`fields`] are the
-//! names. A collection may have several: all count. One more object, which refers to nothing and has the size [`CROWDED`], tells of
-//! collections that were not watched for want of room.
+//! Each watched collection has an object of the class [`CLASS`], with a weak reference to the collection and the fields
+//! named in [`fields`]. A collection may have several such objects; their counts add up. One more object has no
+//! referent and the size [`CROWDED`]. It counts the collections that were not watched because there was no room.
 
-/// The class of these objects, of the boot loader.
+/// The class of these objects, loaded by the boot loader.
 pub const CLASS: &str = "java.lang.HeapdiffUsage";
 
-/// Instance fields.
+/// Names of instance fields.
 pub mod fields {
-    /// A `long[]`: in each stripe of [`super::STRIPE`] what was done to elements, at [`super::Kind::code`]. Stripes add up.
+    /// A `long[]` of stripes of [`super::STRIPE`] numbers. A stripe has the number of operations at each
+    /// [`super::Kind::code`]. The counts of all stripes add up.
     pub const COUNTS: &str = "counts";
-    /// A `long`: when it began, in milliseconds since the epoch.
+    /// A `long`: the start of the watching, in milliseconds since 1970.
     pub const SINCE: &str = "since";
-    /// An `int`: how many elements there were before the first that was put; negative where that is not known.
+    /// An `int`: the number of elements before the first put; negative if unknown.
     pub const SIZE: &str = "size";
 }
 
-/// Numbers of a stripe in `counts`.
+/// Number of `long`s in a stripe of `counts`.
 pub const STRIPE: usize = 8;
 
-/// Where a stripe has the time of the last put or one of the 63 before it, in milliseconds since the epoch; 0 where there was none.
+/// Index in a stripe of the time of the last put, in milliseconds since 1970; 0 if there was none. It may be the time
+/// of one of the 63 puts before, because the clock is not read at each put.
 pub const LAST: usize = 3;
 
-/// Where a stripe has a time and how many elements had been put then; it is moved whenever twice the time has passed.
+/// Index in a stripe of the mark: a time, and the number of elements put until then. The mark is moved to the current
+/// time whenever the time since the start has doubled since the mark.
 pub const MARK: usize = 4;
 
-/// Where a stripe has what was at [`MARK`] before: half of the time or more lies behind it.
+/// Index in a stripe of the previous mark. At least half of the time since the start is after it.
 pub const BEFORE: usize = 6;
 
-/// The size in the object that tells of collections without room. Each bit of its `counts` that is set is at least one of them: bit
-/// `hash % 64` of the number at `hash / 64`, by as many low bits of its identity hash as there are.
+/// The size in the object that counts collections without room. Its `counts` are a bit set. A collection sets one bit,
+/// chosen by the low bits of its identity hash: bit `hash % 64` of the number at index `hash / 64`.
 pub const CROWDED: i32 = -2;
 
-/// Numbers in `counts` of that object; a power of two. Collections of which one bit tells are told as one: 10,000 as some 9,950.
+/// Length of `counts` in that object, a power of two. Collections that share a bit count once, so 10,000 collections
+/// count as about 9,950.
 pub const CROWDED_LONGS: u16 = 1 << 14;
 
-/// What is done to elements.
+/// A kind of operation on elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Elements came.
+    /// Elements were added.
     Put,
-    /// Elements went.
+    /// Elements were removed.
     Removed,
-    /// Elements were asked for, or all of them were gone through once.
+    /// Elements were looked up, or all of them were iterated over once.
     Read,
 }
 
 impl Kind {
-    /// Its place in a stripe.
+    /// Returns the index of its count in a stripe.
     #[must_use]
     pub const fn code(self) -> i32 {
         match self {

@@ -1,26 +1,25 @@
-//! What a sample stands for.
+//! Weights: how many objects and bytes a sample represents.
 //!
-//! A sample is taken with a probability that is known, so it stands for one over it
-//! (Horvitz and Thompson's estimator). HotSpot draws the bytes between samples from an exponential
-//! distribution with mean `interval`: an object of `size` bytes is hit with probability
-//! `1 - exp(-size / interval)`.
+//! A sample is taken with a known probability `p`, so it represents `1 / p` objects (Horvitz-Thompson estimator).
+//! HotSpot draws the number of bytes between samples from an exponential distribution with mean `interval`: an object
+//! of `size` bytes is sampled with probability `1 - exp(-size / interval)`.
 
-/// How samples are chosen.
+/// The way in which samples are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// By bytes allocated, the JVM's own way.
+    /// By allocated bytes; the JVM's built-in method.
     #[default]
     Bytes,
-    /// Every so many allocations, with jitter.
+    /// One sample per `rate` allocations on average, with jitter.
     Count,
-    /// Every so many milliseconds, with jitter. What such a sample stands for is unknown.
+    /// One sample per `rate` milliseconds on average, with jitter. The weight of such a sample is unknown.
     Time,
-    /// Every so many allocations of each class, with jitter; all allocations are counted.
+    /// One sample per `rate` allocations of each class, with jitter. All allocations are counted.
     Class,
 }
 
 impl Strategy {
-    /// The number in the static field `strategy`.
+    /// Returns the number in the static field `strategy`.
     #[must_use]
     pub const fn code(self) -> i32 {
         match self {
@@ -31,7 +30,7 @@ impl Strategy {
         }
     }
 
-    /// The strategy of this number.
+    /// Returns the strategy with this number.
     #[must_use]
     pub const fn from_code(code: i32) -> Option<Self> {
         match code {
@@ -44,32 +43,32 @@ impl Strategy {
     }
 }
 
-/// How samples were chosen, as `strategy`, `interval` and `rate` say.
+/// The parameters of sampling, as in the static fields `strategy`, `interval` and `rate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Sampling {
-    /// How samples are chosen.
+    /// The strategy.
     pub strategy: Strategy,
-    /// Mean bytes between samples; 0: every allocation.
+    /// Mean bytes between samples; 0 samples every allocation.
     pub interval: u64,
-    /// Mean allocations or milliseconds between samples; 0 and 1: all.
+    /// Mean allocations or milliseconds between samples; 0 and 1 sample all.
     pub rate: u64,
 }
 
-/// What a sample stands for.
+/// The estimates made from one sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weight {
-    /// Estimated objects.
+    /// Estimated number of objects.
     pub objects: f64,
     /// Estimated bytes.
     pub bytes: f64,
-    /// Variance of `objects`; variances of samples add up.
+    /// Variance of `objects`. The variances of samples add up.
     pub objects_variance: f64,
     /// Variance of `bytes`.
     pub bytes_variance: f64,
 }
 
 impl Weight {
-    /// Of what is known and not estimated.
+    /// Returns the weight of an exact figure.
     #[must_use]
     pub const fn exact(objects: f64, bytes: f64) -> Self {
         Self {
@@ -80,8 +79,8 @@ impl Weight {
         }
     }
 
-    /// Of a sample that stands for so much, drawn in a way that is not told. Such samples are taken for independent
-    /// ones whose number is Poisson-distributed, so that the variance of a sum is the sum of the squares.
+    /// Returns the weight of a sample that was taken in an unknown way. Such samples are treated as independent, with a
+    /// Poisson-distributed number, so the variance of a sum is the sum of the squares.
     #[must_use]
     pub const fn poisson(objects: f64, bytes: f64) -> Self {
         Self {
@@ -93,21 +92,27 @@ impl Weight {
     }
 }
 
-/// The size from which a JVM before 25 may put an object outside of its thread's buffer: a 64th of a buffer
-/// (`TLABRefillWasteFraction`) of half a mebibyte.
+/// Minimum size of objects that a JVM before JDK 25 may allocate outside of the thread's TLAB: 1/64
+/// (`TLABRefillWasteFraction`) of a TLAB of 512 KiB.
 const OUTSIDE: u64 = 8 << 10;
-/// The most by which samples of such objects were seen to fall short: by a quarter with G1, by a third with ZGC
-/// (`docs/measurements.md`).
+/// Maximum factor by which such objects are under-sampled. Measured: a quarter of the samples is missing with G1, a
+/// third with ZGC (`docs/measurements.md`).
 const SHORT: f64 = 1.5;
 
 impl Sampling {
-    /// How many times as much as samples say of objects of this size there may be in a JVM before 25 (JDK-8356372).
+    /// Returns the factor by which objects of this size may be under-sampled in a JVM before JDK 25 (JDK-8356372).
     ///
-    /// For an object outside of its thread's buffer that JVM asks whether the next sample is due as if nothing had
-    /// been allocated in the buffer since the last one. Nothing was sampled there, so the object becomes a sample only
-    /// if two points fall on it and what lies before: with `x = size / interval` a probability of no less than
-    /// `1 - (1 + x) exp(-x)` instead of `1 - exp(-x)`. How many objects lie outside depends on the size of buffers,
-    /// which nothing tells; so the factor is never more than what was measured.
+    /// When such a JVM allocates an object outside of the TLAB, it checks whether the next sample is due without the
+    /// bytes allocated in the TLAB since the last sample. So the object is sampled only if two sample points fall on it
+    /// and these bytes. With `x = size / interval`, the probability of a sample is
+    ///
+    /// ```text
+    /// inside the TLAB:  1 - exp(-x)
+    /// outside:          at least 1 - (1 + x) exp(-x)
+    /// ```
+    ///
+    /// How many objects are outside depends on the unknown size of TLABs. So the factor is limited to the measured
+    /// maximum.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn shortfall(&self, size: u64) -> f64 {
@@ -121,22 +126,21 @@ impl Sampling {
         }
     }
 
-    /// The probability with which an object of this size becomes a sample; `None` if that
-    /// is unknown ([`Strategy::Time`]).
+    /// Returns the probability that an object of this size is sampled, or `None` if it is unknown ([`Strategy::Time`]).
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn probability(&self, size: u64) -> Option<f64> {
         match self.strategy {
             Strategy::Bytes if self.interval == 0 => Some(1.0),
-            // No object has 0 bytes; such a size is taken for that of the smallest object.
+            // No object has 0 bytes. Treat such a size as that of the smallest object.
             Strategy::Bytes => Some(-f64::exp_m1(-(size.max(8) as f64) / self.interval as f64)),
             Strategy::Count | Strategy::Class => Some(1.0 / self.rate.max(1) as f64),
             Strategy::Time => None,
         }
     }
 
-    /// What a sample of an object of this size stands for: `size / p` bytes, with variance
-    /// `size² (1 - p) / p²`; `None` if that is unknown ([`Strategy::Time`]).
+    /// Returns the weight of a sample of this size: `size / p` bytes, with variance `size² (1 - p) / p²`. Returns
+    /// `None` if `p` is unknown ([`Strategy::Time`]).
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn weight(&self, size: u64) -> Option<Weight> {
@@ -151,9 +155,9 @@ impl Sampling {
         })
     }
 
-    /// Bytes that a sample stands for next to others of one JVM, however often its sampling was made
-    /// coarser since `first`: those of [`Self::weight`], or where these are unknown, the
-    /// object's own times the growth of the rate.
+    /// Returns the bytes that a sample represents, comparable among all samples of one JVM even if the sampling became
+    /// coarser since `first`. They are those of [`Self::weight`]. If the weight is unknown, they are the object's size
+    /// times the increase of the rate.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn relative_bytes(&self, first: &Sampling, size: u64) -> f64 {
@@ -163,7 +167,7 @@ impl Sampling {
         )
     }
 
-    /// The next coarser sampling, which the agent turns to when its table is full.
+    /// Returns the next coarser sampling, which the agent uses once its table is full.
     #[must_use]
     pub fn doubled(&self) -> Self {
         let mut next = *self;
@@ -175,11 +179,11 @@ impl Sampling {
         next
     }
 
-    /// Whether a sample that was taken under any finer sampling is one under this one too.
+    /// Returns true if a sample that was taken with the finer sampling `first` is also a sample with this sampling.
     ///
-    /// A number between 0 and 1 is drawn from the uid by hashing; the sample is kept while the number
-    /// is below the ratio of the two probabilities. So a sample that a coarser
-    /// sampling keeps is kept by all finer ones, and the choice can be repeated from a dump.
+    /// The uid is hashed to a number between 0 and 1. The sample is kept if the number is below the ratio of the two
+    /// probabilities. So a sample that a coarse sampling keeps is kept by all finer ones, and a reader of a dump can
+    /// repeat the choice.
     #[must_use]
     pub fn keeps(&self, first: &Sampling, uid: u64, size: u64) -> bool {
         let ratio = match (self.probability(size), first.probability(size)) {
@@ -191,7 +195,7 @@ impl Sampling {
     }
 }
 
-/// A number in [0, 1) that the uid decides (the finisher of splitmix64, 53 bits of it).
+/// Hashes the uid to a number in [0, 1), with 53 bits of the finalizer of splitmix64.
 #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
 fn uniform(uid: u64) -> f64 {
     let mut z = uid.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -234,12 +238,12 @@ mod tests {
             interval: 0,
             rate: 4,
         };
-        // (1 - p) / p² with p of a quarter.
+        // (1 - p) / p² with p = 1/4.
         let weight = count.weight(10).unwrap();
         assert_eq!((weight.objects, weight.bytes), (4.0, 40.0));
         assert_eq!(weight.objects_variance, 12.0);
         assert_eq!(weight.bytes_variance, 1200.0);
-        // The squares, where nothing more is told.
+        // With unknown probabilities the variances are the squares.
         let weight = Weight::poisson(3.0, 50.0);
         assert_eq!((weight.objects, weight.bytes), (3.0, 50.0));
         assert_eq!(weight.objects_variance, 9.0);
@@ -248,7 +252,8 @@ mod tests {
 
     #[test]
     fn the_choice_is_the_same_in_every_version() {
-        // Agents and readers of different versions have to agree: splitmix64's first output, and others.
+        // Agents and readers of different versions must agree on the hash. The first value is the first output of
+        // splitmix64.
         for (uid, bits) in [
             (0, 0xe220_a839_7b1d_cdaf_u64),
             (1, 0x910a_2dec_8902_5cc1),
@@ -274,17 +279,17 @@ mod tests {
         let s = bytes(65_536);
         assert_eq!((s.shortfall(24), s.shortfall(OUTSIDE - 1)), (1.0, 1.0));
         assert_eq!((s.shortfall(OUTSIDE), s.shortfall(40_000)), (SHORT, SHORT));
-        // With x = 3.05: 0.953 of 0.808.
+        // With x = 3.05 the factor is 0.953 / 0.808.
         assert!((s.shortfall(200_000) - 1.179).abs() < 1e-3);
         assert!(s.shortfall(1 << 20) < 1.00001 && s.shortfall(u64::MAX) == 1.0);
-        // Where the JVM hands over every allocation there is nothing to miss.
+        // If the JVM reports every allocation, none is missed.
         assert_eq!(bytes(0).shortfall(200_000), 1.0);
         assert_eq!(every(7).shortfall(200_000), 1.0);
     }
 
     #[test]
     fn unbiased_by_simulation() {
-        // Each object is hit with its probability; the mean of estimates is the truth.
+        // Each object is sampled with its probability. The mean of the estimates must be the truth.
         let s = bytes(4096);
         for size in [16_u64, 1000, 4096, 20_000] {
             let (mut sum, mut var, n) = (0.0, 0.0, 200_000_u64);

@@ -1,11 +1,11 @@
-//! CSV as RFC 4180 has it, with lines that end in a line feed.
+//! CSV according to RFC 4180, with lines that end in a line feed.
 
 use std::io::Write;
 
 use crate::{Cell, Column, Error, RowWriter, check_width};
 
-/// Writes comma-separated values: a line of names, then one for each row. Null is an empty field, an
-/// empty text a quoted one.
+/// Writes comma-separated values: a line of column names, then one line per row. Null is an empty field, an empty
+/// string is a quoted one.
 #[derive(Debug)]
 pub struct CsvWriter<W> {
     out: W,
@@ -15,10 +15,10 @@ pub struct CsvWriter<W> {
 }
 
 impl<W: Write> CsvWriter<W> {
-    /// Begins with the line of names.
+    /// Starts a file with the line of column names.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the line cannot be written.
     pub fn new(mut out: W, columns: &[Column]) -> Result<Self, Error> {
         let mut line = String::new();
         for (at, column) in columns.iter().enumerate() {
@@ -37,10 +37,10 @@ impl<W: Write> CsvWriter<W> {
         })
     }
 
-    /// Gives back what was written to.
+    /// Flushes the rows and returns the output.
     ///
     /// # Errors
-    /// When the last lines cannot be written.
+    /// Returns an error if the last lines cannot be written.
     pub fn finish(mut self) -> Result<W, Error> {
         self.out.flush()?;
         Ok(self.out)

@@ -1,11 +1,11 @@
-//! Rows as a JSON array of arrays, one row a line.
+//! Rows as a JSON array of arrays, one row per line.
 
 use std::io::{self, Write};
 
 use crate::{Cell, Error, RowWriter, check_width};
 
-/// Writes rows as the elements of a JSON array, each an array of its cells: ids as `"0x7f00"`, numbers that
-/// are not finite as null. Whoever opens and closes the object around it writes to the same output.
+/// Writes rows as the elements of a JSON array, each an array of its cells. Ids are strings such as `"0x7f00"`, numbers
+/// that are not finite are null. The caller writes the enclosing object to the same output.
 #[derive(Debug)]
 pub struct JsonRows<W> {
     out: W,
@@ -15,10 +15,10 @@ pub struct JsonRows<W> {
 }
 
 impl<W: Write> JsonRows<W> {
-    /// Begins the array; the lines of rows begin with `indent` and two spaces more.
+    /// Starts the array. The lines of rows are indented by `indent` and two more spaces.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the output cannot be written.
     pub fn new(mut out: W, columns: usize, indent: &'static str) -> Result<Self, Error> {
         out.write_all(b"[")?;
         Ok(Self {
@@ -29,10 +29,10 @@ impl<W: Write> JsonRows<W> {
         })
     }
 
-    /// Ends the array and gives back what was written to.
+    /// Ends the array and returns the output.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the output cannot be written.
     pub fn finish(mut self) -> Result<W, Error> {
         if self.rows > 0 {
             write!(self.out, "\n{}", self.indent)?;

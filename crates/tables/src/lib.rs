@@ -1,8 +1,7 @@
-//! Tables written row by row, as Parquet, CSV or JSON, in bounded memory.
+//! Writes tables row by row as Parquet, CSV or JSON, in bounded memory.
 //!
-//! A table's columns are named and typed once ([`Column`]); each row is a slice of [`Cell`]s, borrowed from
-//! whoever makes them. What is written does not depend on how it was batched, on time or on order of
-//! hashing: equal rows give equal bytes.
+//! The columns of a table are named and typed once ([`Column`]). Each row is a slice of borrowed [`Cell`]s. The output
+//! depends only on the rows, not on batches, time or hash order: equal rows give equal bytes.
 //!
 //! ```
 //! use heapdiff_tables::{Cell, Column, CsvWriter, Kind, RowWriter};
@@ -29,23 +28,23 @@ pub use crate::json::JsonRows;
 pub use crate::parquet::{ParquetOptions, ParquetWriter};
 pub use crate::result::{Outcome, ResultColumn, Sink};
 
-/// The type of a column's cells. Every column may hold [`Cell::Null`].
+/// The type of a column's cells. Any column may also hold [`Cell::Null`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// True or false.
     Bool,
-    /// A signed whole number.
+    /// A signed integer.
     Int,
-    /// An object's id: 64 bits without a sign, `0x7f00` in text.
+    /// An object id: 64 bits, unsigned; `0x7f00` in text.
     Id,
-    /// A number with a fraction.
+    /// A floating-point number.
     Double,
-    /// UTF-8.
+    /// A UTF-8 string.
     Text,
 }
 
 impl Kind {
-    /// The type's name in reports.
+    /// Returns the type's name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,14 +60,14 @@ impl Kind {
 /// A column: its name and the type of its cells.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Column {
-    /// The name, as headings show it.
+    /// The name, as in headings.
     pub name: Cow<'static, str>,
-    /// What its cells are.
+    /// The type of its cells.
     pub kind: Kind,
 }
 
 impl Column {
-    /// A column.
+    /// Returns a column.
     pub fn new(name: impl Into<Cow<'static, str>>, kind: Kind) -> Self {
         Self {
             name: name.into(),
@@ -80,22 +79,22 @@ impl Column {
 /// One value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Cell<'a> {
-    /// None.
+    /// No value.
     Null,
     /// True or false.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// An object's id.
+    /// An object id.
     Id(u64),
-    /// A number with a fraction.
+    /// A floating-point number.
     Double(f64),
-    /// A text.
+    /// A string.
     Text(&'a str),
 }
 
 impl Cell<'_> {
-    /// The type; `None` of nothing.
+    /// Returns the type, or `None` for null.
     #[must_use]
     pub const fn kind(&self) -> Option<Kind> {
         Some(match self {
@@ -110,7 +109,8 @@ impl Cell<'_> {
 }
 
 impl fmt::Display for Cell<'_> {
-    /// As in CSV: nothing for null, ids in hexadecimal, doubles so that they read back the same.
+    /// Formats the value as in CSV: null as nothing, ids in hexadecimal, doubles so that reading them gives the same
+    /// value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Null => Ok(()),
@@ -123,45 +123,45 @@ impl fmt::Display for Cell<'_> {
     }
 }
 
-/// What takes rows.
+/// A destination for rows.
 pub trait RowWriter {
-    /// Takes the next row: one cell for each column.
+    /// Writes the next row, with one cell per column.
     ///
     /// # Errors
-    /// When the row cannot be written, has another number of cells than the table has columns, or a cell is
-    /// of a type that its column cannot hold.
+    /// Returns an error if the row cannot be written, if the number of cells is wrong, or if a cell has a type that its
+    /// column cannot hold.
     fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), Error>;
 }
 
-/// Why a table could not be written.
+/// The reason why a table could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The output refused it.
+    /// The output cannot be written.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// A row has more or fewer cells than the table has columns.
     #[error("row {row} has {cells} cells, but the table has {columns} columns")]
     Width {
-        /// The row, from one.
+        /// The row, counted from 1.
         row: u64,
-        /// Its cells.
+        /// Number of cells in the row.
         cells: usize,
-        /// The table's columns.
+        /// Number of columns in the table.
         columns: usize,
     },
-    /// A cell is not of its column's type.
+    /// A cell does not have its column's type.
     #[error("column {column}: row {row} contains {found}, but earlier rows contain {expected}")]
     Kind {
         /// The column's name.
         column: String,
-        /// The row, from one.
+        /// The row, counted from 1.
         row: u64,
         /// The column's type.
         expected: &'static str,
-        /// The cell's.
+        /// The cell's type.
         found: &'static str,
     },
-    /// The Parquet writer refused it.
+    /// The Parquet writer reported an error.
     #[error("Parquet: {0}")]
     Parquet(String),
 }

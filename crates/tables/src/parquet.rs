@@ -1,7 +1,7 @@
-//! Apache Parquet, written a row group at a time.
+//! Apache Parquet, written one row group at a time.
 //!
-//! Format: <https://parquet.apache.org/docs/file-format/>. Version 1 pages, Snappy, so that every engine
-//! reads them; texts by dictionary where that is shorter, ids as differences.
+//! Format: <https://parquet.apache.org/docs/file-format/>. Files use version 1 pages and Snappy, so every engine can
+//! read them. Strings are dictionary-encoded if that is shorter; ids are delta-encoded.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -17,16 +17,17 @@ use bytes::Bytes;
 
 use crate::{Cell, Column, Error, Kind, RowWriter, check_width};
 
-/// What a Parquet file says of itself, and how it is cut.
+/// The metadata of a Parquet file, and the limits of its row groups.
 #[derive(Clone, Debug)]
 pub struct ParquetOptions {
     /// Names and values in the file's footer, in this order.
     pub metadata: Vec<(String, String)>,
-    /// Who writes it: `heapdiff version 0.1.0`.
+    /// The program that writes the file: `heapdiff version 0.1.0`.
     pub created_by: String,
-    /// Rows in a row group, at most.
+    /// Maximum number of rows in a row group.
     pub group_rows: usize,
-    /// Bytes of cells in a row group, about: this much is kept in memory, twice while it is written.
+    /// Approximate maximum of bytes of cells in a row group. This much is kept in memory, twice while the group is
+    /// written.
     pub group_bytes: usize,
 }
 
@@ -41,20 +42,20 @@ impl Default for ParquetOptions {
     }
 }
 
-/// Writes a Parquet file. Without [`ParquetWriter::finish`] it has no footer, and no reader takes it.
+/// Writes a Parquet file. A file without [`ParquetWriter::finish`] has no footer and cannot be read.
 pub struct ParquetWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     columns: Vec<Buffer>,
     options: ParquetOptions,
-    /// Rows in the group that is being gathered, and before it.
+    /// Number of rows in the current group, and before it.
     gathered: usize,
     before: u64,
 }
 
-/// A column's cells in the group that is being gathered.
+/// The cells of a column in the current group.
 struct Buffer {
     column: Column,
-    /// One for each row: 0 for null, else 1.
+    /// One level per row: 0 for null, else 1.
     levels: Vec<i16>,
     cells: Cells,
 }
@@ -63,15 +64,15 @@ enum Cells {
     Bool(Vec<bool>),
     Whole(Vec<i64>),
     Double(Vec<f64>),
-    /// All texts end to end, and where each ends.
+    /// All strings concatenated, and the end of each.
     Text(Vec<u8>, Vec<usize>),
 }
 
 impl<W: Write + Send> ParquetWriter<W> {
-    /// Begins a file.
+    /// Starts a file.
     ///
     /// # Errors
-    /// When its first bytes cannot be written.
+    /// Returns an error if the first bytes cannot be written.
     pub fn new(out: W, columns: &[Column], options: ParquetOptions) -> Result<Self, Error> {
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -103,16 +104,16 @@ impl<W: Write + Send> ParquetWriter<W> {
         })
     }
 
-    /// Writes the last rows and the footer, and gives back what was written to.
+    /// Writes the last rows and the footer, and returns the output.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// Returns an error if these cannot be written.
     pub fn finish(mut self) -> Result<W, Error> {
         self.write_group()?;
         Ok(self.file.into_inner()?)
     }
 
-    /// How many rows were taken.
+    /// Returns the number of rows written so far.
     #[must_use]
     pub const fn rows(&self) -> u64 {
         self.before + self.gathered as u64
@@ -137,7 +138,7 @@ impl<W: Write + Send> RowWriter for ParquetWriter<W> {
     fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), Error> {
         let row = self.rows() + 1;
         check_width(row, cells, self.columns.len())?;
-        // All cells are looked at before any is taken: a refused row leaves no trace.
+        // All cells are checked before any is stored, so a rejected row changes nothing.
         for (buffer, cell) in self.columns.iter().zip(cells) {
             buffer.check(*cell, row)?;
         }
@@ -146,7 +147,7 @@ impl<W: Write + Send> RowWriter for ParquetWriter<W> {
         }
         self.gathered += 1;
         let bytes = || self.columns.iter().map(Buffer::bytes).sum::<usize>();
-        // Summing up costs something, long texts are rare.
+        // The sum takes time and long strings are rare, so it is computed only once in 256 rows.
         let full = self.gathered >= self.options.group_rows
             || self.gathered.is_multiple_of(256) && bytes() >= self.options.group_bytes;
         if full {
@@ -226,10 +227,10 @@ impl Buffer {
         match cell.kind() {
             None => Ok(()),
             Some(found) if found == kind => Ok(()),
-            // A computed column may be a reference in one row and a number in another.
+            // A computed column may hold a reference in one row and a number in another.
             Some(Kind::Int) if kind == Kind::Id => Ok(()),
             Some(Kind::Id) if kind == Kind::Int => Ok(()),
-            // Whole numbers are numbers, too.
+            // Integers are accepted as doubles.
             Some(Kind::Int) if kind == Kind::Double => Ok(()),
             Some(found) => Err(Error::Kind {
                 column: self.column.name.to_string(),
@@ -256,12 +257,12 @@ impl Buffer {
                 all.extend_from_slice(text.as_bytes());
                 ends.push(all.len());
             }
-            // Null; whatever else `check` refused.
+            // Null; `check` has rejected everything else.
             _ => {}
         }
     }
 
-    /// Writes the column's part of a group, and forgets it.
+    /// Writes the column's part of a group, and clears it.
     fn write<W: Write + Send>(
         &mut self,
         group: &mut SerializedRowGroupWriter<'_, W>,

@@ -1,44 +1,43 @@
-//! Rows whose number is not known before they are all there: their columns, what takes them, how they end.
+//! Query results, whose number of rows is unknown until the end.
 
 use crate::{Cell, Column, Error, Kind};
 
 /// A column of a result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResultColumn {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its type, where it is a table's column; `None` for what is computed, whose values have types of their
-    /// own.
+    /// The type, if it is a column of a table. `None` for a computed column, whose values may have different types.
     pub kind: Option<Kind>,
 }
 
 impl ResultColumn {
-    /// As a column of a table that is written; what is computed is taken to be of the kind given.
+    /// Converts to a column of a table to write. A computed column gets the type `computed`.
     #[must_use]
     pub fn as_column(&self, computed: Kind) -> Column {
         Column::new(self.name.clone(), self.kind.unwrap_or(computed))
     }
 }
 
-/// How a result ended.
+/// The outcome of a query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// The rows that were given.
+    /// Number of rows returned.
     pub rows: u64,
-    /// Whether there are more than the limit.
+    /// True if there are more rows than the limit.
     pub more: bool,
 }
 
-/// What takes a result.
+/// A destination for a query result.
 pub trait Sink {
-    /// Told the columns before the first row.
+    /// Receives the columns, before the first row.
     ///
     /// # Errors
-    /// When they cannot be taken.
+    /// Returns an error if the columns cannot be processed.
     fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), Error>;
-    /// Takes a row.
+    /// Receives a row.
     ///
     /// # Errors
-    /// When it cannot be taken.
+    /// Returns an error if the row cannot be processed.
     fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), Error>;
 }

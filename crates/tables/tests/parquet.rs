@@ -1,4 +1,4 @@
-//! Parquet files, read back by the crate's reader.
+//! Tests that Parquet files can be read by the reader of the `parquet` crate.
 #![allow(clippy::unwrap_used)]
 
 use heapdiff_tables::{Cell, Column, Error, Kind, ParquetOptions, ParquetWriter, RowWriter};

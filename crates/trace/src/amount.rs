@@ -1,20 +1,20 @@
-//! Objects and bytes as a trace has them, and what is alive at a moment.
+//! Amounts of objects and bytes, and live amounts.
 
 use heapdiff_sites::{Interval, whole};
 
 /// Objects and bytes, estimated from samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Samples behind the estimate.
+    /// Number of samples that the estimate is based on.
     pub samples: u64,
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
 impl Amount {
-    /// Adds; what is too much stays at the most there is.
+    /// Adds, saturating at the maximum.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Amount {
         }
     }
 
-    /// Subtracts; what would be below nothing is nothing.
+    /// Subtracts, saturating at 0.
     #[must_use]
     pub const fn less(self, other: Self) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Amount {
         }
     }
 
-    /// So many of so many parts.
+    /// Returns the fraction `some / all` of the amount.
     pub(crate) fn part(self, some: u64, all: u64) -> Self {
         let part = |n: u64| {
             let part = u128::from(n) * u128::from(some) / u128::from(all.max(1));
@@ -48,17 +48,17 @@ impl Amount {
     }
 }
 
-/// What is alive at a moment.
+/// The amount that is alive at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Live {
     /// Samples, objects and bytes.
     pub amount: Amount,
-    /// Variance of the estimate of the bytes.
+    /// Variance of the estimated bytes.
     pub variance: f64,
 }
 
 impl Live {
-    /// The interval in bytes that covers the truth in 95 of 100 cases.
+    /// Returns the 95 % confidence interval of the bytes.
     #[must_use]
     pub fn ci95(&self) -> [u64; 2] {
         let interval = Interval::count(self.amount.bytes as f64, self.variance);

@@ -1,4 +1,4 @@
-//! Exact counts by class, where the agent keeps them: how they are written, and how they are read.
+//! Exact allocation counts by class, if the agent collects them: how they are written and read.
 
 use std::sync::atomic::Ordering;
 
@@ -14,36 +14,37 @@ use crate::write_names::Names;
 
 const TABLE: &str = include_str!("class_total.sql");
 const NAME: &str = "class_total";
-/// A run has a row at most for so many bytes of `trace_max`.
+/// A run has at most one row per this many bytes of `trace_max`.
 const BYTES_PER_ROW: u64 = 4096;
-/// Stands for the classes that have no row of their own.
+/// Name of the row that sums all classes without their own row.
 const OTHERS: &str = "(other classes)";
 
-/// The name that objects are counted by whose class is not known.
+/// Name of the row that counts objects whose class is unknown.
 pub const UNKNOWN_CLASS: &str = "(unknown class)";
 
-/// All that was allocated of a class.
+/// All allocations of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedClass {
     /// The class, as in Java source.
     pub class: String,
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of these objects.
     pub bytes: u64,
 }
 
-/// The rows of a run, as its writer knows them.
+/// The rows of a run, as its writer has cached them.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
-    /// The callers' numbers of classes that have a row.
+    /// The caller's numbers of classes that have a row.
     own: FxHashSet<u32>,
-    /// Of those that share one: a row of its own would lack what was counted before.
+    /// The caller's numbers of classes that share one row. They never get a row later, because it would lack the
+    /// earlier counts.
     others: FxHashSet<u32>,
 }
 
 impl ClassRows {
-    /// Adds what was counted since the last tick. Whether each class has a row of its own.
+    /// Adds the counts since the last tick. Returns true if no class had to share a row.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -54,10 +55,10 @@ impl ClassRows {
         if counts.is_empty() {
             return Ok(true);
         }
-        // A first tick that failed has taken it back.
+        // The table is created each time, because a failed first tick rolls it back.
         connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
-        // Two numbers may be of one name.
+        // Two numbers may have the same name.
         let mut add = connection.prepare_cached(
             "INSERT INTO class_total (run, class, objects, bytes) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (run, class) DO UPDATE SET
@@ -83,13 +84,13 @@ impl ClassRows {
 }
 
 impl Trace {
-    /// Gives what was counted of each class of a run since it began, in no order that means something; nothing where
-    /// the agent counted no classes.
+    /// Passes the counts of each class of a run since the run began to `take`, in unspecified order. Does nothing if
+    /// the agent did not count classes.
     ///
-    /// Cost: the run's rows are read once.
+    /// Cost: reads the run's rows once.
     ///
     /// # Errors
-    /// The file cannot be read, or has something else in the table's place.
+    /// Returns an error if the file cannot be read, or if something other than a table has the table's name.
     pub fn each_counted_class(
         &self,
         run: i64,
@@ -191,7 +192,7 @@ mod tests {
         let mut first = writer(&path, "1-1", 1 << 20);
         tick(&mut first, 1000, Vec::new());
         assert_eq!(counted(&path, 1), of([]));
-        // Nobody counts, nobody sees a table.
+        // Without counts there is no table.
         let tables = |path: &Path| Trace::open(path).unwrap().tables().unwrap();
         assert!(tables(&path).iter().all(|t| t.name != NAME));
         tick(&mut first, 2000, vec![count(1, 5), count(2, 1 << 40)]);
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(notes(), 1, "it is told once");
     }
 
-    /// Those of a run that goes are dropped by programs, too, that know nothing of the table.
+    /// A run's counts are deleted with the run, even by programs that do not know the table.
     #[test]
     fn counts_go_with_their_run() {
         let folder = tempfile::tempdir().unwrap();
@@ -263,7 +264,7 @@ mod tests {
         let drop_first = "DELETE FROM tick WHERE run = 1; DELETE FROM run WHERE id = 1";
         older.connection().execute_batch(drop_first).unwrap();
         assert_eq!((counted(&path, 1).len(), counted(&path, 2).len()), (0, 1));
-        // Names that no site has may go, and other classes get their rows.
+        // Names without a site may be deleted, and other classes may get their row ids.
         let names = "INSERT INTO class (name) VALUES ('com.acme.Other')";
         older.connection().execute_batch(names).unwrap();
         assert_eq!(counted(&path, 2), of([("com.acme.C1", 5)]));

@@ -1,4 +1,4 @@
-//! What samples say of lines of code that are counted: the same, or something else than chance explains.
+//! Compares samples with exact counts by line of code, to find differences beyond random variation.
 
 use heapdiff_sites::packages::is_jdk;
 use rustc_hash::FxHashMap;
@@ -8,33 +8,34 @@ use crate::read::{Frame, Run, Trace};
 use crate::read_counted::{CountedLine, CountedPart};
 use crate::{THINNED, TraceError};
 
-/// Options of the agent by which it samples other allocations than it counts, or names stacks otherwise.
+/// Options with which the agent samples other allocations than it counts, or names stacks differently.
 const OTHERWISE: [&str; 4] = ["include=", "exclude=", "verbosity=", "delay="];
-/// How many standard deviations are no chance.
+/// Number of standard deviations beyond which a difference is not random variation.
 const NO_CHANCE: f64 = 4.0;
-/// Times within a part of a run are those of ticks and of spans, which are not quite the same: what is nearer is the same.
+/// Counts whose ratio is smaller than this are considered equal: samples are summed over ticks, counts over spans, and
+/// the two do not cover exactly the same time.
 const NEAR: f64 = 1.25;
 
-/// What samples say of a line that is counted.
+/// The samples of a line that is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampledLine {
-    /// Samples of the line, and the estimates that are made of them.
+    /// Samples at the line, with the estimates made of them.
     pub allocated: Amount,
-    /// Whether there are fewer or more of them than chance explains.
+    /// True if there are fewer or more samples than random variation explains.
     pub beyond_chance: bool,
 }
 
 impl Trace {
-    /// What samples say of some lines in a part of a run; `None` where they cannot be set beside counts: drawn by something
-    /// else than bytes, thinned, lost, or filtered.
+    /// Returns the samples of some lines in a part of a run. Returns `None` if samples and counts are not comparable:
+    /// if samples are not taken by bytes, were downsampled or lost, or are filtered.
     ///
-    /// A line has the samples whose innermost frame it is. It has too few of them only if there are too few as well with those
-    /// of the JDK's methods that it calls.
+    /// A line has the samples whose innermost frame it is. It has too few samples only if there are still too few when
+    /// the samples in JDK methods that it calls are added.
     ///
-    /// Cost: what happened at all sites in the part's ticks is read once, and all stacks.
+    /// Cost: reads the rows of all sites in the part's ticks once, and all stacks.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn sampled_lines(
         &self,
         run: &Run,
@@ -84,7 +85,7 @@ impl Trace {
         });
         let places: FxHashMap<([String; 3], Option<u64>), usize> = places.collect();
         let mut found = vec![SampledLine::default(); lines.len()];
-        // The agent counts at a line also what some JDK methods that it calls allocate, such as copies of arrays.
+        // The agent also counts, at the calling line, allocations in some JDK methods, such as array copies.
         let mut called = vec![0_u64; lines.len()];
         let stacks = self.stacks()?;
         for site in self.sites()? {
@@ -111,7 +112,8 @@ impl Trace {
             let expected = expected(line, run.interval_bytes);
             sampled.beyond_chance = expected.is_some_and(|expected| {
                 let own = sampled.allocated.samples;
-                // Between the two there may be as many as there should be.
+                // The expected number may lie between the samples of the line alone and those including called JDK
+                // methods.
                 no_chance(own, expected)
                     && (too_many(own, expected)
                         || no_chance(called.max(own), expected) && !too_many(called, expected))
@@ -121,7 +123,8 @@ impl Trace {
     }
 }
 
-/// How many samples a line has, about, if each object that is counted was allocated; `None` where its bytes are not known.
+/// Returns the expected number of samples of a line if each counted object was allocated. `None` if the bytes are
+/// unknown.
 fn expected(line: &CountedLine, interval: u64) -> Option<f64> {
     if line.is_rest() {
         return None;
@@ -188,7 +191,7 @@ mod tests {
         );
         assert_eq!(all[0].1.allocated, Amount::default());
         assert!(all[1].1.allocated.objects > 19_000, "{all:?}");
-        // Where something else is sampled than is counted nothing is said.
+        // If samples and counts are not comparable, there is no result.
         let set = |sql: &str| {
             let database = Database::create(&path).unwrap();
             database.connection().execute_batch(sql).unwrap();
@@ -228,7 +231,7 @@ mod tests {
             (80, 100.0, false),
             (59, 100.0, true),
             (141, 100.0, true),
-            // Many: near is the same, however little of it is chance.
+            // For large numbers a small relative difference counts as equal, even if it is far beyond random variation.
             (11_000, 10_000.0, false),
             (13_000, 10_000.0, true),
             (7900, 10_000.0, true),

@@ -1,8 +1,14 @@
-//! Exact counts by line of code, where the agent keeps them (`count=on`): how they are written. `read_counted` reads them.
+//! Writes exact allocation counts by line of code, which the agent collects with `count=on`. `read_counted` reads them.
 //!
-//! What was counted since the last tick is an amount of a span, of which a run has a few hundred at most: when there are more, two
-//! neighbours become one, those that are shortest beside their age. So the last minute is known by the tick and the last
-//! day by the quarter of an hour, sums stay exact, and the window of a question is that of whole spans.
+//! The counts since the last tick are stored as the amounts of one span. A run has at most a few hundred spans. If
+//! there are more, two neighbours are merged: those whose joint length is the shortest relative to their age. So recent
+//! spans stay short and old ones become long, for example:
+//!
+//! ```text
+//! a day ago: spans of about a quarter of an hour  ...  the last minute: one span per tick
+//! ```
+//!
+//! Sums stay exact. A query for a time window answers for whole spans.
 
 use std::sync::Arc;
 
@@ -13,55 +19,55 @@ use crate::database::int;
 use crate::guard::is_table;
 
 const TABLES: &str = include_str!("counted.sql");
-/// Spans of a run at most.
+/// Maximum number of spans of a run.
 const MOST_SPANS: usize = 720;
-/// Rows of amounts of a run at most: a part of `trace_max`, by the bytes that one takes.
+/// The rows of amounts of a run take at most 1/8 of `trace_max`, at 24 bytes per row.
 const AMOUNTS_PART: u64 = 8;
 const AMOUNT_BYTES: u64 = 24;
-/// A run has a line at most for so many bytes of `trace_max`.
+/// A run has at most one line per this many bytes of `trace_max`.
 const BYTES_PER_LINE: u64 = 4096;
-/// Stands for the lines that have no row of their own.
+/// Class name of the row that sums all lines without their own row.
 pub(crate) const OTHERS: &str = "(other lines)";
 
-/// What the agent counts by line of code, at a tick.
+/// Counts by line of code at a tick, with the state of the counting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
-    /// When it began to, in milliseconds since the run began.
+    /// Start of the counting, in milliseconds since the run began.
     pub from_ms: i64,
-    /// When the counters were read.
+    /// Time at which the counters were read, in milliseconds since the run began.
     pub at_ms: i64,
-    /// In classes of the JDK's, too.
+    /// True if JDK classes are counted, too.
     pub jdk: bool,
-    /// Class files that got counters.
+    /// Number of class files that got counters.
     pub classes: u64,
-    /// Sites that have no counter.
+    /// Number of sites without a counter.
     pub missed_sites: u64,
-    /// Methods that cannot be rewritten.
+    /// Number of methods that cannot be rewritten.
     pub missed_methods: u64,
-    /// Classes that cannot be rewritten, or that the JVM did not take.
+    /// Number of classes that cannot be rewritten, or whose new version the JVM rejected.
     pub missed_classes: u64,
-    /// Those that allocated since the last tick.
+    /// The lines that allocated since the last tick.
     pub lines: Vec<LineCount>,
 }
 
-/// What a line of code allocated since the last tick.
+/// Allocations at a line of code since the last tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCount {
-    /// The caller's number of it, which never changes its meaning.
+    /// The caller's number of the line. Its meaning never changes.
     pub number: u32,
-    /// The class whose code it is, as in Java source.
+    /// The class that contains the line, as in Java source.
     pub class: Arc<str>,
     /// The method.
     pub method: Arc<str>,
-    /// The line, if the class tells lines.
+    /// The line, if the class file has line numbers.
     pub line: Option<u32>,
-    /// What is allocated, as in Java source.
+    /// The allocated class, as in Java source.
     pub allocated: Arc<str>,
-    /// Bytes of one object; `None`: an array, or not known.
+    /// Bytes of one object. `None` for an array, or if unknown.
     pub object_bytes: Option<u64>,
-    /// Allocations.
+    /// Number of allocations.
     pub objects: u64,
-    /// Their bytes, of arrays, and of objects whose class's name does not tell them.
+    /// Bytes of the allocations, for arrays and for objects whose class name does not determine their size.
     pub array_bytes: u64,
 }
 
@@ -74,7 +80,7 @@ struct Span {
 }
 
 impl Span {
-    /// How long it and the next one are beside their age, as a fraction.
+    /// Returns the length of this span and the next together, divided by their age, as a fraction.
     fn beside_age(self, next: Self, now: i64) -> (u128, u128) {
         let whole = |ms: i64| u128::from(ms.max(0).unsigned_abs());
         let length = whole(self.length) + whole(next.length);
@@ -82,27 +88,28 @@ impl Span {
     }
 }
 
-/// The rows of a run, as its writer knows them.
+/// The rows of a run, as its writer has cached them.
 #[derive(Debug, Default)]
 pub(crate) struct CountedRows {
-    /// Whether the tables are there.
+    /// True if the tables exist.
     made: bool,
-    /// Rows of lines, by the callers' numbers, with the size that they have.
+    /// Row ids of lines by the caller's numbers, each with its stored object size.
     ids: FxHashMap<u32, (i64, Option<u64>)>,
-    /// How many lines have a row of their own.
+    /// Number of lines that have their own row.
     lines: u64,
-    /// Those that share one: a row of its own would lack what was counted before.
+    /// Lines that share one row. They never get a row later, because it would lack the earlier counts.
     others: FxHashSet<u32>,
     spans: Vec<Span>,
 }
 
 impl CountedRows {
-    /// What is known of the file may be of a transaction that came to nothing, or others have changed it.
+    /// Marks the cache as outdated: a transaction may have been rolled back, or another process may have changed the
+    /// file.
     pub(crate) fn forget(&mut self) {
         self.made = false;
     }
 
-    /// Adds what was counted since the last tick. Whether each line has a row of its own.
+    /// Adds the counts since the last tick. Returns true if no line had to share a row.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -153,7 +160,8 @@ impl CountedRows {
         Ok(self.others.is_empty())
     }
 
-    /// Whether there are other spans than this knows: what is old is joined by whoever tends the file.
+    /// Returns true if the number of spans in the file differs from the cached one: maintenance of the file merges old
+    /// spans.
     fn changed(&self, connection: &Connection, run: i64) -> rusqlite::Result<bool> {
         let mut count =
             connection.prepare_cached("SELECT count(*) FROM counted_span WHERE run = ?1")?;
@@ -161,7 +169,7 @@ impl CountedRows {
         Ok(usize::try_from(count) != Ok(self.spans.len()))
     }
 
-    /// What the file has of the run.
+    /// Creates the tables if they are missing, and reads the spans of the run.
     fn find(&mut self, connection: &Connection, run: i64) -> rusqlite::Result<()> {
         connection.execute_batch(TABLES)?;
         self.ids.clear();
@@ -184,7 +192,7 @@ impl CountedRows {
         Ok(())
     }
 
-    /// The row of a line; `None` if it has none of its own.
+    /// Returns the row id of a line, or `None` if the line shares a row with others.
     fn line(
         &mut self,
         connection: &Connection,
@@ -220,7 +228,7 @@ impl CountedRows {
         Ok(Some(id))
     }
 
-    /// Makes fewer spans of those that are too many, or that have too many amounts.
+    /// Merges spans until neither their number nor the number of amounts is above its limit.
     fn thin(&mut self, connection: &Connection, most_amounts: u64) -> rusqlite::Result<()> {
         let Some(now) = self.spans.last().map(|span| span.end) else {
             return Ok(());
@@ -249,7 +257,7 @@ impl CountedRows {
 }
 
 impl LineCount {
-    /// The line that stands for those without a row.
+    /// Returns the line that sums those without their own row.
     fn others() -> Self {
         Self {
             number: 0,
@@ -264,7 +272,7 @@ impl LineCount {
     }
 }
 
-/// Says how things stand.
+/// Stores the state of the counting.
 fn told(connection: &Connection, run: i64, counting: &Counting) -> rusqlite::Result<()> {
     let mut tell = connection.prepare_cached(
         "INSERT OR REPLACE INTO counting VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -329,7 +337,7 @@ fn resize(connection: &Connection, id: i64, line: &LineCount) -> rusqlite::Resul
     Ok(())
 }
 
-/// Adds a span to the next one.
+/// Merges a span into the next one.
 fn merge(connection: &Connection, first: Span, next: &mut Span) -> rusqlite::Result<()> {
     let ids = params![first.id, next.id];
     connection
@@ -358,7 +366,7 @@ fn merge(connection: &Connection, first: Span, next: &mut Span) -> rusqlite::Res
     Ok(())
 }
 
-/// Makes one span of those of a run that end by then: times go, sums stay.
+/// Merges the spans of a run that end by `until_ms` into one. The times are lost, the sums stay.
 pub(crate) fn join_until(connection: &Connection, run: i64, until_ms: i64) -> rusqlite::Result<()> {
     if is_table(connection, "counted_span")? != Some(true) {
         return Ok(());
@@ -462,7 +470,7 @@ mod tests {
         (part, lines)
     }
 
-    /// Objects by class.
+    /// Returns objects by class.
     fn objects(path: &Path, run: i64, window: Window) -> BTreeMap<String, u64> {
         let mut found = BTreeMap::new();
         for line in read(path, run, window).1 {
@@ -529,7 +537,7 @@ mod tests {
         assert_eq!(read(&path, 1, Window::ALL).1[0].line, Some(1));
     }
 
-    /// A day of ticks leaves some hundred spans, the last ones as they were, and every object.
+    /// After a day of ticks a few hundred spans are left, the last ones unchanged, and every object is still counted.
     #[test]
     fn old_spans_become_fewer_and_nothing_is_lost() {
         let folder = tempfile::tempdir().unwrap();
@@ -557,7 +565,7 @@ mod tests {
             sums.values().sum::<u64>(),
             u64::from(ticks + 2 * ticks / 100)
         );
-        // The last minutes are whole; nothing is longer than a part of its age.
+        // The last minutes are unchanged. No span is longer than a fraction of its age.
         let last = Window {
             from_ms: 19_901_000,
             to_ms: u64::MAX,
@@ -590,7 +598,7 @@ mod tests {
         }
         let sums = objects(&path, 1, Window::ALL);
         assert!(sums.len() == 200 && sums.values().all(|n| *n == 100));
-        // What changes at each tick alone is more than there is room for: one span is left, and it is whole.
+        // A single tick has more amounts than there is room for: one span is left, and it is complete.
         let many = (0..200).map(|i| line(i, 1)).collect();
         let mut rows = CountedRows::default();
         let connection = writer.database.connection();
@@ -620,7 +628,7 @@ mod tests {
         assert_eq!(notes(), 1, "it is told once");
     }
 
-    /// The size of an object may be known later, or no longer.
+    /// The size of an object may become known later, or become unknown again.
     #[test]
     fn bytes_are_of_the_size_that_is_known_at_last() {
         let folder = tempfile::tempdir().unwrap();
@@ -640,8 +648,8 @@ mod tests {
         }
     }
 
-    /// A run that goes takes its counts along, also where a program drops it that knows nothing of them; times that go
-    /// leave their sums.
+    /// Deleting a run deletes its counts, even if a program deletes it that does not know these tables. Merged spans
+    /// keep their sums.
     #[test]
     fn counts_go_with_their_run_and_stay_as_sums_until_then() {
         let folder = tempfile::tempdir().unwrap();
@@ -675,7 +683,7 @@ mod tests {
         .0
         .unwrap();
         assert_eq!((part.from_ms, part.to_ms), (100, 4000));
-        // Its writer goes on with what is there.
+        // The run's writer continues with the merged spans.
         join(8000);
         tick(&mut first, 10_000, vec![line(1, 1), line(3, 1)]);
         first.end(10_000).unwrap();
@@ -694,7 +702,8 @@ mod tests {
         }
     }
 
-    /// A tick that came to nothing is told again; a run that was dropped, from its beginning.
+    /// The counts of a tick that failed are written with the next one. If the run was deleted, its writer starts it
+    /// anew.
     #[test]
     fn a_tick_that_fails_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The file: whether it is a trace, of which version, and whether this program can read it.
+//! The trace file: checks that it is a trace, and that this program can read its version.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,31 +8,31 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::place::{index_in_place, network};
 use crate::room::lacks_room;
 
-/// Marks an SQLite file as a trace: `hdtr`.
+/// SQLite application id of a trace: `hdtr`.
 pub(crate) const APPLICATION: i32 = 0x6864_7472;
-/// Changes with the tables.
+/// Version of the tables. Increase it when they change.
 const VERSION: i32 = 3;
-/// What each version has added to the one before.
+/// The statements that each version adds to the previous one.
 const SCHEMA: [&str; 3] = [
     include_str!("schema.sql"),
     include_str!("samples.sql"),
     include_str!("newest.sql"),
 ];
-/// How long to wait for another process that writes to the file.
+/// How long to wait while another process writes to the file.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// Why a trace cannot be used.
+/// The reason why a trace cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// SQLite's word.
+    /// An error that SQLite reports.
     #[error("{}: {source}", path.display())]
     Sqlite {
         /// The trace.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error.
         source: rusqlite::Error,
     },
-    /// A file that other machines may see: what keeps writers and readers apart does not work there.
+    /// The file is on a network file system, where SQLite's locks and shared memory do not work.
     #[error(
         "{}: on a network file system ({what}), where a database cannot be shared; use a local folder",
         path.display()
@@ -40,10 +40,10 @@ pub enum TraceError {
     Network {
         /// The trace.
         path: PathBuf,
-        /// Of which kind.
+        /// Name of the file system.
         what: &'static str,
     },
-    /// A file system that copies what is written to, where the index of the log is not to be written in place.
+    /// The file is on btrfs, which copies blocks on write, and its log index cannot be set to be written in place.
     #[error(
         "{}: on btrfs, where a full disk would end the process: {why}; use a folder on another file system",
         path.display()
@@ -51,18 +51,18 @@ pub enum TraceError {
     Copied {
         /// The trace.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A database of something else.
+    /// A database of another application.
     #[error("{}: not a heapdiff trace (application id {found:#x})", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it says it is.
+        /// The application id found.
         found: i32,
     },
-    /// Tables of another version.
+    /// A trace of an unsupported version.
     #[error("{}: the trace has version {found}, but this heapdiff reads versions 1 to {VERSION}", path.display())]
     Version {
         /// The trace.
@@ -70,7 +70,7 @@ pub enum TraceError {
         /// Its version.
         found: i32,
     },
-    /// Something else in a table's place.
+    /// A table is missing, or something else has its name.
     #[error("{}: not a valid trace: its table {table} is missing or has other columns", path.display())]
     Table {
         /// The trace.
@@ -78,13 +78,13 @@ pub enum TraceError {
         /// The table's name.
         table: &'static str,
     },
-    /// A query that took longer than its caller would wait.
+    /// A query was cancelled at its caller's deadline.
     #[error("{}: reading took too long", path.display())]
     Late {
         /// The trace.
         path: PathBuf,
     },
-    /// A query that does not come to an end.
+    /// A query was cancelled because it took more steps than a file of this size can need.
     #[error("{}: damaged: reading takes longer than is possible for a file of this size", path.display())]
     Endless {
         /// The trace.
@@ -93,13 +93,13 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// Whether the disk had no room. Where SQLite's word does not tell, the disk is asked now, with a small file.
+    /// Returns true if the disk is full. If SQLite's error code is inconclusive, this tries to write a small file.
     #[must_use]
     pub fn lacks_room(&self) -> bool {
         matches!(self, Self::Sqlite { path, source } if lacks_room(path, source))
     }
 
-    /// The file, where it is no database at all.
+    /// Returns the path if the file is not a database at all.
     #[must_use]
     pub fn not_a_database(&self) -> Option<&Path> {
         match self {
@@ -122,11 +122,11 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens a trace to write to, and makes it where there is no file. A trace of an older version gets the tables of
-    /// this one.
+    /// Opens a trace for writing, and creates it if there is no file. A trace of an older version gets the tables of
+    /// the current version.
     ///
     /// # Errors
-    /// The file cannot be made, is not a trace, or is one of another version.
+    /// Returns an error if the file cannot be created, is not a trace, or has an unsupported version.
     pub fn create(path: &Path) -> Result<Self, TraceError> {
         let error = |source| TraceError::Sqlite {
             path: path.to_owned(),
@@ -144,7 +144,8 @@ impl Database {
             .pragma_query_value(None, "page_count", |row| row.get(0))
             .map_err(error)?;
         if pages == 0 {
-            // So that what is dropped makes the file smaller. It takes effect with the first table.
+            // With incremental vacuum the file shrinks after rows are deleted. The setting takes effect with the first
+            // table.
             connection
                 .pragma_update(None, "auto_vacuum", "incremental")
                 .map_err(error)?;
@@ -160,7 +161,7 @@ impl Database {
                 let number = |name| t.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
                 let made = match tables {
                     0 => 0,
-                    // A file that is not a trace stays as it is.
+                    // A file that is not a trace must not be changed.
                     _ if number("application_id")? != APPLICATION => SCHEMA.len(),
                     _ => {
                         usize::try_from(number("user_version")?).map_or(SCHEMA.len(), |v| v.max(1))
@@ -179,7 +180,8 @@ impl Database {
             version: VERSION,
         };
         database.version = database.check()?;
-        // Readers see whole ticks while one is written. Only after the check: it changes the file.
+        // In WAL mode readers see complete ticks while one is written. The mode is set only after the check, because it
+        // changes the file.
         let mode = database
             .connection
             .pragma_update(None, "journal_mode", "wal");
@@ -192,12 +194,13 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens a trace to read, whether one is writing to it or not.
+    /// Opens a trace for reading. A JVM may be writing to it at the same time.
     ///
     /// # Errors
-    /// The file cannot be read, is not a trace, or is one of another version.
+    /// Returns an error if the file cannot be read, is not a trace, or has an unsupported version.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        // A writer that comes later shares the index. One who may not write here makes none.
+        // A later writer will share the index. A reader without write access here does not create one, so an error is
+        // ignored.
         let _ = index_in_place(path);
         Self::open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY)
     }
@@ -219,7 +222,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens a trace that is there to add a row to it; waits for others no longer than this.
+    /// Opens an existing trace to add a row. Waits for other writers at most `busy`.
     pub(crate) fn open_to_add(path: &Path, busy: Duration) -> Result<Self, TraceError> {
         if let Some(what) = network(path) {
             let path = path.to_owned();
@@ -236,13 +239,13 @@ impl Database {
         }
     }
 
-    /// The connection, for what changes it: handlers, say.
+    /// Returns the connection for calls that change it, such as setting a handler.
     #[must_use]
     pub const fn connection_mut(&mut self) -> &mut Connection {
         &mut self.connection
     }
 
-    /// The version of its tables.
+    /// Checks the application id, and returns the version of the tables.
     fn check(&self) -> Result<i32, TraceError> {
         let pragma = |name| {
             self.connection
@@ -265,26 +268,27 @@ impl Database {
         Ok(found)
     }
 
-    /// The version of its tables.
+    /// Returns the version of the tables.
     pub(crate) const fn version(&self) -> i32 {
         self.version
     }
 
-    /// The path it was opened with.
+    /// Returns the path that the trace was opened with.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The connection, for queries of any kind.
+    /// Returns the connection, for any query.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
 }
 
-/// Makes the file, if it is not there, for its owner alone: command lines and names of classes are in it, as in a
-/// heap dump. SQLite gives the same rights to the files that it puts beside it, and tells what cannot be made.
+/// Creates the file, if it is missing, with access for its owner only: like a heap dump, it contains command lines and
+/// class names. SQLite gives the same access rights to the files beside it. An error here is ignored, because SQLite
+/// reports it when it opens the file.
 fn make_private(path: &Path) {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -293,7 +297,7 @@ fn make_private(path: &Path) {
     drop(options.open(path));
 }
 
-/// Adds a note to a run that does not have it yet.
+/// Adds a note to a run unless the run already has it.
 pub(crate) fn note_once(
     connection: &Connection,
     run: i64,
@@ -308,7 +312,7 @@ pub(crate) fn note_once(
     Ok(())
 }
 
-/// Whether another process has locked the file.
+/// Returns true if another process has locked the file.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -316,7 +320,7 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// A number as SQLite takes it; what is too large becomes the largest.
+/// Converts a number for SQLite. Numbers that are too large become the maximum.
 pub(crate) fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

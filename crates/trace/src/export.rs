@@ -1,4 +1,4 @@
-//! The tables as they are, for other programs.
+//! Exports the tables for other programs.
 
 use std::sync::atomic::Ordering;
 
@@ -6,14 +6,14 @@ use rusqlite::types::ValueRef;
 
 use crate::{Trace, TraceError};
 
-/// What a column's values are. SQLite lets every column hold anything; a trace's hold this or nothing.
+/// The type of a column's values. SQLite allows any value in any column; the columns of a trace hold this type or NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
     /// Whole numbers.
     Integer,
     /// Numbers with a fraction.
     Real,
-    /// Texts.
+    /// Strings.
     Text,
 }
 
@@ -22,7 +22,7 @@ pub enum ColumnType {
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// What it holds.
+    /// The type of its values.
     pub kind: ColumnType,
 }
 
@@ -36,10 +36,10 @@ pub struct Table {
 }
 
 impl Trace {
-    /// The ordinary tables, by name.
+    /// Returns the ordinary tables, by name.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn tables(&self) -> Result<Vec<Table>, TraceError> {
         let text =
             |row: &rusqlite::Row<'_>, at: usize| row.get::<_, String>(at).unwrap_or_default();
@@ -62,20 +62,20 @@ impl Trace {
         Ok(tables)
     }
 
-    /// How many triggers there are: a trace has none.
+    /// Returns the number of triggers. A trace written by heapdiff has none.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn triggers(&self) -> Result<u64, TraceError> {
         let sql = "SELECT name FROM sqlite_schema WHERE type = 'trigger'";
         Ok(self.list(sql, (), |_| ())?.len() as u64)
     }
 
-    /// Gives the rows of a table, one after the other, in the order of its key. `take` returns whether it
-    /// wants more. With [names](Self::set_names) a frame becomes as many as were inlined.
+    /// Passes the rows of a table to `take`, one at a time, in the order of its key, until `take` returns false. With
+    /// [original names](Self::set_names), a frame with inlined methods becomes several rows.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn each_row(
         &self,
         table: &Table,
@@ -89,7 +89,7 @@ impl Trace {
         self.each_stored_row(table, take)
     }
 
-    /// The same as the file has them.
+    /// Passes the rows to `take` as they are stored in the file.
     pub(crate) fn each_stored_row(
         &self,
         table: &Table,

@@ -1,7 +1,8 @@
-//! The tables with the names that classes and methods had before a shrinker shortened them.
+//! Exports the tables with original names in place of obfuscated ones.
 //!
-//! Ids stay what they are. Where methods were inlined a frame becomes several: its own row is the innermost one, the others
-//! have ids behind all that the trace has, and so have the stacks between them and the classes that it does not know.
+//! Ids do not change. If methods were inlined into a frame, the frame becomes several. The existing row becomes the
+//! innermost of these frames. The other frames, the stacks between them, and classes that are not in the trace get new
+//! ids after all existing ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,17 +21,17 @@ struct FrameRow {
     frame: Frame,
 }
 
-/// The tables `class` and `frame` as they are written, and what `stack` has to be told.
+/// The tables `class` and `frame` with original names, and the changes needed in `stack`.
 #[derive(Default)]
 struct Renamed {
     classes: Vec<(i64, Arc<str>)>,
     by_name: HashMap<Arc<str>, i64>,
     frames: Vec<FrameRow>,
-    /// Frames that stand for several: all of them, the innermost first.
+    /// Frames with inlined methods: the ids of all their frames, innermost first.
     inlined: HashMap<i64, Vec<i64>>,
 }
 
-/// The value of a column.
+/// Returns the value of a column.
 fn value<'a>(columns: &[(&str, ValueRef<'a>)], name: &str) -> ValueRef<'a> {
     let found = columns.iter().find(|(column, _)| *column == name);
     found.map_or(ValueRef::Null, |(_, value)| *value)
@@ -44,7 +45,7 @@ fn number(number: Option<i64>) -> ValueRef<'static> {
     number.map_or(ValueRef::Null, ValueRef::Integer)
 }
 
-/// Gives rows that are not as the file has them.
+/// Passes changed rows to a callback.
 struct Rows<'a, F> {
     table: &'a Table,
     take: F,
@@ -59,7 +60,7 @@ impl<F: FnMut(&[ValueRef<'_>]) -> bool> Rows<'_, F> {
 }
 
 impl Renamed {
-    /// Cost: all classes and frames in memory.
+    /// Cost: keeps all classes and frames in memory.
     fn of(trace: &Trace) -> Result<Self, TraceError> {
         let mut this = Self::default();
         let recorded = trace.recorded_classes()?;
@@ -98,7 +99,7 @@ impl Renamed {
                 ids.push(own);
                 let class = match (this.by_name.get(&frame.class), many) {
                     (Some(&id), _) => id,
-                    // A frame whose class the table does not have.
+                    // The class of the frame is missing in the table.
                     (None, false) if frame.class.is_empty() => class,
                     (None, _) => {
                         let id = next_class;
@@ -123,7 +124,8 @@ impl Renamed {
 }
 
 impl Trace {
-    /// As [`each_row`](Self::each_row), where `names` are exchanged. Whether the table has any; else nothing was given.
+    /// Passes the rows of a table with original names to a callback, as [`each_row`](Self::each_row) does. Returns
+    /// false, without a call, if the table has no names.
     pub(crate) fn each_renamed_row(
         &self,
         names: &dyn Originals,
@@ -255,7 +257,8 @@ mod tests {
     use super::*;
     use crate::synthetic::{self, Scene, SceneSite};
 
-    /// `a.f` was inlined: `inner` of a class that the trace does not know, in `outer` of its own.
+    /// Names for `a.f`: the method `inner`, of a class that the trace does not contain, was inlined into `outer` of the
+    /// same class.
     #[derive(Debug)]
     struct Names;
 
@@ -336,7 +339,7 @@ mod tests {
         assert!(frames[1].ends_with(" inner Own.java 3"), "{frames:?}");
         let outer = frames.last().unwrap();
         assert!(outer.ends_with(" outer Own.java 7"), "{frames:?}");
-        // Read back as any program would, the stack has all frames.
+        // A program that reads the exported stack gets all its frames.
         let stacks = rows(&path, true, "stack");
         let of = |stack: &str| -> Vec<String> {
             let mut named = Vec::new();
@@ -357,7 +360,7 @@ mod tests {
             .collect();
         assert!(stacks_of.contains(&["inner", "outer", "main"].map(str::to_owned).to_vec()));
         assert!(stacks_of.contains(&vec!["main".to_owned()]));
-        // What has no names is as it was.
+        // Tables without names do not change.
         assert_eq!(sites, rows(&path, false, "site"));
     }
 }

@@ -1,16 +1,16 @@
-//! What protects a process from a trace that anybody may have made.
+//! Protects a process from malicious traces.
 
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
-/// How long a side writer's statements may take together.
+/// Maximum total time of a side writer's statements.
 const LONGEST: Duration = Duration::from_millis(200);
-/// Steps of SQLite's virtual machine between two looks at the clock.
+/// Steps of SQLite's virtual machine between two checks of the time.
 const STRIDE: i32 = 1000;
 
-/// All tables, each with the first version of the schema that has it.
+/// All tables, each with the first schema version that has it.
 const TABLES: [(&str, i32); 13] = [
     ("run", 1),
     ("class", 1),
@@ -27,8 +27,8 @@ const TABLES: [(&str, i32); 13] = [
     ("sample", 2),
 ];
 
-/// Takes from a file that is open to be written what it could do to this process or to those that wait for the file.
-/// Returns the first of its tables that is not an ordinary table.
+/// Secures a connection for writing, so that a malicious file can neither harm this process nor block others that wait
+/// for the file. Returns the first table that is not an ordinary table.
 pub(crate) fn guard_side_writer(
     connection: &mut Connection,
     version: i32,
@@ -50,7 +50,7 @@ pub(crate) fn guard_side_writer(
     not_a_table(connection, version)
 }
 
-/// Whether what has this name is an ordinary table; `None` where nothing has it.
+/// Returns true if the object with this name is an ordinary table, or `None` if there is no such object.
 pub(crate) fn is_table(connection: &Connection, name: &str) -> rusqlite::Result<Option<bool>> {
     let sql = "SELECT type FROM pragma_table_list WHERE schema = 'main' AND name = ?1";
     let found = connection.prepare_cached(sql)?.query_row([name], |row| {
@@ -59,7 +59,8 @@ pub(crate) fn is_table(connection: &Connection, name: &str) -> rusqlite::Result<
     found.optional()
 }
 
-/// The first of the tables that is not an ordinary table. A view or a virtual table runs whatever its maker likes.
+/// Returns the first table that is not an ordinary table. Reading a view or a virtual table could run SQL that
+/// the file's author chose.
 pub(crate) fn not_a_table(
     connection: &Connection,
     version: i32,

@@ -1,4 +1,5 @@
-//! What was alive of some sites over time, as steps: figures change where rows say so and stay in between.
+//! Live objects of allocation sites over time, as step functions: a figure changes at a row and stays constant between
+//! rows.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,83 +10,90 @@ use crate::amount::{Amount, Live};
 use crate::read::{Collection, Run, Tick, Trace};
 use crate::window::Window;
 
-/// The most points that a trend is computed from.
+/// Maximum number of points that a trend is computed from.
 const MOST_POINTS: usize = 64;
-/// Of fewer samples taken it is not clear when how much was allocated.
+/// Minimum number of samples from which the work over time is estimated. With fewer samples it is unclear when how much
+/// was allocated.
 const ENOUGH_FOR_WORK: u64 = 1000;
-/// Fewer major collections than that say too little of a trend.
+/// Minimum number of major collections for a trend of their figures.
 const LEAST_MAJOR: usize = heapdiff_trend::LEAST_POINTS;
 
-/// The ticks and collections of a part of a run.
+/// The ticks and garbage collections of a window of a run.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     run: i64,
     ticks: Vec<Tick>,
     index: HashMap<i64, usize>,
     collections: Vec<Collection>,
-    /// Whether what is alive was looked for a few times only, in a recording.
+    /// True for an imported recording, which looks for live objects only a few times.
     survivors: bool,
-    /// Bytes that all sites together had allocated at the end of each tick, since the window began; empty where
-    /// samples are too few to tell.
+    /// Bytes that all sites together had allocated by the end of each tick, since the window began. Empty if there are
+    /// too few samples.
     work: Vec<u64>,
-    /// Where only major collections find dead samples: the last of each tick that one ended in.
+    /// Major collections by the tick each ended in. `None` unless only major collections find dead samples (ZGC).
     majors: Option<BTreeMap<usize, Major>>,
 }
 
 /// A major collection of generational ZGC.
 ///
-/// It finds dead what was in the old generation when it began, and takes what was young for alive, as minor
-/// collections do. So of what was allocated after the newest sample that any of them has found dead, nothing can be
-/// found dead yet; and what was allocated before that and is there has outlived it.
+/// It finds dead objects only among those that were in the old generation when it began. It treats young objects as
+/// live, as minor collections do. Example: the newest sample that any collection has found dead was allocated at 80 s.
+///
+/// ```text
+/// allocated before 80 s: was examined; what is still recorded as live has survived
+/// allocated after 80 s:  not examined yet; may be dead
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Major {
-    /// When it ended, milliseconds since the run began.
+    /// The end of the collection, in milliseconds since the run began.
     ended_ms: u64,
-    /// What was allocated later has not been tried; none: not known.
+    /// Objects allocated after this were not examined by the collection, in milliseconds since the run began. `None` if
+    /// unknown.
     tried_ms: Option<u64>,
 }
 
 impl Major {
-    /// What was allocated later may be dead: where it is not known how far it has looked, what came after its end.
+    /// Returns the time after which allocated objects may be dead. It is the end of the collection if it is unknown
+    /// which objects the collection examined.
     fn until_ms(&self) -> u64 {
         self.tried_ms.unwrap_or(self.ended_ms)
     }
 }
 
-/// An object is in the old generation for certain after as many young collections: ZGC's largest threshold is 15, and
-/// one may have begun before the object was allocated.
+/// After this number of young collections an object is certainly in the old generation: the largest tenuring threshold
+/// of ZGC is 15, and one collection may have begun before the object was allocated.
 const CERTAINLY_OLD: usize = 17;
 
-/// Whether it is of generational ZGC, whose minor and major collections are named.
+/// Returns true if the collection is one of generational ZGC, which names its minor and major collections.
 fn is_generational_z(collection: &Collection) -> bool {
     keeps_samples(collection) || collection.collector.contains("ZGC Major")
 }
 
-/// Collections of a young generation of ZGC. They take what weak and phantom references refer to for alive: samples
-/// are found to be dead by major collections only.
+/// Returns true for a young collection of ZGC. It treats the referents of weak and phantom references as live, so only
+/// major collections find dead samples.
 fn keeps_samples(collection: &Collection) -> bool {
     collection.collector.contains("ZGC Minor")
 }
 
-/// What the figures of what is alive are of.
+/// The moment that live figures describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AliveAt {
-    /// The window's end.
+    /// The end of the window.
     End,
-    /// The last major collection: what came since may be garbage that no collection has found.
+    /// The last major collection. Objects allocated since may be garbage that no collection has found.
     Major {
-        /// When it ended, in milliseconds since the run began.
+        /// The end of the collection, in milliseconds since the run began.
         uptime_ms: u64,
-        /// The figures are of what was allocated by then and has outlived it. None: it is not known how far it has
-        /// looked, and figures are the most that may be alive.
+        /// The figures count objects that were allocated by this time and survived. `None` if it is unknown which
+        /// objects the collection examined; then the figures are an upper bound of the live objects.
         tried_ms: Option<u64>,
     },
-    /// Nothing: no major collection was seen, so that dead samples are among them.
+    /// No moment: the window has no major collection, so the figures include dead samples.
     Unknown,
 }
 
 impl AliveAt {
-    /// As reports call it.
+    /// Returns the name used in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -97,12 +105,12 @@ impl AliveAt {
 }
 
 impl Timeline {
-    /// Reads the ticks and collections of a run's window.
+    /// Reads the ticks and garbage collections in a window of a run.
     ///
-    /// Cost: in time and memory, the window's ticks and collections.
+    /// Cost: time and memory linear in the number of ticks and collections in the window.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn of(trace: &Trace, run: &Run, window: Window) -> Result<Self, TraceError> {
         let ticks = trace.ticks_of(run.id, window)?;
         let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else {
@@ -137,7 +145,7 @@ impl Timeline {
         }
     }
 
-    /// The work done until the end of each tick: all that was allocated.
+    /// Returns the bytes that all sites together had allocated by the end of each tick.
     fn work_of(&self, trace: &Trace) -> Result<Vec<u64>, TraceError> {
         let Some((first, last)) = self.rows() else {
             return Ok(Vec::new());
@@ -160,8 +168,8 @@ impl Timeline {
         Ok(sums.collect())
     }
 
-    /// The major collections of generational ZGC. `newest` is when the newest sample was allocated that was found dead
-    /// before these ticks.
+    /// Returns the major collections of generational ZGC by tick. `newest` is the allocation time of the newest sample
+    /// that was found dead before these ticks.
     fn majors_after(&self, mut newest: Option<u64>) -> BTreeMap<usize, Major> {
         let is_told =
             newest.is_some() || self.ticks.iter().any(|t| t.newest_collected_ms.is_some());
@@ -180,7 +188,7 @@ impl Timeline {
                 ended_ms: collection.uptime_ms,
                 tried_ms: newest.max(old.map(|c| c.uptime_ms)),
             };
-            // Beside those of which it is known how far they have looked, the others tell nothing.
+            // If it is known for some collections which objects they examined, the others add no information.
             if major.tried_ms.is_some() || !is_told {
                 majors.insert(at, major);
             }
@@ -188,7 +196,7 @@ impl Timeline {
         majors
     }
 
-    /// What the figures of what is alive are of.
+    /// Returns the moment that live figures describe.
     #[must_use]
     pub fn alive_at(&self) -> AliveAt {
         match self.majors.as_ref().map(BTreeMap::last_key_value) {
@@ -201,20 +209,21 @@ impl Timeline {
         }
     }
 
-    /// The ticks of the window, oldest first.
+    /// Returns the ticks in the window, oldest first.
     #[must_use]
     pub fn ticks(&self) -> &[Tick] {
         &self.ticks
     }
 
-    /// The collections of the window, oldest first.
+    /// Returns the garbage collections in the window, oldest first.
     #[must_use]
     pub fn collections(&self) -> &[Collection] {
         &self.collections
     }
 
-    /// The ticks at the ends of which something collected before can be missing from what is alive: the one
-    /// that a collection ended in, and the next, in which the agent's thread has surely looked.
+    /// Returns the first and the last tick at whose end objects freed by `collection` can be missing from the live
+    /// figures. The first is the tick that the collection ended in. The last is the next tick: by its end the agent's
+    /// thread has certainly looked.
     fn after(&self, collection: &Collection) -> Option<(usize, usize)> {
         let at = self
             .ticks
@@ -223,35 +232,37 @@ impl Timeline {
         (at <= last).then(|| (at, (at + 1).min(last)))
     }
 
-    /// Whether a collection that ended in this tick tells what is alive.
+    /// Returns true if a collection that ended in this tick may have found dead samples, so that live figures are valid
+    /// after it.
     fn tells(&self, tick: usize) -> bool {
         let majors = self.majors.as_ref();
         majors.is_none_or(|majors| majors.contains_key(&tick))
     }
 
-    /// The bounds of the window's rows of `tick`.
+    /// Returns the smallest and the largest row id of the window's ticks.
     fn rows(&self) -> Option<(i64, i64)> {
         let ids = || self.ticks.iter().map(|t| t.id);
         Some((ids().min()?, ids().max()?))
     }
 }
 
-/// What the points of a trend are.
+/// The kind of moments at which live figures are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// What is alive after collections of the whole heap: surely not garbage.
+    /// After collections of the whole heap: the figures contain no garbage.
     Major,
-    /// The least that is alive between collections of any kind: garbage that is old may be among it.
+    /// The minimum of the live figures between collections of any kind. The figures may contain old garbage.
     Collections,
-    /// The least in equal parts of the time: nothing was collected.
+    /// The minimum in equal parts of the time: there was no collection.
     Ticks,
-    /// The same, of what a recording found alive at its last look, by when that was allocated. What was
-    /// alive before and was not found any more is not known, so a cache whose content changes seems to grow.
+    /// The minimum in equal parts of the time, of the objects that a recording found alive at its last look, by their
+    /// allocation time. Objects that were alive earlier but died before that look are unknown, so a cache whose content
+    /// changes seems to grow.
     Survivors,
 }
 
 impl Basis {
-    /// As reports call it.
+    /// Returns the name used in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -263,22 +274,22 @@ impl Basis {
     }
 }
 
-/// The moments at which what is alive is compared: runs of ticks of which each counts with its least figure.
+/// The moments at which live figures are compared. Each is a range of ticks and counts with the minimum of its figures.
 #[derive(Clone, Debug)]
 pub struct Points {
-    /// What they are.
+    /// The kind of the moments.
     pub basis: Basis,
     pub(crate) ranges: Vec<(usize, usize)>,
-    /// The first and the last major collection.
+    /// The ranges of the first and the last major collection.
     pub(crate) across: Option<[(usize, usize); 2]>,
-    /// Major collections of the window.
+    /// Number of major collections in the window.
     pub majors: usize,
-    /// All collections of the window.
+    /// Number of collections in the window.
     pub collections: usize,
 }
 
 impl Points {
-    /// Those of a window: after major collections where there are five or more.
+    /// Returns the points of a window: after major collections if there are at least five.
     #[must_use]
     pub fn of(timeline: &Timeline) -> Self {
         let all = timeline.collections();
@@ -315,25 +326,25 @@ impl Points {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of points.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Whether there are no points.
+    /// Returns true if there are no points.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// The last tick that counts: what is alive behind it has not been through a collection.
+    /// Returns the last tick that counts. Objects allocated after it have not been through a collection.
     fn end(&self) -> Option<usize> {
         self.ranges.last().map(|r| r.1)
     }
 }
 
-/// Two collections between which nothing can be told apart are one: those of G1's Remark and Cleanup.
+/// Merges collections whose effects cannot be distinguished, such as Remark and Cleanup of G1.
 fn one_for_one(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
     let mut all: Vec<(usize, usize)> = Vec::new();
     for range in ranges {
@@ -345,9 +356,9 @@ fn one_for_one(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usiz
     all
 }
 
-/// Collections of the whole heap, the pauses of one concurrent cycle counted once.
+/// Returns the number of collections of the whole heap. The pauses of one concurrent cycle count once.
 fn cycles(all: &[Collection]) -> usize {
-    /// Pauses of one cycle are nearer to each other than two cycles.
+    /// Pauses of the same collector that are closer than this belong to one cycle.
     const NEAR_MS: u64 = 2000;
     let mut last: Option<&Collection> = None;
     let mut count = 0;
@@ -365,15 +376,15 @@ fn cycles(all: &[Collection]) -> usize {
     count
 }
 
-/// As many as are wanted, evenly.
+/// Returns at most [`MOST_POINTS`] of the ranges, evenly spaced.
 fn thinned(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = ranges.len().min(MOST_POINTS);
     let pick = |i: usize| ranges[i * (ranges.len() - 1) / (count - 1).max(1)];
     (0..count).map(pick).collect()
 }
 
-/// Neighbours joined, so that as many are left as are wanted and each holds three where there are enough: the
-/// young generation's collections leave old garbage, and the least of a few is nearer to what stays.
+/// Merges neighbours until at most [`MOST_POINTS`] ranges are left, each of three collections if there are enough.
+/// Young collections leave old garbage behind, and the minimum over several collections is closer to what survives.
 fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = (ranges.len() / 3)
         .clamp(LEAST_MAJOR * 2, MOST_POINTS)
@@ -386,22 +397,22 @@ fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// What some sites did in a window, together.
+/// Figures of a group of sites in a window, summed.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
-    /// What was alive before the window's first tick.
+    /// Live amount before the window's first tick.
     before: Live,
-    /// What is alive from a tick on.
+    /// Live amount from a tick (by index) on, until the next entry.
     at: Vec<(usize, Live)>,
-    /// Allocated in each tick in which something was.
+    /// Allocated amount by tick, without ticks in which the sites allocated nothing.
     came: BTreeMap<usize, Amount>,
-    /// Allocated in the window.
+    /// Amount allocated in the window.
     pub allocated: Amount,
-    /// Collected in it.
+    /// Amount collected in the window.
     pub collected: Amount,
 }
 
-/// Sums that may pass below zero in between.
+/// Signed sums. Partial sums may be negative.
 #[derive(Clone, Copy, Default)]
 struct Change {
     samples: i128,
@@ -432,12 +443,12 @@ impl Change {
 }
 
 impl Steps {
-    /// Reads what happened at some sites.
+    /// Reads and sums the figures of some sites.
     ///
-    /// Cost: in time and memory, the window's rows of these sites, and a look into an index for each site.
+    /// Cost: time and memory linear in the rows of these sites in the window, plus one index lookup per site.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn of(trace: &Trace, timeline: &Timeline, sites: &[i64]) -> Result<Self, TraceError> {
         let mut steps = Self::default();
         let Some((first, last)) = timeline.rows() else {
@@ -447,7 +458,7 @@ impl Steps {
         let mut changes: Vec<(usize, Live, i128)> = Vec::new();
         for &site in sites {
             trace.check_deadline()?;
-            // Ids of a run's ticks grow with time, though other runs may have some in between.
+            // Tick ids grow with time within a run, but the ids of other runs may lie between them.
             let mut now = trace.live_at(timeline.run, site, first.saturating_sub(1))?;
             before.add(&now, 1);
             let mut rows: Vec<_> = trace
@@ -482,7 +493,7 @@ impl Steps {
         Ok(steps)
     }
 
-    /// What is alive at the end of a tick.
+    /// Returns the live amount at the end of a tick.
     fn at(&self, tick: usize) -> Live {
         let behind = self.at.partition_point(|(i, _)| *i <= tick);
         match behind.checked_sub(1) {
@@ -491,7 +502,7 @@ impl Steps {
         }
     }
 
-    /// The least that is alive at the ends of some ticks.
+    /// Returns the minimum of the live amounts at the ends of the ticks in a range.
     pub(crate) fn least(&self, (first, last): (usize, usize)) -> Live {
         let behind = self.at.partition_point(|(i, _)| *i <= first);
         let within = self.at[behind..].iter().take_while(|(i, _)| *i <= last);
@@ -504,7 +515,8 @@ impl Steps {
         })
     }
 
-    /// What was alive at these ticks of a point: the least; of a major collection of generational ZGC what it has left.
+    /// Returns the live amount of a point. It is the minimum in the range; after a major collection of generational
+    /// ZGC, the amount that survived the collection.
     pub(crate) fn left(&self, timeline: &Timeline, range: (usize, usize)) -> Live {
         match timeline.majors.as_ref().and_then(|m| m.get(&range.0)) {
             Some(major) => self.left_by(timeline, range.0, major),
@@ -512,8 +524,8 @@ impl Steps {
         }
     }
 
-    /// What a major collection has left that ended in a tick: what is alive when the agent has looked, less what was
-    /// allocated since the moment up to which it has looked, of which nothing was found to be dead.
+    /// Returns the amount that survived a major collection that ended in tick `at`. It is the live amount when the
+    /// agent has looked, less everything allocated after [`Major::until_ms`]: in that part nothing was found dead.
     fn left_by(&self, timeline: &Timeline, at: usize, major: &Major) -> Live {
         let of = |last: usize| {
             let (since, variance) = self.came_since(timeline, major.until_ms(), last);
@@ -527,14 +539,14 @@ impl Steps {
             .as_ref()
             .is_some_and(|m| !m.contains_key(&next));
         if next < timeline.ticks.len() && is_next_plain {
-            // The agent may have been late.
+            // The agent may have looked only after the end of tick `at`.
             let later = of(next);
             if later.1.bytes < left.1.bytes {
                 left = later;
             }
         }
         let (live, amount, variance) = left;
-        // As uncertain as its part of the samples, and as what is taken away.
+        // The variance is the surviving share of the samples' variance, plus the variance of the amount subtracted.
         let part = amount.bytes as f64 / live.amount.bytes.max(1) as f64;
         Live {
             amount,
@@ -542,8 +554,8 @@ impl Steps {
         }
     }
 
-    /// What was allocated after a moment, up to the end of a tick; of the tick that it lies in a part, which has a
-    /// variance of its own.
+    /// Returns the amount allocated between a moment and the end of tick `last`, and its variance. The tick that
+    /// contains the moment counts in proportion; this share is the source of the variance.
     fn came_since(&self, timeline: &Timeline, uptime_ms: u64, last: usize) -> (Amount, f64) {
         let first = timeline.ticks.partition_point(|t| t.uptime_ms <= uptime_ms);
         if first > last {
@@ -561,8 +573,8 @@ impl Steps {
         (whole.plus(came.part(after, span)), variance)
     }
 
-    /// What is alive as far as it is known: at [`Timeline::alive_at`]. Where that is not known, all of which no
-    /// collection has shown that it is dead.
+    /// Returns the live amount at [`Timeline::alive_at`]. If that moment is unknown, returns the amount of all objects
+    /// that no collection has found dead.
     #[must_use]
     pub fn alive(&self, timeline: &Timeline) -> Live {
         match timeline.majors.as_ref().and_then(BTreeMap::last_key_value) {
@@ -571,8 +583,8 @@ impl Steps {
         }
     }
 
-    /// The part of what was allocated in the window that was not collected in it, in thousandths; none where no
-    /// collection could tell. What came since the last that could is in neither.
+    /// Returns the share of the bytes allocated in the window that were not collected in it, in thousandths. `None` if
+    /// no collection could find dead samples. Objects allocated since the last such collection are left out.
     #[must_use]
     pub fn survival_permille(&self, timeline: &Timeline) -> Option<u64> {
         let allocated = match timeline.majors.as_ref().map(BTreeMap::last_key_value) {
@@ -588,7 +600,7 @@ impl Steps {
         Some(permille.and_then(|p| u64::try_from(p).ok()).unwrap_or(0))
     }
 
-    /// What is alive from the end of a tick on, for each tick that changed it, oldest first.
+    /// Iterates over the ticks in which the live amount changed, oldest first, with the live amount from that tick on.
     pub fn changes<'a>(
         &'a self,
         timeline: &'a Timeline,
@@ -597,23 +609,23 @@ impl Steps {
         self.at.iter().filter_map(tick)
     }
 
-    /// What is alive at the window's end.
+    /// Returns the live amount at the end of the window.
     #[must_use]
     pub fn last(&self) -> Live {
         self.at.last().map_or(self.before, |(_, live)| *live)
     }
 
-    /// What was alive before the window's first tick.
+    /// Returns the live amount before the first tick of the window.
     #[must_use]
     pub fn before(&self) -> Live {
         self.before
     }
 
-    /// When what stays began to grow, in milliseconds since the run began. What stays at a moment is the least
-    /// that is alive from there up to the last collection, so garbage that is collected later does
-    /// not count. None where nothing grows.
+    /// Returns the time at which lasting growth began. `None` if nothing grows. The lasting amount at a moment is the
+    /// minimum of the live amounts from there to the last collection, so garbage that is collected later does not
+    /// count.
     ///
-    /// Cost: linear in the window's ticks.
+    /// Cost: linear in the number of ticks in the window.
     #[must_use]
     pub fn began(&self, timeline: &Timeline, points: &Points) -> Option<Began> {
         let end = points.end()?;
@@ -624,7 +636,7 @@ impl Steps {
             match majors.map(|m| m.get(&i)) {
                 None => least = least.min(self.at(i).amount.bytes),
                 Some(Some(_)) => least = least.min(self.left(timeline, (i, i)).amount.bytes),
-                // Nothing is found to be dead here.
+                // No sample can be found dead in this tick.
                 Some(None) if least == u64::MAX => continue,
                 Some(None) => {}
             }
@@ -640,8 +652,8 @@ impl Steps {
         })
     }
 
-    /// What is alive over the window in at most `most` parts of it: the least of each, with the time of the
-    /// part's end. Where only major collections find dead samples, what the last one has left.
+    /// Returns the live amount over the window in at most `most` parts: the minimum in each part, with the tick at the
+    /// part's end. If only major collections find dead samples, the amount that survived the last one.
     #[must_use]
     pub fn series(&self, timeline: &Timeline, most: usize) -> Vec<(Tick, Live)> {
         let ticks = timeline.ticks.len();
@@ -661,7 +673,7 @@ impl Steps {
             .collect()
     }
 
-    /// What all sites together had allocated at each point; empty where that is not known.
+    /// Returns the bytes that all sites together had allocated at each point. Empty if unknown.
     pub(crate) fn work(timeline: &Timeline, points: &Points) -> Vec<u64> {
         let at = |range: &(usize, usize)| timeline.work.get(range.0).copied();
         let work: Option<Vec<u64>> = points.ranges.iter().map(at).collect();
@@ -669,7 +681,7 @@ impl Steps {
             .unwrap_or_default()
     }
 
-    /// Time (since the run began, milliseconds) and figures at each point.
+    /// Returns the time (milliseconds since the run began) and the live amount at each point.
     pub(crate) fn points(&self, timeline: &Timeline, points: &Points) -> Vec<(u64, Live)> {
         let at = |&range: &(usize, usize)| {
             (
@@ -681,13 +693,13 @@ impl Steps {
     }
 }
 
-/// When something began to grow.
+/// The time at which growth began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Began {
     /// Milliseconds since the run began.
     pub uptime_ms: u64,
     /// Milliseconds since 1970.
     pub time_ms: u64,
-    /// False: it grew from the window's first tick on, perhaps since before.
+    /// False if the growth began at or before the first tick of the window.
     pub within: bool,
 }

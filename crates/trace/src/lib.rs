@@ -1,20 +1,20 @@
-//! The trace: what a JVM allocates and what is collected of it, over time, in an SQLite file.
+//! Traces: what a JVM allocates, and how much of it is garbage collected, over time, in an SQLite file.
 //!
-//! The agent writes it while the JVM runs; reports and the live view read it, at the same time or
-//! long after. Its tables are those of `schema.sql`, and are for users' own queries as well.
+//! The agent writes the file while the JVM runs. Reports and the live view read it at the same time or later.
+//! `schema.sql` defines the tables; users may query them directly.
 //!
 //! # Files
 //!
-//! SQLite in WAL mode: beside the database there is `-wal`, the log of what is not in it yet, and `-shm`, an index
-//! of that log which writers and readers share by mapping it. The last to close takes both away. A tick is one
-//! transaction, so a reader sees all of it or nothing, and a writer that is killed loses the tick it was in. What
-//! was written is not forced to the disk each time: when the machine itself goes down the last ticks may be
-//! missing, but the database is whole.
+//! The database uses SQLite's WAL mode. Beside it are two files: `-wal`, a log of changes that are not yet in the
+//! database, and `-shm`, an index of that log. Writers and readers map the index into memory. The last process that
+//! closes the database removes both files. Each tick is one transaction: a reader sees all of it or nothing, and a
+//! writer that is killed loses only its current tick. Writes are not synced to disk each time. If the machine crashes,
+//! the last ticks may be missing, but the database is intact.
 //!
-//! The mapped index is the one place where a file can harm a process: SIGBUS when somebody truncates it. A full disk cannot, for
-//! SQLite writes each page before it maps it; on btrfs, which copies what is written to, the index is asked to be written in place, and
-//! where that is not to be had a trace is refused. Without the index there would be no reading beside a writer. The database itself is
-//! never mapped.
+//! The mapped index is the only place where a file can crash a process: with SIGBUS, if somebody truncates the file. A
+//! full disk cannot cause this, because SQLite writes each page before it maps it. btrfs copies blocks on write, so
+//! there the index file is set to be written in place; if that fails, the trace is refused. Without the index nobody
+//! could read while a writer is active. The database itself is never mapped.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -45,10 +45,10 @@ mod write;
 mod write_names;
 mod write_samples;
 
-/// The `strategy` of runs that were imported from a recording.
+/// The value of `strategy` for runs that were imported from a recording.
 pub const RECORDING: &str = "recording";
 
-/// How the agent's notes begin that tell of a full table: samples are drawn more rarely from there on.
+/// The prefix of the agent's notes about a full sample table. From such a note on, samples are taken more rarely.
 pub const THINNED: &str = "max_samples reached";
 
 pub use amount::Live;

@@ -1,4 +1,4 @@
-//! Where a trace lies: file systems that cannot hold one, or only with care; and whether a file is one.
+//! Detects traces by their first bytes, and file systems that are unsuitable for a trace.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use crate::database::{APPLICATION, TraceError};
 
-/// What every SQLite database begins with.
+/// The first bytes of every SQLite database.
 pub const SQLITE_START: &[u8; 16] = b"SQLite format 3\0";
 
-/// Whether a file is a trace, of whatever version, by its first bytes.
+/// Returns true if the first bytes of a file are those of a trace of any version.
 ///
 /// # Errors
-/// The file cannot be read.
+/// Returns an error if the file cannot be read.
 pub fn is_trace(path: &Path) -> io::Result<bool> {
     Ok(is_start_of_trace(&start(path)?))
 }
 
-/// As much of a file as tells whether it is a trace.
+/// Reads the first bytes of a file, enough to detect a trace.
 fn start(path: &Path) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     File::open(path)?.take(72).read_to_end(&mut start)?;
@@ -28,24 +28,25 @@ fn is_start_of_trace(start: &[u8]) -> bool {
     start.starts_with(SQLITE_START) && start.get(68..72) == Some(&APPLICATION.to_be_bytes())
 }
 
-/// Whether a file is a trace, or empty and about to be one.
+/// Returns true if a file is a trace, or empty and about to become one.
 #[cfg(target_os = "linux")]
 fn may_be_trace(path: &Path) -> bool {
     start(path).is_ok_and(|start| start.is_empty() || is_start_of_trace(&start))
 }
 
-/// The network file system that a file is, or would be, on.
+/// Returns the name of the network file system that contains the file, or will contain it. `None` for local file
+/// systems.
 ///
-/// The index of the write-ahead log is memory that writers and readers share by mapping the file `-shm`. Over a
-/// network that does not work, and a mapped page that goes away ends the process. On a local disk SQLite
-/// has reserved each page before it is mapped, so that only truncating that file can do such harm; a file system that
-/// copies what is written to needs room for each page anew ([`index_in_place`]).
+/// The index of the write-ahead log is memory that writers and readers share by mapping the file `-shm`. This does not
+/// work over a network, and the process crashes when a mapped page disappears. On a local disk SQLite reserves each
+/// page before it maps it, so only truncating the file is dangerous. A file system that copies on write needs new space
+/// for each page ([`index_in_place`]).
 #[cfg(target_os = "linux")]
 pub(crate) fn network(path: &Path) -> Option<&'static str> {
     network_name(kind(path)?)
 }
 
-/// The number of the file system that a file is, or would be, on.
+/// Returns the magic number of the file system that contains the file, or will contain it.
 #[cfg(target_os = "linux")]
 #[allow(clippy::useless_conversion, reason = "of 32 bits on 32-bit machines")]
 fn kind(path: &Path) -> Option<i64> {
@@ -55,11 +56,12 @@ fn kind(path: &Path) -> Option<i64> {
     Some(place.ok()?.f_type.into())
 }
 
-/// Has the mapped index of the log written in place on btrfs, which copies what is written to: a full disk, or a quota
-/// that is used up, would end the process at the next write to a mapped page. That is to be asked for while the file is empty.
+/// Sets the mapped log index to be written in place on btrfs, which otherwise copies blocks on write: then a full disk
+/// or quota would crash the process at the next write to a mapped page. btrfs accepts the setting only while the file
+/// is empty.
 ///
 /// # Errors
-/// Where the file is on btrfs, and it is not to be had.
+/// Returns an error if the file is on btrfs and cannot be set to be written in place.
 #[cfg(target_os = "linux")]
 pub(crate) fn index_in_place(path: &Path) -> Result<(), TraceError> {
     const BTRFS: i64 = 0x9123_683e;
@@ -79,7 +81,7 @@ pub(crate) fn index_in_place(_: &Path) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// The file that SQLite maps.
+/// Returns the path of the file that SQLite maps.
 #[cfg(target_os = "linux")]
 fn index(path: &Path) -> PathBuf {
     let mut index = path.as_os_str().to_owned();
@@ -87,7 +89,7 @@ fn index(path: &Path) -> PathBuf {
     index.into()
 }
 
-/// Makes a file, if it is not there, that is not copied as it is written to.
+/// Creates a file, if it is missing, that is not copied on write.
 #[cfg(target_os = "linux")]
 fn write_in_place(path: &Path) -> Result<(), String> {
     use rustix::fs::{IFlags, Mode, OFlags};
@@ -112,10 +114,10 @@ pub(crate) fn network(_: &Path) -> Option<&'static str> {
     None
 }
 
-/// By the numbers of linux/magic.h.
+/// Returns the name of a network file system by its number in linux/magic.h.
 #[cfg(target_os = "linux")]
 fn network_name(kind: i64) -> Option<&'static str> {
-    // Some are given as negative numbers on 32-bit machines.
+    // Some numbers are negative on 32-bit machines.
     Some(match kind & 0xffff_ffff {
         0x6969 => "NFS",
         0x517b | 0xfe53_4d42 | 0xff53_4d42 => "SMB",
@@ -185,7 +187,7 @@ mod tests {
         assert_eq!(index, folder.path().join("t.db-shm"));
         assert!(index_in_place(&path).is_ok() && !index.exists(), "no file");
         std::fs::write(&path, "").unwrap();
-        // Asked for on btrfs alone: the file is made there, and nowhere else.
+        // The file is created on btrfs only.
         assert_eq!(
             index_in_place(&path).is_ok() && index.exists(),
             kind(&path).map(|kind| kind & 0xffff_ffff) == Some(0x9123_683e)

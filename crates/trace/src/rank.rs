@@ -1,8 +1,8 @@
-//! Which sites or classes leak: ranked by the trend of what stays.
+//! Ranking of sites or classes by how they grow, to find leaks.
 //!
-//! Garbage that has not been collected yet looks alive, so figures are compared after collections only
-//! ([`Points`]). The slope is a robust one with its interval, widened by the error of the estimates; and a trend
-//! tells what still grows from what filled up and stayed.
+//! Garbage that is not yet collected looks alive, so figures are compared only after collections ([`Points`]). The
+//! slope is a robust estimate (Theil-Sen) whose confidence interval includes the error of the samples. The trend
+//! distinguishes figures that still grow from those that filled up and stayed level.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,44 +17,44 @@ use crate::read::{Amount, Site, Trace};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
-/// Work is uneven where its share differs from that of the time by more.
+/// The work is uneven if its share and the share of the time differ by more than this.
 const UNEVEN_PART: f64 = 0.125;
-/// The most figures by work.
+/// Maximum number of points by work.
 const PARTS_OF_WORK: usize = 64;
-/// Figures that a trend is computed from: medians of so many parts of the points.
+/// Number of medians that a trend is computed from, each of one part of the points.
 const PARTS: usize = 8;
-/// Growth below this part of all that is alive counts as no growth.
+/// Growth below 1/1000 of the live bytes of all sites counts as no growth.
 const NOISE_PART: u64 = 1000;
 
-/// What is ranked.
+/// The unit that is ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum By {
-    /// Allocation sites: class and stack.
+    /// Allocation sites: one class and one stack each.
     #[default]
     Site,
-    /// Classes, all sites of each together.
+    /// Classes: all sites of a class together.
     Class,
 }
 
-/// What a candidate is taken for, the worst first.
+/// The verdict on a candidate, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// It grows for certain, across collections of the whole heap, and still does.
+    /// It certainly grows across collections of the whole heap, and growth continues.
     Leak,
-    /// It grows, but less surely, ever more slowly, or no major collection has tried it.
+    /// It grows, but less certainly, or more and more slowly, or without a major collection as evidence.
     Growth,
-    /// It seems to grow; too few collections tell.
+    /// It seems to grow, but there are too few collections.
     Unclear,
     /// It grew and is full.
     Plateau,
-    /// It grew at the start.
+    /// It grew only at the start.
     Warmup,
     /// It does not grow.
     Level,
 }
 
 impl Verdict {
-    /// As reports call it.
+    /// Returns the name used in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -68,69 +68,72 @@ impl Verdict {
     }
 }
 
-/// A slope in whole units an hour.
+/// A slope in whole units per hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HourlySlope {
     /// The Theil-Sen estimate.
     pub slope: i64,
-    /// Its 95 % interval, that of the estimates included; none with fewer than five points.
+    /// Its 95 % confidence interval, which includes the error of the samples. `None` with fewer than five points.
     pub ci95: Option<[i64; 2]>,
 }
 
 impl HourlySlope {
-    /// Whether it rises for certain.
+    /// Returns true if the figure certainly rises.
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.ci95.is_some_and(|[low, _]| low > 0)
     }
 }
 
-/// How figures went by the work done: by what all sites together allocated.
+/// The trend by work done (bytes allocated by all sites together) instead of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerWork {
-    /// As [`Trending::trend`].
+    /// See [`Trending::trend`].
     pub trend: Trend,
-    /// Bytes for each GiB allocated.
+    /// Growth in bytes per GiB allocated.
     pub bytes: HourlySlope,
 }
 
-/// What some sites' figures say together.
+/// The trend of the summed figures of some sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trending {
-    /// What it is taken for.
+    /// The verdict.
     pub verdict: Verdict,
-    /// How the figures went, as reports of dumps call it.
+    /// The shape of the figures over time, named as in reports on dumps.
     pub trend: Trend,
-    /// The last point less the first.
+    /// Objects at the last point minus objects at the first.
     pub grown_objects: i64,
-    /// The same in bytes.
+    /// Bytes at the last point minus bytes at the first.
     pub grown_bytes: i64,
-    /// Bytes an hour.
+    /// Bytes per hour.
     pub bytes: HourlySlope,
-    /// Objects an hour, without an interval of the estimates.
+    /// Objects per hour. Its interval does not include the error of the samples.
     pub objects: HourlySlope,
-    /// The same by the work done, where that was done unevenly.
+    /// The trend by work done, if the work was uneven over time.
     pub per_work: Option<PerWork>,
-    /// Whether it grew from the first major collection to the last; none where there were not two.
+    /// True if it grew from the first major collection to the last. `None` with fewer than two major collections.
     pub across_major: Option<bool>,
-    /// Of the bytes allocated in the window, the part that was not collected in it, in thousandths; none where no
-    /// collection could tell.
+    /// Share of the bytes allocated in the window that were not collected in it, in thousandths. `None` if no
+    /// collection could find dead samples.
     pub survival_permille: Option<u64>,
 }
 
-/// Points of a trace that is too short for its slopes to tell which candidate is worse.
+/// Minimum number of points at which slopes decide the order of candidates.
 const FEW_POINTS: usize = 10;
 
-/// Where a candidate stands among others: the one rule by which candidates are put in order, here and wherever
-/// those of several runs are laid together. The worst is the least.
+/// Sort key of a candidate, worst first. It is the only rule of order, here and where candidates of several runs are
+/// merged.
 ///
-/// The verdict comes first. Among those that grow it is the low end of the slope's interval that counts, where
-/// that is above zero: what a line grows by for certain. Between slopes that are not certain, and in
-/// a trace too short for slopes (fewer than ten points, some seconds of a JVM that has just begun), the
-/// bytes decide by which each has grown; and between those that do not grow, the bytes alive.
+/// The keys, in order:
+///
+/// 1. The verdict.
+/// 2. For growing candidates: the lower end of the slope's confidence interval, if it is above zero. This is the
+///    certain growth. It is not used in a trace of fewer than ten points, which covers the first seconds of a JVM.
+/// 3. For growing candidates: the bytes grown.
+/// 4. The live bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Standing {
-    /// What it is taken for.
+    /// The verdict.
     pub verdict: Verdict,
     sure: Reverse<i64>,
     grown: Reverse<i64>,
@@ -153,7 +156,8 @@ impl Standing {
         }
     }
 
-    /// That of the same thing in two runs together: the worse verdict, and the sums.
+    /// Returns the sort key for the same candidate in two runs together: the worse verdict, and the sums of the
+    /// figures.
     #[must_use]
     pub fn joined(self, other: Self) -> Self {
         let sum = |a: Reverse<i64>, b: Reverse<i64>| Reverse(a.0.saturating_add(b.0));
@@ -166,47 +170,47 @@ impl Standing {
     }
 }
 
-/// A candidate.
+/// A site or class that is ranked.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// What is allocated.
+    /// The allocated class.
     pub class: Arc<str>,
-    /// The sites that do it; one when sites are ranked.
+    /// The allocating sites; exactly one when sites are ranked.
     pub sites: Vec<Site>,
-    /// What is alive, at [`Timeline::alive_at`].
+    /// The live amount, at [`Timeline::alive_at`].
     pub live: Live,
-    /// Allocated in the window.
+    /// Amount allocated in the window.
     pub allocated: Amount,
-    /// Collected in it.
+    /// Amount collected in the window.
     pub collected: Amount,
-    /// What the figures say.
+    /// The trend of its figures.
     pub trending: Trending,
-    /// Its place among the others.
+    /// Its sort key.
     pub standing: Standing,
 }
 
-/// Candidates, the worst first.
+/// Ranked candidates, worst first.
 #[derive(Clone, Debug)]
 pub struct Ranking {
-    /// What is compared.
+    /// The moments that are compared.
     pub points: Points,
-    /// What is alive, at [`Timeline::alive_at`], of all sites.
+    /// The live amount of all sites, at [`Timeline::alive_at`].
     pub live: Live,
-    /// Allocated in the window.
+    /// Amount allocated in the window.
     pub allocated: Amount,
-    /// Collected in it.
+    /// Amount collected in the window.
     pub collected: Amount,
-    /// All that were alive or allocated in the window.
+    /// All candidates that were alive or allocated in the window.
     pub candidates: Vec<Candidate>,
 }
 
-/// Ranks what a run's window shows, by [`Standing`].
+/// Ranks the sites or classes of a run's window, by [`Standing`].
 ///
-/// Cost: the rows of the window are read once, with a look into an index for each site of the file; memory for
-/// those of one candidate at a time and 64 figures of each.
+/// Cost: the rows of the window are read once, with one index lookup per site in the file. Memory holds the rows of one
+/// candidate at a time, and at most 64 figures of each.
 ///
 /// # Errors
-/// The file cannot be read.
+/// Returns an error if the file cannot be read.
 pub fn rank(trace: &Trace, timeline: &Timeline, by: By) -> Result<Ranking, TraceError> {
     rank_groups(trace, timeline, |site| match by {
         By::Site => Some(site.id),
@@ -214,10 +218,11 @@ pub fn rank(trace: &Trace, timeline: &Timeline, by: By) -> Result<Ranking, Trace
     })
 }
 
-/// As [`rank`], of groups of a class's sites: those of one number are one candidate, those without one are left out.
+/// Ranks groups of sites as [`rank`] does. Sites of one class for which `group` returns the same number are one
+/// candidate. Sites for which it returns `None` are left out.
 ///
 /// # Errors
-/// The file cannot be read.
+/// Returns an error if the file cannot be read.
 pub fn rank_groups(
     trace: &Trace,
     timeline: &Timeline,
@@ -271,18 +276,18 @@ pub fn rank_groups(
             }
         })
         .collect();
-    // Equals stay as they are: by the names of their classes, then by their sites' rows.
+    // The sort is stable, so equal candidates stay in the order of class names and then of site ids.
     ranking.candidates.sort_by_key(|c| c.standing);
     Ok(ranking)
 }
 
-/// A time in milliseconds (or the work done until then, in bytes), and what was alive then.
+/// A time in milliseconds (or the work done by then, in bytes), with the live amount.
 type Moment = (u64, Live);
 
-/// The figures of a candidate at the points.
+/// Figures of a candidate at the points.
 pub(crate) struct Evidence {
     points: Vec<Moment>,
-    /// What all sites together had allocated at each of them; empty where that is not known.
+    /// Bytes that all sites together had allocated at each point. Empty if unknown.
     work: Vec<u64>,
     across: Option<[Live; 2]>,
     allocated: Amount,
@@ -304,7 +309,7 @@ impl Evidence {
         }
     }
 
-    /// Growth up to `noise` bytes counts as no growth.
+    /// Returns the trend of the figures. Growth of at most `noise` bytes counts as no growth.
     pub(crate) fn trending(&self, basis: Basis, noise: u64) -> Trending {
         let (first, last) = match (self.points.first(), self.points.last()) {
             (Some(first), Some(last)) => (*first, *last),
@@ -354,8 +359,9 @@ impl Evidence {
         }
     }
 
-    /// What is said where the load was uneven: growth is over if neither the clock nor the work done shows it. A level
-    /// time that is short, but in which much of the work was done, is enough where the clock shows no growth in it.
+    /// Returns the verdict when the load was uneven. Growth is over only if it shows neither by time nor by work. One
+    /// exception: if the final level period is short but much of the work was done in it, the verdict by work decides,
+    /// provided that the period shows no growth.
     fn of_both(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
         let acquits = |verdict| verdict > Verdict::Unclear;
         match (acquits(by_time), acquits(by_work)) {
@@ -366,7 +372,7 @@ impl Evidence {
         }
     }
 
-    /// The points in the last third of the work, and those before them with the first of these.
+    /// Splits the points at the last third of the work. The point at the split is in both parts.
     fn work_end(&self) -> Option<[&[Moment]; 2]> {
         let (first, last) = (*self.work.first()?, *self.work.last()?);
         let from = last - last.checked_sub(first)? / 3;
@@ -374,8 +380,8 @@ impl Evidence {
         Some([self.points.get(..=at)?, self.points.get(at..)?])
     }
 
-    /// What was alive by the work done instead of the time: the medians of equal parts of the work. `None` where that is
-    /// not known, or was done evenly, so that it would say the same.
+    /// Returns the live amounts by work done instead of time, as medians of equal parts of the work. `None` if the work
+    /// is unknown, or even over time: then the result would be the same as by time.
     fn by_work(&self) -> Option<Vec<Moment>> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let (begin, end) = (*self.work.first()?, *self.work.last()?);
@@ -406,8 +412,9 @@ impl Evidence {
         Some(medians.collect())
     }
 
-    /// Standard error of the growth. Samples that were there at both ends cancel; the growth itself is
-    /// of others, and so are at most as many of the first as were collected meanwhile, and what came in their place.
+    /// Returns the standard error of the growth. Samples that exist at both ends cancel out. What remains are the
+    /// samples of the growth itself, the samples that were collected in between (at most those of the first point), and
+    /// the samples that replaced these.
     fn sigma(&self, first: &Live, last: &Live) -> f64 {
         let ratio = [last, first]
             .iter()
@@ -419,7 +426,7 @@ impl Evidence {
     }
 }
 
-/// What is known besides the figures.
+/// Facts that a verdict needs in addition to the figures.
 struct Known {
     basis: Basis,
     noise: u64,
@@ -427,17 +434,17 @@ struct Known {
     across_major: Option<bool>,
 }
 
-/// What figures say on one axis.
+/// The result on one axis.
 struct Told {
     verdict: Verdict,
     trend: Trend,
     bytes: HourlySlope,
 }
 
-/// Figures by time, or by work: bytes allocated.
+/// Figures by time, or by work (bytes allocated).
 struct Axis<'a> {
     points: &'a [Moment],
-    /// What slopes are counted by.
+    /// Length of one unit of the slope: an hour in milliseconds, or a GiB in bytes.
     unit: f64,
 }
 
@@ -470,7 +477,7 @@ impl Axis<'_> {
         };
         let verdict = match trend {
             Trend::Level | Trend::Sawtooth => Verdict::Level,
-            // What rises for certain is not over because a few points of the last moments do not.
+            // A certain rise is not over only because a few points in the last moments are level.
             Trend::WarmUp | Trend::Plateau | Trend::Jump
                 if bytes.is_sure() && !self.split(3).is_some_and(end_is_shown) =>
             {
@@ -478,7 +485,7 @@ impl Axis<'_> {
             }
             Trend::WarmUp => Verdict::Warmup,
             Trend::Plateau | Trend::Jump => Verdict::Plateau,
-            // Larger than ever, but where it ends is where it began.
+            // The shape is growth, but the last figure is not above the first one.
             _ if !bytes.is_sure() && grown <= i64::try_from(noise).unwrap_or(i64::MAX) => {
                 Verdict::Level
             }
@@ -501,7 +508,7 @@ impl Axis<'_> {
         }
     }
 
-    /// Medians of parts of the points, each at the time of the point in its middle.
+    /// Returns the medians of at most [`PARTS`] parts of the points, each with the time of its middle point.
     fn figures(&self) -> Vec<(u64, u64)> {
         let parts = self.points.len().min(PARTS);
         (0..parts)
@@ -515,7 +522,7 @@ impl Axis<'_> {
             .collect()
     }
 
-    /// The points of the last part of the time, and those before them with the first of these.
+    /// Splits the points at the last `1 / part` of the time. The point at the split is in both parts.
     fn split(&self, part: u64) -> Option<[&[Moment]; 2]> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let from = last - (last - first) / part;
@@ -523,7 +530,8 @@ impl Axis<'_> {
         Some([self.points.get(..=at)?, &self.points[at..]])
     }
 
-    /// Whether there are more moments than a program has that has just begun, or it had run for as long before.
+    /// Returns true if there are enough points, or if the program had run before the first point for as long as the
+    /// points span. Otherwise growth may be the start of the program.
     fn has_seen_enough(&self) -> bool {
         let (Some(first), Some(last)) = (self.points.first(), self.points.last()) else {
             return false;
@@ -531,7 +539,7 @@ impl Axis<'_> {
         self.points.len() >= FEW_POINTS || first.0 >= last.0 - first.0
     }
 
-    /// Whether the later half of the time shows growth as well.
+    /// Returns true if the second half of the time shows growth, too.
     fn goes_on(&self, noise: u64) -> bool {
         let grown = |points: &[Moment]| match points {
             [first, .., last] => {
@@ -543,8 +551,8 @@ impl Axis<'_> {
     }
 }
 
-/// Whether the slope of the second of two parts, at the upper end of its interval, is small against the growth in the
-/// first.
+/// Returns true if the slope in the second part is certainly small: the upper end of its confidence interval is at most
+/// a quarter of the rate in the first part.
 fn end_is_shown([before, since]: [&[Moment]; 2]) -> bool {
     let (Some(first), Some(last)) = (before.first(), before.last()) else {
         return false;
@@ -554,7 +562,8 @@ fn end_is_shown([before, since]: [&[Moment]; 2]) -> bool {
     upper(since).is_some_and(|upper| upper <= rate / 4.0)
 }
 
-/// The upper end of a slope's 95 % interval, in bytes a millisecond; none with too few points.
+/// Returns the upper end of the slope's 95 % confidence interval, in bytes per millisecond (or per byte of work).
+/// `None` with too few points.
 fn upper(points: &[Moment]) -> Option<f64> {
     if points.len() < LEAST_POINTS {
         return None;
@@ -571,7 +580,7 @@ fn change(from: u64, to: u64) -> i64 {
     i64::try_from(change).unwrap_or(if change < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// The interval of the line and that of the estimates, which have nothing to do with each other.
+/// Combines the confidence interval of the line with the error of the samples. The two are independent.
 fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
     let sampling = if hours > 0.0 {
         Z95 * sigma / hours
@@ -592,7 +601,7 @@ fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
     }
 }
 
-/// What some sites' figures say together, without a ranking.
+/// Returns the trend of some sites' figures, without a ranking.
 #[must_use]
 pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending {
     Evidence::of(steps, timeline, points).trending(points.basis, 0)
@@ -602,7 +611,7 @@ pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending
 mod tests {
     use super::*;
 
-    /// What is known of figures in kilobytes at seconds, from collections of the whole heap.
+    /// Returns the verdict on figures in kilobytes at seconds, taken after collections of the whole heap.
     fn verdict(points: &[(u64, u64)]) -> Verdict {
         let live = |kb: u64| Live {
             amount: Amount {
@@ -629,7 +638,7 @@ mod tests {
 
     #[test]
     fn a_slope_that_is_sure_is_no_plateau_for_the_last_moments() {
-        // The last collections lie a second apart.
+        // The last collections are one second apart.
         let times = [0, 60, 120, 180, 240, 300, 301, 302];
         assert_eq!(verdict(&series(&times, |t| 100 + t * 10)), Verdict::Growth);
         let times: Vec<u64> = (0..20).map(|i| i * 60).chain(1141..1150).collect();
@@ -637,7 +646,7 @@ mod tests {
             verdict(&series(&times, |t| 100 + t.min(1140) * 10)),
             Verdict::Leak
         );
-        // It is one after a time that is not short, of which enough points are known.
+        // It is a plateau once the level period is long and has enough points.
         let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
         assert_eq!(
             verdict(&series(&times, |t| 100 + t.min(300) * 10)),
@@ -650,7 +659,7 @@ mod tests {
         let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
         let leak = |n: usize| verdict(&series(&times[..n], |t| 100 + t * 10));
         assert_eq!((leak(9), leak(10)), (Verdict::Growth, Verdict::Leak));
-        // A program that had run for as long before.
+        // The program had run for as long before the first point.
         let later: Vec<u64> = (9..18).map(|i| i * 60).collect();
         assert_eq!(verdict(&series(&later, |t| 100 + t * 10)), Verdict::Leak);
     }

@@ -1,8 +1,8 @@
-//! Reading a trace that any program may have written.
+//! Reads traces, including those written by unknown programs.
 //!
-//! A trace is a file that anybody may have made. Its tables must be ordinary tables, a query that
-//! takes many more steps than a file of its size can need is ended, texts are cut, figures that make no
-//! sense are taken for 0 and counted ([`Trace::odd`]), and rows that refer to nothing stand alone.
+//! A trace may be damaged or malicious, so reading is defensive. Its tables must be ordinary tables. A query is
+//! cancelled if it takes many more steps than a file of this size can need. Strings are cut. Invalid figures are read
+//! as 0 and counted ([`Trace::odd`]). Rows with dangling references are kept, with unknown names.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -22,36 +22,36 @@ use crate::guard::not_a_table;
 use crate::window::Window;
 use crate::{Database, TraceError};
 
-/// What no figure is larger than: eight petabytes, which a double still tells apart from one more.
+/// Maximum of any figure: 2^53 (8 PiB), up to which doubles represent integers exactly.
 const MOST: i64 = 1 << 53;
-/// Bytes of a text that are read.
+/// Maximum number of bytes of a string that are read.
 const LONGEST: usize = 8192;
-/// SQLite takes about so many steps for a row of a query here.
+/// Number of SQLite steps that a query may take per byte of the file.
 const STEPS_PER_BYTE: u64 = 64;
 const LEAST_STEPS: u64 = 100_000_000;
-/// How often the steps are counted.
+/// Number of SQLite steps between two checks.
 const STRIDE: i32 = 100_000;
-/// The largest row that SQLite is to handle.
+/// Maximum size in bytes of a row that SQLite handles.
 const LARGEST_ROW: i32 = 16 << 20;
 
 /// A JVM that wrote to a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Its row.
+    /// Its row id.
     pub id: i64,
-    /// As in the heap's agent objects.
+    /// The id of the run, as in the agent's objects in the heap.
     pub uid: String,
-    /// The process.
+    /// The process id.
     pub pid: u64,
-    /// The machine.
+    /// The host name.
     pub host: String,
-    /// What the user calls the program.
+    /// The service name that the user gave.
     pub service: Option<String>,
-    /// When the agent began, milliseconds since 1970.
+    /// Start of the agent, in milliseconds since 1970.
     pub started_ms: u64,
-    /// When the JVM ended; none while it runs, or when it was killed.
+    /// End of the JVM, in milliseconds since 1970. `None` while it runs, or if it was killed.
     pub ended_ms: Option<u64>,
-    /// Its name and version.
+    /// Name and version of the JVM.
     pub jvm: String,
     /// Main class or jar, with arguments.
     pub command: String,
@@ -59,93 +59,93 @@ pub struct Run {
     pub flags: String,
     /// Options of the agent.
     pub options: String,
-    /// Mean bytes between samples; 0: all is counted.
+    /// Mean number of bytes between samples; 0 if every allocation is counted.
     pub interval_bytes: u64,
-    /// How samples are chosen.
+    /// The sampling strategy.
     pub strategy: String,
 }
 
-/// A period that was looked at.
+/// A period of a run, with the state at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
-    /// Its row.
+    /// Its row id.
     pub id: i64,
-    /// Its end, milliseconds since 1970 by the machine's clock.
+    /// Its end by the machine's clock, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Its end, milliseconds since the run began: never goes backwards.
+    /// Its end, in milliseconds since the run began. Uptimes never go backwards.
     pub uptime_ms: u64,
-    /// Its length.
+    /// Its length in milliseconds.
     pub span_ms: u64,
-    /// Bytes of the heap in use at its end.
+    /// Heap bytes in use at its end.
     pub heap_used: u64,
-    /// Bytes that the heap has.
+    /// Heap bytes committed.
     pub heap_committed: u64,
-    /// Bytes of metaspace in use.
+    /// Metaspace bytes in use.
     pub metaspace_used: u64,
-    /// Bytes that metaspace has.
+    /// Metaspace bytes committed.
     pub metaspace_committed: u64,
-    /// Classes at its end.
+    /// Number of classes loaded at its end.
     pub loaded_classes: u64,
-    /// Samples taken in it.
+    /// Number of samples taken in it.
     pub samples: u64,
-    /// Of these, lost.
+    /// Number of these samples that were lost.
     pub lost_samples: u64,
-    /// What those stood for.
+    /// Estimated bytes that the lost samples represent.
     pub lost_bytes: u64,
-    /// When the newest of the samples was allocated that were found to be collected in it, since the run began; none
-    /// where none was, or an agent wrote that did not tell.
+    /// Allocation time of the newest sample that was found dead in this tick, in milliseconds since the run began.
+    /// `None` if no sample was found dead, or if the agent is too old to record it.
     pub newest_collected_ms: Option<u64>,
 }
 
-/// A collection.
+/// A garbage collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {
-    /// When it ended, milliseconds since 1970.
+    /// Its end, in milliseconds since 1970.
     pub time_ms: u64,
-    /// The same since the run began.
+    /// Its end, in milliseconds since the run began.
     pub uptime_ms: u64,
-    /// As the JVM's beans call it.
+    /// The collector's name, as in the JVM's GC MXBeans.
     pub collector: String,
-    /// Whether it was of the whole heap.
+    /// True if the whole heap was collected.
     pub major: bool,
-    /// Its cause; empty where the JVM does not say.
+    /// Its cause; empty if the JVM does not report one.
     pub cause: String,
-    /// How long the program stood still, microseconds.
+    /// Pause of the program, in microseconds.
     pub pause_us: u64,
-    /// Bytes of the heap in use before.
+    /// Heap bytes in use before the collection.
     pub before_bytes: u64,
-    /// And after.
+    /// Heap bytes in use after the collection.
     pub after_bytes: u64,
 }
 
-/// A dump that was taken.
+/// A heap dump that was taken of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dump {
-    /// When, milliseconds since 1970.
+    /// Its time, in milliseconds since 1970.
     pub time_ms: u64,
-    /// When, since the run began.
+    /// Its time, in milliseconds since the run began.
     pub uptime_ms: u64,
-    /// Where it is, if the agent was told.
+    /// Its path, if the agent knew it.
     pub path: Option<String>,
 }
 
-/// Something that the reader of a trace should know.
+/// A note for readers of the trace, such as a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// When it was written, milliseconds since 1970.
+    /// Its time, in milliseconds since 1970.
     pub time_ms: u64,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
 /// An allocation site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Its row.
+    /// Its row id.
     pub id: i64,
-    /// What it allocates.
+    /// The allocated class.
     pub class: Arc<str>,
-    /// Its stack; none for allocations outside of Java code.
+    /// The row id of its stack. `None` for allocations outside of Java code.
     pub stack: Option<i64>,
 }
 
@@ -158,26 +158,26 @@ pub struct Frame {
     pub method: Arc<str>,
     /// The source file.
     pub file: Option<Arc<str>>,
-    /// The line; below 0 for a native method.
+    /// The line; negative for a native method.
     pub line: Option<i64>,
 }
 
-/// What happened at a site in a tick.
+/// The figures of a site in a tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiteTick {
-    /// Which tick.
+    /// The row id of the tick.
     pub tick: i64,
-    /// What was allocated in it.
+    /// Amount allocated in the tick.
     pub allocated: Amount,
-    /// What was found to be collected.
+    /// Amount found dead in the tick.
     pub collected: Amount,
-    /// What was alive at its end.
+    /// Live amount at the end of the tick.
     pub live: Amount,
-    /// Variance of the estimate of the bytes alive.
+    /// Variance of the estimated live bytes.
     pub variance: f64,
 }
 
-/// A trace that is open to be read.
+/// A trace opened for reading.
 #[derive(Debug)]
 pub struct Trace {
     database: Database,
@@ -188,10 +188,10 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Opens a trace, whether one is writing to it or not.
+    /// Opens a trace. A JVM may be writing to it at the same time.
     ///
     /// # Errors
-    /// The file cannot be read, is not a trace, or is one of another version.
+    /// Returns an error if the file cannot be read, is not a trace, or has an unsupported version.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let mut database = Database::open(path)?;
         let steps = Arc::new(AtomicU64::new(0));
@@ -224,25 +224,26 @@ impl Trace {
         }
     }
 
-    /// From now on classes and frames have the names that they had before a shrinker shortened them.
+    /// Sets the map from obfuscated names to original ones. Classes and frames read from now on have their original
+    /// names.
     pub fn set_names(&mut self, names: Arc<dyn Originals>) {
         self.names = Some(names);
     }
 
-    /// From now on all that is read is of one moment, until [`release`](Self::release). Meanwhile the
-    /// file of a writer grows.
+    /// Starts a read transaction: until [`release`](Self::release) all reads see the same moment. Meanwhile the file of
+    /// an active writer grows.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn hold(&self) -> Result<(), TraceError> {
         let connection = self.database.connection();
         connection.execute_batch("BEGIN").map_err(|e| self.error(e))
     }
 
-    /// Ends what [`hold`](Self::hold) began.
+    /// Ends the transaction that [`hold`](Self::hold) started.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn release(&self) -> Result<(), TraceError> {
         let connection = self.database.connection();
         connection
@@ -250,13 +251,13 @@ impl Trace {
             .map_err(|e| self.error(e))
     }
 
-    /// What is asked from now on is given up at this moment, with [`TraceError::Late`]; none: it may take as long as
-    /// a file of its size can need.
+    /// Sets the time at which queries are cancelled with [`TraceError::Late`]. With `None`, a query may take as many
+    /// steps as a file of this size can need.
     pub fn set_deadline(&self, deadline: Option<Instant>) {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
-    /// An error if the deadline has passed: for work between queries that are short each.
+    /// Returns an error if the deadline has passed. For work that consists of many short queries.
     pub(crate) fn check_deadline(&self) -> Result<(), TraceError> {
         if is_over(&self.deadline) {
             Err(TraceError::Late {
@@ -267,37 +268,37 @@ impl Trace {
         }
     }
 
-    /// The path it was opened with.
+    /// Returns the path that the trace was opened with.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.database.path()
     }
 
-    /// The database, for queries of any kind.
+    /// Returns the database, for any query.
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.database
     }
 
-    /// How many figures made no sense so far and were taken for 0: negative, of another type, or beyond
-    /// eight petabytes (taken for that).
+    /// Returns the number of invalid figures read so far. Negative figures and those of another type were read as 0;
+    /// figures above 8 PiB were read as 8 PiB.
     #[must_use]
     pub fn odd(&self) -> u64 {
         self.odd.get()
     }
 
-    /// The JVMs that wrote, in the order in which they began to.
+    /// Returns the runs in the order in which they were added.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn runs(&self) -> Result<Vec<Run>, TraceError> {
         self.runs_where("ORDER BY id", ())
     }
 
-    /// The run of a row.
+    /// Returns the run with this row id.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn run(&self, id: i64) -> Result<Option<Run>, TraceError> {
         Ok(self.runs_where("WHERE id = ?1", [id])?.pop())
     }
@@ -328,34 +329,34 @@ impl Trace {
         })
     }
 
-    /// The ticks of a run, oldest first.
+    /// Returns the ticks of a run, oldest first.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn ticks(&self, run: i64) -> Result<Vec<Tick>, TraceError> {
         self.ticks_of(run, Window::ALL)
     }
 
-    /// Those of a run that end in a window, oldest first.
+    /// Returns the ticks of a run that end in a window, oldest first.
     pub(crate) fn ticks_of(&self, run: i64, window: Window) -> Result<Vec<Tick>, TraceError> {
         let mut ticks = self.ticks_where(window.condition(), window.values(run))?;
         ticks.sort_by_key(|t| (t.uptime_ms, t.id));
         Ok(ticks)
     }
 
-    /// The first tick of a run and the last; `None` for a run without ticks.
+    /// Returns the first and the last tick of a run, or `None` if the run has no ticks.
     ///
-    /// Cost: two looks into an index.
+    /// Cost: two index lookups.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn first_and_last(&self, run: i64) -> Result<Option<(Tick, Tick)>, TraceError> {
         let first = self.ticks_where(" ORDER BY uptime_ms LIMIT 1", [run])?;
         let last = self.ticks_where(" ORDER BY uptime_ms DESC LIMIT 1", [run])?;
         Ok(first.first().copied().zip(last.first().copied()))
     }
 
-    /// Ticks of a run on one more condition.
+    /// Returns the ticks of a run that meet an additional SQL condition.
     fn ticks_where(
         &self,
         condition: &str,
@@ -393,8 +394,8 @@ impl Trace {
         })
     }
 
-    /// What all sites together allocated in the ticks from `first` to `last` (rows of `tick` of any run): rows of ticks
-    /// with samples and bytes.
+    /// Returns the amount that all sites together allocated in each tick from `first` to `last` (row ids of ticks of
+    /// any run), as (tick, samples, bytes).
     pub(crate) fn allocated(
         &self,
         first: i64,
@@ -409,7 +410,7 @@ impl Trace {
         })
     }
 
-    /// When the newest of the samples was allocated that were found to be collected in a run's ticks that ended before.
+    /// Returns the allocation time of the newest sample that was found dead in the ticks of a run before `before_ms`.
     pub(crate) fn newest_collected(
         &self,
         run: i64,
@@ -425,10 +426,10 @@ impl Trace {
         Ok(found.first().copied())
     }
 
-    /// The last tick of a run that ended by then; `None` if no tick did.
+    /// Returns the row id of the last tick of a run that ended by `uptime_ms`, or `None`.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn tick_at(&self, run: i64, uptime_ms: u64) -> Result<Option<i64>, TraceError> {
         let sql = "SELECT id FROM tick WHERE run = ?1 AND uptime_ms <= ?2 ORDER BY uptime_ms DESC LIMIT 1";
         let uptime = i64::try_from(uptime_ms).unwrap_or(i64::MAX);
@@ -436,13 +437,12 @@ impl Trace {
         Ok(found.into_iter().flatten().next())
     }
 
-    /// What was alive at a site at the end of a tick (a row of `tick`) of a run. Runs of one file share
-    /// their sites.
+    /// Returns the live amount of a site in a run at the end of a tick (a row id). Runs in one file share their sites.
     ///
-    /// Cost: a look into an index, and the rows of other runs that come before.
+    /// Cost: one index lookup, plus the rows of other runs that precede the result.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn live_at(&self, run: i64, site: i64, tick: i64) -> Result<Live, TraceError> {
         let sql = "SELECT s.live_samples, s.live_objects, s.live_bytes, s.live_bytes_variance FROM site_tick AS s
             WHERE s.site = ?2 AND s.tick <= ?3
@@ -459,15 +459,15 @@ impl Trace {
         Ok(found.first().copied().unwrap_or_default())
     }
 
-    /// The collections of a run, oldest first.
+    /// Returns the garbage collections of a run, oldest first.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn collections(&self, run: i64) -> Result<Vec<Collection>, TraceError> {
         self.collections_of(run, Window::ALL)
     }
 
-    /// Those of a run that ended in a window, oldest first.
+    /// Returns the garbage collections of a run that ended in a window, oldest first.
     pub(crate) fn collections_of(
         &self,
         run: i64,
@@ -492,10 +492,10 @@ impl Trace {
         Ok(collections)
     }
 
-    /// The dumps that were taken of a run.
+    /// Returns the heap dumps that were taken of a run.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn dumps(&self, run: i64) -> Result<Vec<Dump>, TraceError> {
         let sql = "SELECT time_ms, uptime_ms, path FROM dump WHERE run = ?1 ORDER BY id";
         self.list(sql, [run], |row| Dump {
@@ -505,10 +505,10 @@ impl Trace {
         })
     }
 
-    /// The notes on a run.
+    /// Returns the notes on a run.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn notes(&self, run: i64) -> Result<Vec<Note>, TraceError> {
         let sql = "SELECT time_ms, text FROM note WHERE run = ?1 ORDER BY id";
         self.list(sql, [run], |row| Note {
@@ -517,10 +517,10 @@ impl Trace {
         })
     }
 
-    /// The latest note on a run that begins so.
+    /// Returns the latest note on a run that begins with `start`.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn last_note(&self, run: i64, start: &str) -> Result<Option<Note>, TraceError> {
         let sql =
             "SELECT time_ms, text FROM note WHERE run = ?1 AND substr(text, 1, length(?2)) = ?2
@@ -532,10 +532,10 @@ impl Trace {
         Ok(found.into_iter().next())
     }
 
-    /// All sites of all runs.
+    /// Returns all sites of all runs.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn sites(&self) -> Result<Vec<Site>, TraceError> {
         let classes = self.classes()?;
         let unknown: Arc<str> = "(unknown class)".into();
@@ -561,7 +561,7 @@ impl Trace {
         Ok(classes)
     }
 
-    /// Classes with the names that the trace has for them.
+    /// Returns classes with the names stored in the trace.
     pub(crate) fn recorded_classes(&self) -> Result<HashMap<i64, Arc<str>>, TraceError> {
         let rows = self.list("SELECT id, name FROM class", (), |row| {
             (self.id(row, 0).unwrap_or(0), Arc::from(text(row, 1)))
@@ -569,20 +569,20 @@ impl Trace {
         Ok(rows.into_iter().collect())
     }
 
-    /// A number that changes whenever another process has written to the file.
+    /// Returns a number that changes whenever another process writes to the file.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn version(&self) -> Result<i64, TraceError> {
         let connection = self.database.connection();
         let version = connection.pragma_query_value(None, "data_version", |row| row.get(0));
         version.map_err(|e| self.error(e))
     }
 
-    /// What happened at a site in the ticks from `first` to `last` (rows of `tick` of any run).
+    /// Returns the figures of a site in the ticks from `first` to `last` (row ids of ticks of any run).
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn site_ticks(
         &self,
         site: i64,
@@ -595,10 +595,10 @@ impl Trace {
         self.list(sql, [site, first, last], |row| self.site_tick(row))
     }
 
-    /// What happened in a tick at each site where something did: with the site's row in place of the tick's.
+    /// Returns the figures of each site with activity in a tick. The field `tick` holds the row id of the site.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn tick_sites(&self, tick: i64) -> Result<Vec<SiteTick>, TraceError> {
         let sql = "SELECT site, allocated_samples, allocated_objects, allocated_bytes, collected_samples,
                 collected_objects, collected_bytes, live_samples, live_objects, live_bytes, live_bytes_variance
@@ -621,7 +621,7 @@ impl Trace {
         }
     }
 
-    /// Rows of a query, in a list.
+    /// Returns the rows of a query as a list.
     pub(crate) fn list<T>(
         &self,
         sql: &str,
@@ -633,7 +633,7 @@ impl Trace {
         Ok(list)
     }
 
-    /// Gives the rows of a query, one after the other.
+    /// Passes the rows of a query to `take`, one at a time.
     pub(crate) fn each(
         &self,
         sql: &str,
@@ -667,7 +667,7 @@ impl Trace {
         self.odd.set(self.odd.get().saturating_add(1));
     }
 
-    /// A number that says which row or time is meant.
+    /// Reads a row id or a time. Returns `None` for NULL; a value of another type is counted as invalid.
     pub(crate) fn id(&self, row: &Row<'_>, column: usize) -> Option<i64> {
         match row.get_ref(column) {
             Ok(ValueRef::Integer(id)) => Some(id),
@@ -679,7 +679,7 @@ impl Trace {
         }
     }
 
-    /// How many or how much.
+    /// Reads a non-negative figure. An invalid value is counted; it is read as 0, or as [`MOST`] if it is too large.
     pub(crate) fn figure(&self, row: &Row<'_>, column: usize) -> u64 {
         if let Ok(ValueRef::Integer(figure)) = row.get_ref(column) {
             if (0..=MOST).contains(&figure) {

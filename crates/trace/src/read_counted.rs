@@ -1,4 +1,4 @@
-//! Exact counts by line of code, read.
+//! Reads exact allocation counts by line of code.
 
 use std::sync::atomic::Ordering;
 
@@ -13,84 +13,84 @@ use crate::guard::is_table;
 use crate::read::{Trace, text};
 use crate::window::Window;
 
-/// The tables, all of which a run that counts has.
+/// The tables for counts. A run that counts has all of them.
 const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_amount"];
 
-/// Lines that are kept beyond those that are wanted, until they are sorted.
+/// Number of lines kept in addition to the requested ones, until the list is sorted.
 const SPARE: usize = 4096;
 
-/// How a run counted.
+/// The state of the counting in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedRun {
-    /// When it began to count, in milliseconds since the run began.
+    /// Start of the counting, in milliseconds since the run began.
     pub from_ms: u64,
-    /// Up to when all is counted.
+    /// Time up to which everything is counted, in milliseconds since the run began.
     pub to_ms: u64,
-    /// In classes of the JDK's, too.
+    /// True if JDK classes are counted, too.
     pub jdk: bool,
-    /// Class files that got counters.
+    /// Number of class files that got counters.
     pub classes: u64,
-    /// Sites that have no counter.
+    /// Number of sites without a counter.
     pub missed_sites: u64,
-    /// Methods that cannot be rewritten.
+    /// Number of methods that cannot be rewritten.
     pub missed_methods: u64,
-    /// Classes that cannot be rewritten, or that the JVM did not take.
+    /// Number of classes that cannot be rewritten, or whose new version the JVM rejected.
     pub missed_classes: u64,
 }
 
-/// A part of a run whose counts are known: whole spans.
+/// A part of a run with known counts. It consists of whole spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedPart {
-    /// Its begin, in milliseconds since the run began.
+    /// Its start, in milliseconds since the run began.
     pub from_ms: u64,
-    /// Its end.
+    /// Its end, in milliseconds since the run began.
     pub to_ms: u64,
 }
 
-/// All that a line of code allocated in a part of a run.
+/// All allocations at a line of code in a part of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedLine {
-    /// The class whose code it is, as in Java source.
+    /// The class that contains the line, as in Java source.
     pub class: String,
     /// The method.
     pub method: String,
-    /// The line; `None` if it is not known.
+    /// The line; `None` if unknown.
     pub line: Option<u64>,
-    /// What is allocated, as in Java source.
+    /// The allocated class, as in Java source.
     pub allocated: String,
-    /// Allocations.
+    /// Number of allocations.
     pub objects: u64,
-    /// Their bytes; `None` if those of one are not known.
+    /// Bytes of the allocations; `None` if the size of an object is unknown.
     pub bytes: Option<u64>,
 }
 
-/// The lines of code that allocated most in a part of a run.
+/// The lines of code that allocated the most in a part of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopLines {
-    /// How the run counted.
+    /// The state of the counting in the run.
     pub run: CountedRun,
-    /// The part of it.
+    /// The part of the run.
     pub part: CountedPart,
-    /// Lines that allocated, those that are not listed included.
+    /// Number of lines that allocated, including those that are not listed.
     pub lines: u64,
-    /// Their allocations.
+    /// Number of allocations at these lines.
     pub objects: u64,
-    /// Their bytes, of the lines of which they are known.
+    /// Bytes of these allocations, without lines whose bytes are unknown.
     pub bytes: u64,
-    /// Lines whose bytes are not known.
+    /// Number of lines whose bytes are unknown.
     pub lines_without_bytes: u64,
-    /// Those of most bytes, in their order.
+    /// The lines with the most bytes, in descending order.
     pub rows: Vec<CountedLine>,
 }
 
 impl CountedPart {
-    /// Its length in milliseconds.
+    /// Returns the length in milliseconds.
     #[must_use]
     pub const fn span_ms(&self) -> u64 {
         self.to_ms.saturating_sub(self.from_ms)
     }
 
-    /// So much a second, rounded; nothing where no time passed.
+    /// Returns `amount` per second of this part, rounded. Returns 0 if the part has no length.
     #[must_use]
     pub fn per_second(&self, amount: u64) -> u64 {
         let (thousandfold, ms) = (u128::from(amount) * 1000, u128::from(self.span_ms()));
@@ -100,7 +100,7 @@ impl CountedPart {
 }
 
 impl CountedLine {
-    /// Whether it stands for those lines for which there was no room.
+    /// Returns true for the row that sums all lines for which there was no room.
     #[must_use]
     pub fn is_rest(&self) -> bool {
         self.class == OTHERS && self.method.is_empty()
@@ -108,10 +108,10 @@ impl CountedLine {
 }
 
 impl Trace {
-    /// How a run counted by line of code; `None` where its agent did not.
+    /// Returns the state of the counting in a run, or `None` if its agent did not count lines.
     ///
     /// # Errors
-    /// The file cannot be read, or has something else in a table's place.
+    /// Returns an error if the file cannot be read, or if something other than a table has a table's name.
     pub fn counted_run(&self, run: i64) -> Result<Option<CountedRun>, TraceError> {
         self.steps.store(0, Ordering::Relaxed);
         for table in NAMES {
@@ -140,13 +140,14 @@ impl Trace {
         Ok(found.pop())
     }
 
-    /// Gives what was counted of each line in a window of a run, in no order that means something. Returns the part of
-    /// the run that this is of: the spans that end in the window. `None` where there is none, or the agent did not count.
+    /// Passes the counts of each line in a window of a run to `take`, in unspecified order. Returns the part of the run
+    /// that they cover: the spans that end in the window. Returns `None` if there are no such spans or the agent did
+    /// not count.
     ///
-    /// Cost: the amounts of these spans and the run's lines are read once.
+    /// Cost: reads the amounts of these spans and the run's lines once.
     ///
     /// # Errors
-    /// The file cannot be read, or has something else in a table's place.
+    /// Returns an error if the file cannot be read, or if something other than a table has a table's name.
     pub fn each_counted_line(
         &self,
         run: i64,
@@ -208,8 +209,8 @@ impl Trace {
         Ok(Some(part))
     }
 
-    /// Gives a line the names that it had before they were shortened: the place in the source that was inlined there, if
-    /// one was.
+    /// Replaces obfuscated names in a line by the original ones. If code was inlined at the line, the names are those
+    /// of the inlined method.
     pub(crate) fn rename(&self, line: &mut CountedLine) {
         let Some(names) = &self.names else { return };
         let known = line.line.and_then(|line| u32::try_from(line).ok());
@@ -225,11 +226,11 @@ impl Trace {
         }
     }
 
-    /// What the lines allocated that are `wanted`, in a window of a run, with the `most` of most bytes one by one.
-    /// `None` where the agent did not count, or not then.
+    /// Returns the sums of the lines for which `wanted` returns true, in a window of a run, and lists the `most` lines
+    /// with the most bytes. Returns `None` if the agent did not count in the window.
     ///
     /// # Errors
-    /// As [`each_counted_line`](Self::each_counted_line).
+    /// Returns the errors of [`each_counted_line`](Self::each_counted_line).
     pub fn top_lines(
         &self,
         run: i64,
@@ -264,7 +265,7 @@ impl Trace {
     }
 }
 
-/// Leaves the lines of most bytes, in their order.
+/// Sorts the lines by bytes, descending, and keeps the first `most`.
 fn largest(rows: &mut Vec<CountedLine>, most: usize) {
     rows.sort_by(|a, b| {
         let amount = |line: &CountedLine| (line.bytes, line.objects);

@@ -1,4 +1,4 @@
-//! Single samples, as far as a trace has them.
+//! Reads individual samples, if a trace has them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,46 +6,47 @@ use std::sync::Arc;
 use crate::read::text;
 use crate::{Trace, TraceError};
 
-/// Which samples of a run.
+/// A selection of a run's samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Which {
-    /// Those that lived at its last tick.
+    /// Samples that were alive at the last tick of the run.
     #[default]
     Live,
-    /// Those that were collected last.
+    /// The most recently collected samples.
     Recent,
-    /// A uniform choice of all that were collected.
+    /// A uniform random choice of all collected samples.
     Chosen,
 }
 
 /// A sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRow {
-    /// Unique in its run, and the same in the JVM's heap dumps.
+    /// Id of the sample, unique in its run. The JVM's heap dumps contain the same id.
     pub uid: u64,
-    /// Where it was allocated.
+    /// Row id of its allocation site.
     pub site: i64,
-    /// The thread that did it, for [`Trace::threads`]; none where that is not known.
+    /// Id of the allocating thread, to look up in [`Trace::threads`]. `None` if unknown.
     pub thread: Option<i64>,
     /// Bytes of the object.
     pub bytes: u64,
-    /// When it was allocated, milliseconds since the run began.
+    /// Allocation time, in milliseconds since the run began.
     pub allocated_ms: u64,
-    /// When it was found to be collected; none while it lives.
+    /// When the object was found dead, in milliseconds since the run began. `None` while it is alive.
     pub collected_ms: Option<u64>,
 }
 
 impl Trace {
-    /// Whether the trace has single samples; those of heapdiff's first versions have none.
+    /// Returns true if the trace can have individual samples. Traces of version 1 have none.
     #[must_use]
     pub fn has_samples(&self) -> bool {
         self.database().version() > 1
     }
 
-    /// Gives samples of a run, in the order of their uids; none if the trace [has none](Self::has_samples).
+    /// Passes samples of a run to a callback, in the order of their uids. A trace [without samples](Self::has_samples)
+    /// has none.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn each_sample(
         &self,
         run: i64,
@@ -78,10 +79,10 @@ impl Trace {
         })
     }
 
-    /// The names of threads of all runs.
+    /// Returns the names of the threads of all runs.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn threads(&self) -> Result<HashMap<i64, Arc<str>>, TraceError> {
         if !self.has_samples() {
             return Ok(HashMap::new());

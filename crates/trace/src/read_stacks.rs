@@ -1,4 +1,4 @@
-//! The stacks of a trace: all of them in memory, or one frame after the other.
+//! Reads the stacks of a trace: all of them into memory, or one frame at a time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use heapdiff_sites::Line;
 use crate::TraceError;
 use crate::read::{Frame, Trace, optional_text, text};
 
-/// Frames of a stack that are read; the agent records no more.
+/// Maximum number of frames of a stack that are read; the agent records no more.
 const DEEPEST: usize = 1024;
 
-/// The innermost frame of a stack, with what was inlined into it before it, and the stack that called it.
+/// The innermost frame of a stack, preceded by the methods inlined into it, and the calling stack.
 pub type Innermost = (Vec<Frame>, Option<i64>);
 
 impl Trace {
-    /// All stacks, to be asked for those of sites.
+    /// Reads all stacks.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn stacks(&self) -> Result<Stacks, TraceError> {
         let classes = self.recorded_classes()?;
         let unknown: Arc<str> = "".into();
@@ -57,7 +57,7 @@ impl Trace {
         })
     }
 
-    /// The frames that a frame stands for, the innermost first: more than one where methods were inlined.
+    /// Returns the original frames of a frame, innermost first. There are several if methods were inlined.
     pub(crate) fn originals(&self, frame: Frame) -> Vec<Frame> {
         let Some(names) = &self.names else {
             return vec![frame];
@@ -88,13 +88,13 @@ impl Trace {
         originals.collect()
     }
 
-    /// The innermost frame of a stack, with what was inlined into it before it, and the stack that called it: for a few
-    /// stacks, of which a file may have many.
+    /// Returns the innermost frame of a stack, preceded by the methods inlined into it, and the calling stack. Use it
+    /// to read a few stacks from a file with many.
     ///
-    /// Cost: a look into the tables `stack`, `frame` and `class`.
+    /// Cost: one lookup in each of the tables `stack`, `frame` and `class`.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn frames(&self, stack: i64) -> Result<Option<Innermost>, TraceError> {
         let sql = "SELECT s.parent, c.name, f.method, f.file, f.line FROM stack AS s
             JOIN frame AS f ON f.id = s.frame LEFT JOIN class AS c ON c.id = f.class WHERE s.id = ?1";
@@ -115,13 +115,13 @@ impl Trace {
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     frames: HashMap<i64, Vec<Frame>>,
-    /// The stack that called, and the frame.
+    /// The calling stack and the frame of each stack.
     links: HashMap<i64, (Option<i64>, i64)>,
 }
 
 impl Stacks {
-    /// The frames of a stack, the leaf first: at most 1024 and what was inlined into them, whatever the rows refer to. Frames that are
-    /// missing are left out.
+    /// Returns the frames of a stack, leaf first: at most 1024, plus the methods inlined into them, even if the rows
+    /// form a cycle. Missing frames are left out.
     #[must_use]
     pub fn frames(&self, stack: i64) -> Vec<&Frame> {
         let mut frames = Vec::new();

@@ -1,11 +1,16 @@
-//! Old ticks made fewer, so that a trace stays small.
+//! Merges and deletes old ticks to keep a trace small.
 //!
-//! Ticks older than an hour are rolled up to minutes, those older than a day to hours: figures of what happened
-//! are summed, states are the last. What is older than `retain` goes, and more of it if the file is
-//! too large. Each of these is one short transaction, next to a tick.
+//! Ticks older than an hour are merged to minutes, those older than a day to hours:
 //!
-//! What was live at a moment is in the last row of each site at or before it. So when ticks go, these rows stay
-//! as a baseline, at the last tick before the cut.
+//! ```text
+//! older than a day: 1 h per tick | older than an hour: 1 min per tick | last hour: unchanged
+//! ```
+//!
+//! Figures of activity are summed; of states the last one is kept. Data older than `retain` is deleted. If the file is
+//! too large, more is deleted, oldest first. Each step is a short transaction after a tick.
+//!
+//! The live amount of a site at a moment is in the site's last row at or before it. So when ticks are deleted, the last
+//! row of each site is kept as a baseline, at the last tick before the cut.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
@@ -18,31 +23,32 @@ use crate::write_names::{ALIVE, SILENT, drop_names};
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// From which age on ticks are how long.
+/// Age from which ticks are merged, and the length of the merged ticks.
 const STEPS: [(i64, i64); 2] = [(HOUR, MINUTE), (DAY, HOUR)];
-/// How often old ticks are looked at.
+/// Minimum uptime between two passes over old ticks, in milliseconds.
 const PERIOD: i64 = 10_000;
-/// Periods rolled up at a time: a trace that was long without a writer is caught up with bit by bit.
+/// Maximum number of periods merged at a time. A trace that had no writer for a long time is processed in small steps.
 const AT_A_TIME: usize = 8;
-/// Pages given back to the file system at a time, for each page that a tick takes.
+/// Maximum number of pages returned to the file system at a time.
 const VACUUM_PAGES: i64 = 2000;
-/// The states of a group's newest row: beside `max` SQLite takes other columns from the row that has it.
+/// The states in the newest row of a group. In a query with `max`, SQLite takes the other columns from the row with the
+/// maximum.
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
-/// A large file with at most so many ticks is large because of its names.
+/// If a large file has at most this many ticks, its size is due to names.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
-/// The part of the ticks that goes when the file is too large, as a divisor.
+/// Divisor of the number of ticks: 1/8 of them are deleted when the file is too large.
 const PART: i64 = 8;
 
 impl Writer {
-    /// Does what is due at this uptime.
+    /// Merges and deletes old data if it is time to, at this uptime.
     pub(crate) fn tend(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
         if uptime_ms - self.tended_ms < PERIOD && (self.full || !self.is_large()?) {
             return Ok(());
         }
         self.tended_ms = uptime_ms;
         match self.roll_up(uptime_ms, time_ms) {
-            // The tick before it is in the file. The next one that does not fit in tells of a disk without room.
+            // The last tick is in the file already. If the disk is full, the next tick that does not fit reports it.
             Err(error) if is_busy(&error) || lacks_room(self.database.path(), &error) => Ok(()),
             other => other,
         }
@@ -55,13 +61,13 @@ impl Writer {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let others = runs(&transaction)?;
         for (age, span) in STEPS {
-            // This run by its own clock; others by the time of day, for theirs are not known here.
+            // This run uses uptimes. Other runs use the time of day, because their current uptimes are unknown here.
             roll_up(&transaction, Runs::This(run), uptime_ms - age, span)?;
             if others.len() > 1 {
                 roll_up(&transaction, Runs::Others(run), time_ms - age, span)?;
             }
         }
-        // Not tick by tick: each time the states of all sites are written anew.
+        // Waits until there is 5 % more than `retain`, because each deletion rewrites the states of all sites.
         let past = retain.saturating_add(retain / 20);
         for other in others {
             let (clock, now) = if other == run {
@@ -83,8 +89,8 @@ impl Writer {
             }
         }
         if large {
-            // The oldest of all runs. If that does not help there is nothing but names, and no
-            // more of them are taken in.
+            // Delete the oldest ticks of all runs. If the file is still too large, names fill it, and new names are
+            // refused.
             let sql = "SELECT count(*) / ?1 FROM tick";
             let some: i64 = transaction.query_row(sql, [PART], |row| row.get(0))?;
             let sql = "SELECT time_ms FROM tick ORDER BY time_ms LIMIT 1 OFFSET ?1";
@@ -104,7 +110,8 @@ impl Writer {
             full = self.drop_names(time_ms)?;
         }
         if full && drop_samples(self.database.connection(), run, time_ms)? {
-            // Single samples go before new sites are left out, and stay away: they would fill the file again.
+            // Individual samples are given up before new sites are refused. They are not written again, because they
+            // would fill the file again.
             self.rows.stop();
             full = self.drop_names(time_ms)?;
         }
@@ -121,7 +128,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Drops the names that nothing refers to; whether the file is large all the same.
+    /// Deletes unused names. Returns true if the file is still too large.
     fn drop_names(&mut self, time_ms: i64) -> rusqlite::Result<bool> {
         drop_names(self.database.connection(), self.run, time_ms)?;
         self.forget_ids();
@@ -129,20 +136,22 @@ impl Writer {
         self.is_large()
     }
 
-    /// Whether the file nears its limit. Free pages do not count: they are given back.
+    /// Returns true if the file is close to its limit. Free pages do not count, because they are returned to the file
+    /// system.
     pub(crate) fn is_large(&self) -> rusqlite::Result<bool> {
         let used = self.database.used_bytes()?;
-        // Room for the next ticks and for the log's growth before it is moved.
+        // The last 10 % are for the next ticks, and for the log until it is moved into the database.
         Ok(used > int(self.limits.max_bytes) / 10 * 9)
     }
 }
 
 impl Database {
-    /// Drops what was recorded before this time of day (milliseconds since 1970), of all runs. The last state of each
-    /// site of a JVM that still runs stays, so that what was live then is known; names stay. The file gets smaller.
+    /// Deletes all data of all runs before a time of day (milliseconds since 1970). If a run's JVM is still running,
+    /// the last state of each of its sites is kept, so that its live amounts stay known. Names are kept. The file
+    /// shrinks.
     ///
     /// # Errors
-    /// The file cannot be written, or another process has locked it.
+    /// Returns an error if the file cannot be written, or if another process has locked it.
     pub fn prune(&mut self, before_ms: i64) -> Result<(), TraceError> {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
@@ -150,7 +159,7 @@ impl Database {
         done.map_err(|source| self.error(source))
     }
 
-    /// Bytes of pages in use.
+    /// Returns the bytes of all pages in use.
     pub(crate) fn used_bytes(&self) -> rusqlite::Result<i64> {
         let connection = self.connection();
         let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -168,7 +177,7 @@ impl Database {
     }
 }
 
-/// Gives free pages back; whether there may be more of them.
+/// Returns free pages to the file system. Returns true if there may be more free pages.
 fn vacuum(connection: &Connection) -> rusqlite::Result<bool> {
     let free = |connection: &Connection| {
         connection.pragma_query_value(None, "freelist_count", |row| row.get::<_, i64>(0))
@@ -177,7 +186,7 @@ fn vacuum(connection: &Connection) -> rusqlite::Result<bool> {
     if before == 0 {
         return Ok(false);
     }
-    // It gives a row for each page.
+    // The pragma returns a row for each page.
     let mut statement =
         connection.prepare(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"))?;
     let mut rows = statement.query([])?;
@@ -199,14 +208,14 @@ enum Runs {
     Others(i64),
 }
 
-/// Rolls ticks up that ended before `until`, to spans of `span`.
+/// Merges ticks that ended before `until` into spans of length `span`.
 fn roll_up(connection: &Connection, runs: Runs, until: i64, span: i64) -> rusqlite::Result<()> {
     let (run, clock, is) = match runs {
         Runs::This(run) => (run, "uptime_ms", "="),
         Runs::Others(run) => (run, "time_ms", "<>"),
     };
-    // Periods that are wholly past, with more than one tick. A tick as long as a period is done with, and ticks
-    // that touch two periods count where they end.
+    // Find periods that are completely in the past and have more than one tick. Ticks of at least this length are
+    // already merged. A tick that overlaps two periods belongs to the one that it ends in.
     let sql = format!(
         "SELECT run, uptime_ms / ?3, max(id) FROM tick
          WHERE run {is} ?1 AND {clock} <= ?2 AND span_ms < ?3
@@ -224,7 +233,7 @@ fn roll_up(connection: &Connection, runs: Runs, until: i64, span: i64) -> rusqli
     Ok(())
 }
 
-/// Makes one tick, the last, of all those of a run that ended in a period.
+/// Merges all ticks of a run that ended in a period into the last of them.
 fn merge(
     connection: &Connection,
     run: i64,
@@ -269,7 +278,7 @@ fn merge(
     Ok(())
 }
 
-/// Drops what all runs recorded before a time of day.
+/// Deletes the data of all runs before a time of day.
 fn prune(connection: &Connection, before_ms: i64, now_ms: i64) -> rusqlite::Result<()> {
     for run in runs(connection)? {
         prune_run(connection, run, before_ms, now_ms)?;
@@ -277,7 +286,7 @@ fn prune(connection: &Connection, before_ms: i64, now_ms: i64) -> rusqlite::Resu
     Ok(())
 }
 
-/// Drops a run of which nothing is newer than this, if it is over; whether that was so.
+/// Deletes a run if it has ended and has no newer data than `before_ms`. Returns true if it was deleted.
 fn drop_run(
     connection: &Connection,
     run: i64,
@@ -311,15 +320,15 @@ fn drop_run(
     Ok(true)
 }
 
-/// Drops the single samples of all runs but those of other JVMs that may be writing: they rely on theirs. Whether there
-/// were any.
+/// Deletes the individual samples of all runs, except those of other JVMs that may still be writing: their writers rely
+/// on the rows. Returns true if there were any.
 fn drop_samples(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<bool> {
     let delete = format!("DELETE FROM sample WHERE run NOT IN ({ALIVE})");
     let dropped = connection.execute(&delete, [now_ms - SILENT, own])?;
     Ok(dropped > 0)
 }
 
-/// Drops what a run recorded before a time of day, but for the states of its sites and what lives.
+/// Deletes the data of a run before a time of day, except the states of its sites and its live samples.
 fn prune_run(
     connection: &Connection,
     run: i64,
@@ -329,7 +338,7 @@ fn prune_run(
     if drop_run(connection, run, before_ms, now_ms)? {
         return Ok(());
     }
-    // By ticks' order, not by their times: the machine's clock may have been set back in between.
+    // Ticks are compared by id, not by time, because the machine's clock may have been set back in between.
     let base = "SELECT max(id) FROM tick WHERE run = ?1 AND time_ms < ?2";
     let base: Option<i64> = connection
         .prepare_cached(base)?
@@ -375,7 +384,7 @@ fn prune_run(
         .prepare_cached(uptime)?
         .query_row([base], |row| row.get(0))?;
     join_until(connection, run, uptime)?;
-    // `NULL` while a sample lives.
+    // `collected_ms` is `NULL` for a live sample.
     let samples = "DELETE FROM sample WHERE run = ?1
                    AND collected_ms <= (SELECT uptime_ms FROM tick WHERE id = ?2)";
     connection
@@ -419,7 +428,7 @@ mod tests {
         }
     }
 
-    /// Site `site` has `live` objects after this tick and has got one and lost none.
+    /// Returns the activity of a site with `live` live objects after this tick. It gained one object and lost none.
     fn activity(site: u32, live: u32) -> Activity {
         Activity {
             class: site,
@@ -471,7 +480,7 @@ mod tests {
         let ticks = 26 * 60 * 4;
         for n in 1..=ticks {
             let uptime = i64::from(n) * 15_000;
-            // Site 1 gains one in each tick, site 2 in every hundredth.
+            // Site 1 gains one object in each tick, site 2 in every hundredth.
             let mut sites = vec![activity(1, n)];
             if n % 100 == 0 {
                 sites.push(activity(2, n / 100));
@@ -491,7 +500,7 @@ mod tests {
             number(&path, "SELECT sum(samples) FROM tick"),
             i64::from(ticks + ticks / 100)
         );
-        // 240 of the last hour, 1380 minutes before and 2 hours before these.
+        // 240 ticks in the last hour, 1380 minutes before that, and 2 hours before these.
         let left = number(&path, "SELECT count(*) FROM tick");
         assert!((1600..1700).contains(&left), "{left}");
         assert!((1..=3).contains(&number(
@@ -500,7 +509,7 @@ mod tests {
         )));
         let newest = "SELECT count(*) FROM tick WHERE newest_collected_ms <> uptime_ms - 20";
         assert_eq!(number(&path, newest), 0);
-        // States are those of the last tick of each period.
+        // The state of a merged period is that of its last tick.
         let wrong = "SELECT count(*) FROM site_tick st JOIN tick t ON t.id = st.tick
              JOIN site s ON s.id = st.site JOIN class c ON c.id = s.class
              WHERE c.name = 'com.acme.C1' AND live_objects <> uptime_ms / 15000";
@@ -512,7 +521,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();
-        // Site 1 is busy, site 2 was so once, site 3 has lost all.
+        // Site 1 is active, site 2 was active once, site 3 has lost all its objects.
         tick(
             &mut writer,
             1000,
@@ -549,7 +558,7 @@ mod tests {
         let base =
             "SELECT sum(live_objects) FROM site_tick WHERE tick = (SELECT min(id) FROM tick)";
         assert_eq!(number(&path, base), 17);
-        // And on.
+        // The writer continues after pruning.
         tick(
             &mut writer,
             21_000,
@@ -561,7 +570,7 @@ mod tests {
         database.prune_at(START + DAY, now).unwrap();
         assert_eq!(live(&path), 28);
         assert_eq!(number(&path, "SELECT count(*) FROM tick"), 1);
-        // Nothing stays of a run that is over.
+        // A run that has ended is deleted completely.
         database.prune_at(START + DAY, now + DAY).unwrap();
         assert_eq!(number(&path, "SELECT count(*) FROM site_tick"), 0);
         assert_eq!(number(&path, "SELECT count(*) FROM run"), 0);
@@ -572,7 +581,7 @@ mod tests {
         }
     }
 
-    /// A week of busy ticks stays under the cap, also on the disk, and ends with the last.
+    /// A week of busy ticks stays within the size limit, also on disk, and keeps the last tick.
     #[test]
     fn a_week_stays_under_the_cap() {
         let folder = tempfile::tempdir().unwrap();
@@ -614,7 +623,7 @@ mod tests {
         assert!(std::fs::metadata(&path).unwrap().len() <= cap);
     }
 
-    /// When names alone fill the file, new names are refused and counted.
+    /// If names alone fill the file, new names are refused and counted.
     #[test]
     fn names_have_a_limit_too() {
         let folder = tempfile::tempdir().unwrap();
@@ -632,7 +641,7 @@ mod tests {
         assert!(std::fs::metadata(&path).unwrap().len() <= 2 << 20);
         assert!(number(&path, "SELECT sum(lost_samples) FROM tick") > 0);
         assert_eq!(number(&path, "SELECT count(*) FROM note"), 1);
-        // As soon as nothing is known of the old ones there is room for others.
+        // Once nothing refers to the old names, there is room for new ones.
         let lost = number(&path, "SELECT sum(lost_samples) FROM tick");
         let sites = number(&path, "SELECT count(*) FROM site");
         writer.end(START + 301_000).unwrap();
@@ -676,7 +685,7 @@ mod tests {
             number(&path, "SELECT count(*) FROM class WHERE name = '...'"),
             1
         );
-        // Stack 1 is main, run (line 1) and what was cut off; stack 2 another two.
+        // Stack 1 has three frames: main, run (line 1) and the mark for cut frames. Stack 2 adds two.
         assert_eq!(number(&path, "SELECT count(*) FROM stack"), 5);
         assert_eq!(
             number(&path, "SELECT count(*) FROM run WHERE ended_ms IS NULL"),
@@ -685,7 +694,7 @@ mod tests {
         let sql = "SELECT sum(live_objects) FROM site_tick st JOIN tick t ON t.id = st.tick
                    WHERE t.run = 2 AND t.uptime_ms = 50000";
         assert_eq!(number(&path, sql), 101);
-        // A third, days later, rolls up what the dead have left.
+        // A third run, days later, merges the ticks of the runs that have ended.
         let mut c = Writer::create(&path, &run("3-1"), Limits::default()).unwrap();
         for n in 1..=3 {
             tick(
@@ -703,7 +712,7 @@ mod tests {
         );
     }
 
-    /// The time of day is not trusted: ticks are in order, and their uptimes too.
+    /// Ticks are ordered by id and uptime, never by time of day.
     #[test]
     fn a_clock_that_goes_back() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,17 +1,17 @@
-//! Whether a file could not be written because its disk has no room.
+//! Detects whether a file could not be written because its disk is full.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use rusqlite::ErrorCode;
 
-/// Bytes that a disk with room takes: some of the file's pages.
+/// Number of bytes written to test for space: some pages of the file.
 const SOME: usize = 64 << 10;
 
-/// Whether it was for lack of room that a database could not be written.
+/// Returns true if a database could not be written because the disk is full.
 ///
-/// SQLite says so of a full disk. A quota that is used up is an error of reading and writing to it, and a disk that has
-/// no room for one more file lets none be opened: then the disk is asked.
+/// SQLite reports a full disk as such. An exhausted quota appears as an I/O error, and a disk without room for another
+/// file as a failure to open one. In these two cases this tries to write a small file.
 pub(crate) fn lacks_room(path: &Path, error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => true,
@@ -23,13 +23,14 @@ pub(crate) fn lacks_room(path: &Path, error: &rusqlite::Error) -> bool {
     }
 }
 
-/// Whether there is no room for a small file in a folder, as one without a name shows.
+/// Returns true if there is no room for a small file in the folder. The test file has no name, so it leaves nothing
+/// behind.
 fn takes_no_more(folder: &Path) -> bool {
     let tried = tempfile::tempfile_in(folder).and_then(|mut file| file.write_all(&[1; SOME]));
     tried.is_err_and(|error| is_of_room(&error))
 }
 
-/// A full disk, or a quota that is used up.
+/// Returns true for a full disk or an exhausted quota.
 fn is_of_room(error: &std::io::Error) -> bool {
     let kind = error.kind();
     matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
@@ -49,7 +50,7 @@ mod tests {
         Trace, Which, Writer, Written,
     };
 
-    /// Live samples by their uids, and one that was collected.
+    /// Live samples by place, and the uid of one collected sample.
     struct Heap(RefCell<Vec<u64>>, u64);
 
     fn sample(uid: u64) -> Sample {
@@ -79,7 +80,7 @@ mod tests {
             None
         }
 
-        /// Told in the first tick, and never again unless asked for.
+        /// Returned in the first tick, and later only on request.
         fn collected(&self, anew: bool) -> Option<Vec<Collected>> {
             anew.then(|| {
                 vec![Collected {
@@ -91,7 +92,7 @@ mod tests {
         }
     }
 
-    /// Sites from this number on, and a class that is counted.
+    /// Returns a tick with activity at a range of sites, and counts of one class.
     fn tick(uptime_ms: i64, sites: std::ops::Range<u32>) -> NewTick {
         let amount = EstimatedAmount {
             samples: 1,
@@ -119,7 +120,7 @@ mod tests {
         }
     }
 
-    /// A tick that does not fit in leaves nothing in the file or in the writer, which goes on with it later.
+    /// A tick that does not fit leaves nothing in the file or in the writer, which continues later.
     #[test]
     fn a_writer_goes_on_when_there_is_room() {
         let folder = tempfile::tempdir().unwrap();
@@ -147,7 +148,7 @@ mod tests {
             assert_eq!(set, Ok(pages));
         };
         limit(&writer, pages);
-        // Many new names; 2 and 3 are gone meanwhile, 5 is new. The clock was set.
+        // Many new names. Samples 2 and 3 have died, 5 is new. The clock was changed.
         *heap.0.borrow_mut() = vec![1, 5, 0];
         let mut more = tick(2000, 0..2000);
         more.time_ms += 60_000;

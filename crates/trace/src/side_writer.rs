@@ -1,8 +1,8 @@
-//! Adding a row to a trace that an agent is writing: how a hunt goes, and where dumps are.
+//! Adds rows to a trace while an agent writes to it: notes on the progress of a hunt, and the paths of dumps.
 //!
-//! Neither side waits for such a row. It is one short transaction that is given up when the file is not free within
-//! some milliseconds, and it leaves to the agent all that takes longer: moving the log into the database.
-//! Anybody may have made the file, so its triggers do not run, and statements that take too long are ended.
+//! Neither side waits for such a row. Adding it is one short transaction, which is given up if the file is locked for
+//! more than some milliseconds. Slow work is left to the agent, such as moving the log into the database. The file may
+//! be malicious, so triggers are disabled and slow statements are cancelled.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,33 +13,33 @@ use crate::database::{Database, TraceError, is_busy};
 use crate::guard::guard_side_writer;
 use crate::tick::Written;
 
-/// How long the file may stay locked; a tick is written in less.
+/// Maximum time to wait for the lock. Writing a tick takes less.
 const BUSY: Duration = Duration::from_millis(50);
 /// Adds rows to a trace that a JVM is writing.
 #[derive(Debug)]
 pub struct SideWriter {
     database: Database,
     run: i64,
-    /// Time of day less uptime.
+    /// Difference between the time of day and the uptime, in milliseconds.
     clock: i64,
 }
 
-/// A dump that was taken.
+/// A heap dump that was taken.
 #[derive(Clone, Copy, Debug)]
 pub struct DumpTaken<'a> {
-    /// When it was asked for, milliseconds since 1970.
+    /// When it was requested, in milliseconds since 1970.
     pub asked_ms: i64,
-    /// When it was done.
+    /// When it was finished, in milliseconds since 1970.
     pub done_ms: i64,
-    /// Where it is.
+    /// Its path.
     pub path: &'a str,
 }
 
 impl SideWriter {
-    /// Opens a trace that is there; none if no JVM of this process id is writing to it.
+    /// Opens an existing trace. Returns `None` if no JVM with this process id is writing to it.
     ///
     /// # Errors
-    /// The file cannot be opened to be written, is not a trace, or is one of another version.
+    /// Returns an error if the file cannot be opened for writing, is not a trace, or has an unsupported version.
     pub fn open(path: &Path, pid: u32) -> Result<Option<Self>, TraceError> {
         let mut database = Database::open_to_add(path, BUSY)?;
         let version = database.version();
@@ -57,7 +57,7 @@ impl SideWriter {
         let Some((run, started)) = found else {
             return Ok(None);
         };
-        // Uptimes go on when the machine's clock is set.
+        // The difference is that of the last tick, because the machine's clock may have been set since the run began.
         let tick =
             "SELECT time_ms - uptime_ms FROM tick WHERE run = ?1 ORDER BY uptime_ms DESC LIMIT 1";
         let clock = database
@@ -75,7 +75,7 @@ impl SideWriter {
     /// Adds a note on the run.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn note(&mut self, time_ms: i64, text: &str) -> Result<Written, TraceError> {
         let run = self.run;
         self.add(|connection| {
@@ -84,11 +84,11 @@ impl SideWriter {
         })
     }
 
-    /// Says where a dump is. The agent knows of dumps before which the heap is collected: if it has told of this
-    /// one, its row gets the path; if it is going to, it finds the path there.
+    /// Stores the path of a dump. The agent records dumps that are preceded by a GC. If it has recorded this one
+    /// already, its row gets the path. Otherwise this adds the row, and the agent will find it.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn dump(&mut self, dump: &DumpTaken<'_>) -> Result<Written, TraceError> {
         let (run, clock) = (self.run, self.clock);
         self.add(|connection| {
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    /// A tick that ends then, with a collection for a dump that ended then and took so long.
+    /// Returns a tick that ends at `uptime_ms`. `dumped` is the end and the duration of a GC for a dump.
     fn tick(uptime_ms: i64, dumped: Option<(i64, i64)>) -> NewTick {
         let collections = dumped.map(|(ms, took)| NewCollection {
             time_ms: START + ms,
@@ -188,16 +188,16 @@ mod tests {
             };
             assert_eq!(side.dump(&dump).unwrap(), Written::Done);
         };
-        // The agent first: the dump took longer than a tick.
+        // The agent records the dump first: the dump took longer than a tick.
         wrote(tick(1000, Some((900, 40))));
         told(850, 2100, "/d/one");
-        // The agent later; its collection took nine seconds.
+        // The agent records the dump later; its GC took nine seconds.
         told(3000, 14_000, "/d/two");
         wrote(tick(15_000, Some((13_500, 9000))));
-        // A dump without a collection, and one without a path.
+        // A dump without a GC, and one without a path.
         told(30_000, 31_000, "/d/all");
         wrote(tick(50_000, Some((45_000, 40))));
-        // The next run of the file has nothing to do with it.
+        // The next run in the file is not affected.
         let some = |path: &str| Some(path.to_owned());
         assert_eq!(
             dumps(&trace),

@@ -1,6 +1,7 @@
-//! Traces that no JVM wrote: for tests here, of the command line and of the live view.
+//! Synthetic traces, for tests of this crate, of the command line and of the live view.
 //!
-//! Rows are plain inserts into the tables of `schema.sql`, without any code of the writer's.
+//! Rows are inserted directly into the tables of `schema.sql`, without the writer's code, so that tests of readers do
+//! not depend on it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +10,10 @@ use rusqlite::{Connection, params};
 
 use crate::{Database, FrameName, Names, TraceError};
 
-/// When the first run begins, milliseconds since 1970.
+/// Start of the first run, in milliseconds since 1970.
 pub const STARTED_MS: i64 = 1_760_000_000_000;
 
-/// Names made of numbers: every second stack was deeper than the two frames that it has.
+/// Names made of numbers. Each stack has two frames; stacks with odd numbers are marked as cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered;
 
@@ -35,43 +36,43 @@ impl Names for Numbered {
 /// A frame: class, method, file and line.
 pub type SceneFrame<'a> = (&'a str, &'a str, &'a str, i64);
 
-/// A site whose figures functions of the tick say.
+/// An allocation site whose figures are functions of the tick.
 #[derive(Clone, Copy)]
 pub struct SceneSite<'a> {
-    /// What it allocates.
+    /// The allocated class.
     pub class: &'a str,
-    /// Its stack, the leaf first.
+    /// Its stack, leaf first.
     pub frames: &'a [SceneFrame<'a>],
     /// Bytes of an object.
     pub size: i64,
-    /// Objects alive at the end of a tick, from 1 on.
+    /// Returns the number of live objects at the end of a tick. Ticks are numbered from 1.
     pub live: fn(i64) -> i64,
-    /// Objects that are allocated and collected within a tick, besides.
+    /// Number of additional objects that are allocated and collected within each tick.
     pub churn: i64,
 }
 
-/// What a trace is made of.
+/// The content of a synthetic trace.
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
     /// The sites.
     pub sites: &'a [SceneSite<'a>],
-    /// How many ticks there are.
+    /// Number of ticks.
     pub ticks: i64,
-    /// Their length in milliseconds.
+    /// Length of a tick in milliseconds.
     pub span_ms: i64,
-    /// A collection of the young generation comes every so many ticks; 0: never.
+    /// Ticks between two young collections; 0 for none.
     pub minor: i64,
-    /// One of the whole heap.
+    /// Ticks between two collections of the whole heap; 0 for none.
     pub major: i64,
-    /// What collections of the young generation and of the whole heap are called.
+    /// Names of the collectors of the young generation and of the whole heap.
     pub collectors: [&'a str; 2],
-    /// Objects that a sample stands for.
+    /// Number of objects that a sample represents.
     pub weight: i64,
-    /// How the run ended: 0 well, else it is still running.
+    /// True if the run has not ended.
     pub running: bool,
-    /// What `churn` is multiplied by in a tick.
+    /// Returns the factor by which `churn` is multiplied in a tick.
     pub load: fn(i64) -> i64,
-    /// Uptime at which the newest of the samples was allocated that were collected in a tick.
+    /// Returns the allocation time (uptime) of the newest sample that was found dead in a tick.
     pub newest: fn(i64) -> Option<i64>,
 }
 
@@ -94,7 +95,7 @@ impl Default for Scene<'_> {
 
 const MAIN: SceneFrame<'static> = ("com.acme.Main", "main", "Main.java", 12);
 
-/// A service that keeps one buffer for each request, from the 20th tick on; a cache that fills and
+/// A service with five sites: a leak that keeps one buffer per request from the 20th tick on; a cache that fills and
 /// stays full; tables that are loaded at the start; sessions that come and go; short-lived strings.
 pub const SITES: [SceneSite<'static>; 5] = [
     SceneSite {
@@ -134,7 +135,7 @@ pub const SITES: [SceneSite<'static>; 5] = [
             MAIN,
         ],
         size: 512,
-        // Until a major collection nothing of it goes.
+        // Nothing is freed before a major collection.
         live: |t| 320 + t % 10 * 160,
         churn: 0,
     },
@@ -157,8 +158,8 @@ pub const SITES: [SceneSite<'static>; 5] = [
     },
 ];
 
-/// Lines of the same service: buffers and pages as they are sampled, points that the compiler removes, and plugins of two
-/// sizes.
+/// Lines of the same service: buffers and pages, which are sampled as often as counted; points, whose allocations the
+/// compiler removes; plugins of two sizes.
 pub const LINES: [SceneLine<'static>; 4] = [
     SceneLine {
         place: ("com.acme.Interceptor", "record", 31),
@@ -186,15 +187,15 @@ pub const LINES: [SceneLine<'static>; 4] = [
     },
 ];
 
-/// A number from 0 to 4 that looks like chance and is not.
+/// Returns a number from 0 to 4 that looks random but is deterministic.
 const fn ripple(tick: i64, seed: i64) -> i64 {
     (tick * 7919 + seed * 104_729) % 31 % 5
 }
 
-/// Writes a run to a trace, which is made if the file does not exist. Returns the run's id.
+/// Writes a run to a trace, and creates the trace if the file does not exist. Returns the run's id.
 ///
 /// # Errors
-/// The file cannot be written, or is not a trace.
+/// Returns an error if the file cannot be written, or is not a trace.
 pub fn write(path: &Path, scene: &Scene<'_>) -> Result<i64, TraceError> {
     let database = Database::create(path)?;
     rows(database.connection(), scene).map_err(|source| TraceError::Sqlite {
@@ -206,20 +207,20 @@ pub fn write(path: &Path, scene: &Scene<'_>) -> Result<i64, TraceError> {
 /// A line of code that is counted.
 #[derive(Clone, Copy, Debug)]
 pub struct SceneLine<'a> {
-    /// Its class, method and line.
+    /// Class, method and line.
     pub place: (&'a str, &'a str, i64),
-    /// What it allocates.
+    /// The allocated class.
     pub allocated: &'a str,
-    /// Bytes of an object; `None`: not known.
+    /// Bytes of an object; `None` if unknown.
     pub size: Option<i64>,
-    /// Objects in each tick.
+    /// Number of objects allocated in each tick.
     pub objects: i64,
 }
 
 /// Adds counts by line of code to the last run of a trace, in spans as long as its ticks.
 ///
 /// # Errors
-/// The file cannot be written.
+/// Returns an error if the file cannot be written.
 pub fn count(path: &Path, lines: &[SceneLine<'_>]) -> Result<(), TraceError> {
     let database = Database::create(path)?;
     counts(database.connection(), lines).map_err(|source| TraceError::Sqlite {
@@ -263,7 +264,7 @@ fn counts(connection: &Connection, lines: &[SceneLine<'_>]) -> rusqlite::Result<
 fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
     let t = connection.unchecked_transaction()?;
     let number: i64 = t.query_row("SELECT count(*) + 1 FROM run", [], |r| r.get(0))?;
-    // Traces with several runs have them one after the other.
+    // The runs of a trace follow each other, one per day.
     let start = STARTED_MS + (number - 1) * 86_400_000;
     let end = (!scene.running).then_some(start + scene.ticks * scene.span_ms);
     t.execute(
@@ -369,8 +370,8 @@ fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
     Ok(run)
 }
 
-/// The live samples of the last tick, and 24 of what was allocated and collected within a tick: 16 are recent,
-/// and of these and the others 16 were chosen.
+/// Writes the live samples of the last tick. For each site with a high churn also writes 24 collected samples: numbers
+/// 0 to 15 belong to the random choice of all collected samples, and 8 to 23 are recent.
 fn samples(
     connection: &Connection,
     run: i64,
@@ -381,7 +382,7 @@ fn samples(
     for (site, &id) in scene.sites.iter().zip(sites) {
         let live = ((site.live)(scene.ticks) + scene.weight - 1) / scene.weight;
         for n in 0..live {
-            // As if each had come at its time, and none before the first tick.
+            // Allocation times are spread evenly over the run.
             let allocated = (n * scene.ticks / live.max(1)) * scene.span_ms + 10 + n % 7;
             samples.push((allocated, id, site.size, None));
         }
@@ -398,7 +399,7 @@ fn samples(
         threads.push(once(connection, find, add, [name])?);
     }
     for (uid, (allocated, site, bytes, collected)) in (1_i64..).zip(samples) {
-        // Now and then it is not known.
+        // The thread of some samples is unknown.
         let thread = usize::try_from(uid % 3).ok().and_then(|n| threads.get(n));
         let thread = thread.filter(|_| uid % 50 != 0);
         let number = collected.map(|(n, _)| n);
@@ -448,7 +449,7 @@ fn class(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     )
 }
 
-/// The row that is there, or a new one.
+/// Returns the id of an existing row, or inserts a new one.
 fn once(
     connection: &Connection,
     find: &str,
@@ -485,7 +486,7 @@ mod tests {
         };
         assert_eq!(count("SELECT count(*) FROM site"), SITES.len() as i64);
         assert_eq!(count("SELECT count(*) FROM tick"), 240);
-        // What is alive is what came less what went.
+        // Live objects must equal allocated minus collected ones.
         let odd = "SELECT count(*) FROM (SELECT site, sum(allocated_objects - collected_objects) AS net,
                 max(tick) AS last FROM site_tick WHERE tick <= 120 GROUP BY site) AS s
             JOIN site_tick AS l ON l.site = s.site AND l.tick = s.last WHERE l.live_objects <> s.net";

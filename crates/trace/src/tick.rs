@@ -1,11 +1,11 @@
-//! What a writer puts into a trace: a run, and what is known of each of its ticks.
+//! The input of a writer: a run and its ticks.
 
 use std::time::Duration;
 
 use crate::counted::Counting;
 
-/// How far from its request, besides the pause, a dump's collection is: the JVM may be busy, and clocks are read
-/// one after the other.
+/// Maximum distance between the request of a dump and its GC, in addition to the pause. The JVM may be busy, and the
+/// two clocks are read at different times.
 pub(crate) const APART_MS: i64 = 5000;
 
 /// A JVM: a row of the table `run`.
@@ -25,17 +25,18 @@ pub struct NewRun {
     pub strategy: String,
 }
 
-/// How much is kept.
+/// Limits of what a trace keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// What is older goes.
+    /// Maximum age of data.
     pub retain: Duration,
-    /// The most bytes of the file; the oldest goes first. The write-ahead log beside it has a limit of its own.
+    /// Maximum size of the file in bytes; the oldest data is deleted first. The write-ahead log beside the file has a
+    /// separate limit.
     pub max_bytes: u64,
 }
 
 impl Default for Limits {
-    /// A week, 256 MiB.
+    /// Returns a week and 256 MiB.
     fn default() -> Self {
         Self {
             retain: Duration::from_secs(7 * 24 * 3600),
@@ -44,10 +45,10 @@ impl Default for Limits {
     }
 }
 
-/// Samples and what they stand for.
+/// A number of samples with the estimates made of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EstimatedAmount {
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
     /// Estimated objects.
     pub objects: f64,
@@ -55,24 +56,24 @@ pub struct EstimatedAmount {
     pub bytes: f64,
 }
 
-/// What happened at a site since the last tick, and what is live there now.
+/// Activity at a site since the last tick, and the state at the end of this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Activity {
-    /// The class's number, for [`crate::Names`].
+    /// The class's number, to look up in [`crate::Names`].
     pub class: u32,
-    /// The stack's number, for [`crate::Names`]; 0: none.
+    /// The stack's number, to look up in [`crate::Names`]; 0 for none.
     pub stack: u32,
-    /// Since the last tick.
+    /// Amount allocated since the last tick.
     pub allocated: EstimatedAmount,
-    /// Since the last tick.
+    /// Amount found dead since the last tick.
     pub collected: EstimatedAmount,
-    /// At the end of this one.
+    /// Live amount at the end of this tick.
     pub live: EstimatedAmount,
-    /// Of `live.bytes`.
+    /// Variance of `live.bytes`.
     pub live_variance: f64,
 }
 
-/// A collection: a row of the table `collection`.
+/// A garbage collection: a row of the table `collection`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs, reason = "named after the columns")]
 pub struct NewCollection {
@@ -86,27 +87,27 @@ pub struct NewCollection {
     pub after_bytes: u64,
 }
 
-/// Classes of one name, loaded and unloaded since the last tick.
+/// Number of classes with one name that were loaded and unloaded since the last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named after the columns")]
 pub struct ClassChange {
-    /// The class's number, for [`crate::Names`].
+    /// The class's number, to look up in [`crate::Names`].
     pub class: u32,
     pub loaded: u64,
     pub unloaded: u64,
 }
 
-/// Allocations of a class since the last tick, each one counted.
+/// Exact number of allocations of a class since the last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named after the columns")]
 pub struct ClassTotal {
-    /// The class's number, for [`crate::Names`].
+    /// The class's number, to look up in [`crate::Names`].
     pub class: u32,
     pub objects: u64,
     pub bytes: u64,
 }
 
-/// What is known of a period: a row of the table `tick`, and rows of the tables that refer to it.
+/// The data of one period: a row of the table `tick`, and the rows of other tables that refer to it.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "named after the columns")]
 pub struct NewTick {
@@ -124,22 +125,22 @@ pub struct NewTick {
     pub newest_collected_ms: Option<i64>,
     pub sites: Vec<Activity>,
     pub classes: Vec<ClassChange>,
-    /// Where the agent counts classes.
+    /// Exact counts by class; empty unless the agent counts them.
     pub class_totals: Vec<ClassTotal>,
-    /// Where the agent counts lines of code, and has read its counters.
+    /// Exact counts by line of code, if the agent counts them and has read its counters.
     pub counting: Option<Counting>,
     pub collections: Vec<NewCollection>,
-    /// Times and uptimes of heap dumps, those of their collections, and their files where these are known.
+    /// Heap dumps: time and uptime of the GC before each, and the path if it is known.
     pub dumps: Vec<(i64, i64, Option<String>)>,
     pub notes: Vec<String>,
 }
 
-/// What became of a tick.
+/// The result of writing a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// It is in the file.
+    /// The tick is in the file.
     Done,
-    /// Somebody else holds the file. Nothing was asked of the caller: it keeps what it has and
-    /// makes a longer tick of it the next time.
+    /// Another process has locked the file. The caller was not asked for the tick; it keeps its data and makes a longer
+    /// tick next time.
     Busy,
 }

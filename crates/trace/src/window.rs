@@ -1,31 +1,31 @@
 //! Parts of a run.
 
-/// A part of a run, in milliseconds since it began.
+/// A part of a run, in milliseconds since the run began. Both ends are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Ticks that end before are left out.
+    /// Ticks that end earlier are left out.
     pub from_ms: u64,
     /// Ticks that end later are left out.
     pub to_ms: u64,
 }
 
 impl Window {
-    /// All of it.
+    /// The whole run.
     pub const ALL: Self = Self {
         from_ms: 0,
         to_ms: u64::MAX,
     };
 
-    /// What a query about a run asks besides.
+    /// Returns the additional condition for a query on a run.
     pub(crate) const fn condition(self) -> &'static str {
         match (self.from_ms, self.to_ms) {
-            // Without a condition, since the times of a damaged trace may be of any type.
+            // No condition, because the times in a damaged trace may have any type.
             (0, u64::MAX) => "",
             _ => " AND uptime_ms >= ?2 AND uptime_ms <= ?3",
         }
     }
 
-    /// The values that such a query takes.
+    /// Returns the parameters for a query with that condition.
     pub(crate) fn values(self, run: i64) -> impl rusqlite::Params {
         let mut values = vec![run];
         if !self.condition().is_empty() {

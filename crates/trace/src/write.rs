@@ -1,4 +1,4 @@
-//! Writing a trace: one run, tick by tick.
+//! Writes a run to a trace, tick by tick.
 
 use std::borrow::Borrow;
 use std::path::Path;
@@ -13,14 +13,15 @@ use crate::tick::{APART_MS, ClassChange, Limits, NewRun, NewTick, Written};
 use crate::write_names::{Ids, Names, SILENT, drop_names};
 use crate::write_samples::{Rows, Samples, Target};
 
-/// Pages of the database that are kept in memory, in KiB.
+/// Size of the page cache, in KiB.
 const CACHE_KIB: i64 = 2048;
-/// The write-ahead log is cut to that after a checkpoint.
+/// Size to which the write-ahead log is truncated after a checkpoint.
 const LOG_BYTES: i64 = 4 << 20;
-/// While the log is longer no tick is written: a reader holds on to it.
+/// Maximum size of the log. While it is longer, because a reader prevents checkpoints, no ticks are written.
 const MOST_LOG_BYTES: u64 = 64 << 20;
 
-/// The machine's clock was set if it has moved by so much against the monotonic one since the last tick.
+/// Minimum change of the difference between the machine's clock and the monotonic clock since the last tick that counts
+/// as a clock change.
 const CLOCK_SLACK_MS: i64 = 2000;
 
 const PUT_BACK: &str = "the trace considered this run ended and deleted it: earlier data is lost, except for live objects";
@@ -33,7 +34,7 @@ const NO_LINES: &str = "trace_max is too small for all lines of code in the tabl
 pub struct Writer {
     pub(crate) database: Database,
     pub(crate) run: i64,
-    /// Its row, for when another process drops it.
+    /// The row of the run, to insert it again if another process deletes it.
     row: NewRun,
     pub(crate) limits: Limits,
     pub(crate) full: bool,
@@ -41,24 +42,24 @@ pub struct Writer {
     pub(crate) rows: Rows,
     class_rows: ClassRows,
     pub(crate) counted: CountedRows,
-    /// Uptime when old ticks were looked at last.
+    /// Uptime of the last pass over old ticks.
     pub(crate) tended_ms: i64,
     /// Uptime and time of day of the last tick.
     last: Option<(i64, i64)>,
 }
 
 impl Writer {
-    /// Opens or makes the trace and begins a run in it.
+    /// Opens or creates the trace, and begins a run in it.
     ///
     /// # Errors
-    /// The file cannot be made or written, is not a trace, or is one of another version.
+    /// Returns an error if the file cannot be created or written, is not a trace, or has an unsupported version.
     pub fn create(path: &Path, run: &NewRun, limits: Limits) -> Result<Self, TraceError> {
         let mut database = Database::create(path)?;
         if database
             .used_bytes()
             .is_ok_and(|used| used > int(limits.max_bytes) / 2)
         {
-            // Room for ours.
+            // Make room for the names of this run.
             let dropped = drop_names(database.connection(), 0, run.started_ms);
             dropped.map_err(|source| database.error(source))?;
         }
@@ -81,15 +82,16 @@ impl Writer {
         })
     }
 
-    /// Writes a tick, which `make` makes once the file is ours to write to, and what has become of `samples`, in
-    /// one transaction: a reader sees all of it or nothing. What is old is then thinned out.
+    /// Writes a tick and the changes of `samples` in one transaction, so readers see all of it or nothing. `make`
+    /// creates the tick once the file is locked for writing. Afterwards old data is merged or deleted.
     ///
-    /// Where nothing was written for long another process may have taken the run for ended and dropped it. It is put back
-    /// then, and `make` is asked to tell all `anew`: the state of every site, and class totals since the run began.
+    /// If nothing was written for a long time, another process may have considered the run ended and deleted it. Then
+    /// the run is inserted again, and `make` is called with true, to return the complete state: that of every site, and
+    /// class totals since the run began.
     ///
     /// # Errors
-    /// The file cannot be written. Nothing of the tick is in it then. Only where it
-    /// [lacks room](TraceError::lacks_room) is the writer of further use: it goes on once there is some.
+    /// Returns an error if the file cannot be written; then nothing of the tick is in it. The writer can be used again
+    /// only after an error that [lacks room](TraceError::lacks_room), once there is room.
     pub fn tick<T: Borrow<NewTick>>(
         &mut self,
         names: &impl Names,
@@ -118,7 +120,7 @@ impl Writer {
         }
     }
 
-    /// The times of the tick that was written; `None` if somebody else writes.
+    /// Returns the times of the tick that was written, or `None` if another process is writing.
     fn write<T: Borrow<NewTick>>(
         &mut self,
         names: &impl Names,
@@ -139,7 +141,7 @@ impl Writer {
         let was_silent =
             |(uptime, time): (i64, i64)| (times.0 - uptime).max(times.1 - time) >= SILENT;
         if is_back || self.last.is_some_and(was_silent) {
-            // Names and samples that nobody seemed to rely on may have gone as well.
+            // Names and samples that seemed unused may have been deleted, too.
             self.ids = Ids::default();
             self.rows.forget();
         }
@@ -199,7 +201,7 @@ impl Writer {
     /// Ends the run.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn end(self, time_ms: i64) -> Result<(), TraceError> {
         let connection = self.database.connection();
         connection
@@ -208,19 +210,19 @@ impl Writer {
                 params![self.run, time_ms, self.row.uid],
             )
             .map_err(|source| self.database.error(source))?;
-        // Best done here; while another process reads, the last one to close the file does it.
+        // A checkpoint here is best. If another process is reading, the last one to close the file does it.
         let _ = self.checkpoint();
         Ok(())
     }
 
-    /// What is known of the file may be of a transaction that came to nothing, or of long ago.
+    /// Clears the caches. A transaction may have been rolled back, or the cached state may be old.
     fn forget(&mut self) {
         self.forget_ids();
         self.rows.forget();
         self.counted.forget();
     }
 
-    /// Names may have gone from the file.
+    /// Clears the cached ids, because names may have been deleted from the file.
     pub(crate) fn forget_ids(&mut self) {
         self.ids = Ids::default();
     }
@@ -231,7 +233,7 @@ impl Writer {
         std::fs::metadata(name).map_or(0, |data| data.len())
     }
 
-    /// Moves the log into the database; an error if a reader is in the way.
+    /// Moves the log into the database. Returns an error if a reader prevents it.
     fn checkpoint(&self) -> rusqlite::Result<()> {
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
         let connection = self.database.connection();
@@ -246,8 +248,8 @@ impl Writer {
 
 fn begin(database: &mut Database, run: &NewRun) -> rusqlite::Result<i64> {
     let connection = database.connection_mut();
-    // Memory is bounded, and nothing is mapped but the index of the log: a mapped page that the disk lacks
-    // would end the process.
+    // Memory is bounded, and only the log index is mapped: the process would crash if the disk had no space for a
+    // mapped page.
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "temp_store", "memory")?;
@@ -259,9 +261,9 @@ fn begin(database: &mut Database, run: &NewRun) -> rusqlite::Result<i64> {
     Ok(id)
 }
 
-/// The number of a run in the file, and whether it had to be put back there: another process has dropped it.
+/// Returns the row id of a run, and true if the run had to be inserted again because another process deleted it.
 fn present(transaction: &Transaction<'_>, id: i64, run: &NewRun) -> rusqlite::Result<(i64, bool)> {
-    // The number may be another run's by now.
+    // Another run may have taken the row id.
     let mut find = transaction.prepare_cached("SELECT uid FROM run WHERE id = ?1")?;
     let uid: Option<String> = find.query_row([id], |row| row.get(0)).optional()?;
     Ok(match uid {
@@ -271,7 +273,7 @@ fn present(transaction: &Transaction<'_>, id: i64, run: &NewRun) -> rusqlite::Re
     })
 }
 
-/// Adds a run, with this number or the next.
+/// Inserts a run, with this row id or the next free one.
 fn insert(transaction: &Transaction<'_>, id: Option<i64>, run: &NewRun) -> rusqlite::Result<i64> {
     transaction.execute(
         "INSERT INTO run (id, uid, pid, host, service, started_ms, jvm, command, flags, options,
@@ -288,7 +290,7 @@ fn insert(transaction: &Transaction<'_>, id: Option<i64>, run: &NewRun) -> rusql
     Ok(transaction.last_insert_rowid())
 }
 
-/// An estimate as a whole number.
+/// Rounds an estimate to a whole number.
 fn whole(value: f64) -> i64 {
     #[allow(clippy::cast_possible_truncation, reason = "saturates, as it should")]
     let value = value.round() as i64;
@@ -316,7 +318,7 @@ impl<N: Names> Inserting<'_, N> {
             {
                 Some(site) => sites.push((site, *activity)),
                 None => {
-                    // No room for its name.
+                    // There is no room for the name of its site.
                     lost_samples += activity.allocated.samples;
                     lost_bytes += whole(activity.allocated.bytes).unsigned_abs();
                 }
@@ -344,7 +346,7 @@ impl<N: Names> Inserting<'_, N> {
             tick.newest_collected_ms,
         ])?;
         let id = self.transaction.last_insert_rowid();
-        // Two of the agent's sites can have one name here.
+        // Two sites of the agent may have the same names.
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO site_tick VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
              ON CONFLICT (site, tick) DO UPDATE SET
@@ -416,7 +418,7 @@ impl<N: Names> Inserting<'_, N> {
                 int(c.after_bytes),
             ])?;
         }
-        // The process that asked for the dump may have added the row already, with the path: see `side_writer`.
+        // The process that requested the dump may have added the row already, with the path; see `side_writer`.
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO dump (run, time_ms, uptime_ms, path) SELECT ?1, ?2, ?3, ?4
              WHERE NOT EXISTS (SELECT 1 FROM dump WHERE run = ?1 AND path IS NOT NULL

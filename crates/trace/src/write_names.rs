@@ -1,44 +1,46 @@
-//! Names, stored once: classes, frames, stacks and sites get their ids when a tick first mentions them.
+//! Writes names, each once. Classes, frames, stacks and sites get their ids when a tick first mentions them.
 
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use rustc_hash::FxHashMap;
 
-/// Stacks whose ids are remembered; then all are forgotten and looked up again.
+/// Maximum number of cached stack ids. Beyond it the cache is cleared.
 const MOST_STEPS: usize = 1 << 16;
-/// The class of the frame that stands for those that were cut off.
+/// The class name of a frame that marks cut frames.
 const CUT: &str = "...";
 
-/// A JVM that has written nothing for so many milliseconds, besides the length of its last tick, is taken to have ended.
+/// A JVM is considered ended if it has written nothing for this many milliseconds in addition to the length of its last
+/// tick.
 pub(crate) const SILENT: i64 = 10 * 60_000;
-/// Runs other than `?2` whose JVM may be writing: those that wrote since `?1`, or whose next tick is due since then.
+/// Selects runs other than `?2` whose JVM may still be writing: runs that wrote after `?1`, or whose next tick is due
+/// after `?1`.
 pub(crate) const ALIVE: &str =
     "SELECT id FROM run WHERE id <> ?2 AND ended_ms IS NULL AND (started_ms >= ?1
     OR EXISTS (SELECT 1 FROM tick WHERE run = run.id AND time_ms + span_ms >= ?1))";
 
-/// A frame's names.
+/// The names of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameName {
     /// The class that declares the method, as in Java source.
     pub class: Arc<str>,
-    /// The method; empty if only classes are kept.
+    /// The method; empty if only classes are recorded.
     pub method: Arc<str>,
     /// The source file.
     pub file: Option<Arc<str>>,
-    /// The line; below 1 if there is none.
+    /// The line; below 1 if unknown.
     pub line: i32,
 }
 
-/// Tells the names behind the numbers of [`crate::Activity`].
+/// A source of names for the numbers in [`crate::Activity`].
 pub trait Names {
-    /// A class's name, as in Java source.
+    /// Returns the name of a class, as in Java source.
     fn class(&self, class: u32) -> Option<Arc<str>>;
-    /// A stack's frames, leaf first, and whether the stack was deeper.
+    /// Returns the frames of a stack, leaf first, and true if the stack was deeper.
     fn stack(&self, stack: u32) -> (Vec<FrameName>, bool);
 }
 
-/// No names.
+/// A source without names.
 impl Names for () {
     fn class(&self, _: u32) -> Option<Arc<str>> {
         None
@@ -49,8 +51,8 @@ impl Names for () {
     }
 }
 
-/// The ids of names that were met, by the caller's numbers. A number never changes its meaning, and
-/// no name ever leaves the database.
+/// A cache of the ids of names, by the caller's numbers. The meaning of a number never changes. The cache is cleared
+/// when names may have been deleted from the database.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     classes: FxHashMap<u32, i64>,
@@ -61,7 +63,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// A site's id; `None` if it has none and there is no room for more names.
+    /// Returns the id of a site, or `None` if it has no id and there is no room for more names.
     pub(crate) fn site(
         &mut self,
         connection: &Connection,
@@ -104,7 +106,7 @@ impl Ids {
         Ok(Some(id))
     }
 
-    /// A class's id; `None` if it has none and there is no room for more names.
+    /// Returns the id of a class, or `None` if it has no id and there is no room for more names.
     pub(crate) fn class(
         &mut self,
         connection: &Connection,
@@ -124,7 +126,7 @@ impl Ids {
         Ok(Some(id))
     }
 
-    /// The id of a thread's name; `None` if that is not known.
+    /// Returns the id of a thread's name, or `None` if the name is unknown.
     pub(crate) fn thread(
         &mut self,
         connection: &Connection,
@@ -164,7 +166,7 @@ impl Ids {
         Ok(parent)
     }
 
-    /// The stack of a frame and what called it.
+    /// Returns the id of the stack that consists of a frame and its calling stack.
     fn step(
         &mut self,
         connection: &Connection,
@@ -200,7 +202,7 @@ fn class_named(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     named(connection, "class", name)
 }
 
-/// The row of a name in a table of names.
+/// Returns the row id of a name in a table of names.
 fn named(connection: &Connection, table: &'static str, name: &str) -> rusqlite::Result<i64> {
     let found = connection
         .prepare_cached(&format!("SELECT id FROM {table} WHERE name = ?1"))?
@@ -238,9 +240,9 @@ fn frame(
     Ok(connection.last_insert_rowid())
 }
 
-/// Drops names that nothing refers to, unless a JVM other than `own` may be writing: it relies on those it knows.
+/// Deletes unused names, unless a JVM other than `own` may still be writing: its writer relies on cached ids.
 pub(crate) fn drop_names(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
-    // Names refer to each other; looking for what refers to each that goes would take for ever.
+    // Foreign keys are switched off, because looking for references to each deleted name would take too long.
     connection.pragma_update(None, "foreign_keys", false)?;
     let done = drop_unused(connection, own, now_ms);
     connection.pragma_update(None, "foreign_keys", true)?;

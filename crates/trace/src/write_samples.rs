@@ -1,7 +1,7 @@
-//! Single samples: those that live, and some that were collected.
+//! Writes individual samples: all live ones, and a selection of those whose objects were collected.
 //!
-//! The caller has each live sample in a place of its own and says whose uid is there now. Only what has changed
-//! since the last tick is written, so a sample that stays costs a comparison.
+//! The caller keeps each live sample in a numbered place and returns the uid of the sample in each place. Only places
+//! that changed since the last tick are written, so an unchanged sample costs one comparison.
 
 use std::sync::Arc;
 
@@ -11,25 +11,26 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::database::int;
 use crate::write_names::{Ids, Names};
 
-/// Live samples that get a row in one tick, at most; the others follow.
+/// Maximum number of live samples that get a row in one tick. The others follow in later ticks.
 const AT_A_TIME: usize = 10_000;
-/// Bytes of the file's limit for each row: rows take some 30, so all of them an eighth of it.
+/// The table has at most one row per this many bytes of the file's limit. A row takes about 30 bytes, so the rows take
+/// at most 1/8 of the file.
 const BYTES_PER_ROW: u64 = 256;
 
 /// A sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// Unique in the run.
+    /// Id of the sample, unique in the run.
     pub uid: u64,
-    /// The class's number, for [`Names`].
+    /// The class's number, to look up in [`Names`].
     pub class: u32,
-    /// The stack's number, for [`Names`]; 0: none.
+    /// The stack's number, to look up in [`Names`]; 0 for none.
     pub stack: u32,
-    /// The number of the thread's name, for [`Samples`]; 0: not known.
+    /// The number of the thread's name, to look up in [`Samples`]; 0 if unknown.
     pub thread: u32,
     /// Bytes of the object.
     pub bytes: u64,
-    /// When it was allocated, milliseconds since the run began.
+    /// Allocation time, in milliseconds since the run began.
     pub allocated_ms: i64,
 }
 
@@ -38,30 +39,30 @@ pub struct Sample {
 pub struct Collected {
     /// The sample.
     pub sample: Sample,
-    /// When it was found to be collected, milliseconds since the run began.
+    /// When the object was found dead, in milliseconds since the run began.
     pub collected_ms: i64,
-    /// Whether it is of the last ones.
+    /// True if the sample is one of the most recently collected.
     pub recent: bool,
-    /// Whether it is of the uniform choice of all.
+    /// True if the sample belongs to the uniform random choice of all collected samples.
     pub chosen: bool,
 }
 
-/// Tells the single samples.
+/// A source of individual samples.
 pub trait Samples {
-    /// Places that live samples may be in: those below this number.
+    /// Returns the number of places. Live samples are in places below it.
     fn places(&self) -> u32;
-    /// The uid of the sample in a place; 0 where there is none. No uid is ever given twice.
+    /// Returns the uid of the sample in a place, or 0 if the place is empty. A uid is never reused.
     fn uid(&self, place: u32) -> u64;
-    /// The sample in a place; `None` where there is none, or none whose site is known.
+    /// Returns the sample in a place, or `None` if the place is empty or the site of its sample is unknown.
     fn live(&self, place: u32) -> Option<Sample>;
-    /// A thread's name.
+    /// Returns the name of a thread.
     fn thread(&self, thread: u32) -> Option<Arc<str>>;
-    /// All collected samples that are remembered, each once; `None` if they are those of the last time, unless all are to
-    /// be told `anew`.
+    /// Returns all collected samples that are kept, each once. May return `None` if they have not changed since the
+    /// last call, unless `anew` is true.
     fn collected(&self, anew: bool) -> Option<Vec<Collected>>;
 }
 
-/// No samples.
+/// A source without samples.
 impl Samples for () {
     fn places(&self) -> u32 {
         0
@@ -84,36 +85,36 @@ impl Samples for () {
     }
 }
 
-/// What is known of the rows of a run.
+/// The rows of a run, as its writer has cached them.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    /// The uid that has a row, by place; 0 for none.
+    /// The uid in the row of each place; 0 if the place has no row.
     live: Vec<u64>,
-    /// The first place that got no row because time was up.
+    /// The first place that got no row in the last tick, because of [`AT_A_TIME`].
     next: usize,
-    /// Collected samples that have a row: whether they are recent, and chosen.
+    /// Uids of collected samples with a row, each with its flags `recent` and `chosen`.
     collected: FxHashMap<u64, (bool, bool)>,
-    /// Rows of all runs in the table.
+    /// Number of rows of all runs in the table.
     all: u64,
-    /// The names of sites left no room for rows.
+    /// True if no rows are written because the names of sites fill the file.
     off: bool,
-    /// The table may have other rows.
+    /// True if the table may have changed, so that the cache must be read again.
     forgotten: bool,
 }
 
-/// Where rows go.
+/// The place where rows are written, and the sources of their values.
 pub(crate) struct Target<'a, N, S> {
     pub(crate) connection: &'a Connection,
     pub(crate) run: i64,
     pub(crate) ids: &'a mut Ids,
     pub(crate) names: &'a N,
     pub(crate) samples: &'a S,
-    /// Of the file.
+    /// Size limit of the file.
     pub(crate) max_bytes: u64,
 }
 
 impl Rows {
-    /// Another number of rows is in the table than was thought.
+    /// Counts the rows in the table again.
     pub(crate) fn recount(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let count = "SELECT count(*) FROM sample";
         let all: i64 = connection
@@ -123,12 +124,12 @@ impl Rows {
         Ok(())
     }
 
-    /// The table may have other rows than were thought: it is asked before more are written.
+    /// Marks the cache as outdated: it is read again before more rows are written.
     pub(crate) fn forget(&mut self) {
         self.forgotten = true;
     }
 
-    /// Asks the table which rows there are of the run. Those of live samples that live no more go.
+    /// Reads the cached rows of the run from the table, and deletes those of live samples that no longer exist.
     fn reload<N, S: Samples>(&mut self, target: &Target<'_, N, S>) -> rusqlite::Result<()> {
         let connection = target.connection;
         let mut live = FxHashSet::default();
@@ -157,7 +158,7 @@ impl Rows {
         self.recount(connection)
     }
 
-    /// From now on there are none.
+    /// Stops the writing of rows for good.
     pub(crate) fn stop(&mut self) {
         *self = Self {
             off: true,
@@ -165,12 +166,12 @@ impl Rows {
         };
     }
 
-    /// Whether there are none because of that.
+    /// Returns true after [`stop`](Self::stop).
     pub(crate) const fn are_off(&self) -> bool {
         self.off
     }
 
-    /// Brings the rows up to date, as far as there is time and room; `false` if there was too little room.
+    /// Updates the rows, up to the limits of time and space. Returns false if there was too little space.
     pub(crate) fn write<N: Names, S: Samples>(
         &mut self,
         target: &mut Target<'_, N, S>,
@@ -183,7 +184,7 @@ impl Rows {
             self.reload(target)?;
         }
         let most = target.max_bytes / BYTES_PER_ROW;
-        // Collected ones first: the rows of those that lived become theirs.
+        // Collected samples come first, because they take over the rows that they had as live samples.
         let collected = target.samples.collected(anew);
         let room = match collected {
             Some(collected) => self.write_collected(target, &collected, most)?,
@@ -224,7 +225,7 @@ impl Rows {
             let uid = int(c.sample.uid);
             let marked =
                 mark.execute(params![target.run, uid, c.collected_ms, c.recent, c.chosen])?;
-            // One that was known and has no row any more is too old.
+            // A sample that was known but has no row any more was deleted because of its age.
             if marked == 0 && known.is_none() {
                 if self.all < most {
                     self.insert(target, c)?;
@@ -246,13 +247,13 @@ impl Rows {
         if self.live.len() < places {
             self.live.resize(places, 0);
         }
-        // Its row may be that of a collected one by now, and stays.
+        // The row of a live sample may have become that of a collected one, which stays.
         let mut forget = target.connection.prepare_cached(
             "DELETE FROM sample WHERE run = ?1 AND uid = ?2 AND collected_ms IS NULL",
         )?;
         let mut new = Vec::new();
-        // Not always from the first place on: where samples come and go faster than they are written the last
-        // places would never have their turn.
+        // Continue where the last tick stopped. Otherwise, if samples change faster than they are written, the last
+        // places would never get a row.
         let start = self.next.min(places);
         for place in (start..places).chain(0..start) {
             let Ok(number) = u32::try_from(place) else {
@@ -279,7 +280,7 @@ impl Rows {
                 self.next = place as usize;
                 break;
             }
-            // A part is left to those that will be collected.
+            // A quarter of the rows is reserved for collected samples.
             let live = self.all.saturating_sub(collected);
             if self.all >= most || live >= most - most / 4 {
                 return Ok(false);
@@ -296,7 +297,7 @@ impl Rows {
         Ok(true)
     }
 
-    /// Adds a row: of a live sample, unless it is recent or chosen.
+    /// Adds a row: of a collected sample if it is recent or chosen, otherwise of a live one.
     fn insert<N: Names, S: Samples>(
         &mut self,
         target: &mut Target<'_, N, S>,
@@ -316,7 +317,7 @@ impl Rows {
         let name = |thread| target.samples.thread(thread);
         let thread = target.ids.thread(connection, s.thread, name)?;
         let collected = (recent || chosen).then_some(sample.collected_ms);
-        // There is one already where the caller had it in two places for a moment.
+        // The row already exists if the caller had the sample in two places for a moment.
         let added = connection
             .prepare_cached(
                 "INSERT INTO sample VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",

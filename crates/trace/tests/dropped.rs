@@ -1,4 +1,4 @@
-//! A run that another process takes for over, while its JVM lives.
+//! Tests of a run that another process considers ended while its JVM is alive.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use heapdiff_trace::{
 
 const START: i64 = 1_700_000_000_000;
 const MINUTE: i64 = 60_000;
-/// Much longer than a JVM may write nothing.
+/// Much longer than a JVM may write nothing before it is considered ended.
 const LATER: i64 = 3 * 60 * MINUTE;
 const GONE: &str = "considered this run ended and deleted it";
 
@@ -55,7 +55,7 @@ fn writer(path: &Path, uid: &str, started_ms: i64, limits: Limits) -> Writer {
     Writer::create(path, &run, limits).unwrap()
 }
 
-/// The JVM that lives.
+/// Returns the writer of the JVM that is alive.
 fn first(path: &Path) -> Writer {
     writer(path, "1-1", START, Limits::default())
 }
@@ -87,7 +87,7 @@ fn tick(time_ms: i64, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> NewTick {
     }
 }
 
-/// Writes a tick of the JVM that began at the start; whether it was to tell all anew.
+/// Writes a tick of the first JVM. Returns true if the complete state was requested.
 fn lives(writer: &mut Writer, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> bool {
     let mut told_anew = false;
     let written = writer.tick(&Numbered, &Two, |anew| {
@@ -98,7 +98,7 @@ fn lives(writer: &mut Writer, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> bo
     told_anew
 }
 
-/// Another JVM that opens the file, for which it is too large.
+/// Opens the file as another JVM whose size limit the file exceeds.
 fn other(path: &Path, uid: &str, time_ms: i64) -> Writer {
     let limits = Limits {
         max_bytes: 1,
@@ -167,7 +167,7 @@ fn a_run_that_was_dropped_is_put_back_and_goes_on() {
     );
 }
 
-/// The last run's number is free once it is dropped, and the next one gets it.
+/// The id of the last run becomes free when the run is deleted, and the next run gets it.
 #[test]
 fn a_run_writes_nothing_to_the_one_that_has_its_number() {
     for goes_on in [false, true] {
@@ -192,7 +192,7 @@ fn a_run_writes_nothing_to_the_one_that_has_its_number() {
     }
 }
 
-/// A tick of an hour is no silence.
+/// A run whose last tick took an hour is overdue only when another hour and ten minutes have passed.
 #[test]
 fn a_run_lives_between_two_ticks_however_long_they_are() {
     let folder = tempfile::tempdir().unwrap();
@@ -206,7 +206,7 @@ fn a_run_lives_between_two_ticks_however_long_they_are() {
     assert_eq!(number(&path, FIRST), 0, "the next one is overdue");
 }
 
-/// Nothing of the run was dropped, but the names that it knew: nothing is live there.
+/// The run was not deleted, but its names were, because it has no live objects.
 #[test]
 fn names_that_went_meanwhile_are_looked_up_again() {
     let folder = tempfile::tempdir().unwrap();

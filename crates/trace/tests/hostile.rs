@@ -1,4 +1,4 @@
-//! Traces that nobody meant well with: an answer or an error, in time.
+//! Malicious and damaged traces must give an answer or an error, in limited time.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -10,7 +10,7 @@ use heapdiff_trace::{
     By, CountedLine, Points, Steps, Timeline, Trace, TraceError, Which, Window, rank,
 };
 
-/// Asks all there is to be asked.
+/// Runs every query.
 fn read(path: &Path) -> Result<u64, TraceError> {
     let trace = Trace::open(path)?;
     let stacks = trace.stacks()?;
@@ -77,7 +77,7 @@ fn made(folder: &Path, sql: &str) -> std::path::PathBuf {
     path
 }
 
-/// Counts of classes, which a trace need not have.
+/// Adds counts by class, an optional table.
 const COUNTS: &str = "CREATE TABLE class_total (run, class, objects, bytes);
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
     INSERT INTO class_total SELECT 1, 'com.acme.C' || i, i, 24 * i FROM n;";
@@ -207,7 +207,7 @@ fn tables_that_are_none_are_refused() {
             "{sql}"
         );
     }
-    // A column that is missing, and one that is computed.
+    // A missing column, and a computed one.
     let path = made(
         folder.path(),
         "CREATE TABLE class_total (run, class, objects)",
@@ -239,7 +239,7 @@ fn damaged_files_end_in_time() {
     for round in 0..150 {
         let mut bytes = whole.clone();
         for _ in 0..1 + next() % 24 {
-            // Heads of pages more often than their content.
+            // Page headers are damaged more often than page contents.
             let page = next() % (bytes.len() / 4096) * 4096;
             let at = page + next() % if round % 2 == 0 { 4096 } else { 64 };
             if at >= 100 {

@@ -1,4 +1,4 @@
-//! What a ranking makes of traces whose truth is known.
+//! Tests of rankings of traces whose truth is known.
 #![allow(clippy::unwrap_used)]
 
 use heapdiff_trace::synthetic::{SITES, Scene, SceneSite, write};
@@ -53,7 +53,7 @@ fn the_leak_comes_first_and_nothing_else_is_one() {
             of(&ranking, "com.acme.Session").trending.verdict,
             Verdict::Level
         );
-        // 160 buffers of 2064 bytes each second.
+        // 160 buffers of 2064 bytes per second.
         let slope = ranking.candidates[0].trending.bytes;
         let [low, high] = slope.ci95.unwrap();
         let truth = 160 * 2064 * 3600;
@@ -99,7 +99,7 @@ fn a_window_shows_its_part() {
     };
     let (ranking, timeline, ..) = ranked(&Scene::default(), By::Class, after);
     assert_eq!(timeline.ticks().len(), 61);
-    // The cache was full before.
+    // The cache was full before the window.
     assert_eq!(
         of(&ranking, "com.acme.Page").trending.verdict,
         Verdict::Level
@@ -115,7 +115,7 @@ fn a_window_shows_its_part() {
 
 #[test]
 fn less_evidence_is_a_weaker_verdict() {
-    // Only the young generation was collected: what grows may be garbage.
+    // Only the young generation was collected, so growing objects may be garbage.
     let (ranking, ..) = ranked(
         &Scene {
             major: 0,
@@ -127,7 +127,7 @@ fn less_evidence_is_a_weaker_verdict() {
     assert_eq!(ranking.points.basis, Basis::Collections);
     assert_eq!(of(&ranking, "byte[]").trending.verdict, Verdict::Growth);
     assert!(of(&ranking, "byte[]").trending.bytes.is_sure());
-    // Two major collections bear it out.
+    // Two major collections confirm the growth.
     let (ranking, ..) = ranked(
         &Scene {
             major: 50,
@@ -146,7 +146,7 @@ fn less_evidence_is_a_weaker_verdict() {
     let (ranking, ..) = ranked(&scene, By::Class, Window::ALL);
     assert_eq!(ranking.points.basis, Basis::Ticks);
     assert_eq!(of(&ranking, "byte[]").trending.verdict, Verdict::Unclear);
-    // Three collections are too few for an interval.
+    // Three collections are too few for a confidence interval.
     let (ranking, ..) = ranked(
         &Scene {
             ticks: 35,
@@ -159,8 +159,8 @@ fn less_evidence_is_a_weaker_verdict() {
     assert!(of(&ranking, "byte[]").trending.bytes.ci95.is_none());
 }
 
-/// A cache of 1600 pages, steady, and what is allocated besides: under generational ZGC nothing is found to be dead
-/// before a major collection, every 40 ticks, in the middle of which it comes.
+/// A steady cache of 1600 pages, plus short-lived pages. With generational ZGC nothing is found dead before a major
+/// collection, which comes every 40 ticks, within a tick.
 const STEADY_Z: [SceneSite<'static>; 1] = [SceneSite {
     class: "com.acme.Page",
     size: 4096,
@@ -169,7 +169,7 @@ const STEADY_Z: [SceneSite<'static>; 1] = [SceneSite {
     ..SITES[1]
 }];
 
-/// A run under generational ZGC, with a minor collection at each tick.
+/// Returns a run with generational ZGC and a minor collection in each tick.
 fn generational_z() -> Scene<'static> {
     Scene {
         minor: 1,
@@ -188,7 +188,7 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
         ..generational_z()
     };
     let (ranking, timeline, ..) = ranked(&scene(40, 235), By::Class, Window::ALL);
-    // 200 ticks into the run; 35 of garbage came since.
+    // The last major collection is 200 ticks into the run. 35 ticks of garbage follow.
     let at = AliveAt::Major {
         uptime_ms: 199_999,
         tried_ms: None,
@@ -200,14 +200,14 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
     assert_eq!(ranking.points.basis, Basis::Major);
     assert!(page.trending.verdict > Verdict::Unclear, "{page:?}");
     assert!(page.trending.survival_permille < Some(300), "{page:?}");
-    // Of fewer major collections, no minor one is taken for a moment to compare.
+    // With fewer major collections, minor ones are not used as points.
     let (ranking, ..) = ranked(&scene(40, 119), By::Class, Window::ALL);
     assert_eq!(
         (ranking.points.basis, ranking.points.len()),
         (Basis::Collections, 2)
     );
     assert!(of(&ranking, "com.acme.Page").trending.verdict > Verdict::Unclear);
-    // Without one nothing is known.
+    // Without a major collection nothing is known.
     let (ranking, timeline, ..) = ranked(&scene(0, 35), By::Class, Window::ALL);
     assert_eq!(timeline.alive_at(), AliveAt::Unknown);
     let page = of(&ranking, "com.acme.Page").trending;
@@ -216,7 +216,7 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
         (Basis::Ticks, None)
     );
     assert_eq!(page.verdict, Verdict::Unclear);
-    // Other collectors' young collections find what died young.
+    // With other collectors, young collections find objects that died young.
     let other = Scene {
         collectors: Scene::default().collectors,
         ..scene(40, 235)
@@ -225,7 +225,8 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
     assert_eq!(timeline.alive_at(), AliveAt::End);
 }
 
-/// The same where a major collection finds nothing dead of what the ten ticks before it allocated, which was young then.
+/// The same, except that a major collection finds nothing dead that was allocated in the ten ticks before it, because
+/// it was young then.
 const STEADY_Z_YOUNG: [SceneSite<'static>; 1] = [SceneSite {
     live: |t| 1600 + if t < 40 { t } else { t % 40 + 10 } * 800,
     ..STEADY_Z[0]
@@ -249,7 +250,7 @@ fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
     let page = of(&ranking, "com.acme.Page");
     assert!(page.live.amount.objects.abs_diff(1600) <= 800, "{page:?}");
     assert!(page.trending.verdict > Verdict::Unclear, "{page:?}");
-    // A window in which nothing was found dead knows it of the time before.
+    // A window in which nothing was found dead uses what is known from before the window.
     let window = Window {
         from_ms: 205_000,
         to_ms: u64::MAX,
@@ -257,7 +258,7 @@ fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
     let run = trace.runs().unwrap().remove(0);
     let timeline = Timeline::of(&trace, &run, window).unwrap();
     assert_eq!(timeline.alive_at(), at);
-    // Where no agent told it, it is the most that may be alive.
+    // If no agent recorded how far collections looked, the figure is an upper bound.
     let untold = Scene {
         newest: |_| None,
         ticks: 155,
@@ -275,7 +276,7 @@ fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
 
 #[test]
 fn what_is_old_for_certain_was_tried_by_a_major_collection() {
-    // Nothing dies: after 17 collections what was there before them has been looked at.
+    // Nothing dies. After 17 collections, a major collection has examined all objects that existed before them.
     const LEAK: [SceneSite<'static>; 1] = [SceneSite {
         live: |t| t * 100,
         ..STEADY_Z[0]
@@ -284,7 +285,7 @@ fn what_is_old_for_certain_was_tried_by_a_major_collection() {
         sites: &LEAK,
         ticks: 235,
         major: 20,
-        // But for one object at the start.
+        // Except for one object at the start.
         newest: |t| (t == 20).then_some(500),
         ..generational_z()
     };
@@ -299,7 +300,7 @@ fn what_is_old_for_certain_was_tried_by_a_major_collection() {
     assert!(page.live.amount.objects.abs_diff(20_300) <= 1, "{page:?}");
 }
 
-/// What is allocated for requests besides, so many times more under load.
+/// Additional allocations for requests, multiplied by the load.
 const REQUESTS: SceneSite<'static> = SceneSite {
     class: "com.acme.Request",
     size: 512,
@@ -342,10 +343,10 @@ fn an_idle_night_is_no_end_of_growth() {
         !by_work.trend.is_over() && by_work.bytes.is_sure(),
         "{by_work:?}"
     );
-    // With as much work as before it is over.
+    // With as much work as before, growth is over.
     let busy = verdict_of(&sites, |_| 50);
     assert_eq!((busy.verdict, busy.per_work), (Verdict::Plateau, None));
-    // It is also where there was less of it, but some.
+    // It is also over with less work, as long as there is some.
     let less = verdict_of(&sites, |t| if t <= 100 { 50 } else { 20 });
     assert_eq!(less.verdict, Verdict::Plateau, "{less:?}");
 }
@@ -363,10 +364,10 @@ fn what_comes_with_load_and_stays_level_under_it_is_no_growth() {
     ];
     let morning = verdict_of(&sites, |t| if t <= 250 { 1 } else { 10 });
     assert!(morning.verdict > Verdict::Unclear, "{morning:?}");
-    // Under even load it is not seen long enough.
+    // Under even load it is not observed for long enough.
     let even = verdict_of(&sites, |_| 50);
     assert_eq!((even.trend, even.verdict), (Trend::Late, Verdict::Growth));
-    // What goes by the clock is not over because a burst of work was short.
+    // Growth by the clock is not over because a short burst of work showed none.
     let clock = [
         SceneSite {
             class: "com.acme.Timer",
@@ -381,7 +382,7 @@ fn what_comes_with_load_and_stays_level_under_it_is_no_growth() {
 
 #[test]
 fn few_samples_are_no_proof() {
-    // Each object is sampled once in 4096: what grows is a handful of samples.
+    // Only one in 4096 objects is sampled, so the growth consists of a handful of samples.
     let scene = Scene {
         sites: &[
             SceneSite {
@@ -401,7 +402,7 @@ fn few_samples_are_no_proof() {
     );
 }
 
-/// A small thing that grows by the clock, and a large one that grows by fits and starts.
+/// A small object that grows steadily with time, and a large one that grows in jumps.
 const SLOW_AND_LARGE: [SceneSite<'static>; 2] = [
     SceneSite {
         class: "com.acme.Slow",
@@ -434,9 +435,9 @@ fn in_a_short_trace_growth_comes_first() {
         let first = &ranking.candidates[0];
         (first.class.to_string(), first.trending)
     };
-    // Before the first growth of the large one there is nothing to choose between.
+    // Before the large one first grows there is nothing to choose between.
     assert_eq!(first(3).0, "com.acme.Slow");
-    // Of the small one the slope is certain, of the large one not; but it has grown by more.
+    // The slope of the small one is certain and that of the large one is not, but the large one has grown by more.
     let (ranking, ..) = ranked(&scene(9), By::Site, Window::ALL);
     let [large, slow] = ["com.acme.Large", "com.acme.Slow"].map(|c| of(&ranking, c).trending);
     assert_eq!(
@@ -445,7 +446,7 @@ fn in_a_short_trace_growth_comes_first() {
     );
     assert!(!large.bytes.is_sure() && slow.bytes.is_sure(), "{large:?}");
     assert_eq!(first(9).0, "com.acme.Large");
-    // What grows for certain comes before what does not, once there is enough to tell from.
+    // With enough points, certain growth comes before uncertain growth.
     let (class, trending) = first(200);
     assert!(
         class == "com.acme.Large" && trending.bytes.is_sure(),
@@ -458,7 +459,7 @@ fn a_window_is_read_as_a_part_of_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let long = Scene::default();
-    // Two runs in one file share their sites, and what is alive in one is no matter of the other.
+    // Two runs in one file share their sites, but the live objects of one do not affect the other.
     write(&path, &long).unwrap();
     write(&path, &Scene { ticks: 30, ..long }).unwrap();
     let trace = Trace::open(&path).unwrap();

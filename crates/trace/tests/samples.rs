@@ -1,4 +1,4 @@
-//! Single samples in a trace.
+//! Tests of individual samples in a trace.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::{Cell, RefCell};
@@ -14,7 +14,7 @@ use heapdiff_trace::{
 
 const START: i64 = 1_700_000_000_000;
 
-/// A JVM whose samples say by their uids what they are.
+/// A JVM whose samples have properties derived from their uids.
 #[derive(Default)]
 struct Heap {
     places: RefCell<Vec<u64>>,
@@ -135,7 +135,7 @@ fn rows_follow_the_samples() {
     heap.live([3, 4, 0, 5, 6]);
     tick(&mut writer, &heap, 1000);
     assert_eq!(uids(&path, Which::Live), [3, 4, 5, 6]);
-    // 4 and 5 are collected, 7 has 4's place already, and 8 was never seen alive.
+    // 4 and 5 are collected, 7 already has the place of 4, and 8 was never seen alive.
     heap.live([3, 7, 0, 0, 6]);
     heap.gone(vec![
         collected(4, 1500, true, true),
@@ -146,7 +146,7 @@ fn rows_follow_the_samples() {
     assert_eq!(uids(&path, Which::Live), [3, 6, 7]);
     assert_eq!(uids(&path, Which::Recent), [4, 5, 8]);
     assert_eq!(uids(&path, Which::Chosen), [4, 8]);
-    // 3 was thinned out; 4 and 5 make room for 9, but the choice keeps 4. 9 is still in its place.
+    // 3 was downsampled; 4 and 5 make room for 9, but the random choice keeps 4. 9 is still in its place.
     heap.live([9, 7, 0, 0, 6]);
     heap.gone(vec![
         collected(4, 1500, false, true),
@@ -193,7 +193,7 @@ fn many_at_once_come_tick_by_tick() {
         assert_eq!(number(&path, "SELECT count(*) FROM sample"), rows);
     }
     assert_eq!(number(&path, "SELECT count(*) FROM note"), 0);
-    // Where all are others at each tick none starves.
+    // If all samples change in each tick, each place still gets its turn.
     let mut least = [u64::MAX; 3];
     for n in 5..12 {
         let first = n * 100_000;
@@ -223,7 +223,7 @@ fn rows_are_bounded_by_the_file_and_that_is_told() {
     tick(&mut writer, &heap, 4000);
     assert_eq!(number(&path, "SELECT count(*) FROM sample"), 4096);
     assert_eq!(uids(&path, Which::Recent).len(), 1024);
-    // When there is room again it is used.
+    // Free room is used again.
     heap.gone(Vec::new());
     heap.live((1..=9000).map(|uid| if uid < 8000 { 0 } else { uid }));
     for n in 5..=6 {
@@ -232,7 +232,7 @@ fn rows_are_bounded_by_the_file_and_that_is_told() {
     assert_eq!(uids(&path, Which::Live), (8000..=9000).collect::<Vec<_>>());
     assert_eq!(number(&path, "SELECT count(*) FROM sample"), 1001);
     assert_eq!(number(&path, "SELECT count(*) FROM note"), 1);
-    // The rows of another run count as well.
+    // The rows of another run count towards the limit.
     let run = NewRun {
         uid: "2-2".to_owned(),
         started_ms: START + 60_000,
@@ -266,11 +266,11 @@ fn expunging_keeps_what_lives() {
     }
     let mut database = Database::create(&path).unwrap();
     database.prune(START + 10_500).unwrap();
-    // The run has been silent for years and is over, but it has newer ticks.
+    // The run has written nothing for years and is considered ended, but it has newer ticks.
     assert_eq!(uids(&path, Which::Live), [1, 2, 3]);
     assert_eq!(uids(&path, Which::Chosen), [] as [u64; 0]);
     assert_eq!(uids(&path, Which::Recent), [5]);
-    // What has gone does not come back.
+    // Deleted samples do not come back.
     heap.gone(vec![
         collected(4, 2500, true, true),
         collected(5, 14_500, true, true),
@@ -300,7 +300,7 @@ fn activity(site: u32, live: u64) -> Activity {
     }
 }
 
-/// Where names alone fill the file there are no rows for samples.
+/// If names alone fill the file, there are no rows for samples.
 #[test]
 fn names_come_before_samples() {
     let folder = tempfile::tempdir().unwrap();
@@ -322,7 +322,7 @@ fn names_come_before_samples() {
     assert_whole(&path);
 }
 
-/// Two days of samples that come and go stay under the cap, and their names stay with them.
+/// Two days of changing samples stay within the size limit, and their names are kept.
 #[test]
 fn a_busy_trace_stays_under_the_cap() {
     let folder = tempfile::tempdir().unwrap();
@@ -343,7 +343,7 @@ fn a_busy_trace_stays_under_the_cap() {
     let mut dead: Vec<Collected> = Vec::new();
     for n in 1..=960_i64 {
         let uptime = n * 180_000;
-        // 3,000 places, of which each third comes anew in three ticks.
+        // In each tick 100 of the 3,000 places get new samples.
         let mut places = heap.places.borrow().clone();
         places.resize(3000, 0);
         for place in (0..3000).filter(|p| p % 30 == usize::try_from(n % 30).unwrap()) {
@@ -369,7 +369,7 @@ fn a_busy_trace_stays_under_the_cap() {
     assert_eq!(uids(&path, Which::Recent).len(), 512);
 }
 
-/// A trace of the first version is read as it is, and gets what it lacks from the next writer.
+/// A trace of version 1 is read as it is. The next writer adds what it lacks.
 #[test]
 fn older_traces_are_read_and_brought_up_to_date() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! What a series of figures does over time: its trend, its slope with an interval, when its growth
-//! began.
+//! Analyzes a series of figures over time: its trend, its slope with a confidence interval, and the start of its
+//! growth.
 //!
-//! A crate of its own because diffs of dumps ask it of a few figures and traces of many, and
-//! neither needs the other.
+//! This is a separate crate because both comparisons of dumps (with a few figures) and traces (with many) use it, and
+//! neither should depend on the other.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod onset;

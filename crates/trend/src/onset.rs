@@ -1,18 +1,27 @@
-//! When growth began.
+//! The time at which growth begins.
 
-/// The place in a series of (time, figure) from which on it grows: the knee of the line that fits best,
-/// level up to there and rising behind (least squares over all knees; D. V. Hinkley, "Inference in
-/// two-phase regression", Journal of the American Statistical Association 66 (1971), 736-743). None for a
-/// series that does not grow, or for fewer than three points. 0 when it grows from the first point on.
+/// Returns the index in a series of (time, figure) from which on it grows. `None` if the series does not grow or has
+/// fewer than three points; 0 if it grows from the first point on.
 ///
-/// Cost: linear.
+/// The index is the knee of the best-fitting line that is level up to the knee and rises after it:
+///
+/// ```text
+///         /
+///        /
+/// ______/   <- knee
+/// ```
+///
+/// The fit is by least squares over all knees (D. V. Hinkley, "Inference in two-phase regression", Journal of the
+/// American Statistical Association 66 (1971), 736-743).
+///
+/// Cost: linear in the number of points.
 #[must_use]
 pub fn onset(points: &[(f64, f64)]) -> Option<usize> {
     if points.len() < 3 || !points.iter().all(|p| p.0.is_finite() && p.1.is_finite()) {
         return None;
     }
     let n = points.len() as f64;
-    // Centred and scaled: squares of milliseconds and bytes would eat up the digits.
+    // Values are centred and scaled, because squares of milliseconds and bytes would exceed the precision of doubles.
     let (x0, y0) = points[0];
     let span = (points[points.len() - 1].0 - x0).max(f64::MIN_POSITIVE);
     let range = points.iter().map(|p| (p.1 - y0).abs()).fold(0.0, f64::max);
@@ -21,7 +30,7 @@ pub fn onset(points: &[(f64, f64)]) -> Option<usize> {
     }
     let at = |i: usize| ((points[i].0 - x0) / span, (points[i].1 - y0) / range);
     let sum_y: f64 = (0..points.len()).map(|i| at(i).1).sum();
-    // Sums over what lies behind the knee.
+    // Sums over the points after the knee.
     let (mut m, mut x, mut y, mut xx, mut xy) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let mut best: Option<(f64, usize)> = None;
     for knee in (0..points.len()).rev() {
@@ -33,7 +42,7 @@ pub fn onset(points: &[(f64, f64)]) -> Option<usize> {
         let common = hy - h * sum_y / n;
         if spread > 1e-12 && common > 0.0 {
             let explained = common * common / spread;
-            // On a tie the earlier knee.
+            // If two knees fit equally well, take the earlier one.
             if best.is_none_or(|(most, _)| explained >= most) {
                 best = Some((explained, knee));
             }
@@ -67,7 +76,7 @@ mod tests {
 
     #[test]
     fn steps_and_noise_move_it_little() {
-        // Grows every third point only, and wavers before.
+        // The series grows at every third point only, and varies before the knee.
         let found = onset(&series(200, |i| {
             f64::from((i - 60).max(0) / 3 * 30 + i % 5)
         }))
@@ -88,7 +97,7 @@ mod tests {
 
     #[test]
     fn units_do_not_matter() {
-        // Times of a tenth of a microsecond, figures near the largest and large ones that differ by little.
+        // Times of a tenth of a microsecond, figures near the maximum, and large figures with small differences.
         assert_eq!(onset(&[(0.0, 0.0), (1e-7, 0.0), (2e-7, 1.0)]), Some(1));
         assert_eq!(
             onset(&[(0.0, 1e308), (1.0, 1e308), (2.0, 1.5e308)]),
@@ -103,7 +112,7 @@ mod tests {
         assert_eq!(onset(&series(50, |_| 7.0)), None);
         assert_eq!(onset(&series(50, |i| f64::from(-i))), None);
         assert_eq!(onset(&[]), None);
-        // Up and down again.
+        // The series rises and falls back.
         assert_eq!(onset(&[(0.0, 0.0), (1.0, 1.0), (2.0, 0.0)]), None);
         let no_time = [
             (0.0, 0.0),

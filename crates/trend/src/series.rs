@@ -1,70 +1,70 @@
-//! What a series of figures does over time: one figure for each dump, and when it was taken.
+//! Classifies a series of figures: one figure per dump, with the time of the dump.
 //!
-//! A change that is small against the whole heap is no change. What is left is told apart by its steps,
-//! the differences of neighbours: how much each grew, and how fast. All in integers: a report is the same on
-//! every machine.
+//! Changes that are small compared with the whole heap are ignored. The rest is classified by its steps, the
+//! differences between neighbours: how much each grew, and how fast. All calculations use integers, so reports are
+//! equal on all machines.
 //!
-//! That growth is over has to be shown: by a stretch without growth that is not short against the time in
-//! which it grew. A step that is too short for growth to show in it tells nothing.
+//! Growth is over only if this shows: in a level period that is long enough compared with the time of growth. A step
+//! that is too short for growth to show is ignored.
 
-/// How a figure went from dump to dump.
+/// The course of a figure over several dumps. The examples are figures of dumps at equal distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trend {
-    /// It is about what it was, or less.
+    /// No significant growth: 1000, 1005, 1010.
     Level,
-    /// It grew at every step that is long enough to tell; of two dumps, all that can be said.
+    /// Grew at every step that is long enough to show growth: 100, 200, 300. With two dumps, any growth.
     Steady,
-    /// It grew at most steps, the last one among them; or was level at last, but for too short a time to tell.
+    /// Grew at most steps, including the last: 100, 200, 200, 300. Or level at the end, but for too short a time.
     Uneven,
-    /// It grew at every step, each time by less.
+    /// Grew at every step, each time by less: 0, 500, 800.
     Slowing,
-    /// It was level and grew at the last step only.
+    /// Was level and grew only at the last step: 100, 100, 100, 900.
     Late,
-    /// It grew at several steps and then no more.
+    /// Grew at several steps and then stopped: 0, 400, 800, 1000, 1000.
     Plateau,
-    /// It grew at the first step and then no more.
+    /// Grew at the first step and then stopped: 0, 900, 900.
     WarmUp,
-    /// It was level, grew at one step, and is level since.
+    /// Was level, grew at one step, and is level since: 100, 100, 900, 900.
     Jump,
-    /// It rose and fell, and is no larger than it has been before.
+    /// Rose and fell, and does not end higher than before: 100, 900, 200, 880.
     Sawtooth,
-    /// It rose and fell, and is larger than ever.
+    /// Rose and fell, and ends higher than ever: 100, 300, 200, 600, 400, 1000.
     RisingSawtooth,
 }
 
-/// What a series does, and how much of it tells that.
+/// The trend of a series, with the evidence for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Course {
-    /// Its kind.
+    /// The trend.
     pub trend: Trend,
-    /// The figures on which that rests: those at the ends of steps that are too short count as one.
+    /// Number of figures that the trend is based on. The figures at both ends of a step that is too short count as one.
     pub telling: usize,
-    /// How long it has been level, where that is too short a time to call its growth over; 0: times
-    /// are not known.
+    /// Length of the final level period, if it is too short to call the growth over; 0 if times are unknown.
     pub short_end: Option<u64>,
-    /// It has been level only while the program did next to nothing.
+    /// True if the figure was level only while the program did almost no work.
     pub idle_end: bool,
 }
 
-/// A step is level if it is less than this part of the largest one, and that much slower than the fastest.
+/// A step is level if it has at most 1/20 of the growth of the largest step and at most 1/20 of the rate of the
+/// fastest.
 const LEVEL_PART: u64 = 20;
-/// Growth of more than this many times the noise is never level: it goes on, however small it is beside a start.
+/// Growth of more than 16 times the noise is never level, however small it is compared with the growth at the start.
 const SIGNIFICANT: u64 = 16;
-/// What is small enough to be noise is level if it is that much slower than the fastest step.
+/// A step within the noise is level if it is at least 4 times slower than the fastest step.
 const SLOWER: u64 = 4;
-/// Of a series that slows down, a last part of less than this part of all its growth is its end.
+/// The end of a slowing series are the last steps that have less than 1/10 of all growth.
 const LAST_PART: u64 = 10;
-/// A fall counts if it is more than this part of the whole range.
+/// A fall counts if it is more than 1/10 of the whole range.
 const FALL_PART: u64 = 10;
-/// A level step of less than this part of the mean step's time tells nothing.
+/// A level step that is shorter than 1/4 of the mean step is ignored.
 const SHORT_PART: u64 = 4;
-/// Growth is over after a level time of at least this part of the time in which it grew.
+/// Growth is over after a level period of at least 1/3 of the time of growth.
 const END_PART: u64 = 3;
 
-/// Next to nothing is done in a time with less than this part of the mean work.
+/// A program is idle while it does less than 1/100 of its mean work per time.
 const IDLE_PART: u64 = 100;
 
-/// What lies between two neighbours.
+/// The difference between two neighbouring points.
 #[derive(Clone, Copy)]
 struct Step {
     time: u64,
@@ -72,7 +72,7 @@ struct Step {
 }
 
 impl Step {
-    /// Whether it is `times` as slow as another step, or slower.
+    /// Returns true if the step is at least `times` times slower than another step.
     fn is_slower(&self, times: u64, than: &Self) -> bool {
         let (own, other) = (u128::from(self.growth), u128::from(than.growth));
         let own = own.saturating_mul(u128::from(than.time) * u128::from(times));
@@ -80,7 +80,7 @@ impl Step {
     }
 }
 
-/// True if a step is growth by itself, whatever the other steps are.
+/// True if a step counts as growth whatever the other steps are.
 fn is_significant(step: &Step, noise: u64) -> bool {
     noise > 0 && step.growth > noise.saturating_mul(SIGNIFICANT)
 }
@@ -90,10 +90,10 @@ fn sum(steps: &[Step], figure: impl Fn(&Step) -> u64) -> u64 {
 }
 
 impl Course {
-    /// Tells what a series of (time, figure) does; changes up to `noise` are none. Where times do not ascend
-    /// they are not known, and all steps count as equally long.
+    /// Classifies a series of (time, figure). Changes of at most `noise` are ignored. If times do not ascend, they are
+    /// unknown, and all steps count as equally long.
     ///
-    /// Cost: quadratic.
+    /// Cost: quadratic in the number of points.
     #[must_use]
     pub fn of(points: &[(u64, u64)], noise: u64) -> Self {
         let timed = points.windows(2).all(|w| w[1].0 > w[0].0);
@@ -109,10 +109,11 @@ impl Course {
         course
     }
 
-    /// As [`Course::of`], of (time, work done until then, figure). Nothing grows while nothing is done: a level time in
-    /// which next to nothing was done tells nothing. Where work does not ascend it is not known.
+    /// Classifies a series of (time, work done by then, figure) as [`Course::of`] does. A program that does no work
+    /// does not grow, so a level period with almost no work is not evidence that growth is over. If work does not
+    /// ascend, it is unknown.
     ///
-    /// Cost: quadratic.
+    /// Cost: quadratic in the number of points.
     #[must_use]
     pub fn of_work(points: &[(u64, u64, u64)], noise: u64) -> Self {
         let timed: Vec<(u64, u64)> = points.iter().map(|p| (p.0, p.2)).collect();
@@ -171,7 +172,7 @@ impl Course {
         if last.1 <= first.1.saturating_add(noise) {
             return told(Trend::Level);
         }
-        // What is left does not fall by much.
+        // From here on the series does not fall significantly.
         let steps: Vec<Step> = points
             .windows(2)
             .map(|w| Step {
@@ -237,7 +238,7 @@ impl Course {
         })
     }
 
-    /// What the series does without a step that tells nothing, which its neighbour takes in.
+    /// Classifies the series without a step that is too short, which is merged with its neighbour.
     fn without_step(points: &[(u64, u64)], step: usize, noise: u64) -> Self {
         let is_last = step + 2 == points.len();
         let mut less = points.to_vec();
@@ -247,7 +248,7 @@ impl Course {
             let end = points[step + 1].0 - taken.0;
             course.short_end = Some(course.short_end.map_or(end, |e| e.max(end)));
         }
-        // It did not grow before the second dump.
+        // With the short step, the series did not grow before the second dump.
         if step == 0 && course.trend == Trend::WarmUp {
             course.trend = Trend::Jump;
         }
@@ -255,9 +256,10 @@ impl Course {
     }
 }
 
-/// Of a series that grows at every step.
+/// Classifies a series that grows at every step.
 fn of_rising(steps: &[Step], noise: u64) -> Trend {
-    // By less, and more slowly: work may be the same in a longer time, and less in a shorter one.
+    // A step shrinks if its growth and its rate are at most 3/4 of those of the step before. Both count, because the
+    // steps may differ in length.
     let shrinks = |w: &[Step]| {
         let [before, after] = [w[0], w[1]];
         let (own, other) = (u128::from(after.growth), u128::from(before.growth));
@@ -268,7 +270,7 @@ fn of_rising(steps: &[Step], noise: u64) -> Trend {
         return Trend::Steady;
     }
     let all = sum(steps, |s| s.growth);
-    // As many of the last steps as are little together.
+    // Count the last steps that together have little growth.
     let mut little = 0;
     let end = steps.iter().rev().take_while(|s| {
         little += s.growth;
@@ -286,13 +288,13 @@ fn of_rising(steps: &[Step], noise: u64) -> Trend {
 }
 
 impl Trend {
-    /// Whether it grew at every step: what is to be looked at first.
+    /// Returns true if the figure grew at every step. Such figures are the first to look at.
     #[must_use]
     pub const fn is_steady(self) -> bool {
         matches!(self, Self::Steady)
     }
 
-    /// Whether it stopped growing.
+    /// Returns true if the figure stopped growing.
     #[must_use]
     pub const fn is_over(self) -> bool {
         matches!(
@@ -301,7 +303,7 @@ impl Trend {
         )
     }
 
-    /// As reports call it.
+    /// Returns the name used in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -319,7 +321,8 @@ impl Trend {
     }
 }
 
-/// Returns the part of all growth, in whole per cent, that came in the last step. `None` if the last step counts as level.
+/// Returns the part of all growth, in whole per cent, that came in the last step. `None` if the last step counts as
+/// level.
 #[must_use]
 pub fn last_step_percent(figures: &[u64]) -> Option<u64> {
     let [first, .., before, last] = figures else {
@@ -330,7 +333,7 @@ pub fn last_step_percent(figures: &[u64]) -> Option<u64> {
     (end > all / LEVEL_PART).then(|| u64::try_from(percent).unwrap_or(100))
 }
 
-/// The most that a later figure is below an earlier one.
+/// Returns the largest difference by which a figure is below an earlier one.
 fn deepest_fall(figures: impl Iterator<Item = u64>) -> u64 {
     let mut high = 0;
     let falls = figures.map(|f| {
@@ -354,7 +357,7 @@ mod tests {
             Course::of_work(&points, 10)
         };
         let leaked = [100, 200, 200];
-        // As much work as before, and less but some: it is over.
+        // With as much work as before, or less but some, growth is over.
         for after in [5000 * MB, 500 * MB] {
             let course = of([0, 100 * MB, after], leaked);
             assert_eq!((course.trend, course.idle_end), (Trend::WarmUp, false));
@@ -362,7 +365,7 @@ mod tests {
         let idle = of([0, 1000 * MB, 1001 * MB], leaked);
         assert!(idle.idle_end && !idle.trend.is_over(), "{idle:?}");
         assert_eq!((idle.telling, idle.short_end), (2, None));
-        // Growth without work is growth, and so is growth with it.
+        // Growth counts with and without work.
         let both = [
             of([0, 1000 * MB, 1001 * MB], [100, 200, 300]),
             of([0, 100, 6000], [100, 200, 300]),
@@ -371,12 +374,12 @@ mod tests {
             both.iter().all(|c| !c.idle_end && !c.trend.is_over()),
             "{both:?}"
         );
-        // Work that descends is that of another JVM.
+        // Descending work is that of another JVM.
         assert_eq!(of([0, 100, 50], leaked).trend, Trend::WarmUp);
         assert_eq!(of([5, 5, 5], leaked).trend, Trend::WarmUp);
     }
 
-    /// Of figures at equal distances.
+    /// Classifies figures at equal distances.
     fn of(figures: &[u64], noise: u64) -> Trend {
         let points: Vec<(u64, u64)> = figures.iter().map(|&f| (0, f)).collect();
         Course::of(&points, noise).trend
@@ -386,7 +389,7 @@ mod tests {
         of(figures, 10)
     }
 
-    /// Of figures at times.
+    /// Classifies figures at times.
     fn timed(points: &[(u64, u64)]) -> (Trend, usize, Option<u64>) {
         let course = Course::of(points, 10);
         (course.trend, course.telling, course.short_end)
@@ -394,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_short_step_acquits_nothing() {
-        // 0, +75 and +77 s: two seconds add a fiftieth of what 75 add, or nothing that can be told.
+        // At 0, 75 and 77 s: in the last two seconds 1/37 of the growth before, or none that is visible.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (77, 1027)]),
             (Trend::Steady, 3, None)
@@ -408,7 +411,7 @@ mod tests {
             timed(&[(0, 0), (75, 1000), (150, 1004)]),
             (Trend::WarmUp, 3, None)
         );
-        // Nor does a short one at the start or between accuse.
+        // A short step at the start or in the middle is ignored, too.
         assert_eq!(
             timed(&[(0, 0), (2, 0), (77, 1000), (150, 2000)]),
             (Trend::Steady, 3, None)
@@ -425,10 +428,10 @@ mod tests {
         let then = |time| timed(&[&grew[..], &[(time, 900)]].concat());
         assert_eq!(then(120), (Trend::Plateau, 5, None));
         assert_eq!(then(115), (Trend::Uneven, 5, Some(25)));
-        // Where times are not known the steps are counted.
+        // If times are unknown, steps are counted.
         let short = [0, 100, 200, 300, 400, 500, 500].map(|f| (7, f));
         assert_eq!(timed(&short), (Trend::Uneven, 7, Some(0)));
-        // A burst of two seconds is over after a minute, but not what grows slowly after it.
+        // A burst of two seconds is over after a minute, but slow growth that follows a burst is not.
         assert_eq!(
             timed(&[(0, 0), (2, 1000), (75, 1000)]),
             (Trend::WarmUp, 3, None)
@@ -447,7 +450,7 @@ mod tests {
             timed(&[(0, 0), (75, 1000), (150, 1090)]),
             (Trend::WarmUp, 3, None)
         );
-        // Less in less time is no slowing down, nor is as much in more.
+        // Less growth in less time is not slowing down, and neither is the same growth in more time.
         assert_eq!(timed(&[(0, 0), (26, 1000), (62, 2000)]).0, Trend::Steady);
         assert_eq!(timed(&[(0, 0), (60, 600), (90, 900)]).0, Trend::Steady);
     }
@@ -470,14 +473,14 @@ mod tests {
         assert_eq!(trend(&[100, 200, 300, 400]), Trend::Steady);
         // Work is never quite even.
         assert_eq!(trend(&[100, 190, 310, 395, 520]), Trend::Steady);
-        // Ever faster.
+        // The growth accelerates.
         assert_eq!(trend(&[0, 20, 100, 500]), Trend::Steady);
     }
 
     #[test]
     fn a_slow_leak_after_a_warm_up_is_steady() {
         assert_eq!(trend(&[0, 1000, 1010, 1020, 1030]), Trend::Steady);
-        // But not if what follows is noise.
+        // If only noise follows, it is a warm-up.
         assert_eq!(trend(&[0, 1000, 1001, 1000, 1002]), Trend::WarmUp);
     }
 
@@ -496,7 +499,7 @@ mod tests {
     fn what_fills_and_stays_full_is_a_plateau() {
         assert_eq!(trend(&[0, 400, 800, 1000, 1000]), Trend::Plateau);
         assert_eq!(trend(&[0, 500, 1000, 1003, 998]), Trend::Plateau);
-        // Ever nearer to a bound.
+        // The figures approach a bound.
         assert_eq!(trend(&[0, 600, 850, 950, 990]), Trend::Plateau);
         assert_eq!(trend(&[0, 500, 800]), Trend::Slowing);
     }
@@ -516,7 +519,7 @@ mod tests {
             Course::of(&points, 10_000).trend
         };
         assert_eq!(of([20_000, 8_420_000, 8_820_000]), Trend::Slowing);
-        // 100,000 bytes may be the end of the start.
+        // Growth of 100,000 bytes may still belong to the start.
         assert_eq!(of([20_000, 8_420_000, 8_520_000]), Trend::WarmUp);
     }
 
@@ -537,7 +540,7 @@ mod tests {
     fn what_falls_again_is_a_sawtooth() {
         assert_eq!(trend(&[100, 900, 200, 880]), Trend::Sawtooth);
         assert_eq!(trend(&[100, 900, 300]), Trend::Sawtooth);
-        // Back where it began.
+        // The last figure is the first one again.
         assert_eq!(trend(&[100, 900, 100]), Trend::Level);
         assert_eq!(
             trend(&[100, 300, 200, 600, 400, 1000]),
@@ -553,7 +556,7 @@ mod tests {
 
     #[test]
     fn noise_is_shared_out_among_the_steps() {
-        // A quarter of the noise in each of four steps.
+        // Each of four steps may have a quarter of the noise.
         assert_eq!(of(&[0, 25, 50, 75, 200], 100), Trend::Late);
         assert_eq!(of(&[0, 20, 40, 60, 200], 100), Trend::Late);
         assert_eq!(of(&[0, 26, 52, 78, 200], 100), Trend::Steady);
@@ -564,7 +567,7 @@ mod tests {
         assert_eq!(trend(&[0, 500, 480, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 400, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 399, 1000]), Trend::RisingSawtooth);
-        // The range is what counts, not how large the figures are.
+        // A fall is compared with the range, not with the figures.
         assert_eq!(trend(&[1000, 1100, 1060, 1150]), Trend::RisingSawtooth);
         assert_eq!(of(&[0, 100, 50, 200], 50), Trend::Uneven);
         assert_eq!(of(&[0, 100, 50, 200], 49), Trend::RisingSawtooth);
@@ -581,12 +584,12 @@ mod tests {
 
     #[test]
     fn slowing_down_ends_below_a_tenth_of_the_growth() {
-        // Each step is at most three quarters of the one before.
+        // Each step has at most three quarters of the growth of the one before.
         assert_eq!(trend(&[0, 400, 700]), Trend::Slowing);
         assert_eq!(trend(&[0, 400, 701]), Trend::Steady);
         assert_eq!(trend(&[0, 600, 900, 1000]), Trend::Slowing);
         assert_eq!(trend(&[0, 601, 901, 1000]), Trend::Plateau);
-        // More than four fifths of it at once is how programs start.
+        // More than four fifths of the growth in the first step is a program's start.
         assert_eq!(trend(&[0, 800, 950, 1000]), Trend::Plateau);
         assert_eq!(trend(&[0, 801, 951, 1000]), Trend::WarmUp);
     }

@@ -1,37 +1,36 @@
-//! The slope of a series, and how sure it is.
+//! The slope of a series, with its confidence interval.
 
-/// The most points that are looked at: the pairs of more would take long and tell little.
+/// Maximum number of points used. The number of pairs grows with the square, and more points add little precision.
 const MOST_POINTS: usize = 256;
-/// Fewer points bear no 95 % interval: even of four that all rise the chance is one in 24.
+/// Minimum number of points for a 95 % interval. Even four points all rise by chance in 1 of 24 cases.
 pub const LEAST_POINTS: usize = 5;
-/// Up to so many points the distribution of Kendall's statistic is counted out.
+/// Maximum number of points for which the distribution of Kendall's statistic is computed exactly.
 const EXACT: usize = 12;
-/// A normally distributed estimate lies within so many standard errors of the truth in 95 % of cases.
+/// A normally distributed estimate is within this many standard errors of the truth in 95 % of cases.
 pub const Z95: f64 = 1.959_964;
 
-/// The slope of a line through points, whatever some of the points do.
+/// The slope of a line through points, robust against outliers.
 ///
-/// The Theil-Sen estimator: the median of the slopes between all pairs of points. Its interval
-/// comes from the distribution of Kendall's statistic: as many slopes are left out on either side as
-/// that lets expect by chance. H. Theil, "A rank-invariant method of linear and polynomial
-/// regression analysis", Indagationes Mathematicae 12 (1950); P. K. Sen, "Estimates of the regression
-/// coefficient based on Kendall's tau", Journal of the American Statistical Association 63 (1968),
-/// 1379-1389, equations 2.6 and 3.10.
+/// It is the Theil-Sen estimator: the median of the slopes between all pairs of points. Its interval comes from the
+/// distribution of Kendall's statistic, which determines how many of the smallest and largest slopes are left out. H.
+/// Theil, "A rank-invariant method of linear and polynomial regression analysis", Indagationes Mathematicae 12 (1950);
+/// P. K. Sen, "Estimates of the regression coefficient based on Kendall's tau", Journal of the American Statistical
+/// Association 63 (1968), 1379-1389, equations 2.6 and 3.10.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Slope {
-    /// Units of the figures for each unit of time.
+    /// Slope, in units of the figures per unit of time.
     pub slope: f64,
-    /// Its 95 % interval; none for fewer than [`LEAST_POINTS`] points.
+    /// Its 95 % interval; `None` for fewer than [`LEAST_POINTS`] points.
     pub ci95: Option<[f64; 2]>,
-    /// Points behind it.
+    /// Number of points used.
     pub points: usize,
 }
 
 impl Slope {
-    /// The slope through points of (time, figure), in order of time. None for fewer than two
-    /// different times. What is not finite is left out; of more points than 256, as many are taken, evenly.
+    /// Returns the slope through points of (time, figure), in order of time. `None` for fewer than two different times.
+    /// Points that are not finite are left out. At most 256 points are used, evenly spaced.
     ///
-    /// Cost: of `n` points `n² log n`.
+    /// Cost: `n² log n` for `n` points.
     #[must_use]
     pub fn of(points: &[(f64, f64)]) -> Option<Self> {
         let finite = |p: &&(f64, f64)| p.0.is_finite() && p.1.is_finite();
@@ -65,7 +64,7 @@ impl Slope {
     }
 }
 
-/// The place of the `i`th of `taken` points that are spread evenly over places 0 to `last`.
+/// Returns the index of the `i`th of `taken` points, evenly spaced over the indices 0 to `last`.
 const fn evenly(i: usize, taken: usize, last: usize) -> usize {
     i * last / (taken - 1)
 }
@@ -78,7 +77,7 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// The slopes that are left when on either side as many are taken away as chance has there.
+/// Returns the range of slopes that is left when the smallest and largest ones are left out.
 fn interval(slopes: &[f64], points: &[(f64, f64)]) -> Option<[f64; 2]> {
     let count = slopes.len() as f64;
     let within = if points.len() <= EXACT {
@@ -92,7 +91,7 @@ fn interval(slopes: &[f64], points: &[(f64, f64)]) -> Option<[f64; 2]> {
     Some([low, high])
 }
 
-/// Variance of Kendall's statistic where nothing grows, corrected for figures that are equal.
+/// Returns the variance of Kendall's statistic for a series without growth, corrected for equal figures.
 fn variance(points: &[(f64, f64)]) -> f64 {
     let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
     let mut figures: Vec<f64> = points.iter().map(|p| p.1).collect();
@@ -104,10 +103,10 @@ fn variance(points: &[(f64, f64)]) -> f64 {
     (term(points.len() as f64) - ties).max(0.0) / 18.0
 }
 
-/// The largest value of Kendall's statistic that 95 % of all orders of `n` figures stay within, less 2 as
-/// the ranks of the slopes want it (Hollander and Wolfe, Nonparametric Statistical Methods, 9.3).
+/// Returns the largest value of Kendall's statistic that 95 % of all orders of `n` figures do not exceed, less 2 to
+/// convert it to ranks of slopes (Hollander and Wolfe, Nonparametric Statistical Methods, 9.3).
 fn exact(n: usize) -> Option<f64> {
-    // Orders of n figures with so many pairs the wrong way round.
+    // Number of orders of n figures by their number of pairs in the wrong order.
     let mut orders = vec![1.0_f64];
     for k in 2..=n {
         let mut next = vec![0.0; orders.len() + k - 1];
@@ -140,7 +139,7 @@ mod tests {
         (0..n).map(|i| (i as f64, f(i as f64))).collect()
     }
 
-    /// Numbers from -0.5 to 0.5 that look like chance.
+    /// Returns pseudo-random numbers from -0.5 to 0.5.
     fn noise(seed: &mut u64) -> f64 {
         *seed = seed
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -169,8 +168,8 @@ mod tests {
     #[test]
     fn few_points_are_counted_out() {
         assert_eq!(exact(4), None);
-        // Of five points only those that all rise are rarer than 1 in 40; of six 11 has 0.028, 13 has 0.008; of ten
-        // 21 has 0.036 and 23 has 0.023.
+        // With five points, only the order in which all rise is rarer than 1 in 40. With six, 11 has probability 0.028
+        // and 13 has 0.008. With ten, 21 has 0.036 and 23 has 0.023.
         assert_eq!(exact(5), Some(8.0));
         assert_eq!(exact(6), Some(11.0));
         assert_eq!(exact(10), Some(21.0));
@@ -207,12 +206,13 @@ mod tests {
             let slopes: Vec<f64> = (0..slopes).map(f64::from).collect();
             interval(&slopes, &line(points, |x| x))
         };
-        // Hollander and Wolfe's tables for 5, 6 and 12 points, the normal distribution for 13.
+        // Values for 5, 6 and 12 points are from the tables of Hollander and Wolfe; that for 13 is from the normal
+        // distribution.
         assert_eq!(of(10, 5), Some([0.0, 9.0]));
         assert_eq!(of(15, 6), Some([1.0, 13.0]));
         assert_eq!(of(66, 12), Some([18.0, 47.0]));
         assert_eq!(of(78, 13), Some([21.0, 56.0]));
-        // Some pairs have no slope, as they are of one time.
+        // Some pairs have no slope, because their times are equal.
         assert_eq!(of(9, 5), Some([0.0, 8.0]));
         assert_eq!(of(3, 5), Some([0.0, 2.0]));
         assert_eq!(of(0, 5), None);

@@ -1,4 +1,4 @@
-//! `allocated`: all that was allocated of each class, as the agent counts it with `strategy=class`.
+//! `allocated`: all allocations of each class, as the agent counts them with `strategy=class`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const CLASS: usize = place(ALLOCATED, "class");
 const OBJECTS: usize = place(ALLOCATED, "objects");
 const BYTES: usize = place(ALLOCATED, "bytes");
 
-/// A cursor over `allocated`, by the names of classes.
+/// A cursor over `allocated`, sorted by class name.
 pub(super) struct AllocatedClasses {
     heap: Arc<Heap>,
     next: usize,

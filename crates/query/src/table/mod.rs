@@ -1,4 +1,4 @@
-//! Rows of each table, made as they are asked for.
+//! Cursors that create the rows of each table on demand.
 
 mod allocated;
 mod classes;
@@ -22,24 +22,24 @@ use crate::heap::Heap;
 use crate::schema::{Columns, Table};
 use crate::value::{Scalar, Value};
 
-/// About how many values an `IN` has; how many there are is not known while it is planned.
+/// Assumed number of values in an `IN`, which is unknown while a query is planned.
 const LISTED: u64 = 25;
 
-/// What is asked of a table.
+/// A request for rows of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
-    /// A bit for each column that is looked at.
+    /// One bit for each column that is read.
     pub(crate) used: u64,
-    /// Whether rows come sorted by class.
+    /// True if rows must be sorted by class.
     pub(crate) by_class: bool,
-    /// What rows need not be made; all columns are compared once more.
+    /// Comparisons that allow rows to be skipped. SQLite checks all columns again.
     pub(crate) constraints: Vec<Constraint>,
     /// Set when the search must end.
     pub(crate) stop: Stop,
 }
 
 impl Ask {
-    /// All rows and columns.
+    /// A request for all rows and columns.
     pub(crate) const ALL: Self = Self {
         used: u64::MAX,
         by_class: false,
@@ -51,7 +51,7 @@ impl Ask {
         self.used >> column & 1 != 0
     }
 
-    /// The ids that a column must be one of; `None` where it can be others.
+    /// Returns the ids that a column must have, or `None` if it may have others.
     pub(crate) fn ids(&self, column: usize) -> Option<Vec<ObjectId>> {
         let of_column = self.constraints.iter().filter(|c| c.column == column);
         let mut lists = of_column.filter_map(|c| match (c.op, &c.value) {
@@ -62,26 +62,26 @@ impl Ask {
         lists.next()
     }
 
-    /// Whether a column's ids are looked up, as far as is known while it is planned.
+    /// Returns the operator if the ids of a column are looked up, as far as known while the query is planned.
     pub(crate) fn looks_up(&self, column: usize) -> Option<Op> {
         let mut of_column = self.constraints.iter();
         let found = of_column.find(|c| c.column == column && c.op.is_of_ids());
         found.map(|c| c.op)
     }
 
-    /// Whether nothing can be equal: a column that never is null is compared with null.
+    /// Returns true if no row can match, because a column that is never null is compared with null.
     pub(crate) fn is_nothing(&self) -> bool {
         self.constraints.iter().any(|c| c.value == Scalar::Null)
     }
 }
 
-/// The whole numbers of a list; `None` where something else in it may be equal to one.
+/// Returns the integers in a list, or `None` if another value in it may equal an integer.
 fn ids(list: &[Scalar]) -> Option<Vec<ObjectId>> {
     let mut ids = Vec::with_capacity(list.len());
     for value in list {
         match *value {
             Scalar::Int(id) => ids.push(ObjectId(id.cast_unsigned())),
-            // No id is null or a text.
+            // An id is never null or a string.
             Scalar::Null | Scalar::Text(_) => {}
             Scalar::List(_) | Scalar::Other => return None,
         }
@@ -89,20 +89,20 @@ fn ids(list: &[Scalar]) -> Option<Vec<ObjectId>> {
     Some(ids)
 }
 
-/// Rows, one after the other.
+/// An iterator over rows.
 pub(crate) trait Cursor {
-    /// Goes to the next row, from before the first; `false` after the last.
+    /// Moves to the next row; at first, to the first one. Returns false after the last row.
     fn advance(&mut self) -> Result<bool>;
-    /// A cell of the row.
+    /// Returns a cell of the current row.
     fn cell(&self, column: usize) -> Value<'_>;
-    /// The row's number, the same whatever is asked, where rows can be left out: SQLite tells by it that two terms
-    /// of an `OR` found one row. `None` where all rows come always and in one order.
+    /// Returns a number that identifies the row in every scan of the table. SQLite uses it to detect that two terms of
+    /// an `OR` found the same row. `None` if the table always returns all rows in the same order.
     fn rowid(&self) -> Option<i64> {
         None
     }
 }
 
-/// A table's rows.
+/// Opens a cursor over the rows of a table.
 pub(crate) fn open(heap: &Arc<Heap>, table: Table, ask: &Ask) -> Result<Box<dyn Cursor>> {
     let heap = heap.clone();
     Ok(match table {
@@ -120,7 +120,7 @@ pub(crate) fn open(heap: &Arc<Heap>, table: Table, ask: &Ask) -> Result<Box<dyn 
     })
 }
 
-/// Whether a table finds rows by a comparison faster than by looking at all.
+/// Returns true if a comparison lets the table find rows faster than a scan of all rows.
 pub(crate) fn accepts(table: Table, column: usize, op: Op) -> bool {
     match table {
         Table::Objects => objects::accepts(column, op),
@@ -137,8 +137,8 @@ pub(crate) fn accepts(table: Table, column: usize, op: Op) -> bool {
     }
 }
 
-/// About how long it takes, in looks at an object, and how many rows it gives. Values that are not known yet
-/// are [`Scalar::Other`].
+/// Returns the approximate cost, in units of reading one object, and the approximate number of rows. Values that are
+/// not known yet are [`Scalar::Other`].
 pub(crate) fn cost(heap: &Heap, table: Table, ask: &Ask) -> (f64, u64) {
     let (cost, rows) = match table {
         Table::Objects => objects::cost(heap, ask),
@@ -159,7 +159,7 @@ fn small(rows: usize) -> (f64, u64) {
     (rows as f64, rows as u64)
 }
 
-/// The place of a column whose name is known to be there.
+/// Returns the index of a column that is known to exist.
 const fn place(columns: Columns, name: &str) -> usize {
     let mut at = 0;
     while at < columns.len() {

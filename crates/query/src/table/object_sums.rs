@@ -1,4 +1,4 @@
-//! `object_sums`: the objects of each class summed up in one pass over flat arrays, on all threads.
+//! `object_sums`: sums over the objects of each class, computed in one pass over flat arrays on all threads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ const CLASS: usize = place(OBJECT_SUMS, "class");
 const CLASS_ID: usize = place(OBJECT_SUMS, "class_id");
 const REACHABLE: usize = place(OBJECT_SUMS, "reachable");
 const OBJECTS: usize = place(OBJECT_SUMS, "objects");
-/// Where the columns of each number begin: how many, sum, smallest, largest.
+/// Index of the first of the columns for each number: count, sum, minimum, maximum.
 const SHALLOW: usize = place(OBJECT_SUMS, "shallow_bytes_count");
 const RETAINED: usize = place(OBJECT_SUMS, "retained_bytes_count");
 const RETAINED_OBJECTS: usize = place(OBJECT_SUMS, "retained_objects_count");
 const LENGTH: usize = place(OBJECT_SUMS, "length_count");
-/// Columns of each number.
+/// Number of columns for each number.
 const EACH: usize = 4;
-/// Objects between two looks at the flag that ends a query.
+/// Number of objects between two checks of the flag that ends a query.
 const CHECK_EVERY: u32 = 1 << 16;
 const NUMBERS: usize = (OBJECT_SUMS.len() - SHALLOW) / EACH;
 
-/// A number of some objects.
+/// Sums of one number over some objects.
 #[derive(Clone, Copy, Debug)]
 struct Sums {
     count: u64,
@@ -63,7 +63,7 @@ impl Sums {
     }
 }
 
-/// The objects of a class that are reachable, or those that are not.
+/// The reachable or the unreachable objects of a class.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     objects: u64,
@@ -80,17 +80,17 @@ impl Group {
 /// A cursor over `object_sums`.
 pub(super) struct ObjectSums {
     heap: Arc<Heap>,
-    /// Two for each class: what is not reachable, and what is. The last two are of class objects where the dump
+    /// Two groups for each class: unreachable and reachable objects. The last two are for class objects if the dump
     /// lacks their class.
     groups: Vec<Group>,
-    /// The group after the row.
+    /// Index of the group after the current row.
     next: usize,
 }
 
 impl ObjectSums {
     pub(super) fn new(heap: Arc<Heap>, ask: &Ask) -> Self {
         let objects = u32::try_from(heap.snapshot().object_count()).unwrap_or(u32::MAX);
-        // A part for each thread: each has sums of its own for all classes.
+        // Each thread sums up one part, with separate sums for all classes.
         let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
         let each = objects.div_ceil(threads.max(1)).max(1);
         let parts: Vec<Range<u32>> = (0..objects.div_ceil(each))
@@ -116,7 +116,7 @@ impl ObjectSums {
     }
 }
 
-/// The sums over some objects. Only numbers that are asked for are looked at.
+/// Returns the sums over a range of objects. Only requested numbers are read.
 fn sum_up(heap: &Heap, objects: Range<u32>, ask: &Ask) -> Vec<Group> {
     let (snapshot, own) = (heap.snapshot(), heap.own());
     let tree = snapshot.tree();

@@ -25,10 +25,11 @@ const REACHABLE: usize = place(OBJECTS, "reachable");
 const ROOT: usize = place(OBJECTS, "root");
 const DOMINATOR: usize = place(OBJECTS, "dominator_id");
 
-/// Objects looked at in one go, at first and at most: a query with a limit may want few.
+/// Number of objects in the first batch, and the maximum. The first batch is small, because a query with a limit may
+/// need only a few rows.
 const FIRST: usize = 1 << 12;
 const MOST: usize = 1 << 18;
-/// Of this many, ids are looked for in the file; of more all are read.
+/// Up to this number of objects, ids are looked up one by one in the file. For more, all ids are read.
 const FEW: usize = 1 << 9;
 
 pub(super) fn accepts(column: usize, op: Op) -> bool {
@@ -64,11 +65,11 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
         };
         rows = rows.min(left);
     }
-    // A look at all objects' classes or sizes is fast, a row is not.
+    // Comparing the classes or sizes of all objects is fast; creating a row is not.
     (all as f64 / 20.0 + rows as f64, rows)
 }
 
-/// Which objects a query can want, as far as classes and sizes tell.
+/// Objects that a query may need, according to its conditions on classes and sizes.
 #[derive(Clone, Debug)]
 pub(super) struct WantedObjects {
     pub(super) classes: Option<ClassSet>,
@@ -113,13 +114,13 @@ impl WantedObjects {
     }
 }
 
-/// Where objects come from.
+/// The origin of the objects.
 enum Source {
-    /// These, which were looked up.
+    /// Objects that were looked up.
     List(Vec<ObjectIndex>),
-    /// All with these numbers.
+    /// All objects with numbers in this range.
     Numbers(Range<u32>),
-    /// Those at these places of the order by class.
+    /// Objects at these positions in the order by class.
     ByClass(Range<usize>),
 }
 
@@ -127,7 +128,7 @@ enum Source {
 #[derive(Clone, Copy, Debug)]
 struct ObjectRow {
     object: ObjectIndex,
-    /// Null where the query does not ask for them.
+    /// Null if the query does not read ids.
     id: ObjectId,
     dominator: ObjectId,
 }
@@ -138,7 +139,7 @@ pub(super) struct Objects {
     stop: Stop,
     wanted: WantedObjects,
     source: Source,
-    /// The ids that the objects were found by, in the order of the objects.
+    /// The ids by which the objects were found, in the order of the objects.
     known: Option<Vec<(ObjectIndex, ObjectId)>>,
     with_id: bool,
     with_dominator: bool,
@@ -189,10 +190,10 @@ impl Objects {
         }
     }
 
-    /// The next objects that are wanted; `None` when there are no more to look at.
+    /// Returns the matching objects of the next batch, or `None` after the last batch.
     fn candidates(&mut self) -> Result<Option<Vec<ObjectIndex>>> {
         let step = self.step;
-        // What is found by a look at many may still be few, and then the next look is at more.
+        // Many objects may contain only a few that match, so the next batch is larger.
         self.step = (step * 4).min(MOST);
         let (heap, wanted) = (&self.heap, &self.wanted);
         let has = |object: &ObjectIndex| wanted.has(heap, *object);
@@ -272,7 +273,7 @@ impl Objects {
     }
 }
 
-/// Objects by the names of their classes, if rows come so.
+/// Sorts objects by the names of their classes if the query needs this order.
 fn sorted(heap: &Heap, mut objects: Vec<ObjectIndex>, by_class: bool) -> Vec<ObjectIndex> {
     if by_class {
         objects.sort_by_key(|&object| class_name(heap, object));
@@ -280,7 +281,7 @@ fn sorted(heap: &Heap, mut objects: Vec<ObjectIndex>, by_class: bool) -> Vec<Obj
     objects
 }
 
-/// What an object immediately dominates.
+/// Returns the objects that an object immediately dominates.
 fn below(heap: &Heap, holder: ObjectIndex) -> Vec<ObjectIndex> {
     let tree = heap.snapshot().tree();
     let Some(node) = tree.node(holder) else {
@@ -334,7 +335,7 @@ impl Cursor for Objects {
     }
 }
 
-/// The name of an object's class.
+/// Returns the name of an object's class.
 pub(super) fn class_name(heap: &Heap, object: ObjectIndex) -> &str {
     let class = heap.snapshot().class(object);
     class.map_or("java.lang.Class", |c| &c.name)

@@ -28,9 +28,9 @@ const STRENGTH: usize = place(REFS, "strength");
 const TARGET: usize = place(REFS, "target_id");
 const TARGET_CLASS: usize = place(REFS, "target_class");
 
-/// References that one part gives at a time.
+/// Maximum number of references that one part returns at a time.
 const BATCH: usize = 1 << 16;
-/// Parts that are read at once, at first and at most.
+/// Number of parts that are read at once: at first, and at most.
 const FIRST: usize = 1;
 const MOST: usize = 16;
 
@@ -46,7 +46,7 @@ pub(super) fn accepts(column: usize, op: Op) -> bool {
 pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     let all = heap.snapshot().object_count();
     match ask.looks_up(SOURCE) {
-        // A walk over the part that the object is in, unless it is at hand.
+        // The whole part that contains the object is read, unless it is cached.
         Some(Op::In) => return (500.0 * LISTED as f64, 4 * LISTED),
         Some(_) => return (500.0, 4),
         None => {}
@@ -65,7 +65,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     (pass + rows as f64 * 2.0, rows)
 }
 
-/// Which references a query can want.
+/// References that a query may need.
 struct WantedRefs {
     source: Option<ClassSet>,
     target: Option<ClassSet>,
@@ -93,14 +93,14 @@ pub(super) struct Refs {
     heap: Arc<Heap>,
     stop: Stop,
     wanted: WantedRefs,
-    /// Objects whose references are looked up.
+    /// Objects whose references are still to be looked up.
     sources: VecDeque<ObjectIndex>,
-    /// Parts to read, and from which of their references on.
+    /// Parts that are still to be read, each with the number of references to skip.
     todo: VecDeque<(u32, u64)>,
     step: usize,
     batch: Vec<Link>,
     at: usize,
-    /// How the row's source refers.
+    /// The kind of the current reference.
     via: Option<(Via, Reference)>,
     with_via: bool,
 }
@@ -131,13 +131,13 @@ impl Refs {
         }
         let (mut todo, mut batch, mut sources) = (VecDeque::new(), Vec::new(), VecDeque::new());
         if ask.is_nothing() {
-            // No reference is of or to null.
+            // A reference never has null at an end.
         } else if let Some(ids) = ask.ids(SOURCE) {
             let mut found: Vec<_> = ids
                 .into_iter()
                 .filter_map(|id| heap.snapshot().find(id))
                 .collect();
-            // Those of one part of the file come together, so that it is read once.
+            // Objects in the same part of the file are adjacent, so the part is read once.
             found.sort_unstable();
             found.dedup();
             sources.extend(found);
@@ -154,7 +154,7 @@ impl Refs {
             todo,
             step: FIRST,
             batch,
-            // Before the first.
+            // Before the first row.
             at: usize::MAX,
             via: None,
             with_via: [KIND, VIA, POSITION, STRENGTH].iter().any(|&c| ask.uses(c)),
@@ -242,7 +242,7 @@ impl Cursor for Refs {
         }
     }
 
-    /// References have no numbers of their own, so this is one of who refers to whom, and how.
+    /// A reference has no number, so this is a hash of its ends and its kind.
     fn rowid(&self) -> Option<i64> {
         let link = self.batch.get(self.at)?;
         let (via, _) = self
@@ -254,7 +254,7 @@ impl Cursor for Refs {
     }
 }
 
-/// What a reference is, in one word.
+/// Returns the kind of a reference in one word.
 const fn kind(via: Via) -> &'static str {
     match via {
         Via::Field(..) => "field",

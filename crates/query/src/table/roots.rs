@@ -19,7 +19,7 @@ const RETAINED: usize = place(ROOTS, "retained_bytes");
 /// A cursor over `roots`.
 pub(super) struct Roots {
     heap: Arc<Heap>,
-    /// The one after the row's.
+    /// Index of the root after the current row.
     next: usize,
 }
 

@@ -1,4 +1,4 @@
-//! `samples`: what the agent sampled, one by one.
+//! `samples`: the agent's samples.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ const IS_DEFINITION: usize = place(SAMPLES, "is_definition");
 const FRAME: usize = place(SAMPLES, "frame");
 const STACK: usize = place(SAMPLES, "stack");
 
-/// Of this many, ids are looked for in the file; of more all are read.
+/// Up to this number of samples, ids are looked up one by one in the file. For more, all ids are read.
 const FEW: usize = 1 << 9;
 
-/// How many there are is known only when all were read.
+/// Returns the cost. The number of samples is unknown until all are read, so it is a guess.
 pub(super) fn cost(heap: &Heap) -> (f64, u64) {
     if heap.own().is_empty() {
         (1.0, 1)
@@ -37,10 +37,10 @@ pub(super) fn cost(heap: &Heap) -> (f64, u64) {
     }
 }
 
-/// A cursor over `samples`: those that live, then those that were collected.
+/// A cursor over `samples`: live ones, then collected ones.
 pub(super) struct Samples {
     heap: Arc<Heap>,
-    /// Ids of the live ones; none where they are not asked for.
+    /// Ids of the live samples. `None` before the first row; empty if the query does not read ids.
     ids: Option<Vec<ObjectId>>,
     with_ids: bool,
     next: usize,
@@ -149,7 +149,7 @@ impl Cursor for Samples {
     }
 }
 
-/// The frames of a site, the leaf first; `None` where there are none.
+/// Returns the frames of a site, leaf first, or `None` if it has no frames.
 fn stack(samples: &samples::Samples, site: SiteId) -> Option<String> {
     let frames: Vec<&str> = samples.sites.frames(site).collect();
     (!frames.is_empty()).then(|| frames.join("; "))

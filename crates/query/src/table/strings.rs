@@ -1,4 +1,4 @@
-//! `strings`: every `java.lang.String` with its text.
+//! `strings`: every `java.lang.String` with its content.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ const LENGTH: usize = place(STRINGS, "length");
 const SHALLOW: usize = place(STRINGS, "shallow_bytes");
 const RETAINED: usize = place(STRINGS, "retained_bytes");
 
-/// Characters of a text; `…` stands for more. Many strings can share one long array, so what one
-/// batch may take must not depend on what the dump says.
+/// Maximum number of characters of a value; `…` marks a longer string. Many strings can share one long array, so
+/// without a limit a small dump could fill the memory.
 pub(crate) const CHARS: usize = 4096;
-/// Strings read in one go, at first and at most.
+/// Number of strings in a batch: at first, and at most.
 const FIRST: usize = 1 << 8;
 const MOST: usize = 1 << 14;
 
@@ -54,7 +54,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     (pass + rows as f64 * 10.0, rows)
 }
 
-/// The runtime's own class of strings.
+/// Returns the classes named `java.lang.String` that the boot loader loaded.
 fn classes(heap: &Heap) -> Vec<ClassIndex> {
     let classes = heap.snapshot().classes();
     let own = |c: &&ClassIndex| is_string(&classes[**c]);
@@ -101,7 +101,7 @@ impl Strings {
             }
         }
         let has = |&object: &ObjectIndex| {
-            // The first row is not read once the flag is set, so the list need not be complete.
+            // Once the flag is set no row is read, so the list may be incomplete.
             !ask.stop.is_set()
                 && (shallow == Span::ALL || shallow.has(snapshot.shallow_bytes(object)))
                 && (retained == Span::ALL
@@ -168,7 +168,7 @@ impl Strings {
     }
 }
 
-/// What `String.length()` gives: UTF-16 units.
+/// Returns the value of `String.length()`, in UTF-16 units.
 fn length(heap: &Heap, [value, coder, count]: [Option<FieldValue>; 3]) -> Option<u64> {
     let snapshot = heap.snapshot();
     let array = value?.object()?;

@@ -1,4 +1,4 @@
-//! `threads` and `frames`: threads, and where they are.
+//! `threads` and `frames`: threads with their stacks.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ mod of_frame {
     pub(super) const LOCALS: usize = place(FRAMES, "locals");
 }
 
-/// The ids of the threads' objects, in the threads' order.
+/// Returns the ids of the threads' objects, in the order of the threads.
 fn ids(heap: &Heap) -> Result<Vec<ObjectId>> {
     let threads = heap.threads();
     let objects: Vec<_> = threads.iter().filter_map(|t| t.object).collect();
@@ -101,7 +101,7 @@ pub(super) struct Frames {
     heap: Arc<Heap>,
     ids: Option<Vec<ObjectId>>,
     thread: usize,
-    /// The frame after the row's.
+    /// Index of the frame after the current row.
     next: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What the tables hold, beside what the reader says of single objects and classes.
+//! Compares the contents of tables with the figures of the `hprof` reader for single objects and classes.
 
 use std::collections::BTreeMap;
 
@@ -110,7 +110,7 @@ fn objects_are_as_the_reader_says() {
     assert!(lengths > 1000);
 }
 
-/// What an object retains is itself and what it immediately dominates retains.
+/// An object retains itself and what the objects that it immediately dominates retain.
 #[test]
 fn retained_sizes_add_up_along_the_dominator_tree() {
     let wrong = one(
@@ -225,7 +225,7 @@ fn threads_roots_and_frames_fit_together() {
         "select class, method from frames where thread = 'main' order by depth limit 1",
     );
     assert_eq!(top, [["java.io.FileInputStream", "readBytes"]]);
-    // Each local of a frame is a root at its depth.
+    // Each local variable of a frame is a root at the frame's depth.
     let locals = one(
         shop(),
         "select count(*) from (select distinct r.id, f.depth from roots r join frames f
@@ -256,7 +256,7 @@ fn a_reference_that_field_returns_is_an_id() {
         &format!("select field(id, 'size') from objects where id = {id}"),
     );
     assert!(size.parse::<u32>().is_ok(), "{size}");
-    // Sorted or not, with a name or without, and after a star.
+    // The column is found with and without sorting, with and without an alias, and after a star.
     for columns in ["field(id, 'table')", "FIELD(id, 'table') as t"] {
         assert_eq!(
             one(
@@ -271,12 +271,12 @@ fn a_reference_that_field_returns_is_an_id() {
         &format!("select *, field(id, 'table') t, field(id, 'size') {of} order by id limit 1"),
     );
     assert_eq!(rows[0][rows[0].len() - 2..], [table.clone(), size.clone()]);
-    // It stays a number for other functions and comparisons.
+    // For other functions and comparisons the id is a number.
     let nested = format!(
         "select class from objects where id = (select field(id, 'table') {of} order by id limit 1)"
     );
     assert_eq!(one(shop(), &nested), "java.util.HashMap$Node[]");
-    // A field of this name is a number in one class and a reference in another.
+    // The field `value` is a number in one class and a reference in another.
     let both = "select field(id, 'value') from objects where class in ('java.lang.Integer', 'java.lang.String') \
                 and field(id, 'value') is not null";
     let kinds = ask(shop(), both);
@@ -306,7 +306,7 @@ fn fields_are_read() {
         &format!("select count(*) from refs where source_id = {table}"),
     );
     assert!(number(&nodes) > 0 && number(&nodes) <= size);
-    // Static fields, of class objects.
+    // Static fields are read from class objects.
     let registry = ask(
         shop(),
         "select o.class from classes c
@@ -320,7 +320,7 @@ fn fields_are_read() {
     );
 }
 
-/// The agent's objects are in no table.
+/// No table contains the agent's objects.
 #[test]
 fn the_agent_is_not_seen() {
     let heap = sampled();
@@ -371,7 +371,7 @@ fn samples_are_those_of_the_agent() {
         })
         .collect();
     assert_eq!(rows, expected);
-    // Each is the object that it says.
+    // Each sample refers to the object that it describes.
     let joined = "select count(*) from samples join objects using (id)
                   where samples.class = objects.class and bytes = shallow_bytes and reachable";
     let allocated = samples.live.iter().filter(|s| !s.is_definition).count();

@@ -1,4 +1,4 @@
-//! Several dumps in one query, and what tells of the tables.
+//! Tests of queries over several dumps, and of commands that list tables.
 
 use heapdiff_query::{Dumps, Error, Limits, check, check_names, check_over, run_over};
 
@@ -26,7 +26,7 @@ fn dumps_have_their_names() {
     let old = ask(&before, sql);
     let new = ask(shop(), sql);
     assert_ne!(old, new);
-    // Without a name it is the first.
+    // A table without a dump's name belongs to the first dump.
     assert_eq!(ask_both(&dumps, sql), old);
     assert_eq!(
         ask_both(&dumps, &sql.replace("objects", "before.objects")),
@@ -45,13 +45,13 @@ fn dumps_have_their_names() {
     let count = |heap| one(heap, sessions).parse::<i64>().unwrap();
     let expected = count(shop()) - count(&before);
     assert_eq!(grown[0][1], expected.to_string());
-    // Sums by class are those of the dump that is named.
+    // Sums by class are those of the named dump.
     let sums = "select class, count(*) from after.objects group by class";
     assert_eq!(
         ask_both(&dumps, sums),
         ask(shop(), "select class, count(*) from objects group by class")
     );
-    // Functions look into the first, or into the one that is named.
+    // Functions read the first dump, or the named one.
     let text = "select text(id, 'after') from after.strings where id = (select max(id) from after.strings)";
     let value = "select value from strings where id = (select max(id) from strings)";
     assert_eq!(ask_both(&dumps, text), ask(shop(), value));
@@ -112,7 +112,7 @@ fn tables_and_columns_are_told() {
     let told: Vec<_> = tables.iter().map(|row| row[0].clone()).collect();
     assert_eq!(listed, told);
     for table in &told {
-        // The names are those that a SELECT has.
+        // The column names are those of a SELECT.
         let columns: Vec<_> = ask(shop(), &format!("describe {table};"))
             .into_iter()
             .map(|row| (row[1].clone(), row[2].clone()))

@@ -13,13 +13,13 @@ use heapdiff_query::{Heap, Limits, ResultColumn, Sink, run};
 use heapdiff_tables::{Cell, Error};
 use hprof::{Options, Silent, Snapshot};
 
-/// The dump of a shop with sessions that leak.
+/// Returns the dump of a shop with a session leak.
 fn shop() -> &'static Arc<Heap> {
     static HEAP: OnceLock<Arc<Heap>> = OnceLock::new();
     HEAP.get_or_init(|| opened("after.hprof.gz"))
 }
 
-/// A dump that was taken with the agent loaded.
+/// Returns a dump that was taken with the agent loaded.
 fn sampled() -> &'static Arc<Heap> {
     static HEAP: OnceLock<Arc<Heap>> = OnceLock::new();
     HEAP.get_or_init(|| opened("sampled-after.hprof.gz"))
@@ -60,7 +60,7 @@ fn ask(heap: &Arc<Heap>, sql: &str) -> Vec<Vec<String>> {
     kept.rows
 }
 
-/// The one value of a query.
+/// Returns the single value of a query's result.
 fn one(heap: &Arc<Heap>, sql: &str) -> String {
     let rows = ask(heap, sql);
     assert_eq!((rows.len(), rows[0].len()), (1, 1), "{sql}");

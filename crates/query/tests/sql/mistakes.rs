@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! Tests of rejected statements and their messages.
 
 use std::time::Duration;
 
@@ -116,13 +116,13 @@ fn oql_is_recognized_where_it_is_no_sql() {
     let sql = told("SELECT * FROM java.util.HashMap");
     let expected = "select * from objects where class = 'java.util.HashMap'";
     assert_eq!(sql.as_deref(), Some(expected));
-    // A translation that SQLite refuses is not shown.
+    // A translation that SQLite rejects is not shown.
     assert_eq!(
         told("select s.value.length + from java.lang.String s"),
         None
     );
     assert_eq!(told("select heap.x(s) from java.lang.String s"), None);
-    // SQL is left alone, with or without a mistake.
+    // SQL is never translated, with or without a mistake.
     assert!(check("select * from main.objects").is_ok());
     assert!(matches!(
         check("select * from java.Foo"),

@@ -1,10 +1,10 @@
-//! What is looked up instead of scanned gives the same rows.
+//! Tests that look-ups return the same rows as scans.
 
 use heapdiff_query::{Limits, run};
 
 use crate::{Kept, ask, one, shop};
 
-/// Comparisons that tables are told of; `+` before a column keeps SQLite from telling.
+/// Comparisons that SQLite passes to tables. With `+` before the column it does not.
 const WHERE: &[(&str, &str, &str)] = &[
     ("objects", "class", "= 'java.lang.String'"),
     ("objects", "class", "= 'no.such.Class'"),
@@ -132,13 +132,13 @@ fn looking_up_gives_what_scanning_gives() {
             shop(),
             &format!("select {keys} from {table} where +{column} {comparison}"),
         );
-        // Without an affinity of its own an expression compares texts and numbers differently.
+        // An expression has no type affinity, so it compares strings and numbers differently.
         if !comparison.contains('\'') || !column.ends_with("bytes") {
             assert_eq!(fast, slow, "{table}.{column} {comparison}");
         }
         empty += usize::from(fast[0][0] == "0");
     }
-    // Most find something.
+    // Most comparisons find rows.
     assert!(empty <= 9, "{empty}");
 }
 
@@ -164,7 +164,7 @@ fn comparisons_reach_the_tables() {
         let last = steps.last().unwrap().last().unwrap();
         assert!(last.ends_with(&format!(":{plan}")), "{sql}: {steps:?}");
     }
-    // Nothing is sorted for this one.
+    // This query needs no sorting.
     let steps = ask(
         shop(),
         "explain query plan select class, count(*) from objects group by class",
@@ -172,7 +172,7 @@ fn comparisons_reach_the_tables() {
     assert_eq!(steps.len(), 1, "{steps:?}");
 }
 
-/// What two terms find counts once, since rows have the same number in each.
+/// A row that two terms find counts once, because it has the same row id in both.
 #[test]
 fn terms_of_an_or_are_looked_up_and_overlap() {
     let main = one(shop(), "select id from threads where name = 'main'");
@@ -229,7 +229,7 @@ fn all_values_of_an_in_are_one_look() {
     }
 }
 
-/// What is summed up in one pass is what SQLite sums up row by row.
+/// Sums computed in one pass equal those that SQLite computes row by row.
 #[test]
 fn sums_are_those_of_objects() {
     for heap in [shop(), crate::sampled()] {
@@ -266,14 +266,14 @@ fn sums_are_those_of_objects() {
             ] {
                 let sql = |from: &str| format!("select {columns} from {from} {filter} {rest}");
                 let fast = ask(heap, &sql("objects"));
-                // With a name of its own the table is looked at.
+                // With an alias, the statement is not rewritten.
                 assert_eq!(fast, ask(heap, &sql("objects as o")), "{}", sql("objects"));
             }
         }
     }
 }
 
-/// The table that sums are asked of is in no list, and no statement can name it.
+/// The table with sums is not listed, and no statement can name it.
 #[test]
 fn sums_have_no_table_of_their_own() {
     let tables = ask(shop(), "select name from sqlite_master");

@@ -1,9 +1,10 @@
-//! Limits worked out by hand, and a simulation of places whose allocations die, are removed, or are not counted.
+//! Tests of bounds calculated by hand, and a simulation of places whose allocations die, are removed by the compiler,
+//! or are not counted.
 
 use super::*;
 use crate::{Follow, Keys, Known, Sampling, Strategy, Stratum, Totals};
 
-/// The numbers that splitmix64 gives.
+/// A splitmix64 generator of random numbers.
 struct Random(u64);
 
 impl Random {
@@ -16,7 +17,8 @@ impl Random {
     }
 }
 
-/// A place: allocations that are executed, which part of them is removed, which part survives, and whether it is counted.
+/// A simulated place: the number of executed allocations, the parts of them that are removed and that survive, and
+/// whether they are counted.
 #[derive(Clone, Copy)]
 struct Place {
     executed: u64,
@@ -124,8 +126,8 @@ fn simulated(places: &[Place], p: f64, runs: u64, seed: u64) -> Found {
     found
 }
 
-/// Of a hundred intervals those that hold, without counts and with them, the mean error in parts of a hundred, and how many
-/// times as wide the intervals are without.
+/// Returns three results, without and with counts: the percentage of intervals that contain the truth, the mean error
+/// in per cent, and how many times wider the intervals are without counts.
 fn told(places: &[Place], p: f64) -> ([f64; 2], [f64; 2], f64) {
     let found = simulated(places, p, 300, 1);
     let percent = |part: f64| 100.0 * part / found.all as f64;
@@ -143,9 +145,9 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
         counted: false,
         ..place(executed, 0.0, 1.0)
     };
-    // Places, the probability of a sample, and the least that intervals are to be narrower.
+    // Places, the probability of a sample, and the minimum factor by which counts narrow the intervals.
     for (places, p, narrower) in [
-        // All is alive.
+        // All objects survive.
         (
             vec![place(3000, 0.0, 1.0), place(7000, 0.0, 1.0)],
             0.01,
@@ -157,7 +159,7 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
             4.0,
         ),
         (vec![place(1000, 0.0, 1.0); 10], 0.05, 2.5),
-        // Part of it.
+        // Some objects survive.
         (
             vec![place(3000, 0.0, 0.9), place(7000, 0.0, 0.9)],
             0.05,
@@ -183,7 +185,7 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
             0.05,
             1.1,
         ),
-        // The compiler removes half of what is executed, at both places, at one, or of what dies as well.
+        // The compiler removes half of the allocations: at both places, at one, or with some objects dying as well.
         (
             vec![place(6000, 0.5, 1.0), place(14_000, 0.5, 1.0)],
             0.05,
@@ -204,7 +206,7 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
             0.05,
             0.99,
         ),
-        // Part of it is counted nowhere.
+        // Some allocations are not counted.
         (
             vec![
                 place(3000, 0.0, 1.0),
@@ -214,7 +216,7 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
             0.05,
             1.2,
         ),
-        // Several stacks lead to a place.
+        // Several stacks lead to one place.
         (
             vec![three(place(3000, 0.0, 1.0)), three(place(7000, 0.0, 1.0))],
             0.05,
@@ -248,7 +250,7 @@ fn stacks<const N: usize>(of: [(char, Option<u32>, u64, u64); N]) -> BTreeMap<ch
     of.into()
 }
 
-/// Parts of 10,000 bytes as shares of samples say.
+/// Returns the parts of 10,000 bytes according to shares of samples.
 fn shares<const N: usize>(of: [(char, u64); N]) -> BTreeMap<char, Part> {
     let all: u64 = of.iter().map(|of| of.1).sum();
     let of = of.map(|(key, samples)| {
@@ -272,16 +274,16 @@ fn no_more_is_alive_than_was_allocated_and_no_less_than_the_others_leave() {
     let sampled = shares([('a', 40), ('b', 60)]);
     let mut parts = sampled.clone();
     counts.narrow(&mut parts, 10_000.0, 10_000.0);
-    // Chance gave `a` more samples than are its part.
+    // By random variation `a` got more samples than its true part.
     let (a, b) = (parts[&'a'], parts[&'b']);
     assert!((a.bytes.value - 3000.0).abs() < 1.0 && (b.bytes.value - 7000.0).abs() < 1.0);
     assert!((a.objects - 300.0).abs() < 0.1 && (b.objects - 700.0).abs() < 0.1);
-    // What has no sample may be of a stack that has none.
+    // Objects without a sample may belong to a stack without samples.
     let unseen = 10_000.0 * Interval::share(0.0, 100.0, 0.0).high;
     assert!((a.bytes.low - (3000.0 - unseen)).abs() < 1.0, "{a:?}");
     assert!((a.bytes.high - (3000.0 + unseen)).abs() < 1.0, "{a:?}");
     assert_eq!(a.sampled, Some(sampled[&'a'].bytes));
-    // What is in no count is a share.
+    // Uncounted objects are estimated by their share.
     let mut counts = counts;
     counts.stacks = stacks([('a', Some(1), 30, 10), ('b', None, 0, 60)]);
     let mut parts = sampled.clone();
@@ -299,9 +301,9 @@ fn counts_that_say_nothing_change_nothing() {
     for places in [
         // Nothing was counted.
         BTreeMap::new(),
-        // Most of what was executed was removed: a hundred times as many as samples say.
+        // Most executed allocations were removed: the counts are a hundred times the estimates from samples.
         [(1, bytes(40_000, 40)), (2, bytes(60_000, 60))].into(),
-        // How many samples were taken is not known.
+        // The number of samples taken is unknown.
         [1, 2]
             .map(|place| {
                 (
@@ -322,7 +324,7 @@ fn counts_that_say_nothing_change_nothing() {
         counts.narrow(&mut parts, 10_000.0, 10_000.0);
         assert_eq!(parts, sampled);
     }
-    // Counts that the dump contradicts: there is more than was counted altogether.
+    // The dump contradicts the counts: it has more bytes than were counted.
     let counts = Counts {
         stacks: stacks([('a', Some(1), 40, 0), ('b', Some(2), 60, 0)]),
         places: [(1, bytes(10, 40)), (2, bytes(10, 60))].into(),

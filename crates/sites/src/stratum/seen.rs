@@ -1,11 +1,12 @@
 //! Corrections for stacks that are reported only because they have a sample.
 //!
-//! A stack without a sample does not appear in a report. Among the stacks that do appear, those with one or two samples
-//! are therefore those that were lucky: on average their share of the samples is larger than their share of the objects.
+//! A stack without a sample does not appear in a report. So a stack with one or two samples appears because it was
+//! lucky: on average its share of the samples is larger than its share of the objects.
 //!
-//! A sample that is the only one of its stack is a single sample. The share of single samples estimates the share of the
-//! stacks without a sample (Good, Biometrika 40, 1953). This share is subtracted from the stacks with few samples. If a
-//! stratum has one sample only, the estimate is always 1. Then the other strata show how often two samples are of one stack.
+//! A sample that is the only one of its stack is a single sample. The share of single samples estimates the share of
+//! the stacks without a sample (Good, Biometrika 40, 1953). This share is subtracted from the stacks with few samples.
+//! If a stratum has only one sample, the estimate is always 1. Then the other strata show how often two samples are of
+//! one stack.
 //!
 //! The lower end of an interval follows a Poisson distribution without its zero.
 
@@ -14,16 +15,16 @@ use std::collections::BTreeMap;
 use super::{Stratum, float, total};
 use crate::{Estimate, Interval};
 
-/// Stacks with at least this number of samples are hardly ever without one.
+/// Stacks with at least this number of samples need no correction: by chance they would almost never have no sample.
 const MANY: u64 = 10;
-/// Up to this number of samples, a score interval's lower end is moved towards the exact one.
+/// Below this number of samples, a score interval's lower end is moved towards the exact one.
 const SOME: u64 = 40;
 /// Probability that the truth is below the lower end.
 const TAIL: f64 = 0.025;
-/// Halvings until the lower end is exact enough.
+/// Number of bisection steps for the lower end.
 const HALVINGS: u32 = 40;
 
-/// Returns the probability that two samples of a stratum are of one stack. Without any stratum it is one half.
+/// Returns the probability that two samples of a stratum are of one stack; one half if there is no stratum.
 pub(super) fn agreement<'a, K: 'a>(strata: impl Iterator<Item = &'a Stratum<K>>) -> f64 {
     let (mut agreed, mut all) = (0.5, 1.0);
     for stratum in strata {
@@ -80,8 +81,8 @@ impl<K: Ord + Copy> Seen<K> {
         (1.0 - without * (1.0 - drawn) / few).max(0.0)
     }
 
-    /// Corrects what each stack has of `came`, of which the part `drawn` was sampled. `floor` is the least that a stack
-    /// has.
+    /// Returns a function that corrects the part of each stack in `came`. `drawn` is the sampled part of the
+    /// population. `floor` returns the minimum of a stack.
     pub(super) fn correct(
         &self,
         came: &BTreeMap<K, Estimate>,
@@ -141,7 +142,8 @@ pub fn corrected<K: Ord + Copy>(groups: Vec<BTreeMap<K, Estimate>>) -> BTreeMap<
     intervals
 }
 
-/// The mean of a Poisson distribution without its zero that gives at least `samples` with the probability [`TAIL`].
+/// Returns the mean of a Poisson distribution without its zero that gives at least `samples` with the probability
+/// [`TAIL`].
 fn least_mean(samples: u64) -> f64 {
     if samples < 2 {
         return 0.0;

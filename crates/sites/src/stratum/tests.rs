@@ -1,4 +1,4 @@
-//! Shares set against figures worked out by hand, and against a JVM that forgets.
+//! Tests of shares calculated by hand, and a simulation of a JVM that forgets allocated bytes.
 
 use super::*;
 use crate::{Strategy, Unseen, Weight};
@@ -11,7 +11,7 @@ fn sampling(interval: u64) -> Sampling {
     }
 }
 
-/// So many samples of objects of one size, each of which stands for 10 objects.
+/// Returns `count` samples of objects of one size, each of which represents 10 objects.
 fn samples(count: u64, size: u64) -> Estimate {
     let bytes = size as f64 * 10.0;
     let mut sum = Estimate::default();
@@ -75,7 +75,7 @@ fn stacks_have_their_share_of_what_the_dump_knows() {
         came: [('a', samples(75, 100)), ('b', samples(25, 100))].into(),
         ..Stratum::default()
     };
-    // By weight it would be 75,000 and 25,000 bytes.
+    // By weights alone it would be 75,000 and 25,000 bytes.
     let parts = divide(stratum.clone(), Totals::Shared, Follow::Nothing).parts;
     near(parts[&'a'].bytes.value, 150_000.0);
     near(parts[&'b'].bytes.value, 50_000.0);
@@ -83,11 +83,11 @@ fn stacks_have_their_share_of_what_the_dump_knows() {
     let share = Interval::share(0.75, 100.0, 0.05);
     near(parts[&'a'].bytes.low, share.low * 200_000.0);
     near(parts[&'a'].bytes.high, share.high * 200_000.0);
-    // Where part of it may be older, samples stand for what their probability says.
+    // If some objects may be older than the sampling, samples are estimated by their weights.
     let parts = divide(stratum.clone(), Totals::Most, Follow::Nothing).parts;
     near(parts[&'a'].bytes.value, 75_000.0);
     near(parts[&'a'].objects, 750.0);
-    // But for no more than there is.
+    // The sum of the estimates is at most the total.
     let stratum = Stratum {
         after: known(500, 100),
         ..stratum
@@ -139,7 +139,7 @@ fn a_stack_alone_has_all_that_came() {
 
 #[test]
 fn what_went_is_replaced_by_what_was_born() {
-    // Half of a thousand went, as samples say: of 2,000 at the end 1,500 were born between.
+    // According to samples half of 1,000 objects were freed, so 1,500 of the 2,000 objects at the end are new.
     let stratum = Stratum {
         before: known(1000, 100),
         after: known(2000, 100),
@@ -153,7 +153,7 @@ fn what_went_is_replaced_by_what_was_born() {
     near(parts[&'b'].bytes.value, 30_000.0 - 50_000.0);
     near(parts[&'a'].bytes.value + parts[&'b'].bytes.value, 100_000.0);
     assert!(parts[&'a'].bytes.low < 115_000.0 && parts[&'a'].bytes.high > 125_000.0);
-    // In another JVM none survive: all of each dump counts.
+    // With two JVMs nothing survives: all objects of each dump count.
     let other = Stratum {
         kept: BTreeMap::new(),
         went: [('a', samples(20, 100)), ('b', samples(80, 100))].into(),
@@ -166,7 +166,7 @@ fn what_went_is_replaced_by_what_was_born() {
 
 #[test]
 fn nothing_known_of_survivors_leaves_the_growth_to_those_that_came() {
-    // The first dump was taken when the agent came: no sample is in it.
+    // The first dump was taken when the agent started, so it has no samples.
     let stratum = Stratum {
         before: known(1000, 100),
         after: known(1800, 100),
@@ -176,7 +176,7 @@ fn nothing_known_of_survivors_leaves_the_growth_to_those_that_came() {
     let parts = divide(stratum, Totals::Shared, Follow::Uids).parts;
     near(parts[&'a'].bytes.value, 60_000.0);
     near(parts[&'b'].bytes.value, 20_000.0);
-    // A dump that shrank has no more survivors than objects.
+    // If a dump shrank, the number of survivors is at most the number of objects.
     let stratum = Stratum {
         before: known(1000, 100),
         after: known(200, 100),
@@ -225,28 +225,28 @@ fn strata_without_samples_are_told_or_joined() {
         let bytes = division.parts.get(&'a').map_or(0.0, |p| p.bytes.value);
         (bytes, division.unsampled)
     };
-    // Chance explains that one of ten objects is not sampled next to its neighbour in size.
+    // Random variation explains that none of ten objects is sampled, so they are merged with the neighbouring size.
     assert_eq!(
         divide(vec![with(10, 100, 0), with(100, 112, 9)]),
         (12_200.0, 0)
     );
-    // Not that none of a thousand is: those are older.
+    // It does not explain that none of a thousand objects is sampled: these are older than the sampling.
     assert_eq!(
         divide(vec![with(1000, 100, 0), with(100, 112, 9)]),
         (11_200.0, 100_000)
     );
-    // Nor is what is far away a neighbour.
+    // A size that is far away is not a neighbour.
     assert_eq!(
         divide(vec![with(10, 100, 0), with(100, 1120, 9)]),
         (112_000.0, 1000)
     );
-    // Few samples are joined, whatever the sizes between.
+    // Strata with few samples are merged, even if there are sizes between them.
     let (bytes, unsampled) = divide(vec![with(30, 96, 3), with(20, 112, 4)]);
     assert_eq!((bytes.round(), unsampled), (5120.0, 0));
     assert_eq!(divide(vec![with(70, 100, 0)]), (0.0, 7000));
 }
 
-/// The numbers that splitmix64 gives.
+/// A splitmix64 generator of random numbers.
 struct Random(u64);
 
 impl Random {
@@ -259,8 +259,9 @@ impl Random {
     }
 }
 
-/// One thread of a JVM before 25. It counts down to its next sample when its buffer is full, and then forgets part of
-/// what the buffer held, or counts part of it twice; large objects, for which there is no room, are counted in part.
+/// A simulated thread of a JVM before JDK 25. It updates the bytes until its next sample only when its TLAB is full.
+/// Then it forgets part of the bytes in the TLAB, or counts part of them twice. Large objects, which do not fit in the
+/// TLAB, are counted in part.
 struct Thread {
     random: Random,
     interval: f64,
@@ -286,14 +287,14 @@ impl Thread {
         -self.interval * (1.0 - self.random.uniform()).ln()
     }
 
-    /// Whether the object is sampled.
+    /// Returns true if the object is sampled.
     fn allocates(&mut self, size: f64) -> bool {
         let is_large = size > Self::BUFFER / 16.0;
         self.left -= size * if is_large { 0.6 } else { 1.35 };
         self.buffer += size;
         if self.buffer > Self::BUFFER {
             self.buffer = size;
-            // The rest of the count is lost with the old buffer: it begins anew.
+            // The remaining bytes until the sample are lost with the old TLAB, and a new number is drawn.
             self.left = self.next();
         }
         let is_sampled = self.left < 0.0;
@@ -304,8 +305,8 @@ impl Thread {
     }
 }
 
-/// What part of the intervals cover the truth, and the mean error, both in thousandths: by weights alone, and of
-/// shares. Five stacks, four of which share two sizes, allocate in an order that chance decides.
+/// Returns the part of intervals that contain the truth and the mean error, in thousandths: first by weights alone,
+/// then by shares. Five stacks, four of which share two sizes, allocate in random order.
 fn coverage(runs: u64, interval: u64) -> [(i64, i64); 2] {
     const STACKS: [(char, u64, f64); 5] = [
         ('a', 128, 0.45),
@@ -332,7 +333,7 @@ fn coverage(runs: u64, interval: u64) -> [(i64, i64); 2] {
                 stratum.came.entry(stack).or_default().add(&weight, size);
             }
         }
-        // What is alone in its size is known.
+        // The stack that is alone in its size class is known exactly, so it is left out.
         for stack in ['a', 'b', 'c', 'd'] {
             let truth = truth[&stack];
             let by_weight = strata.values().find_map(|s| s.came.get(&stack)).copied();
@@ -365,8 +366,8 @@ fn losses_widen_every_interval() {
     assert_eq!(unseen.widened(Interval::exact(10.0)), [6, 17]);
 }
 
-/// A stack's share of arrays of several sizes: what part of its intervals covers its bytes, and the mean errors of bytes
-/// and objects, all in thousandths.
+/// Returns results for a stack's share of arrays of several sizes, in thousandths: the part of intervals that contain
+/// its bytes, and the mean errors of bytes and of objects.
 fn among_sizes(runs: u64, heap: impl Fn(&mut Random) -> Vec<(char, u64)>) -> [i64; 3] {
     let sampling = sampling(512 << 10);
     let (mut covered, mut errors) = (0_u64, [0.0_f64; 2]);
@@ -396,14 +397,14 @@ fn among_sizes(runs: u64, heap: impl Fn(&mut Random) -> Vec<(char, u64)>) -> [i6
     [covered as f64, errors[0], errors[1]].map(permille)
 }
 
-/// A size between two, all powers alike.
+/// Returns a random size between two bounds, log-uniformly distributed.
 fn any_size(random: &mut Random, least: f64, most: f64) -> u64 {
     (least * (most / least).powf(random.uniform())) as u64
 }
 
 #[test]
 fn small_neighbours_are_no_objects_of_a_stack_of_large_ones() {
-    // Few samples are to be expected of what other stacks allocated, and most often there is none.
+    // Few samples of the other stacks are expected, and most often there is none.
     let [covered, bytes, objects] = among_sizes(100, |random| {
         let mut heap = vec![('a', 3016); 3000];
         heap.extend((0..10_000).map(|_| ('b', any_size(random, 24.0, 200.0))));
@@ -455,7 +456,7 @@ fn objects_are_those_of_the_bytes_at_the_sizes_that_were_sampled() {
     near(parts[&'a'].objects, parts[&'a'].bytes.value / 320.0);
     let b = parts[&'b'];
     assert!(b.objects > b.bytes.value / 320.0 && b.objects < b.bytes.value / 56.0);
-    // Never more than there are.
+    // There are never more objects than exist.
     let strata = [with(10, 96, &[('a', 1)]), with(100, 160, &[])];
     let strata = strata.into_iter().collect();
     let parts = one_class(strata, &sampling(10_000), totals.0, totals.1).parts;
@@ -463,8 +464,9 @@ fn objects_are_those_of_the_bytes_at_the_sizes_that_were_sampled() {
     near(parts[&'a'].objects, 110.0);
 }
 
-/// Intervals of stacks with 1 or 2, 3 to 9 and more samples: how many cover the truth, and how many there are. Then the
-/// sums of the estimates and of the truths of all stacks that have a sample.
+/// Returns, for stacks with 1 or 2, with 3 to 9 and with more samples, the number of intervals that contain the truth
+/// and the number of intervals. Then returns the sums of the estimates and of the true bytes over all stacks with
+/// samples.
 fn small_stacks(runs: u64, keys: Keys) -> ([(u32, u32); 3], [f64; 2]) {
     const SIZES: [u64; 4] = [640, 4096, 40_000, 200_000];
     let sampling = sampling(512 << 10);
