@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | `new` | `object(site)`, `(I)V` | none |
 //! | `newarray`, `anewarray`, `multianewarray` of one dimension | `array(length, site)`, `(II)V` | two slots |
-//! | `multianewarray` of k dimensions | `level(count, length, site)`, `(JII)J`, k times | at most two slots, and k locals |
+//! | `multianewarray` of k dimensions | `level(count, length, site)`, `(JII)J`, k times | at most two slots; k locals |
 //!
 //! A `multianewarray` creates arrays of k classes, so it has k sites, the outermost first. For example, `new int[3][5]`
 //! creates one `int[][]` of length 3 and three `int[]` of length 5. `level` receives the number of arrays of one level

@@ -1,22 +1,22 @@
-//! A frame of a stack, before and after.
+//! A stack frame, before and after deobfuscation.
 
 use std::borrow::Cow;
 
-/// A frame of a stack.
+/// A stack frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The class that declares the method, as in Java source.
     pub class: Cow<'a, str>,
     /// The method.
     pub method: Cow<'a, str>,
-    /// The source file, where known.
+    /// The source file, if known.
     pub file: Option<Cow<'a, str>>,
-    /// The line, where known.
+    /// The line, if known.
     pub line: Option<usize>,
 }
 
 impl<'a> Frame<'a> {
-    /// A frame as a dump has it.
+    /// Creates a frame with the names of a dump.
     #[must_use]
     pub fn new(
         class: &'a str,

@@ -1,6 +1,6 @@
-//! ProGuard and R8 mappings: the names that classes, fields and methods had before they were shortened.
+//! ProGuard and R8 mappings, which restore the original names of classes, fields and methods.
 //!
-//! A mapping is read and checked whole; the members of a class are looked at when they are first asked for.
+//! A mapping is read and checked as a whole. The members of a class are parsed when they are first needed.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod frames;
@@ -17,49 +17,49 @@ pub use read::MappingError;
 
 use members::Members;
 
-/// The names of a program before they were shortened, from the mappings that ProGuard and R8 write.
+/// The original names of a program, from the mappings that ProGuard and R8 write.
 #[derive(Debug, Default)]
 pub struct Mapping {
     text: Vec<u8>,
     classes: HashMap<Box<str>, Class>,
-    /// Source files by the original names of classes, where the mapping tells them.
+    /// Source files by the original names of classes, if the mapping contains them.
     files: HashMap<Box<str>, Box<str>>,
     hash: u64,
     fits: AtomicBool,
 }
 
-/// A class as the mapping has it.
+/// A class in the mapping.
 #[derive(Debug)]
 struct Class {
     original: Box<str>,
-    /// The lines of its members, in [`Mapping::text`].
+    /// The range of its member lines in [`Mapping::text`].
     lines: std::ops::Range<usize>,
     members: OnceLock<Members>,
 }
 
-/// What lies between a class's name and what a compiler or the JVM puts behind it.
+/// Marks after which a compiler or the JVM appends to a class name, as in `a.b$$Lambda` and `a.b/0x1`.
 const SPUN: [&str; 2] = ["$$", "/"];
 
 impl Mapping {
-    /// A number that tells this mapping from others.
+    /// Returns a hash of the mapping's content.
     #[must_use]
     pub const fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Whether any name that was asked for is in the mapping.
+    /// Returns true if any requested name was found in the mapping.
     #[must_use]
     pub fn fits(&self) -> bool {
         self.fits.load(Ordering::Relaxed)
     }
 
-    /// Has [`Mapping::fits`] say that a name was found.
+    /// Makes [`Mapping::fits`] return true.
     pub fn set_fits(&self) {
         self.fits.store(true, Ordering::Relaxed);
     }
 
-    /// The original name of a class, an array class or a class that was spun from one (`a.b[]`, `a.b$$Lambda/0x1`), as in
-    /// Java source. `None` where the mapping does not have it.
+    /// Returns the original name of a class, as in Java source. The class may be an array or be derived from another
+    /// class (`a.b[]`, `a.b$$Lambda/0x1`). Returns `None` if the mapping does not contain it.
     #[must_use]
     pub fn class(&self, name: &str) -> Option<String> {
         let element = name.trim_end_matches("[]");
@@ -73,8 +73,8 @@ impl Mapping {
         Some(format!("{original}{rest}{}", &name[element.len()..]))
     }
 
-    /// The original name of a field of the class with this name in the dump. `kind` is the field's type as in Java
-    /// source, `Object` for all references: fields of several types may have one name.
+    /// Returns the original name of a field of the class with this name in the dump. `kind` is the field's type as in
+    /// Java source, or `Object` for all references. It is needed because fields of several types may share one name.
     #[must_use]
     pub fn field(&self, class: &str, field: &str, kind: &str) -> Option<&str> {
         self.members(class)?.field(field, kind)
@@ -86,11 +86,11 @@ impl Mapping {
         Some(class.members.get_or_init(|| Members::of(lines)))
     }
 
-    /// The frames that a frame stands for, the innermost first: more than one where methods were inlined. `None` where
-    /// the mapping does not have the class.
+    /// Returns the original frames of a frame, the innermost first. There are several if methods were inlined. Returns
+    /// `None` if the mapping does not contain the class.
     ///
-    /// Where the frame has no line, or one that the mapping does not have, and several methods have its name, the frame
-    /// has the names of all: `add|remove`.
+    /// If the frame has no line, or a line that the mapping does not contain, several methods may match its name. The
+    /// frame then gets all of their names: `add|remove`.
     #[must_use]
     pub fn frames(&self, frame: &Frame<'_>) -> Option<Vec<Frame<'static>>> {
         let original = self.class(&frame.class)?;
@@ -119,13 +119,13 @@ impl Mapping {
         Some(frames.collect())
     }
 
-    /// The source file of a class, in the place of a frame of the class `own`.
+    /// Returns the source file of `class` for a frame whose class has the original name `own`.
     fn file(&self, class: &str, own: &str, frame: &Frame<'_>) -> Option<Cow<'static, str>> {
         if let Some(file) = self.files.get(class) {
             return Some(Cow::Owned(file.to_string()));
         }
         let known = frame.file.as_deref();
-        // Without lines and files nothing is known of files at all.
+        // The frame has neither file nor line, so the dump has no debug information. Do not add a file.
         known.or(frame.line.map(|_| ""))?;
         let ends = [".java", ".kt", ".kts", ".scala", ".groovy", ".clj"];
         let end = known.and_then(|file| ends.into_iter().find(|end| file.ends_with(end)));
@@ -133,7 +133,7 @@ impl Mapping {
             let last = class.rsplit('.').next().unwrap_or(class);
             last.split('$').next().unwrap_or(last).to_owned()
         };
-        // The file's name was left as it was; any other is what the mapping's maker put in its place.
+        // The shrinker kept the file name. A name without such an extension is one that the shrinker inserted.
         if let (Some(file), Some(_)) = (known, end)
             && simple(class) == simple(own)
         {
