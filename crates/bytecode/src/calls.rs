@@ -116,8 +116,8 @@ pub(crate) fn called<'a>(
 }
 
 impl<'a> After<'a> {
-    /// Combines a hook with a call. Returns `None` if the call does not return a reference, or if `told` is for an
-    /// array and no array class is known.
+    /// Combines a hook with a call. Returns `None` if the call does not return a reference, or if the hook is for
+    /// arrays and no array class is known.
     pub(crate) fn of(told: Told, call: &Call<'a>, class: u16) -> Option<Self> {
         let returned = returned(call.descriptor.0)?;
         let (class, cast) = match told {

@@ -4,9 +4,9 @@ use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
 use crate::pool::{INTEGER, LONG, UTF8};
 
-/// Base of the `long` placeholders: the constant `LONG_PLACEHOLDER + n` stands for number n.
+/// Base of the `long` placeholders: the constant `LONG_PLACEHOLDER + n` is replaced by number n.
 pub const LONG_PLACEHOLDER: i64 = 0x4845_4150_0000_0000;
-/// Base of the `int` placeholders: the constant `INT_PLACEHOLDER + n` stands for number n.
+/// Base of the `int` placeholders: the constant `INT_PLACEHOLDER + n` is replaced by number n.
 pub const INT_PLACEHOLDER: i32 = 0x4845_0000;
 
 const SYNTHETIC: u16 = 0x1000;

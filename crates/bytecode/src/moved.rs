@@ -11,10 +11,10 @@ const NONE: u32 = u32::MAX;
 
 /// The new offset for each offset in the old code.
 pub(crate) struct Moved {
-    /// By old offset, the start of the code that is inserted before the instruction. The last entry is the end of the
-    /// code.
+    /// By old offset, the new offset of the code that is inserted before the instruction. The last entry is the end of
+    /// the code.
     start: Vec<u32>,
-    /// By old offset, the instruction itself.
+    /// By old offset, the new offset of the instruction itself.
     itself: Vec<u32>,
     /// The length of the new code so far.
     length: usize,
@@ -77,7 +77,7 @@ impl Moved {
         Self::look(table, self.inside(old), old, told_at)
     }
 
-    /// Returns the new start of a line, which includes the inserted code.
+    /// Returns the new start of a line. It is before the code that is inserted there.
     pub(crate) fn line(&self, old: u16, told_at: usize) -> Result<u16, Damage> {
         let old = i64::from(old);
         Self::look(&self.start, self.inside(old), old, told_at)
@@ -88,7 +88,8 @@ impl Moved {
         usize::try_from(old).ok().filter(|&old| old < end)
     }
 
-    /// Like [`Moved::target`], for a bound of a range. The end of the code is valid, and inserted code is included.
+    /// Returns the new offset of a start or an end of a range. Code that is inserted before an instruction belongs to
+    /// it, so the bound is before the inserted code. The end of the code is valid, too.
     pub(crate) fn bound(&self, old: usize, told_at: usize) -> Result<u16, Damage> {
         let told = i64::try_from(old).unwrap_or(i64::MAX);
         Self::look(&self.start, Some(old), told, told_at)

@@ -15,7 +15,7 @@ const NAME_AND_TYPE: u8 = 12;
 const HANDLE: u8 = 15;
 const DYNAMIC: u8 = 18;
 
-/// The constants of a class file that refer to names.
+/// The constants of a class file that are needed to look up classes, names and calls.
 pub(crate) struct Pool<'a> {
     constants: Vec<Constant<'a>>,
     /// The offset of the pool in the file, for errors.

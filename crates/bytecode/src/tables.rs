@@ -145,8 +145,7 @@ fn target(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Skips an annotation. Its values can contain annotations and lists, so a stack holds what is left of each. This needs
-/// no recursion.
+/// Skips an annotation. Its values can contain annotations and lists. A stack of the unread values replaces recursion.
 fn skip_annotation(cursor: &mut Cursor<'_>) -> Result<(), Damage> {
     /// Values that were not read yet, each with or without a name before it.
     struct Pending {

@@ -163,7 +163,7 @@ impl Table {
     }
 }
 
-/// Returns true if the path is a file that is not Parquet. It may be an input.
+/// Returns true if the path is a file that is not Parquet. It may be an input, so it must not be overwritten.
 fn is_foreign(place: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(place).and_then(|file| file.take(4).read_to_end(&mut start));

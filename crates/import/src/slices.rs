@@ -118,7 +118,7 @@ struct Alive {
 ///
 /// Live objects are known only at the moments when the recorder searched for them. At the end of a tick, the live
 /// objects are those of the next search that were allocated by then. After the last search, they are those of that
-/// search.
+/// search. An example with ticks of one second, numbered from 0:
 ///
 /// ```text
 /// object      allocated   found by the searches at 2.5 s and 4.5 s   alive at the ends of

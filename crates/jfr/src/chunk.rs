@@ -32,7 +32,7 @@ pub(crate) struct Header {
     start_ticks: i64,
     ticks_per_second: i64,
     compressed: bool,
-    /// True if the JVM was still writing to the chunk. The header then describes what was flushed so far.
+    /// True if the JVM was still writing to the chunk. The header then describes the part that was flushed.
     is_open: bool,
 }
 

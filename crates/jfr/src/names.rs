@@ -196,7 +196,7 @@ pub(crate) struct Keys {
     methods: FxHashMap<i64, (NameId, NameId)>,
     stacks: FxHashMap<i64, StackId>,
     threads: FxHashMap<i64, NameId>,
-    /// By key of a frame type: true if it stands for native methods.
+    /// By key of a frame type: true for native methods.
     kinds: FxHashMap<i64, bool>,
 }
 

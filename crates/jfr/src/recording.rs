@@ -127,7 +127,8 @@ pub struct Sample {
     /// The size of the object in bytes, or 0 if the event does not contain it. For an `Old` sample of a JVM that does
     /// not record sizes (17), this is the minimum size: a header, and the elements of an array.
     pub size: u64,
-    /// The number of bytes that the sample represents: `weight`, or the size of the TLAB. 0 if the event has neither.
+    /// The number of bytes that the sample represents, if the event contains it: `weight`, the size of the TLAB, or
+    /// outside a TLAB the size of the object. Otherwise 0.
     pub weight: u64,
 }
 

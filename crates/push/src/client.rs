@@ -78,8 +78,8 @@ impl Endpoint {
     /// certificates, which replace those of this machine.
     ///
     /// # Errors
-    /// The URL is invalid, or there is no CA certificate. A URL with credentials is also an error, because every user
-    /// of the machine could read them on the command line.
+    /// The URL is invalid, or there is no CA certificate. A URL with credentials is an error, too, because every user
+    /// of this machine can read it.
     pub fn new(
         url: &str,
         headers: Vec<Header>,

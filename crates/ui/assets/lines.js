@@ -50,7 +50,7 @@ const drawMarks = (plot) => {
     if (c.major) upright(plot, c.ms, { colour: major, dash: [3, 3], width: 1.25 });
     else upright(plot, c.ms, { colour: minor, height: 0.035, width: 1 });
   }
-  // Overlapping texts would be unreadable. A dump whose text is left out is still in the list of notes.
+  // Overlapping names would be unreadable. A dump whose name is left out is still in the list of notes.
   let free = -Infinity;
   const within = view.dumps.filter((d) => d.ms >= view.from_ms && d.ms <= view.to_ms);
   for (const d of within.sort((a, b) => a.ms - b.ms)) {

@@ -180,7 +180,7 @@ pub(crate) fn stacks(traces: &Traces, question: &Question, of: &Of) -> Result<Tr
     Ok(builder.tree())
 }
 
-/// The last ticks of one run before the start and before the end of a window.
+/// The last tick of a run before a window, and the last tick in it.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     key: Key,

@@ -107,7 +107,7 @@ final class GrowthCheck {
     /**
      * Returns the growth above noise if no holder can have grown in most rounds. Then the second step is not needed.
      *
-     * <p>The report is in no local variable of a method that takes snapshots: there it would be growth of the heap.
+     * <p>No method that takes snapshots may hold the report in a local variable, because the report would count as growth of the heap.
      */
     private Optional<List<Growth>> withoutSecondStep(Path first, Path middle) {
         Map<?, ?> step = program.compare(snapshots.folder(), List.of(first, middle));

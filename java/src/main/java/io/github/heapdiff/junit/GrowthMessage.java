@@ -54,7 +54,7 @@ final class GrowthMessage {
         lines(text, "allocated", frames.subList(0, Math.min(frames.size(), MOST_FRAMES)));
     }
 
-    /** Bytes in each snapshot. */
+    /** Formats the bytes in each snapshot. */
     private static String join(List<?> figures) {
         StringBuilder text = new StringBuilder();
         for (Object figure : figures) {
