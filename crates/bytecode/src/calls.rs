@@ -12,7 +12,7 @@ const INVOKESTATIC: u8 = 0xb8;
 const INVOKEINTERFACE: u8 = 0xb9;
 pub(crate) const INVOKEDYNAMIC: u8 = 0xba;
 
-/// How a method is called.
+/// The instruction that calls a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Invoke<'a> {
     /// `invokevirtual`.

@@ -28,7 +28,7 @@ pub(crate) struct ClassFile<'a> {
 pub(crate) struct Method<'a> {
     pub(crate) name: Name<'a>,
     pub(crate) descriptor: Name<'a>,
-    /// The content of its attribute `Code`.
+    /// The content of the attribute `Code`.
     pub(crate) code: Cursor<'a>,
     /// The byte range of that content in the file. Its length is in the four bytes before.
     pub(crate) place: Range<usize>,

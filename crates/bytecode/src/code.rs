@@ -13,9 +13,8 @@ const WIDE: u8 = 0xc4;
 const IINC: u8 = 0x84;
 const WHAT: &str = "the code";
 
-/// An instruction.
 pub(crate) struct Instruction<'a> {
-    /// Its offset in the code.
+    /// The offset in the code.
     pub(crate) at: usize,
     pub(crate) opcode: u8,
     /// The whole instruction.

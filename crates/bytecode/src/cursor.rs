@@ -2,7 +2,7 @@
 
 use crate::error::{Damage, Fault};
 
-/// A place in a part of a class file.
+/// A position in a part of a class file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],

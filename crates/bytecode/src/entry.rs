@@ -152,7 +152,7 @@ fn code(parts: &Parts<'_>, entry: &Entry<'_>, added: &mut Additions) -> Result<V
             after: false,
         }],
         code: &code,
-        // The operand stack is empty on entry.
+        // The operand stack is empty on entry, so the depth of the call and that of the method do not add up.
         stack: deepest.saturating_sub(parts.max_stack),
         locals: 0,
         news: &news,

@@ -45,7 +45,7 @@ struct Named {
     returned: [Option<(&'static str, u16)>; 2],
 }
 
-/// The state before a method, to return to if the method is not rewritten.
+/// The state of [`Constants`] before a method. It is restored if the method is not rewritten.
 #[derive(Clone, Copy)]
 pub(crate) struct Before(Named, Mark);
 

@@ -113,7 +113,7 @@ pub(crate) struct Longer<'l, 'a> {
     pub(crate) parts: &'l Parts<'a>,
     /// Ordered by offset.
     pub(crate) inserted: &'l [Inserted],
-    /// All inserted code.
+    /// The inserted code, as one block.
     pub(crate) code: &'l [u8],
     /// Stack slots that the new code needs in addition to the method's own.
     pub(crate) stack: u16,
@@ -206,7 +206,7 @@ impl<'a> Longer<'_, 'a> {
             };
             kept.push((attribute.index, new));
         }
-        // At most as many as before.
+        // The count is at most the old one, so it fits into 16 bits.
         let count = u16::try_from(kept.len()).unwrap_or(u16::MAX);
         out.extend(count.to_be_bytes());
         for (index, content) in kept {

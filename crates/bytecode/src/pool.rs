@@ -174,7 +174,7 @@ pub(crate) struct Additions {
     next: usize,
 }
 
-/// The size before a method, to return to if the method is not rewritten.
+/// The size of [`Additions`] before a method. It is restored if the method is not rewritten.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark(usize, usize);
 

@@ -40,7 +40,7 @@ pub(crate) struct Type {
     pub(crate) fields: Vec<Field>,
 }
 
-/// All types of a chunk.
+/// The types of a chunk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Types {
     pub(crate) list: Vec<Type>,

@@ -18,7 +18,7 @@ use crate::view::{Life, MOST_LINES, Question};
 /// Maximum number of rows of each run whose names are read, before runs are merged.
 const MOST_NAMED: usize = 400;
 
-/// The answer.
+/// The answer to a `between` request.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Between {
     from_ms: i64,

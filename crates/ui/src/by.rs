@@ -28,7 +28,7 @@ impl By {
         }
     }
 
-    /// Ranks the lines of a timeline.
+    /// Groups the sites of a timeline into lines and ranks these.
     pub(crate) fn rank(self, trace: &Trace, timeline: &Timeline) -> Result<Ranking, TraceError> {
         match self {
             Self::Class => rank_groups(trace, timeline, |_| Some(0)),

@@ -21,7 +21,7 @@ pub(crate) type Counts = Cached<(i64, usize), Option<Lines>>;
 /// The counted lines, and the samples of the same lines if both can be compared.
 pub(crate) type Lines = (TopLines, Option<Vec<SampledLine>>);
 
-/// The answer.
+/// The answer to a `counted` request.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Counted {
     /// The number of runs with counts.
@@ -130,7 +130,7 @@ fn read(
 }
 
 impl Counted {
-    /// Adds a run.
+    /// Adds the lines of a run.
     fn add(
         &mut self,
         life: &Life,

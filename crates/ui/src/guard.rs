@@ -13,7 +13,7 @@ use crate::http::{Request, Status};
 /// The length of a token in bytes.
 const BYTES: usize = 24;
 
-/// A secret in the URL.
+/// A random secret in the URL.
 #[derive(Clone)]
 pub(crate) struct Token(String);
 

@@ -137,7 +137,7 @@ fn parse(head: &[u8]) -> Result<Option<Request>, Refused> {
     }))
 }
 
-/// An answer.
+/// An answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: Status,

@@ -28,7 +28,7 @@ const STACK: usize = 1 << 20;
 /// The content to show.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// Traces, finished or being written, on one page.
+    /// One page with traces, finished or still being written.
     Traces {
         /// The files of the traces.
         files: Vec<PathBuf>,

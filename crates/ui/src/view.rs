@@ -40,7 +40,7 @@ pub(crate) struct Question {
     pub(crate) points: usize,
 }
 
-/// The answer.
+/// The answer to a `view` request.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct View {
     /// The window.

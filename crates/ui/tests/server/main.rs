@@ -511,7 +511,7 @@ fn slow_clients_leave_room_for_requests() {
         scope.spawn(|| {
             while !over.load(std::sync::atomic::Ordering::Relaxed) {
                 for client in slow.iter_mut().step_by(2) {
-                    // The server may have closed it.
+                    // The server may have closed the connection.
                     let _ = client.write_all(b"G");
                 }
                 std::thread::sleep(Duration::from_millis(50));

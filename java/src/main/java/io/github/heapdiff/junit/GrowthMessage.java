@@ -28,7 +28,7 @@ final class GrowthMessage {
         return text.toString().stripTrailing();
     }
 
-    /** Returns the line that a test prints which passes in spite of this growth. */
+    /** Returns the line that a test prints if it passes in spite of this growth. */
     static String ofPassing(Growth growth, int rounds, GrowthOptions options) {
         return String.format(
                 "heapdiff: the test passes, but %s: %s",

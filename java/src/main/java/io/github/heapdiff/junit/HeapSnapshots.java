@@ -35,7 +35,7 @@ final class HeapSnapshots implements AutoCloseable {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> IN_USE.forEach(HeapSnapshots::delete), "heapdiff-dumps"));
     }
 
-    /** The reason why no child of this JVM can be forked, from the first attempt, or null. */
+    /** The reason why no child of this JVM can be forked, or null. The first failed attempt sets it. */
     private static volatile String hindrance;
 
     private final Path folder;
