@@ -178,7 +178,7 @@ impl<'a> Bootstraps<'a> {
         Self { content, places }
     }
 
-    /// Returns the method handle of a bootstrap method and the first of its static arguments, as constants.
+    /// Returns the constants of a bootstrap method's handle and of the first of its static arguments.
     fn get(&self, number: u16) -> Option<(u16, Option<u16>)> {
         let place = self.places.get(usize::from(number))?;
         let numbers = self.content.get(place.clone())?;

@@ -176,6 +176,18 @@ impl Calls<'_, '_> {
 
     /// Generates the calls before a `multianewarray` with one dimension for each entry of `sites`. A level without a
     /// site number is only multiplied. The lengths are kept in local variables from `first` on, where no frame has any.
+    ///
+    /// The generated code for two lengths `a` and `b`, which are on the stack:
+    ///
+    /// ```text
+    /// istore first+1, istore first          save b and a
+    /// lconst_1                              count = 1
+    /// iload first,   push site 0, level     count = level(count, a, site 0)
+    /// iload first+1, push site 1, level     count = level(count, b, site 1)
+    /// pop2                                  drop count
+    /// iload first, iload first+1            a and b are on the stack again
+    /// multianewarray                        the original instruction
+    /// ```
     pub(crate) fn levels(&mut self, sites: &[Option<i32>], first: u16) -> Result<(), Reason> {
         let Some(last) = sites.iter().rposition(Option::is_some) else {
             return Ok(());

@@ -9,7 +9,14 @@ pub(crate) const LONGEST: usize = 65_535;
 /// Marks an offset at which no instruction begins.
 const NONE: u32 = u32::MAX;
 
-/// The new offset for each offset in the old code.
+/// The new offset for each offset in the old code. An example with a call of five bytes before `newarray`:
+///
+/// ```text
+/// old code:   0 iconst_3   1 newarray              3 pop
+/// new code:   0 iconst_3   1 call   6 newarray     8 pop
+///
+/// start[1] = 1, itself[1] = 6
+/// ```
 pub(crate) struct Moved {
     /// By old offset, the new offset of the code that is inserted before the instruction. The last entry is the end of
     /// the code.

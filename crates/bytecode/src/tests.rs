@@ -286,7 +286,7 @@ fn numbers_of_each_size_are_pushed() {
 fn a_switch_gets_the_padding_of_its_new_place() {
     for before in 0..4 {
         for counted in 1..5 {
-            // The first object takes four more bytes, the others five. `iconst_0` precedes the switch.
+            // Counting adds four bytes to the first object and five to each other one. `iconst_0` precedes the switch.
             let objects = [NOP.repeat(before), POPPED.repeat(counted), vec![0x03]].concat();
             let at = objects.len();
             let pad = vec![0; 3 - at % 4];

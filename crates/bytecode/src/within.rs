@@ -1,10 +1,10 @@
 //! Calls a hook inside a method: before an instruction that sets a field, or after a call.
 //!
 //! Before a field is set, the object and the new value are on the stack, and the field still has its old value. After a
-//! call, the returned value is on the stack. [`Push`](crate::Push) steps compute the hook's arguments from that, and
-//! the stack is the same afterwards. A branch to an instruction that sets a field leads to the inserted call. No branch
-//! leads to the code after a call. Constructors are never changed: an object must not be passed on before its
-//! constructor has called another one.
+//! call, the returned value is on the stack. [`Push`](crate::Push) steps compute the hook's arguments from these
+//! values, and the stack is the same afterwards. A branch to an instruction that sets a field leads to the inserted
+//! call. No branch leads to the code after a call. Constructors are never changed, because an object must not be passed
+//! on before its constructor has called another constructor.
 
 use crate::class::{ClassFile, Method};
 use crate::code::{Instructions, NEW};

@@ -1,5 +1,5 @@
-//! Rewrites real classes, checks them with the JVM's verifier and with the JDK's class file API, and runs a program
-//! that counts with them.
+//! Rewrites real classes, and checks them with the JVM's verifier and with the JDK's class file API. Runs a rewritten
+//! program that counts its allocations.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 

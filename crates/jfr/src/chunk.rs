@@ -4,6 +4,13 @@
 //! describes the layout of all other events. Checkpoint events hold constants (stacks, classes, names), each with its
 //! type and key. Constants can come before or after the events that refer to them. So a chunk is read twice: once for
 //! the positions of its constants, and once for its events.
+//!
+//! ```text
+//! chunk:        header (68 bytes) | event | checkpoint | event | ... | metadata | ...
+//! event:        size | type id | values of the fields
+//! checkpoint:   size | 1 | start | duration | distance to previous | kind | number of pools | pools
+//! pool:         type id | number of constants | key, value | key, value | ...
+//! ```
 
 use rustc_hash::FxHashMap;
 

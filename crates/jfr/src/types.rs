@@ -200,7 +200,7 @@ impl Attributes {
             if key.is("name") {
                 attributes.name = value.text().into();
             } else if key.is("id") {
-                // The ids of annotations and settings are not numbers. They are not needed.
+                // Annotations and settings can have an `id` that is not a number. It is not needed.
                 attributes.id = number().ok();
             } else if key.is("class") {
                 attributes.class = Some(number()?);

@@ -133,7 +133,7 @@ impl Mapping {
             let last = class.rsplit('.').next().unwrap_or(class);
             last.split('$').next().unwrap_or(last).to_owned()
         };
-        // The shrinker kept the file name. A name without such an extension is one that the shrinker inserted.
+        // The shrinker kept the file name. It inserts only names without such an extension.
         if let (Some(file), Some(_)) = (known, end)
             && simple(class) == simple(own)
         {

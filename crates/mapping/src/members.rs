@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use proguard::{ProguardMapping, ProguardRecord};
 
-/// Maximum number of method names in a frame that may be any of them.
+/// Maximum number of method names in a frame that can be any of several methods.
 const ALTERNATIVES: usize = 3;
 /// Maximum number of original frames for one frame.
 const INLINED: usize = 256;
@@ -115,7 +115,8 @@ impl Members {
             }
         }
         let bare: Vec<&Method> = all.iter().filter(|m| m.lines.is_none()).collect();
-        // The lines of inlined methods have the same range. The last of them is the method that has the name.
+        // Inlined methods are consecutive entries with the same line range. The last of them is the outermost method,
+        // which has the name in the dump.
         let outermost = || {
             let next = all.iter().skip(1).map(Some).chain([None]);
             let pairs = all.iter().zip(next);
@@ -146,7 +147,7 @@ impl Members {
             }];
         };
         let line = match may_be[..] {
-            // The lines of such a method were not changed, or it has only one line.
+            // A method without a range keeps its line numbers, or has only one line.
             [one] if one.lines.is_none() => one.original_lines.map(|l| l.0).or(line),
             _ => None,
         };
