@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Ranks allocation sites by what they keep, over all hosts of all services.
+"""Ranks allocation sites by leaked bytes, over all hosts of all services.
 
     spark-submit rank_sites.py FLEET [--top 20] [--since 2026-11-01] [--until 2026-12-01] [--json OUT]
 
-FLEET is a folder that `heapdiff fleet` wrote, local or wherever Spark reads from. A site leaks in a
-run when what is live of it grows over the hours observed, beyond the estimate's error, and does
-not go back: see `leaking` below. Sites are the same on all hosts by class and methods; line numbers
-are left out, so that builds can be compared.
+FLEET is a folder that `heapdiff fleet` wrote, local or on any storage that Spark can read. A site
+leaks in a run if its live bytes grow over the observed hours by more than the estimation error, and
+do not shrink again (see `leaking` below). Sites on different hosts are the same if their class and
+methods are the same. Line numbers are ignored, so that builds can be compared.
 """
 
 import argparse
@@ -19,13 +19,13 @@ HOUR_MS = 3_600_000
 
 
 def site_hours(spark, fleet, since=None, until=None):
-    """One row for each service, host, run, site and hour."""
+    """Returns one row for each service, host, run, site and hour."""
     hours = spark.read.parquet(f"{fleet}/sites")
     if since:
         hours = hours.where(F.col("day") >= F.lit(since).cast("date"))
     if until:
         hours = hours.where(F.col("day") < F.lit(until).cast("date"))
-    # Two sites that differ in their lines only are one here.
+    # Sites that differ only in their line numbers are merged.
     return hours.groupBy("service", "host", "run", "site", "hour_ms").agg(
         F.first("class").alias("class"),
         F.first("stack").alias("stack"),
@@ -38,7 +38,7 @@ def site_hours(spark, fleet, since=None, until=None):
 
 
 def run_trends(hours):
-    """One row for each service, host, run and site: how what is live of it changed."""
+    """Returns one row for each service, host, run and site, with the change of its live bytes."""
     by_run = ["service", "host", "run", "site"]
     in_time = Window.partitionBy(*by_run).orderBy("hour_ms")
     steps = hours.withColumn("before", F.lag("live_bytes").over(in_time)).withColumn(
@@ -59,7 +59,7 @@ def run_trends(hours):
         F.sum("collected_bytes").alias("collected_bytes"),
     )
     growth = F.col("last_bytes") - F.col("first_bytes")
-    # Growth of the second half: what fills once and stays full has none.
+    # Growth in the second half. A cache that fills once and stays full has none.
     late = F.col("last_bytes") - F.col("median_bytes")
     error = 2 * F.sqrt("variance")
     return trends.withColumn("growth_bytes", growth).withColumn(
@@ -73,7 +73,7 @@ def run_trends(hours):
 
 
 def ranking(trends):
-    """One row for each service and site, the worst first; `hosts` are all of the service."""
+    """Returns one row for each service and leaking site, the worst first. `hosts` counts all hosts of the service."""
     services = trends.groupBy("service").agg(F.countDistinct("host").alias("hosts"))
     leaking = F.col("leaking").cast("int")
     return (

@@ -1,4 +1,4 @@
-//! Calls that allocate without bytecode: what is called, and what is told of what they return.
+//! Calls that allocate without an allocation instruction: the called method, and the hook that is called afterwards.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ const INVOKESTATIC: u8 = 0xb8;
 const INVOKEINTERFACE: u8 = 0xb9;
 pub(crate) const INVOKEDYNAMIC: u8 = 0xba;
 
-/// How a method is called.
+/// The instruction that calls a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Invoke<'a> {
     /// `invokevirtual`.
@@ -23,58 +23,60 @@ pub enum Invoke<'a> {
     Static,
     /// `invokeinterface`.
     Interface,
-    /// `invokedynamic`, with the name of the method that links it and the first further argument of that, if it is a
-    /// text.
+    /// `invokedynamic`, with the name of its bootstrap method. The second value is the first static argument after the
+    /// standard ones, if that argument is a string.
     Dynamic(Name<'a>, Option<Name<'a>>),
 }
 
 /// A call in a method's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Call<'a> {
-    /// The class that calls.
+    /// The calling class.
     pub class: Name<'a>,
-    /// The method that calls, and its descriptor.
+    /// The calling method.
     pub method: Name<'a>,
-    /// The descriptor of the method that calls.
+    /// The descriptor of the calling method.
     pub method_descriptor: Name<'a>,
-    /// How.
+    /// The call instruction.
     pub how: Invoke<'a>,
-    /// The class of the method that is called, as the call names it, which may be an array's; of `invokedynamic` the class of
-    /// the method that links it.
+    /// The class of the called method, as the call names it. It may be an array class. For `invokedynamic` it is the
+    /// class of the bootstrap method.
     pub owner: Name<'a>,
-    /// The name of what is called.
+    /// The name of the called method.
     pub name: Name<'a>,
-    /// Its descriptor.
+    /// The descriptor of the called method.
     pub descriptor: Name<'a>,
 }
 
-/// What is called after a call has returned.
+/// The hook that is called after a call has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// `object(site)`: it allocates one object of this class.
+    /// `object(site)`: the call allocates one object of this class.
     Object(&'static str),
-    /// `array(length, site)`: it returns one array, of the class that the call is told of or that its descriptor names.
+    /// `array(length, site)`: the call returns one array. Its class is the type that the call's descriptor returns, or
+    /// else the array class in [`Call::owner`], as for `clone`.
     Array,
-    /// `hook(returned, site)`, `(Ljava/lang/Object;I)V`: only the run tells the class. The mark is in the site's kind.
+    /// `hook(returned, site)`, `(Ljava/lang/Object;I)V`: the class is known only at run time.
     Returned {
-        /// A static method of the hooks' class.
+        /// A static method of the hook class.
         hook: &'static str,
-        /// The caller's own.
+        /// A number of the caller's choice, which is passed on in [`Kind::Returned`](crate::Kind::Returned).
         mark: u8,
     },
 }
 
-/// A call that something is told after.
+/// A call after which a hook is called.
 #[derive(Clone, Copy)]
 pub(crate) struct After<'a> {
     pub(crate) told: Told,
-    /// The class of what is returned, as far as it is known.
+    /// The class of the returned value, as far as it is known.
     pub(crate) class: ClassName<'a>,
-    /// The constant of the class that an array has to be cast to, so that its length can be asked for.
+    /// The constant of the class that the returned array must be cast to before its length can be read.
     pub(crate) cast: Option<u16>,
 }
 
-/// What an instruction calls, if it calls something and the pool has it; and the constant of its class.
+/// Returns the call that an instruction makes, and the constant of the called method's class. Returns `None` if the
+/// instruction is not a call, or if the pool lacks a constant of it.
 pub(crate) fn called<'a>(
     pool: &Pool<'a>,
     bootstraps: &Bootstraps<'a>,
@@ -114,7 +116,8 @@ pub(crate) fn called<'a>(
 }
 
 impl<'a> After<'a> {
-    /// What is told of a call; `None` for an array that is none.
+    /// Combines a hook with a call. Returns `None` if the call does not return a reference, or if the hook is for
+    /// arrays and no array class is known.
     pub(crate) fn of(told: Told, call: &Call<'a>, class: u16) -> Option<Self> {
         let returned = returned(call.descriptor.0)?;
         let (class, cast) = match told {
@@ -130,14 +133,14 @@ impl<'a> After<'a> {
     }
 }
 
-/// The type that a descriptor returns, if that is a class or an array.
+/// Returns the type that a descriptor returns, if that is a class or an array.
 fn returned(descriptor: &[u8]) -> Option<&[u8]> {
     let end = descriptor.iter().rposition(|&c| c == b')')?;
     let returned = descriptor.get(end + 1..)?;
     matches!(returned, [b'[' | b'L', _, ..]).then_some(returned)
 }
 
-/// The name of the class of `Lname;`; that of an array as it is.
+/// Returns `name` for `Lname;`. An array type is returned unchanged.
 fn inner(kind: &[u8]) -> &[u8] {
     match kind {
         [b'L', name @ .., b';'] => name,
@@ -145,7 +148,7 @@ fn inner(kind: &[u8]) -> &[u8] {
     }
 }
 
-/// Where the methods are told that link calls: places in the file's attribute, and the attribute.
+/// The attribute `BootstrapMethods`, and the byte range of each of its entries.
 #[derive(Default)]
 pub(crate) struct Bootstraps<'a> {
     content: &'a [u8],
@@ -153,7 +156,7 @@ pub(crate) struct Bootstraps<'a> {
 }
 
 impl<'a> Bootstraps<'a> {
-    /// The attribute `BootstrapMethods`. What cannot be read is not there.
+    /// Reads the content of the attribute. Entries that cannot be read are left out.
     pub(crate) fn read(content: &'a [u8]) -> Self {
         let number = |at: usize| -> Option<usize> {
             let bytes = content.get(at..at + 2)?;
@@ -175,7 +178,7 @@ impl<'a> Bootstraps<'a> {
         Self { content, places }
     }
 
-    /// A method's handle, and the first of its further arguments.
+    /// Returns the constants of a bootstrap method's handle and of the first of its static arguments.
     fn get(&self, number: u16) -> Option<(u16, Option<u16>)> {
         let place = self.places.get(usize::from(number))?;
         let numbers = self.content.get(place.clone())?;

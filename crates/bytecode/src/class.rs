@@ -1,4 +1,4 @@
-//! Where things are in a class file.
+//! The layout of a class file.
 
 use std::ops::Range;
 
@@ -9,18 +9,18 @@ use crate::pool::Pool;
 use crate::site::Name;
 
 const MAGIC: u32 = 0xcafe_babe;
-/// Where the count of constants is.
+/// The offset of the count of constants.
 pub(crate) const POOL_COUNT: Range<usize> = 8..10;
 
-/// A class file, read to its end.
+/// A class file that was read to its end.
 pub(crate) struct ClassFile<'a> {
     pub(crate) pool: Pool<'a>,
-    /// Where constants end.
+    /// The offset of the end of the constant pool.
     pub(crate) pool_end: usize,
     pub(crate) name: Name<'a>,
-    /// Those with code.
+    /// The methods with code.
     pub(crate) methods: Vec<Method<'a>>,
-    /// What links calls.
+    /// The bootstrap methods of `invokedynamic`.
     pub(crate) bootstraps: Bootstraps<'a>,
 }
 
@@ -28,9 +28,9 @@ pub(crate) struct ClassFile<'a> {
 pub(crate) struct Method<'a> {
     pub(crate) name: Name<'a>,
     pub(crate) descriptor: Name<'a>,
-    /// The content of its attribute `Code`.
+    /// The content of the attribute `Code`.
     pub(crate) code: Cursor<'a>,
-    /// Where that is in the file; its length is in the four bytes before.
+    /// The byte range of that content in the file. Its length is in the four bytes before.
     pub(crate) place: Range<usize>,
 }
 

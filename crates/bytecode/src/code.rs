@@ -1,4 +1,4 @@
-//! Instructions: where each begins, how long it is, and what of it depends on where it stands.
+//! Instructions: offset, length, and the parts that depend on the offset.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
@@ -13,53 +13,52 @@ const WIDE: u8 = 0xc4;
 const IINC: u8 = 0x84;
 const WHAT: &str = "the code";
 
-/// An instruction.
 pub(crate) struct Instruction<'a> {
-    /// Its offset in the code.
+    /// The offset in the code.
     pub(crate) at: usize,
     pub(crate) opcode: u8,
-    /// All of it.
+    /// The whole instruction.
     pub(crate) bytes: &'a [u8],
     pub(crate) form: Form<'a>,
 }
 
-/// What of an instruction depends on where it stands.
+/// The parts of an instruction that depend on its offset.
 pub(crate) enum Form<'a> {
-    /// Nothing.
+    /// No part depends on the offset.
     Plain,
-    /// A distance of 16 bits follows the opcode.
+    /// A branch: a 16-bit distance follows the opcode.
     Jump(i16),
-    /// A distance of 32 bits follows the opcode.
+    /// A branch: a 32-bit distance follows the opcode.
     WideJump(i32),
-    /// Padding up to a multiple of four, the default's distance, and the rest.
+    /// A switch: padding up to a multiple of four, the distance of the default, and the cases.
     Switch(i32, Cases<'a>),
 }
 
-/// What follows the default's distance in a switch.
+/// The part of a switch after the distance of the default.
 #[derive(Clone, Copy)]
 pub(crate) enum Cases<'a> {
-    /// `low` and `high` as they are, then distances.
+    /// `tableswitch`: the bytes of `low` and `high`, then the distances.
     Table(&'a [u8], &'a [u8]),
-    /// The count as it is, then keys with distances.
+    /// `lookupswitch`: the bytes of the count, then pairs of key and distance.
     Lookup(&'a [u8], &'a [u8]),
 }
 
 impl Cases<'_> {
-    /// How many bytes these are.
+    /// Returns the length in bytes.
     pub(crate) fn len(&self) -> usize {
         let (Cases::Table(head, cases) | Cases::Lookup(head, cases)) = self;
         head.len() + cases.len()
     }
 }
 
-/// The instructions of a method, one after the other; the last item may be damage.
+/// Iterates over the instructions of a method. Only the last item may be an error.
 pub(crate) struct Instructions<'a> {
     cursor: Cursor<'a>,
-    /// Where the code begins in the file.
+    /// The offset of the code in the file.
     base: usize,
 }
 
-/// The bytes between a switch's opcode and its numbers.
+/// Returns the number of padding bytes between the opcode of a switch at `at` and its operands.
 pub(crate) fn padding(at: usize) -> usize {
     3 - at % 4
 }

@@ -1,13 +1,13 @@
-//! Reading big-endian numbers, never beyond the end that was given.
+//! Reads big-endian numbers from a slice, never beyond its end.
 
 use crate::error::{Damage, Fault};
 
-/// A place in a part of a class file.
+/// A position in a part of a class file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where `bytes` begin in the file.
+    /// The offset of `bytes` in the file.
     base: usize,
 }
 
@@ -16,12 +16,12 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0, base }
     }
 
-    /// Where this is in the file.
+    /// Returns the current offset in the file.
     pub(crate) fn offset(&self) -> usize {
         self.base + self.at
     }
 
-    /// The next bytes.
+    /// Reads the next `count` bytes.
     pub(crate) fn take(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], Damage> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(taken) = rest.get(..count) else {
@@ -31,7 +31,7 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// The next bytes, with a cursor of their own.
+    /// Reads the next `count` bytes and returns a cursor over them.
     pub(crate) fn part(&mut self, count: usize, what: &'static str) -> Result<Cursor<'a>, Damage> {
         let base = self.offset();
         Ok(Cursor::new(self.take(count, what)?, base))
@@ -67,19 +67,19 @@ impl<'a> Cursor<'a> {
         self.array(what).map(i64::from_be_bytes)
     }
 
-    /// A length that a `u32` before the content tells.
+    /// Reads a length that is stored as `u32` before the content.
     pub(crate) fn length(&mut self, what: &'static str) -> Result<usize, Damage> {
         let offset = self.offset();
         let length = self.u32(what)?;
         usize::try_from(length).map_err(|_| Fault::Short(what).at(offset))
     }
 
-    /// The bytes from here on that were read since another place.
+    /// Returns the bytes between an earlier position and this one.
     pub(crate) fn since(&self, earlier: &Cursor<'a>) -> &'a [u8] {
         self.bytes.get(earlier.at..self.at).unwrap_or_default()
     }
 
-    /// All bytes from here on.
+    /// Returns all bytes that were not read yet.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
@@ -88,7 +88,7 @@ impl<'a> Cursor<'a> {
         self.at >= self.bytes.len()
     }
 
-    /// Nothing may follow.
+    /// Returns an error unless all bytes were read.
     pub(crate) fn end(&self, what: &'static str) -> Result<(), Damage> {
         match self.bytes.len() - self.at {
             0 => Ok(()),

@@ -1,8 +1,8 @@
-//! A call of a hook where a method is entered.
+//! Calls a hook when a method is entered.
 //!
-//! It is at the start of the code. No frame has to be told there, since the first one follows from the method's descriptor, and
-//! a branch back to what was the first instruction goes past the call. Exceptions of the call are not handled by the
-//! method.
+//! The call is inserted at the start of the code. It needs no stack map frame, because the first frame follows from the
+//! method's descriptor. A branch back to the former first instruction skips the call, so the hook runs once for each
+//! entry. The method's exception handlers do not cover the call.
 
 use crate::class::{ClassFile, Method};
 use crate::code::{Instructions, NEW};
@@ -26,61 +26,63 @@ const INVOKESPECIAL: u8 = 0xb7;
 const INVOKESTATIC: u8 = 0xb8;
 const ARRAYLENGTH: u8 = 0xbe;
 
-/// What the hook is given, in order. That a class has what is named here is for the caller to know.
+/// One step that computes the hook's arguments, in order. The caller must make sure that the named fields and methods
+/// exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push<'p> {
-    /// A reference in a local variable.
+    /// Pushes a reference from this local variable.
     Reference(u8),
-    /// A number in a local variable.
+    /// Pushes an `int` from this local variable.
     Number(u8),
-    /// A `long` in a local variable.
+    /// Pushes a `long` from this local variable.
     Long(u8),
-    /// This number.
+    /// Pushes this number.
     Constant(i32),
-    /// In place of a reference, a field of it: class, name, descriptor (of a type that takes one place).
+    /// Replaces a reference by the value of a field: class, name, descriptor. The type must take one stack slot.
     Field(&'p str, &'p str, &'p str),
-    /// In place of a reference, what a method of it without arguments returns: class, name, descriptor (as above).
+    /// Replaces a reference by the result of a virtual method without arguments: class, name, descriptor. The returned
+    /// type must take one stack slot.
     Call(&'p str, &'p str, &'p str),
-    /// As [`Push::Call`] of a method of the class itself, whatever classes below it override.
+    /// Like [`Push::Call`], but calls the method of this class even if subclasses override it.
     Own(&'p str, &'p str, &'p str),
-    /// In place of an array, its length.
+    /// Replaces an array by its length.
     Length,
-    /// In place of two numbers, the first without the second.
+    /// Replaces two numbers by their difference, the first minus the second.
     Less,
-    /// In place of two numbers, what a static method makes of them: class, name.
+    /// Replaces two `int`s by the result of a static method: class, name.
     Combined(&'p str, &'p str),
-    /// What is on top of the stack, once more.
+    /// Duplicates the top of the stack.
     Again,
-    /// The two on top of the stack, once more. Each takes one place.
+    /// Duplicates the two topmost values, each of one slot.
     PairAgain,
-    /// The two on top of the stack, in the other order. Each takes one place.
+    /// Swaps the two topmost values, each of one slot.
     Swap,
 }
 
-/// What is called.
+/// A call to insert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'p> {
-    /// What is pushed for it.
+    /// The steps that push the arguments.
     pub pushes: Vec<Push<'p>>,
-    /// A static method that returns nothing: class, name, descriptor.
+    /// The called method, static and `void`: class, name, descriptor.
     pub hook: [&'p str; 3],
 }
 
-/// What became of a class.
+/// The result for a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entered<'a> {
-    /// The new class file; `None` where nothing changes.
+    /// The new class file, or `None` if nothing changes.
     pub bytes: Option<Vec<u8>>,
-    /// Methods that have the call now: name and descriptor.
+    /// The methods that have the call now: name and descriptor.
     pub methods: Vec<(Name<'a>, Name<'a>)>,
-    /// Methods that were to have it, and stay as they are.
+    /// The methods that should have the call but were not changed.
     pub left_alone: Vec<LeftAlone<'a>>,
 }
 
-/// Inserts a call at the start of each method, by name and descriptor, that has an entry.
+/// Inserts a call at the start of each method for which `entries` returns one, given its name and descriptor.
 ///
 /// # Errors
-/// When the class cannot be read to its end. It is to be left as it is.
+/// The class cannot be read to its end. The caller should leave it unchanged.
 pub fn enter<'a, 'p>(
     class: &'a [u8],
     mut entries: impl FnMut(Name<'a>, Name<'a>) -> Option<Entry<'p>>,
@@ -94,7 +96,7 @@ pub fn enter<'a, 'p>(
     })
 }
 
-/// Gives methods other code, where there is other code.
+/// Replaces the code of each method for which `code` returns new code.
 pub(crate) fn each_method<'a>(
     class: &'a [u8],
     mut code: impl FnMut(&ClassFile<'a>, &Method<'a>, &mut Additions) -> Result<Option<Vec<u8>>, Reason>,
@@ -150,7 +152,7 @@ fn code(parts: &Parts<'_>, entry: &Entry<'_>, added: &mut Additions) -> Result<V
             after: false,
         }],
         code: &code,
-        // The method's own stack is empty on entry.
+        // The operand stack is empty on entry, so the depth of the call and that of the method do not add up.
         stack: deepest.saturating_sub(parts.max_stack),
         locals: 0,
         news: &news,
@@ -159,7 +161,7 @@ fn code(parts: &Parts<'_>, entry: &Entry<'_>, added: &mut Additions) -> Result<V
     longer.written(&mut Vec::new())
 }
 
-/// The call, and how deep the stack gets for it.
+/// Returns the code of the call and the maximum stack depth that it needs.
 pub(crate) fn call(entry: &Entry<'_>, added: &mut Additions) -> Result<(Vec<u8>, u16), Full> {
     let mut code = Vec::new();
     let (mut depth, mut deepest) = (0_u16, 0_u16);

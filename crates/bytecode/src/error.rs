@@ -1,27 +1,27 @@
-//! What is wrong with a class file, and where; why a method stays as it is.
+//! Errors: damage in class files, and reasons why a method is not rewritten.
 
-/// Why nothing of a class is rewritten.
+/// An error that prevents any change to a class.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The file is not a class file that we understand.
+    /// The file is not a class file that this crate can read.
     #[error("{0}")]
     Damaged(#[from] Damage),
-    /// A name of the hooks is empty, too long for a class file, or not plain ASCII.
+    /// The name of a hook or of the hook class is empty, too long for a class file, or not plain ASCII.
     #[error("`{0}` cannot be the name of the class or method that inserted code calls")]
     HookName(String),
 }
 
-/// Something in a class file that cannot be read.
+/// Damage in a class file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {offset}: {fault}")]
 pub struct Damage {
-    /// Where, in bytes from the start of the file.
+    /// The offset of the damage, in bytes from the start of the file.
     pub offset: usize,
-    /// What.
+    /// The kind of damage.
     pub fault: Fault,
 }
 
-/// What is wrong there.
+/// A kind of damage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages document the variants")]
 pub enum Fault {
@@ -70,27 +70,27 @@ impl Fault {
     }
 }
 
-/// Why a method stays as it is.
+/// The reason why a method is not rewritten.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// Its code would be too long for a class file.
+    /// The code would be longer than a class file allows.
     #[error("with the inserted code, the method would be longer than 65,535 bytes")]
     TooLong,
-    /// A jump's distance has 16 bits.
+    /// The distance of a jump does not fit into 16 bits.
     #[error("with the inserted code, the jump at byte {0} would be too long")]
     JumpTooFar(u16),
-    /// The stack's depth has 16 bits.
+    /// The stack depth does not fit into 16 bits.
     #[error(
         "with the inserted code, the method would need an operand stack of more than 65,535 slots"
     )]
     StackTooDeep,
-    /// The number of locals has 16 bits.
+    /// The number of local variables does not fit into 16 bits.
     #[error("with the inserted code, the method would have too many local variables")]
     TooManyLocals,
-    /// The number of constants has 16 bits.
+    /// The number of constants does not fit into 16 bits.
     #[error("the constant pool of the class is full")]
     PoolFull,
-    /// Something in it is not understood.
+    /// A part of the method cannot be read.
     #[error("heapdiff cannot read the method: {0}")]
     Damaged(#[from] Damage),
 }

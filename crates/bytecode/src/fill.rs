@@ -1,20 +1,20 @@
-//! Constants of a compiled class that are known only when the class is defined.
+//! Fills in constants of a compiled class that are known only when the class is defined.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
 use crate::pool::{INTEGER, LONG, UTF8};
 
-/// The constant `LONG_PLACEHOLDER + n` of type `long` is the placeholder of number n.
+/// Base of the `long` placeholders: the constant `LONG_PLACEHOLDER + n` is replaced by number n.
 pub const LONG_PLACEHOLDER: i64 = 0x4845_4150_0000_0000;
-/// The constant `INT_PLACEHOLDER + n` of type `int` is the placeholder of number n.
+/// Base of the `int` placeholders: the constant `INT_PLACEHOLDER + n` is replaced by number n.
 pub const INT_PLACEHOLDER: i32 = 0x4845_0000;
 
 const SYNTHETIC: u16 = 0x1000;
 
-/// Replaces placeholders in the constant pool by numbers and names by other names, and marks the class as synthetic.
+/// Replaces placeholders in the constant pool by `numbers` and renames `names`, and marks the class as synthetic.
 ///
-/// Each number must fit the type of its placeholder. Code and attributes stay as they are, since they refer to constants by
-/// their place in the pool.
+/// Each number must fit the type of its placeholder. Code and attributes are copied unchanged, since they refer to
+/// constants by index.
 ///
 /// # Errors
 /// The class cannot be read up to the end of its constant pool.
@@ -25,7 +25,7 @@ pub fn fill(bytes: &[u8], numbers: &[i64], names: &[(&str, &str)]) -> Result<Vec
     let mut filled = cursor.take(8, WHAT)?.to_vec();
     let count = cursor.u16(WHAT)?;
     filled.extend(count.to_be_bytes());
-    // The first constant has the number 1.
+    // Indexes start at 1.
     let mut next = 1;
     while next < count {
         let offset = cursor.offset();
@@ -52,7 +52,7 @@ pub fn fill(bytes: &[u8], numbers: &[i64], names: &[(&str, &str)]) -> Result<Vec
                 let value = cursor.i64(WHAT)?;
                 let known = number(value.wrapping_sub(LONG_PLACEHOLDER));
                 filled.extend(known.unwrap_or(&value).to_be_bytes());
-                // It takes two numbers.
+                // A `long` takes two indexes.
                 next += 1;
             }
             7 | 8 | 16 | 19 | 20 => filled.extend(cursor.take(2, WHAT)?),
@@ -76,7 +76,7 @@ pub fn fill(bytes: &[u8], numbers: &[i64], names: &[(&str, &str)]) -> Result<Vec
 mod tests {
     use super::*;
 
-    /// A class file up to its access flags: a name, an `int` and a `long`.
+    /// Builds a class file up to its access flags, with a name, an `int` and a `long`.
     fn class(name: &str, int: i32, long: i64) -> Vec<u8> {
         let mut bytes = vec![0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 55, 0, 6, UTF8, 0];
         bytes.push(name.len() as u8);

@@ -1,4 +1,4 @@
-//! The attribute `StackMapTable`: what the verifier is told at targets of branches.
+//! The attribute `StackMapTable`: the types that the verifier expects at targets of branches.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
@@ -13,7 +13,7 @@ const FULL: u8 = 255;
 const UNINITIALIZED: u8 = 8;
 const OBJECT: u8 = 7;
 
-/// The frames for the code as it is now. `is_new` says whether a `new` was at an offset.
+/// Returns the frames for the new code. `is_new` returns true if the old code has a `new` at an offset.
 pub(crate) fn moved(
     mut cursor: Cursor<'_>,
     moved: &Moved,
@@ -21,7 +21,7 @@ pub(crate) fn moved(
 ) -> Result<Vec<u8>, Damage> {
     let count = cursor.u16(WHAT)?;
     let mut out = count.to_be_bytes().to_vec();
-    // A frame's place is told as the distance from the one before, less one.
+    // A frame stores its distance from the frame before, minus one.
     let (mut old_before, mut new_before) = (-1_i64, -1_i64);
     for _ in 0..count {
         let offset = cursor.offset();
@@ -34,7 +34,7 @@ pub(crate) fn moved(
         };
         old_before += i64::from(old_delta) + 1;
         let new = i64::from(moved.target(old_before, offset)?);
-        // Places rise in the old code, so they do in the new.
+        // Offsets rise in the old code, so they also rise in the new code.
         let delta = u16::try_from(new - new_before - 1);
         let delta = delta.map_err(|_| Fault::Target(old_before).at(offset))?;
         new_before = new;
@@ -60,7 +60,7 @@ pub(crate) fn moved(
                 types.counted()?;
                 types.counted()?;
             }
-            // Some locals less, or some more.
+            // Chop frames and append frames.
             (kind, _) => {
                 types.head(kind, delta);
                 types.copy(u16::from(kind.saturating_sub(SAME_FAR)))?;

@@ -1,4 +1,4 @@
-//! The instructions that call hooks.
+//! Generates the instructions that call hooks.
 
 use crate::error::Reason;
 use crate::pool::{Additions, Full, Mark};
@@ -27,7 +27,7 @@ impl From<Full> for Reason {
     }
 }
 
-/// A method that is called.
+/// A hook that is called before an allocation.
 #[derive(Clone, Copy)]
 enum Hook {
     Object,
@@ -35,21 +35,21 @@ enum Hook {
     Level,
 }
 
-/// The constants that name hooks, as far as they were needed.
+/// The constants of the hooks that were needed so far.
 #[derive(Clone, Copy, Default)]
 struct Named {
     class: Option<u16>,
-    /// By [`Hook`].
+    /// Indexed by [`Hook`].
     methods: [Option<u16>; 3],
-    /// Those that are given what a call returned, the last ones.
+    /// The two hooks that were used last to receive the result of a call.
     returned: [Option<(&'static str, u16)>; 2],
 }
 
-/// What there was before a method.
+/// The state of [`Constants`] before a method. It is restored if the method is not rewritten.
 #[derive(Clone, Copy)]
 pub(crate) struct Before(Named, Mark);
 
-/// What a class gets besides code.
+/// The constants that are added to a class.
 pub(crate) struct Constants<'h> {
     hooks: &'h Hooks<'h>,
     named: Named,
@@ -65,12 +65,12 @@ impl<'h> Constants<'h> {
         }
     }
 
-    /// Before a method that may stay as it is.
+    /// Returns the current state. [`Constants::back_to`] restores it.
     pub(crate) fn before(&self) -> Before {
         Before(self.named, self.added.mark())
     }
 
-    /// Takes back what was added since.
+    /// Removes all constants that were added since `before`.
     pub(crate) fn back_to(&mut self, before: Before) {
         self.named = before.0;
         self.added.back_to(before.1);
@@ -90,7 +90,7 @@ impl<'h> Constants<'h> {
         Ok(method)
     }
 
-    /// A method that is given what a call returned.
+    /// Returns the constant of a hook that receives the result of a call.
     fn returned(&mut self, name: &'static str) -> Result<u16, Full> {
         let known = self.named.returned.iter().flatten();
         if let Some((_, method)) = known.clone().find(|(known, _)| *known == name) {
@@ -111,18 +111,18 @@ impl<'h> Constants<'h> {
     }
 }
 
-/// Code that is written.
+/// Code that is being generated.
 pub(crate) struct Calls<'c, 'h> {
     pub(crate) constants: &'c mut Constants<'h>,
     pub(crate) code: Vec<u8>,
-    /// How much deeper the stack may get than it is anyway.
+    /// Stack slots that the new code needs in addition to the method's own.
     pub(crate) stack: u16,
-    /// How many locals there are besides those that were there.
+    /// Local variables that the new code needs in addition to the method's own.
     pub(crate) locals: u16,
 }
 
 impl Calls<'_, '_> {
-    /// Before `new`: the number takes the place on the stack that the object takes then.
+    /// Generates the call before `new`. The site number uses the stack slot that the object takes later.
     pub(crate) fn object(&mut self, site: i32) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Object)?;
         self.push(site)?;
@@ -130,7 +130,7 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Before an array of one size, which is on the stack.
+    /// Generates the call before an array of one dimension. Its length is on the stack.
     pub(crate) fn array(&mut self, site: i32) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Array)?;
         self.code.push(DUP);
@@ -140,15 +140,16 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// After a call that allocates an object.
+    /// Generates the call after a call that allocates an object.
     pub(crate) fn after_object(&mut self, site: i32) -> Result<(), Full> {
         self.object(site)?;
-        // What was returned is there, too.
+        // The returned object is on the stack, too.
         self.stack = self.stack.max(1);
         Ok(())
     }
 
-    /// After a call that returns an array; `cast` is its class, where the descriptor does not tell that.
+    /// Generates the call after a call that returns an array. `cast` is the array's class, if the descriptor does not
+    /// name it.
     pub(crate) fn after_array(&mut self, site: i32, cast: Option<u16>) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Array)?;
         self.code.push(DUP);
@@ -163,7 +164,7 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// After a call, with what it returned.
+    /// Generates the call of a hook that receives the result of a call.
     pub(crate) fn after(&mut self, site: i32, hook: &'static str) -> Result<(), Full> {
         let hook = self.constants.returned(hook)?;
         self.code.push(DUP);
@@ -173,8 +174,20 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Before arrays of as many sizes as there are sites; a level without a number is only multiplied. Sizes are
-    /// kept in locals from `first` on, where no frame has any.
+    /// Generates the calls before a `multianewarray` with one dimension for each entry of `sites`. A level without a
+    /// site number is only multiplied. The lengths are kept in local variables from `first` on, where no frame has any.
+    ///
+    /// The generated code for two lengths `a` and `b`, which are on the stack:
+    ///
+    /// ```text
+    /// istore first+1, istore first          save b and a
+    /// lconst_1                              count = 1
+    /// iload first,   push site 0, level     count = level(count, a, site 0)
+    /// iload first+1, push site 1, level     count = level(count, b, site 1)
+    /// pop2                                  drop count
+    /// iload first, iload first+1            a and b are on the stack again
+    /// multianewarray                        the original instruction
+    /// ```
     pub(crate) fn levels(&mut self, sites: &[Option<i32>], first: u16) -> Result<(), Reason> {
         let Some(last) = sites.iter().rposition(Option::is_some) else {
             return Ok(());
@@ -196,7 +209,7 @@ impl Calls<'_, '_> {
         }
         self.code.push(POP2);
         (first..end).for_each(|slot| self.local(ILOAD, slot));
-        // A long and two ints where the sizes were.
+        // One `long` and two `int`s take the place of the lengths.
         self.stack = self.stack.max(4_u16.saturating_sub(count));
         self.locals = self.locals.max(count);
         Ok(())
@@ -222,7 +235,7 @@ impl Calls<'_, '_> {
     }
 }
 
-/// Code that a number is pushed by.
+/// Code that can push numbers.
 pub(crate) trait Pushed {
     fn push_number(&mut self, number: i32, added: &mut Additions) -> Result<(), Full>;
 }

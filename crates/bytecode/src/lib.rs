@@ -1,58 +1,70 @@
-//! Calls inserted into class files before every allocation.
+//! Inserts calls into class files before every allocation.
 //!
-//! [`rewrite()`] takes a class file and returns one in which each `new`, `newarray`, `anewarray` and `multianewarray` that
-//! [`Sites`] gives a number is preceded by a call of [`Hooks`]. All else that the program can see stays: branches,
-//! switches, exception ranges, frames, line numbers, variables and type annotations move with the code.
+//! [`rewrite()`] takes a class file and returns one with a call of a hook in [`Hooks`] before each `new`, `newarray`,
+//! `anewarray` and `multianewarray` to which [`Sites`] gives a number. The program cannot observe any other change:
+//! branches, switches, exception ranges, frames, line numbers, variables and type annotations move with the code.
 //!
-//! # What is called
+//! # Inserted calls
 //!
-//! | instruction | call before it | stack |
+//! | instruction | call before it | additional stack |
 //! |---|---|---|
-//! | `new` | `object(site)`, `(I)V` | no more than before |
-//! | `newarray`, `anewarray`, `multianewarray` of one size | `array(length, site)`, `(II)V` | two more |
-//! | `multianewarray` of k sizes | `level(count, length, site)`, `(JII)J`, k times | at most two more, and k locals |
+//! | `new` | `object(site)`, `(I)V` | none |
+//! | `newarray`, `anewarray`, `multianewarray` of one dimension | `array(length, site)`, `(II)V` | two slots |
+//! | `multianewarray` of k dimensions | `level(count, length, site)`, `(JII)J`, k times | at most two slots; k locals |
 //!
-//! `multianewarray` makes arrays of k classes, so it is k sites, the outermost first: `new int[3][5]` is one `int[][]` of
-//! length 3 and three `int[]` of length 5. `level` is told how many arrays of a length there are to be and returns how many elements these
-//! have together, `count * length`: the count of the next level. One method serves any number of sizes, and objects and
-//! bytes of each class are exact.
+//! A `multianewarray` creates arrays of k classes, so it has k sites, the outermost first. For example, `new int[3][5]`
+//! creates one `int[][]` of length 3 and three `int[]` of length 5. `level` receives the number of arrays of one level
+//! and their length. It returns `count * length`, which is the number of arrays of the next level. One method serves
+//! any number of dimensions, and the objects and bytes of each class are exact.
 //!
-//! What calls return that allocate without bytecode is told after them, where [`Sites::told`] wants it: `object(site)`, `array(length,
-//! site)`, or a method of the hooks' own with what was returned, `(Ljava/lang/Object;I)V`; the stack gets two more. No jump leads
-//! there, and what is not initialised yet is given to nobody.
+//! Some calls allocate without bytecode. If [`Sites::told`] asks for it, a hook is called after such a call:
+//! `object(site)`, `array(length, site)`, or another method of the hook class that receives the returned reference,
+//! `(Ljava/lang/Object;I)V`. This takes two more stack slots. No jump leads to the inserted code, and no uninitialised
+//! object is passed to a hook.
 //!
-//! Else a call comes before the allocation. So what is counted is what was asked for: an allocation that fails (no memory, a
-//! class that cannot be initialised) is counted too, and lengths may be negative. An exception that a hook throws is
-//! thrown on the line of the site, into the handlers that are there.
+//! All other hooks run before the allocation, so they count requests. An allocation that fails (out of memory, a class
+//! that cannot be initialised) is counted too, and lengths may be negative. An exception in a hook is thrown at the
+//! line of the site, into the method's own handlers.
 //!
-//! [`enter()`] inserts calls where methods are entered, and [`within()`] before they set fields and after they have called others: what is
-//! pushed for these is told by their caller.
+//! [`enter()`] inserts calls at method entries. [`within()`] inserts calls before instructions that set fields and
+//! after calls. For both, the caller describes how to push the arguments.
 //!
 //! [`fill()`] replaces constants of a compiled class by values that are known only when the class is defined.
 //!
-//! # What is left alone
+//! # Unchanged code
 //!
-//! A class that cannot be read to its end is an [`Error`], and stays as it is. A method is left as it is, to the byte, and is
-//! [`LeftAlone`] with the reason, where with the inserted code, the method would be longer than 65,535 bytes, a branch would no longer fit into 16 bits, the
-//! stack, the locals or the constant pool would get too large, or something in it is not understood. `jsr` and `ret` are moved like other
-//! branches: return addresses are made as the program runs. Class files of any version are read, those without frames too; a
-//! constant, an instruction or a frame of a kind that was not there in version 69 (Java 25) is not understood.
+//! A class that cannot be read to its end is an [`Error`]. A method stays unchanged, byte for byte, and is reported as
+//! [`LeftAlone`] with the reason, if one of these is true:
 //!
-//! Attributes of `Code` that the specification does not describe may hold offsets of instructions (`CharacterRangeTable` does). They
-//! are dropped from methods that are rewritten, each told in [`Rewritten::dropped`].
+//! - With the inserted code, the method would be longer than 65,535 bytes.
+//! - A branch distance would no longer fit into 16 bits.
+//! - The stack, the locals or the constant pool would get too large.
+//! - A part of the method cannot be read.
+//!
+//! `jsr` and `ret` are moved like other branches, because return addresses are computed at run time. Class files of any
+//! version are read, also those without frames. A constant, an instruction or a frame of a kind that version 69 (Java
+//! 25) does not have cannot be read.
+//!
+//! Attributes of `Code` outside the specification may hold offsets of instructions, as `CharacterRangeTable` does. They
+//! are dropped from methods that are rewritten, and [`Rewritten::dropped`] lists them.
 //!
 //! # Bounds
 //!
-//! A class file is not trusted. No input makes this panic, recurse, or take time or memory out of proportion to
-//! its size. What is returned borrows its names from the file.
+//! Class files are untrusted. No input makes this crate panic or recurse. Time and memory are proportional to the size
+//! of the input. The returned names are borrowed from the file.
 //!
-//! # Why a reader of our own
+//! # Why this crate has its own reader
 //!
-//! Of the crates for class files `class-rs` (0.5.0) panics at tags and instructions that it does not know and allocates by lengths in the file;
-//! `ristretto_classfile` (0.31.0) needs Rust 1.95; `cafebabe` (0.9.0) and `classfile-parser` (0.3.8) only read. `noak` (0.7.0), which reads class files for
-//! `--classpath`, reads well, but writes only classes that it makes from nothing, with a pool of its own: every
-//! index of every attribute, known or not, would have to be translated. Here the constant pool only grows at its end and all but `Code` is
-//! copied as it is, so what has to be read is little: where things are.
+//! Other crates for class files do not fit:
+//!
+//! - `class-rs` (0.5.0) panics at unknown tags and instructions, and allocates by lengths in the file.
+//! - `ristretto_classfile` (0.31.0) needs Rust 1.95.
+//! - `cafebabe` (0.9.0) and `classfile-parser` (0.3.8) only read.
+//! - `noak` (0.7.0), which reads class files for `--classpath`, reads well. But it writes only new classes with a new
+//!   constant pool, so every index in every attribute, known or not, would have to be translated.
+//!
+//! Here the constant pool only grows at its end, and everything except `Code` is copied unchanged. So only the
+//! positions of the parts must be read.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -84,7 +96,7 @@ pub use rewrite::{Counted, Dropped, Hooks, LeftAlone, Rewritten, Sites, rewrite}
 pub use site::{ClassName, Kind, Name, Site};
 pub use within::{Does, Step, within};
 
-/// Fuzzing: a class file with these bytes. What comes out is a class file again, in which as many sites are found.
+/// Fuzz entry point: rewrites a class file and checks that the result is a class file with the same number of sites.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {

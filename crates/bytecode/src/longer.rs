@@ -1,4 +1,4 @@
-//! A method's code with more in it: what is inserted, and all that moves with it.
+//! Inserts instructions into a method's code and moves everything that refers to the code.
 
 use crate::class::{ClassFile, Method, POOL_COUNT};
 use crate::code::{Cases, Form, Instruction, Instructions, padding};
@@ -9,7 +9,7 @@ use crate::moved::{LONGEST, Moved};
 use crate::pool::{Additions, Pool};
 use crate::tables;
 
-/// The file with more constants and other codes.
+/// Returns the class file with additional constants and with the new content of the changed `Code` attributes.
 pub(crate) fn file(
     class: &[u8],
     file: &ClassFile<'_>,
@@ -29,7 +29,7 @@ pub(crate) fn file(
     out.extend(added.bytes());
     for (method, code) in changes {
         copy(&mut out, method.place.start - 4, method.place.end);
-        // Code has less than 64 KB, and its tables are no longer than they were.
+        // The code is shorter than 64 KB, and its tables are at most as long as before.
         let length = u32::try_from(code.len()).unwrap_or(u32::MAX);
         out.extend(length.to_be_bytes());
         out.extend(code);
@@ -38,7 +38,7 @@ pub(crate) fn file(
     out
 }
 
-/// What is inserted before an instruction, or after it: from and to where in the inserted code.
+/// Code to insert before the instruction at `at`, or after it: the range `start..end` of the inserted code.
 pub(crate) struct Inserted {
     pub(crate) at: usize,
     pub(crate) start: usize,
@@ -99,33 +99,33 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Where a branch to an instruction leads that something is inserted before.
+/// The target of a branch to an instruction that has inserted code before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Branches {
-    /// To what is inserted: it belongs to the instruction.
+    /// The inserted code, because it belongs to the instruction.
     ToInserted,
-    /// To the instruction: what is inserted belongs to the way in from above.
+    /// The instruction, because the inserted code belongs to the fall-through path.
     PastInserted,
 }
 
-/// Code with more in it.
+/// A method's code with the code to insert.
 pub(crate) struct Longer<'l, 'a> {
     pub(crate) parts: &'l Parts<'a>,
-    /// By place.
+    /// Ordered by offset.
     pub(crate) inserted: &'l [Inserted],
-    /// All inserted code.
+    /// The inserted code, as one block.
     pub(crate) code: &'l [u8],
-    /// How much deeper the stack may get than it is anyway.
+    /// Stack slots that the new code needs in addition to the method's own.
     pub(crate) stack: u16,
-    /// How many locals there are besides those that were there.
+    /// Local variables that the new code needs in addition to the method's own.
     pub(crate) locals: u16,
-    /// Where each `new` is, in order.
+    /// The offset of each `new`, in order.
     pub(crate) news: &'l [usize],
     pub(crate) branches: Branches,
 }
 
 impl<'a> Longer<'_, 'a> {
-    /// The attribute's new content. Attributes that go are added to `dropped`.
+    /// Returns the new content of the attribute. The names of dropped attributes are added to `dropped`.
     pub(crate) fn written(&self, dropped: &mut Vec<&'a [u8]>) -> Result<Vec<u8>, Reason> {
         let parts = self.parts;
         let mut moved = Moved::new(parts.length, self.branches);
@@ -206,12 +206,12 @@ impl<'a> Longer<'_, 'a> {
             };
             kept.push((attribute.index, new));
         }
-        // No more than there were.
+        // The count is at most the old one, so it fits into 16 bits.
         let count = u16::try_from(kept.len()).unwrap_or(u16::MAX);
         out.extend(count.to_be_bytes());
         for (index, content) in kept {
             out.extend(index.to_be_bytes());
-            // At most a few bytes for each entry longer than before.
+            // Each entry grows by at most a few bytes.
             let length = u32::try_from(content.len()).map_err(|_| Reason::TooLong)?;
             out.extend(length.to_be_bytes());
             out.extend(content);
@@ -220,12 +220,12 @@ impl<'a> Longer<'_, 'a> {
     }
 }
 
-/// Where an instruction is written.
+/// The position of an instruction.
 struct Place<'m> {
     moved: &'m Moved,
-    /// In the new code.
+    /// The offset in the new code.
     at: usize,
-    /// In the file that was read.
+    /// The offset in the input file.
     offset: usize,
 }
 
@@ -264,13 +264,13 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// The distance to where an old one leads.
+    /// Returns the new distance of a branch.
     fn distance(&self, old_at: usize, distance: i32) -> Result<i32, Damage> {
         let old_at = i64::try_from(old_at).unwrap_or(i64::MAX);
         let to = self
             .moved
             .target(old_at + i64::from(distance), self.offset)?;
-        // Both are below 65,536.
+        // Both offsets are below 65,536.
         let at = i32::try_from(self.at).unwrap_or(i32::MAX);
         Ok(i32::from(to) - at)
     }

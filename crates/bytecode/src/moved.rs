@@ -1,27 +1,35 @@
-//! Where instructions were and where they are.
+//! Maps old offsets of instructions to new ones.
 
 use crate::code::{Form, Instruction, padding};
 use crate::error::{Damage, Fault};
 use crate::longer::Branches;
 
-/// The longest code that a class file has.
+/// Maximum length of the code of a method.
 pub(crate) const LONGEST: usize = 65_535;
-/// No instruction begins here.
+/// Marks an offset at which no instruction begins.
 const NONE: u32 = u32::MAX;
 
-/// For each offset in the code as it was, where what was there is now.
+/// The new offset for each offset in the old code. An example with a call of five bytes before `newarray`:
+///
+/// ```text
+/// old code:   0 iconst_3   1 newarray              3 pop
+/// new code:   0 iconst_3   1 call   6 newarray     8 pop
+///
+/// start[1] = 1, itself[1] = 6
+/// ```
 pub(crate) struct Moved {
-    /// With what was inserted before it, by old offset; the end too.
+    /// By old offset, the new offset of the code that is inserted before the instruction. The last entry is the end of
+    /// the code.
     start: Vec<u32>,
-    /// Without.
+    /// By old offset, the new offset of the instruction itself.
     itself: Vec<u32>,
-    /// How long the code is so far.
+    /// The length of the new code so far.
     length: usize,
     branches: Branches,
 }
 
 impl Moved {
-    /// Nothing is placed yet in a code of this length.
+    /// Creates a map for code of this length, without any instruction.
     pub(crate) fn new(old_length: usize, branches: Branches) -> Self {
         Moved {
             start: vec![NONE; old_length + 1],
@@ -31,8 +39,8 @@ impl Moved {
         }
     }
 
-    /// Places the next instruction behind so many inserted bytes, and before so many that no jump leads to. `None`: the code gets
-    /// too long.
+    /// Places the next instruction after `inserted` new bytes and before `after` new bytes. No jump leads to the
+    /// latter. Returns `None` if the code gets too long.
     pub(crate) fn place(
         &mut self,
         instruction: &Instruction<'_>,
@@ -41,7 +49,7 @@ impl Moved {
     ) -> Option<()> {
         let itself = self.length + inserted;
         let length = match &instruction.form {
-            // Opcode, padding, the default's distance, cases.
+            // Opcode, padding, distance of the default, cases.
             Form::Switch(_, cases) => 1 + padding(itself) + 4 + cases.len(),
             _ => instruction.bytes.len(),
         };
@@ -50,7 +58,7 @@ impl Moved {
         (self.length <= LONGEST).then_some(())
     }
 
-    /// The code has ended.
+    /// Records the end of the code.
     pub(crate) fn finish(&mut self) -> Option<()> {
         self.set(self.start.len() - 1, self.length, self.length)
     }
@@ -61,12 +69,13 @@ impl Moved {
         Some(())
     }
 
-    /// How long the code is now.
+    /// Returns the length of the new code.
     pub(crate) fn new_length(&self) -> usize {
         self.length
     }
 
-    /// Where to go for what was at an offset. The end is no target.
+    /// Returns the new target of a branch to an old offset. The end of the code is not a valid target. `told_at` is the
+    /// file offset for errors.
     pub(crate) fn target(&self, old: i64, told_at: usize) -> Result<u16, Damage> {
         let table = match self.branches {
             Branches::ToInserted => &self.start,
@@ -75,7 +84,7 @@ impl Moved {
         Self::look(table, self.inside(old), old, told_at)
     }
 
-    /// Where a line begins: with what is inserted.
+    /// Returns the new start of a line. It is before the code that is inserted there.
     pub(crate) fn line(&self, old: u16, told_at: usize) -> Result<u16, Damage> {
         let old = i64::from(old);
         Self::look(&self.start, self.inside(old), old, told_at)
@@ -86,13 +95,14 @@ impl Moved {
         usize::try_from(old).ok().filter(|&old| old < end)
     }
 
-    /// As [`Moved::target`], and the end is where a range may end.
+    /// Returns the new offset of a start or an end of a range. Code that is inserted before an instruction belongs to
+    /// it, so the bound is before the inserted code. The end of the code is valid, too.
     pub(crate) fn bound(&self, old: usize, told_at: usize) -> Result<u16, Damage> {
         let told = i64::try_from(old).unwrap_or(i64::MAX);
         Self::look(&self.start, Some(old), told, told_at)
     }
 
-    /// The instruction itself.
+    /// Returns the new offset of the instruction itself.
     pub(crate) fn instruction(&self, old: u16, told_at: usize) -> Result<u16, Damage> {
         let known = usize::from(old);
         let known = Some(known).filter(|&old| old < self.itself.len() - 1);

@@ -1,4 +1,4 @@
-//! The constant pool: what is read of it, and what is added at its end.
+//! The constant pool: reads constants and appends new ones.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
@@ -15,10 +15,10 @@ const NAME_AND_TYPE: u8 = 12;
 const HANDLE: u8 = 15;
 const DYNAMIC: u8 = 18;
 
-/// The constants of a class file that others are found by.
+/// The constants of a class file that are needed to look up classes, names and calls.
 pub(crate) struct Pool<'a> {
     constants: Vec<Constant<'a>>,
-    /// Where it begins in the file, for what is wrong.
+    /// The offset of the pool in the file, for errors.
     offset: usize,
 }
 
@@ -27,18 +27,18 @@ enum Constant<'a> {
     Utf8(&'a [u8]),
     Class(u16),
     String(u16),
-    /// A field or a method: its class, its name and type.
+    /// A field or a method: the constants of its class, and of its name and type.
     Member(u16, u16),
     NameAndType(u16, u16),
-    /// A method that a call links is told by its number, and the call's name and type.
+    /// An `invokedynamic` call: the number of its bootstrap method, and the constant of the call's name and type.
     Dynamic(u16, u16),
     Handle(u16),
     Other,
 }
 
-/// A field, or a method that is called.
+/// A field or a called method.
 pub(crate) struct Member<'a> {
-    /// The constant of its class.
+    /// The constant of the class.
     pub(crate) class: u16,
     pub(crate) owner: &'a [u8],
     pub(crate) name: &'a [u8],
@@ -50,7 +50,7 @@ impl<'a> Pool<'a> {
         const WHAT: &str = "the constant pool";
         let offset = cursor.offset();
         let count = usize::from(cursor.u16(WHAT)?);
-        // The first has the number 1.
+        // Indexes start at 1.
         let mut constants = vec![Constant::Other];
         while constants.len() < count {
             let offset = cursor.offset();
@@ -86,14 +86,14 @@ impl<'a> Pool<'a> {
                 constants.push(Constant::Other);
             }
         }
-        // A constant of two numbers must not be the last but one number's.
+        // A constant that takes two indexes must not start at the last index.
         if constants.len() != count {
             return Err(Fault::Short(WHAT).at(cursor.offset()));
         }
         Ok(Pool { constants, offset })
     }
 
-    /// How many numbers are taken, the first included, which is no constant's.
+    /// Returns the number of indexes in use, including the unused index 0.
     pub(crate) fn count(&self) -> usize {
         self.constants.len()
     }
@@ -117,7 +117,7 @@ impl<'a> Pool<'a> {
         constant.copied().unwrap_or(Constant::Other)
     }
 
-    /// A field or a method, if the pool has all of it.
+    /// Returns a field or a method, if the pool has all of its constants.
     pub(crate) fn member(&self, index: u16) -> Option<Member<'a>> {
         let Constant::Member(class, named) = self.get(index) else {
             return None;
@@ -131,7 +131,7 @@ impl<'a> Pool<'a> {
         })
     }
 
-    /// The number of the method that links a call, the call's name and its descriptor.
+    /// Returns the number of the bootstrap method of a call, and the call's name and descriptor.
     pub(crate) fn dynamic(&self, index: u16) -> Option<(u16, &'a [u8], &'a [u8])> {
         let Constant::Dynamic(bootstrap, named) = self.get(index) else {
             return None;
@@ -147,7 +147,7 @@ impl<'a> Pool<'a> {
         Some((self.utf8(name).ok()?, self.utf8(descriptor).ok()?))
     }
 
-    /// The method that a handle leads to.
+    /// Returns the constant of the method that a method handle refers to.
     pub(crate) fn handle(&self, index: u16) -> Option<u16> {
         match self.get(index) {
             Constant::Handle(of) => Some(of),
@@ -167,18 +167,18 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Constants that follow those of the file.
+/// Constants that are appended to those of the file.
 pub(crate) struct Additions {
     bytes: Vec<u8>,
-    /// The number of the next.
+    /// The index of the next constant.
     next: usize,
 }
 
-/// How much there was before a method that then stays as it is.
+/// The size of [`Additions`] before a method. It is restored if the method is not rewritten.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark(usize, usize);
 
-/// There are no more numbers.
+/// An error: all indexes are in use.
 pub(crate) struct Full;
 
 impl Additions {
@@ -198,9 +198,9 @@ impl Additions {
         self.next = mark.1;
     }
 
-    /// The count of all constants, as the file tells it.
+    /// Returns the count of all constants as it is stored in the file.
     pub(crate) fn count(&self) -> [u8; 2] {
-        // `add` gives numbers of 16 bits only, and the count is at most the highest of these and one.
+        // `add` returns indexes below 65,535, so the count is at most 65,535.
         u16::try_from(self.next).unwrap_or(u16::MAX).to_be_bytes()
     }
 
@@ -209,7 +209,7 @@ impl Additions {
     }
 
     fn add(&mut self, tag: u8, parts: &[&[u8]]) -> Result<u16, Full> {
-        // The count has 16 bits too, so 65,535 is no constant's number.
+        // The count has 16 bits, so the highest index is 65,534.
         let number = u16::try_from(self.next).ok().filter(|&n| n < u16::MAX);
         let number = number.ok_or(Full)?;
         self.next += 1;
@@ -218,7 +218,7 @@ impl Additions {
         Ok(number)
     }
 
-    /// A name; those of hooks are checked to be short.
+    /// Adds a string. The length of hook names is checked before.
     fn utf8(&mut self, text: &str) -> Result<u16, Full> {
         let length = u16::try_from(text.len()).map_err(|_| Full)?;
         self.add(UTF8, &[&length.to_be_bytes(), text.as_bytes()])

@@ -1,4 +1,4 @@
-//! A class file, method by method.
+//! Rewrites a class file, method by method.
 
 use crate::calls::{After, Call, INVOKEDYNAMIC, INVOKEVIRTUAL, Told, called};
 use crate::class::{ClassFile, Method};
@@ -11,59 +11,60 @@ use crate::pool::Additions;
 use crate::site::{ClassName, Kind, Name, Site};
 use crate::tables::Lines;
 
-/// What is called: static methods of a class that every loader finds. Names are plain ASCII.
+/// The static methods to call. Their class must be visible to every class loader. All names are plain ASCII.
 #[derive(Clone, Copy, Debug)]
 pub struct Hooks<'h> {
-    /// The class, such as `a/b/Hooks`. It is not rewritten itself.
+    /// The class, such as `a/b/Hooks`. The class itself is never rewritten.
     pub owner: &'h str,
-    /// Called before an object: `(I)V`, the site.
+    /// Called before an object is allocated: `(I)V` with the site.
     pub object: &'h str,
-    /// Called before an array: `(II)V`, the length and the site.
+    /// Called before an array is allocated: `(II)V` with the length and the site.
     pub array: &'h str,
-    /// Called before the arrays of a level: `(JII)J`, their number, the length of each, the site. Returns number times length.
+    /// Called before the arrays of one level are allocated: `(JII)J` with their number, their length and the site. Must
+    /// return number times length.
     pub level: &'h str,
 }
 
-/// Says which allocations are counted.
+/// Selects the allocations to count.
 pub trait Sites {
-    /// Whether a method of a class is looked at.
+    /// Returns true if allocations of this method may be counted.
     fn wants(&mut self, class: Name<'_>, method: Name<'_>, descriptor: Name<'_>) -> bool {
         let _ = (class, method, descriptor);
         true
     }
 
-    /// What is told of what a call returns, if its site gets a number; nothing, if this is not written.
+    /// Returns the hook to call after a call, if its site gets a number. By default calls have no hook.
     fn told(&mut self, call: &Call<'_>) -> Option<Told> {
         let _ = call;
         None
     }
 
-    /// The number of a site of a class; `None` leaves it out. Sites are asked for in the order of the code. A method may still
-    /// be left alone when its sites have numbers: those are then in no list.
+    /// Returns the number of a site, or `None` to skip it. Sites are visited in the order of the code. A method can
+    /// turn out to be unchangeable after its sites got numbers. These numbers then appear in no list.
     fn number(&mut self, class: Name<'_>, site: &Site<'_>) -> Option<i32>;
 }
 
-/// A site that is counted.
+/// A counted site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted<'a> {
-    /// Its number.
+    /// The site's number.
     pub number: i32,
-    /// Where it is.
+    /// The site.
     pub site: Site<'a>,
 }
 
-/// A method that stays as it is, though it has sites, or may have some.
+/// A method that is not rewritten although it has sites, or may have some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftAlone<'a> {
-    /// Its name.
+    /// The method's name.
     pub method: Name<'a>,
-    /// Its descriptor.
+    /// The method's descriptor.
     pub descriptor: Name<'a>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// An attribute of code that is not described, and may have held offsets.
+/// An attribute of `Code` that was dropped, because it is outside the specification and may have held offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped<'a> {
     /// The method's name.
@@ -74,25 +75,25 @@ pub struct Dropped<'a> {
     pub attribute: Name<'a>,
 }
 
-/// What became of a class.
+/// The result for a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewritten<'a> {
     /// The class's name.
     pub class: Name<'a>,
-    /// The new class file; `None` where nothing changes.
+    /// The new class file, or `None` if nothing changes.
     pub bytes: Option<Vec<u8>>,
-    /// The sites that are counted, by method and place.
+    /// The counted sites, by method and offset.
     pub sites: Vec<Counted<'a>>,
-    /// The methods that are not.
+    /// The methods that were not rewritten.
     pub left_alone: Vec<LeftAlone<'a>>,
-    /// Attributes that went.
+    /// The attributes that were dropped.
     pub dropped: Vec<Dropped<'a>>,
 }
 
-/// Inserts a call before each allocation that has a number.
+/// Inserts a call before each allocation to which `sites` gives a number.
 ///
 /// # Errors
-/// When the class cannot be read to its end, or a hook cannot be called so. The class is to be left as it is.
+/// The class cannot be read to its end, or the name of a hook is invalid. The caller should leave the class unchanged.
 pub fn rewrite<'a>(
     class: &'a [u8],
     hooks: &Hooks<'_>,
@@ -153,10 +154,10 @@ pub fn rewrite<'a>(
     Ok(rewritten)
 }
 
-/// An instruction that may get a call.
+/// An instruction that may get a call of a hook.
 struct Allocation<'a> {
     instruction: Instruction<'a>,
-    /// What is told of what it returns, if it is a call.
+    /// For a call, the hook to call afterwards.
     after: Option<After<'a>>,
 }
 
@@ -169,7 +170,7 @@ struct OfMethod<'o, 'f, 'a, 'h, S> {
 }
 
 impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
-    /// The attribute's new content; `None` where no site is counted.
+    /// Returns the new content of the attribute `Code`, or `None` if no site is counted.
     fn code(&mut self) -> Result<Option<Vec<u8>>, Reason> {
         let parts = Parts::read(self.method.code, &self.file.pool)?;
         let mut allocations = Vec::new();
@@ -221,7 +222,7 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
                     after: allocation.after.is_some(),
                 });
             }
-            // What is inserted alone would be too long: nothing more has to be asked for.
+            // The inserted code alone is too long, so the remaining sites need no numbers.
             if end > LONGEST {
                 return Err(Reason::TooLong);
             }
@@ -247,7 +248,7 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
         Ok(Some(code))
     }
 
-    /// What is told of what an instruction returns, if it calls something.
+    /// Returns the hook to call after an instruction, if the instruction is a call.
     fn told(&mut self, instruction: &Instruction<'a>) -> Option<After<'a>> {
         let by = [self.file.name, self.method.name, self.method.descriptor];
         let (call, class) = called(&self.file.pool, &self.file.bootstraps, by, instruction)?;
@@ -265,7 +266,7 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
     }
 }
 
-/// What gives sites their numbers.
+/// Gives sites their numbers.
 struct Numbered<'n, 'f, 'a, S> {
     sites: &'n mut S,
     file: &'f ClassFile<'a>,
@@ -291,7 +292,7 @@ impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
         Some(number)
     }
 
-    /// Writes the call for an allocation.
+    /// Generates the call of a hook for an allocation.
     fn call(
         &mut self,
         allocation: &Allocation<'a>,
@@ -342,7 +343,7 @@ impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
         Ok(())
     }
 
-    /// Writes what follows a call.
+    /// Generates the call of a hook after a call.
     fn after(
         &mut self,
         at: usize,
@@ -366,7 +367,7 @@ impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
     }
 }
 
-/// The class of arrays of primitives, by `newarray`'s number for it.
+/// Returns the array class for the element type number of a `newarray`.
 fn primitives(kind: u8) -> Option<&'static [u8]> {
     Some(match kind {
         4 => b"[Z",

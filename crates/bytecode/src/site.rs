@@ -1,19 +1,20 @@
-//! A place that allocates, and how names are told.
+//! Allocation sites, and names in class files.
 
 use std::fmt;
 
-/// A name as class files have it, in modified UTF-8. As text it is UTF-8, with replacement characters for what has no other.
+/// A name in modified UTF-8, as in class files. `Display` writes UTF-8, with replacement characters for bytes that are
+/// not valid UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Name<'a> {
-    /// A name, in modified UTF-8.
+    /// Creates a name from modified UTF-8.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Name(bytes)
     }
 
-    /// As it is in the file.
+    /// Returns the bytes as they are in the file.
     #[must_use]
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
@@ -32,7 +33,7 @@ impl fmt::Debug for Name<'_> {
     }
 }
 
-/// The class of what a site allocates, as the JVM names it: `java/lang/String`, `[I`, `[Ljava/lang/String;`.
+/// The class that a site allocates, as the JVM names it: `java/lang/String`, `[I`, `[Ljava/lang/String;`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClassName<'a> {
     before: &'static str,
@@ -49,7 +50,7 @@ impl<'a> ClassName<'a> {
         }
     }
 
-    /// The class of arrays of a class.
+    /// Returns the class of arrays of a class.
     pub(crate) fn array_of(name: &'a [u8]) -> Self {
         let (before, after) = match name.first() {
             Some(b'[') => ("[", ""),
@@ -62,7 +63,7 @@ impl<'a> ClassName<'a> {
         }
     }
 
-    /// In modified UTF-8.
+    /// Returns the name in modified UTF-8.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.before.as_bytes(), self.name.0, self.after.as_bytes()].concat()
@@ -75,32 +76,33 @@ impl fmt::Display for ClassName<'_> {
     }
 }
 
-/// What a site allocates.
+/// The kind of allocation at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// One object.
     Object,
     /// One array.
     Array,
-    /// The arrays of one class among those that a `multianewarray` makes: 0 is the outermost.
+    /// The arrays of one level of a `multianewarray`. Level 0 is the outermost.
     Level(u8),
-    /// What a call returns, whose class only the run tells; with the mark of [`Told`](crate::Told).
+    /// The result of a call, whose class is known only at run time. The value is the mark in
+    /// [`Told::Returned`](crate::Told::Returned).
     Returned(u8),
 }
 
-/// A place that allocates.
+/// An allocation site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Site<'a> {
     /// The method's name.
     pub method: Name<'a>,
     /// The method's descriptor.
     pub descriptor: Name<'a>,
-    /// The instruction's offset in the code as it was.
+    /// The offset of the instruction in the original code.
     pub bytecode: u16,
-    /// The line, where the class tells lines.
+    /// The line, if the class has line numbers.
     pub line: Option<u16>,
     /// An object, an array, the arrays of one level, or what a call returns.
     pub kind: Kind,
-    /// Of what class.
+    /// The allocated class.
     pub class: ClassName<'a>,
 }

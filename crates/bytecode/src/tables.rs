@@ -1,10 +1,10 @@
-//! Tables beside code: exceptions, lines, variables, type annotations.
+//! Tables that refer to the code: exceptions, lines, variables, type annotations.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
 use crate::moved::Moved;
 
-/// The exception table, without its count.
+/// Returns the exception table for the new code, without its count.
 pub(crate) fn exceptions(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
     const WHAT: &str = "the exception table";
     let mut out = Vec::new();
@@ -20,7 +20,7 @@ pub(crate) fn exceptions(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8
     Ok(out)
 }
 
-/// Where lines begin, of all tables of a method.
+/// The line numbers of a method from all of its tables, as pairs of offset and line.
 #[derive(Default)]
 pub(crate) struct Lines(Vec<(u16, u16)>);
 
@@ -33,12 +33,13 @@ impl Lines {
         cursor.end(LINES)
     }
 
-    /// All have been added. Those of one place stay in their order.
+    /// Sorts the lines after all tables were added. Lines at the same offset keep their order.
     pub(crate) fn sort(&mut self) {
         self.0.sort_by_key(|&(start, _)| start);
     }
 
-    /// As HotSpot tells lines: the first that begins at the place, else the last that begins before.
+    /// Returns the line of an offset as HotSpot does: the first line that begins at the offset, or else the last one
+    /// that begins before it.
     pub(crate) fn at(&self, at: u16) -> Option<u16> {
         let from = self.0.partition_point(|&(start, _)| start < at);
         let (before, rest) = self.0.split_at(from);
@@ -49,7 +50,7 @@ impl Lines {
 
 const LINES: &str = "the line numbers";
 
-/// The attribute `LineNumberTable`.
+/// Returns the attribute `LineNumberTable` for the new code.
 pub(crate) fn lines(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
     entries(table, LINES, |cursor, out| {
         let offset = cursor.offset();
@@ -60,7 +61,7 @@ pub(crate) fn lines(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage>
     })
 }
 
-/// A number of entries, each of which `entry` writes anew.
+/// Copies a table of counted entries. `entry` writes each entry.
 fn entries<'a>(
     mut cursor: Cursor<'a>,
     what: &'static str,
@@ -77,7 +78,7 @@ fn entries<'a>(
 
 const VARIABLES: &str = "the local variables";
 
-/// The attributes `LocalVariableTable` and `LocalVariableTypeTable`.
+/// Returns the attribute `LocalVariableTable` or `LocalVariableTypeTable` for the new code.
 pub(crate) fn variables(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
     entries(table, VARIABLES, |cursor, out| {
         range(cursor, moved, out)?;
@@ -87,21 +88,22 @@ pub(crate) fn variables(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Dam
     })
 }
 
-/// A start and a length.
+/// Writes a range, which is a start and a length.
 fn range(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(), Damage> {
     let offset = cursor.offset();
     let (start, length) = (cursor.u16(VARIABLES)?, cursor.u16(VARIABLES)?);
     let new = moved.bound(start.into(), offset)?;
     let end = moved.bound(usize::from(start) + usize::from(length), offset)?;
     out.extend(new.to_be_bytes());
-    // The end was not before the start, so it is not now.
+    // The end is not before the start in the old code, so neither is it in the new code.
     out.extend(end.saturating_sub(new).to_be_bytes());
     Ok(())
 }
 
 const ANNOTATIONS: &str = "the type annotations";
 
-/// The attributes `RuntimeVisibleTypeAnnotations` and `RuntimeInvisibleTypeAnnotations` of code.
+/// Returns the attribute `RuntimeVisibleTypeAnnotations` or `RuntimeInvisibleTypeAnnotations` of `Code` for the new
+/// code.
 pub(crate) fn type_annotations(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
     entries(table, ANNOTATIONS, |cursor, out| {
         target(cursor, moved, out)?;
@@ -114,7 +116,7 @@ pub(crate) fn type_annotations(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u
     })
 }
 
-/// What is annotated. Compilers put kinds there that belong to methods; these have no offsets.
+/// Writes the target of an annotation. Compilers also store kinds here that belong to methods. Those have no offsets.
 fn target(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(), Damage> {
     let offset = cursor.offset();
     let kind = cursor.u8(ANNOTATIONS)?;
@@ -143,9 +145,9 @@ fn target(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Passes over an annotation. Values hold annotations and lists of values; what is still to come of each is on a stack.
+/// Skips an annotation. Its values can contain annotations and lists. A stack of the unread values replaces recursion.
 fn skip_annotation(cursor: &mut Cursor<'_>) -> Result<(), Damage> {
-    /// Values, each with its name before it or not.
+    /// Values that were not read yet, each with or without a name before it.
     struct Pending {
         values: u16,
         named: bool,

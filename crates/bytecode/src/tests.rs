@@ -1,4 +1,4 @@
-//! Methods assembled by hand: what each form of instruction, frame and table becomes.
+//! Rewrites hand-assembled methods and checks each form of instruction, frame and table.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ const HOOKS: Hooks<'static> = Hooks {
     level: "level",
 };
 
-/// Numbers from one on, all but those that are left out.
+/// Numbers sites from the given value on, except those for which the function returns false.
 struct From(i32, fn(&Site<'_>) -> bool);
 
 impl Sites for From {
@@ -37,7 +37,7 @@ fn u16s(numbers: &[u16]) -> Vec<u8> {
     numbers.iter().flat_map(|n| n.to_be_bytes()).collect()
 }
 
-/// The constants that all assembled classes begin with.
+/// The constants at the start of the pool of each assembled class.
 const OBJECT: u16 = 2;
 const NODE: u16 = 5;
 const INIT: u16 = 11;
@@ -57,7 +57,7 @@ struct Assembled {
     locals: u16,
     handlers: Vec<[u16; 4]>,
     attributes: Vec<(u16, Vec<u8>)>,
-    /// Further constants, each of one byte of text.
+    /// The number of further constants. Each is a string of one byte.
     filling: u16,
 }
 
@@ -111,7 +111,7 @@ impl Assembled {
         ];
         out.extend(constants.concat());
         (0..self.filling).for_each(|_| out.extend([1, 0, 1, b'x']));
-        // Public, this, super; no interfaces, no fields, one method.
+        // Access flags (public), this, super; no interfaces, no fields, one method.
         out.extend(u16s(&[
             0x21,
             4,
@@ -142,12 +142,12 @@ impl Assembled {
         out
     }
 
-    /// Rewritten, with all sites: the parts of the new code.
+    /// Counts all sites and passes the parts of the new code to `look`.
     fn rewritten(&self, look: impl FnOnce(&Rewritten<'_>, &[u8], &Parts<'_>)) {
         self.rewritten_from(1, look);
     }
 
-    /// The first site has another number.
+    /// Like [`Assembled::rewritten`], with another number for the first site.
     fn rewritten_from(&self, first: i32, look: impl FnOnce(&Rewritten<'_>, &[u8], &Parts<'_>)) {
         let bytes = self.bytes();
         let rewritten = rewrite(&bytes, &HOOKS, &mut From(first, |_| true)).unwrap();
@@ -189,7 +189,7 @@ impl Assembled {
     }
 }
 
-/// `new Object` and `pop`: four bytes, and four more when it is counted (`iconst`, `invokestatic`).
+/// `new Object` and `pop`: four bytes. Counting it adds four more (`iconst`, `invokestatic`).
 const POPPED: [u8; 4] = [0xbb, 0, 5, 0x57];
 const RETURN: [u8; 1] = [0xb1];
 const NOP: [u8; 1] = [0];
@@ -201,8 +201,8 @@ fn calls_are_what_is_told() {
         &POPPED,
         &[0x06, 0xbc, 10, 0x57],            // iconst_3, newarray int, pop
         &[0x06, 0xbd, 0, 5, 0x57],          // anewarray Object
-        &[0x05, 0x06, 0xc5, 0, 7, 2, 0x57], // iconst_2, iconst_3, multianewarray [[[I of two
-        &[0x06, 0xc5, 0, 7, 1, 0x57],       // of one
+        &[0x05, 0x06, 0xc5, 0, 7, 2, 0x57], // iconst_2, iconst_3, multianewarray [[[I, two dimensions
+        &[0x06, 0xc5, 0, 7, 1, 0x57],       // one dimension
         &RETURN,
     ])
     .with(LINES, u16s(&[3, 0, 10, 8, 20, 4, 15]));
@@ -236,7 +236,7 @@ fn calls_are_what_is_told() {
             ]
         );
         assert_eq!((parts.max_stack, parts.max_locals), (12, 5));
-        // The constants: 20 the class's name, 21 the class, then name, descriptor, both, method.
+        // The new constants: 20 is the class name, 21 the class, then name, descriptor, name and type, and method.
         let expected: &[&[u8]] = &[
             &[0x04, 0xb8, 0, 25, 0xbb, 0, 5, 0x57],
             &[0x06, 0x59, 0x05, 0xb8, 0, 29, 0xbc, 10, 0x57],
@@ -286,7 +286,7 @@ fn numbers_of_each_size_are_pushed() {
 fn a_switch_gets_the_padding_of_its_new_place() {
     for before in 0..4 {
         for counted in 1..5 {
-            // The first object takes four bytes more, the others five; iconst_0 stands before the switch.
+            // Counting adds four bytes to the first object and five to each other one. `iconst_0` precedes the switch.
             let objects = [NOP.repeat(before), POPPED.repeat(counted), vec![0x03]].concat();
             let at = objects.len();
             let pad = vec![0; 3 - at % 4];
@@ -313,7 +313,7 @@ fn a_switch_gets_the_padding_of_its_new_place() {
             });
         }
     }
-    // A lookup, with keys that stay.
+    // `lookupswitch`: the keys do not change.
     let mut code = vec![0x03, 0xab, 0, 0];
     for number in [27, 2, -5, 27, 1 << 30, 31] {
         code.extend(i32::to_be_bytes(number));
@@ -329,7 +329,7 @@ fn a_switch_gets_the_padding_of_its_new_place() {
 
 #[test]
 fn jumps_lead_to_the_call_and_fit_or_the_method_stays() {
-    // goto over an object to an object, jsr_w back, goto_w over.
+    // A `goto` over an object to another one, a `jsr_w` backwards, a `goto_w` over an object.
     let code: &[&[u8]] = &[
         &[0xa7, 0, 7],
         &POPPED,
@@ -342,7 +342,7 @@ fn jumps_lead_to_the_call_and_fit_or_the_method_stays() {
         assert_eq!(new[..3], [0xa7, 0, 11]);
         assert_eq!(new[19..24], [0xc8, 0, 0, 0, 13]);
     });
-    // The farthest jumps of 16 bits, forwards and backwards, and one byte more.
+    // The farthest 16-bit jumps, forwards and backwards, and one byte more.
     let farthest = [&POPPED[..], &NOP.repeat(32_767 - 3 - 4 - 4)].concat();
     let forwards = |body: &[u8]| {
         let distance = u16::try_from(3 + body.len()).unwrap().to_be_bytes();
@@ -361,7 +361,7 @@ fn jumps_lead_to_the_call_and_fit_or_the_method_stays() {
     });
     let farther = [&farthest[..], &NOP].concat();
     assert_eq!(backwards(&farther).reason(), Reason::JumpTooFar(32_765));
-    // Into the middle of an instruction, before the code, to its end.
+    // Targets inside an instruction, before the code, and at its end.
     for distance in [[0, 4], [0xff, 0xff], [0, 8]] {
         let code = Assembled::new(&[&[0xa7], &distance, &POPPED, &RETURN]);
         assert!(matches!(code.fault(), Fault::Target(4 | -1 | 8)));
@@ -375,7 +375,7 @@ fn a_method_has_64_kilobytes_at_most() {
     assert_eq!(code(65_535 - 4 - 3 - 1).reason(), Reason::TooLong);
     assert_eq!(code(65_535 - 4).fault(), Fault::CodeLength(65_536));
     assert_eq!(Assembled::new(&[]).fault(), Fault::CodeLength(0));
-    // Many sizes, many times: sites are not asked for without end.
+    // Many instructions with many dimensions: numbering stops when the code gets too long.
     let deep = Assembled::new(&[&[0xc5, 0, 7, 2].repeat(16_000)]);
     let bytes = deep.bytes();
     let mut numbers = all();
@@ -425,14 +425,14 @@ fn levels_that_are_not_counted_are_still_multiplied() {
     assert_eq!(code_with(|_| false), (0, None));
     let (sites, code) = code_with(|site| site.kind == Kind::Level(1));
     assert_eq!(sites, 1);
-    // lconst_1, iload 3, i2l, lmul, iload 4, iconst_2, call, pop2: the third size does not matter.
+    // lconst_1, iload 3, i2l, lmul, iload 4, iconst_2, call, pop2. The third length is not needed.
     let levels = [0x0a, 0x15, 3, 0x85, 0x69, 0x15, 4, 0x05, 0xb8, 0, 25, 0x58];
     assert_eq!(code.unwrap()[9..21], levels);
 }
 
 #[test]
 fn frames_of_each_kind_move() {
-    // An object at 0; then nops at 4, 5, ... as targets.
+    // An object at 0, then `nop`s at 4, 5, ... as targets.
     let code = |frames: &[&[u8]]| {
         let count = u16::try_from(frames.len()).unwrap();
         let content = [&count.to_be_bytes()[..], &frames.concat()].concat();
@@ -446,22 +446,22 @@ fn frames_of_each_kind_move() {
         .with(FRAMES, content)
         .attribute(0)
     };
-    // A frame at 0 stays there; the next follows four bytes later.
+    // A frame at 0 stays there. The next one moves by four bytes.
     assert_eq!(code(&[&[0], &[3]]), [0, 2, 0, 7]);
     assert_eq!(code(&[&[4], &[0]]), [0, 2, 8, 0]);
-    // 59 is the farthest that stays short; long forms get short where they can.
+    // 59 is the largest distance that stays in the short form. Long forms become short if possible.
     assert_eq!(code(&[&[59]]), [0, 1, 63]);
     assert_eq!(code(&[&[60]]), [0, 1, 251, 0, 64]);
     assert_eq!(code(&[&[251, 0, 4]]), [0, 1, 8]);
     assert_eq!(code(&[&[251, 0, 250]]), [0, 1, 251, 1, 2]);
-    // One on the stack.
+    // One value on the stack.
     assert_eq!(code(&[&[64 + 59, 1]]), [0, 1, 64 + 63, 1]);
     assert_eq!(code(&[&[64 + 60, 7, 0, 5]]), [0, 1, 247, 0, 64, 7, 0, 5]);
     assert_eq!(
         code(&[&[247, 0, 100, 8, 0, 204]]),
         [0, 1, 247, 0, 104, 8, 0, 212]
     );
-    // Less, more, all: an uninitialised object is known by its `new`, behind the call.
+    // Chop, append and full frames. An uninitialised object is identified by its `new`, which follows the call.
     assert_eq!(code(&[&[248, 0, 4]]), [0, 1, 248, 0, 8]);
     assert_eq!(
         code(&[&[253, 0, 4, 8, 0, 0, 4]]),
@@ -519,7 +519,7 @@ fn tables_move_and_unknown_attributes_go() {
 
 #[test]
 fn type_annotations_move_with_what_they_are_of() {
-    // A value of each kind, nested.
+    // One value of each kind, nested.
     let values: &[u8] = &[
         0, 1, 0, 3, 0, 1, b'I', 0, 1, 0, 1, b'e', 0, 1, 0, 1, 0, 1, b'[', 0, 2, b'@', 0, 1, 0, 1,
         0, 1, b's', 0, 1, b'c', 0, 1,
@@ -528,7 +528,7 @@ fn type_annotations_move_with_what_they_are_of() {
     let annotations = |of: [[u8; 3]; 2], [start, length]: [u8; 2]| {
         [
             &[0, 4][..],
-            // `new` at an offset, an argument of a cast, a variable, a handler.
+            // Targets: a `new`, a type argument of a cast, a variable, a handler.
             &annotation(&of[0]),
             &annotation(&[&of[1][..], &[7]].concat()),
             &annotation(&[0x40, 0, 1, 0, start, 0, length, 0, 1]),
@@ -538,7 +538,7 @@ fn type_annotations_move_with_what_they_are_of() {
     };
     let mut content = annotations([[0x44, 0, 4], [0x47, 0, 3]], [4, 4]);
     let code = Assembled::new(&[&POPPED, &POPPED, &RETURN]).with(ANNOTATIONS, content.clone());
-    // The variable begins where the second call does.
+    // The variable begins at the second call.
     let expected = annotations([[0x44, 0, 12], [0x47, 0, 7]], [8, 8]);
     assert_eq!(code.attribute(0), expected);
 
@@ -553,7 +553,7 @@ fn type_annotations_move_with_what_they_are_of() {
     let value = content.iter().position(|&b| b == b'I').unwrap();
     content[value] = b'?';
     assert_eq!(with(content).fault(), Fault::AnnotationValue(b'?'));
-    // As deep as the attribute is long.
+    // Nested as deep as the attribute is long.
     let deep = [
         &[0, 1, 0x42, 0, 0, 0, 0, 1, 0, 1, 0, 1][..],
         &[b'[', 0, 1].repeat(500_000),
@@ -583,7 +583,7 @@ fn damaged_code_leaves_the_method_alone() {
         fault(&[&lookup, &POPPED]),
         Fault::Switch { low: -1, high: -1 }
     );
-    // A huge one is not made room for.
+    // A huge count allocates nothing.
     let huge = [0xab, 0, 0, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff];
     assert_eq!(fault(&[&huge, &POPPED]), Fault::Short("the code"));
 }
@@ -647,7 +647,7 @@ fn what_is_not_wanted_stays() {
     assert_eq!(rewrite(&none, &HOOKS, &mut all()).unwrap().bytes, None);
 }
 
-/// A class of 1998, without frames: `finally` is a subroutine, which is called twice and allocates.
+/// A class of 1998 without frames. Its `finally` block is a subroutine that is called twice and allocates.
 #[test]
 fn subroutines_of_old_classes_run_and_count() {
     let mut code = Assembled::new(&[
@@ -722,7 +722,7 @@ fn a_call_on_entry_is_made_once() {
     let mut code = parts.code;
     let code = code.take(parts.length, "the code").unwrap();
     assert_eq!(code[..7], [0x19, 0, 0x15, 1, 0x05, 0x64, 0xb8]);
-    // The branch is as it was: it goes past the call.
+    // The branch is unchanged, so it skips the call.
     assert_eq!(code[9..], [0, 0xa7, 0xff, 0xff]);
     assert_eq!(parts.max_stack, 3);
     let content = |mut cursor: crate::cursor::Cursor<'_>| {
@@ -732,7 +732,7 @@ fn a_call_on_entry_is_made_once() {
         }
         bytes
     };
-    // Nothing of the call is handled; its line is the first one's, and variables are there.
+    // The handler does not cover the call. The call has the line of the first instruction, and variables include it.
     assert_eq!(content(parts.exceptions.1), u16s(&[9, 10, 10, 0]));
     assert_eq!(content(parts.attributes[0].content), u16s(&[1, 0, 10]));
     assert_eq!(
@@ -740,12 +740,12 @@ fn a_call_on_entry_is_made_once() {
         u16s(&[1, 0, 13, 8, 9, 0])
     );
     assert_eq!(content(parts.attributes[2].content), [0, 1, 9]);
-    // None is wanted, so nothing changes; and what is no class file is refused.
+    // If no entry is requested, nothing changes. Bytes that are not a class file are an error.
     assert_eq!(enter(&bytes, |_, _| None).unwrap().bytes, None);
     assert!(enter(b"no class", |_, _| None).is_err());
 }
 
-/// A field is set where a jump leads, and a method is called where another does.
+/// A jump leads to an instruction that sets a field, and another one to a call.
 #[test]
 fn calls_within_a_method_are_before_fields_and_after_calls() {
     let class = Assembled::new(&[

@@ -1,9 +1,10 @@
-//! A call of a hook within a method: before it sets a field, or after another method has returned to it.
+//! Calls a hook inside a method: before an instruction that sets a field, or after a call.
 //!
-//! Before a field is set the object and the new value are on the stack, and the field has what it had. After a call there is what was
-//! returned. The hook is given what [`Push`](crate::Push) makes of that, and leaves the stack as it was. A branch to an instruction
-//! that sets a field goes to the call before it; no branch leads to what follows a call. Constructors stay as they are: until they have
-//! called another one their object may be given to nobody.
+//! Before a field is set, the object and the new value are on the stack, and the field still has its old value. After a
+//! call, the returned value is on the stack. [`Push`](crate::Push) steps compute the hook's arguments from these
+//! values, and the stack is the same afterwards. A branch to an instruction that sets a field leads to the inserted
+//! call. No branch leads to the code after a call. Constructors are never changed, because an object must not be passed
+//! on before its constructor has called another constructor.
 
 use crate::class::{ClassFile, Method};
 use crate::code::{Instructions, NEW};
@@ -18,34 +19,34 @@ const PUTFIELD: u8 = 0xb5;
 const INVOKEVIRTUAL: u8 = 0xb6;
 const INVOKESTATIC: u8 = 0xb8;
 
-/// What an instruction does that a hook may be called at.
+/// The kind of instruction at which a hook can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
-    /// It sets a field of an object: the hook is called before.
+    /// Sets a field of an object. The hook is called before.
     Sets,
-    /// It calls a method, not through an interface: the hook is called after.
+    /// Calls a method, but not through an interface. The hook is called after.
     Calls,
 }
 
-/// An instruction that a hook may be called at.
+/// An instruction at which a hook can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step<'a> {
-    /// The method that it is in, and its descriptor.
+    /// The name and the descriptor of the method that contains the instruction.
     pub method: (Name<'a>, Name<'a>),
-    /// What it does.
+    /// The kind of the instruction.
     pub does: Does,
     /// The class of the field or the method, as the instruction names it.
     pub owner: Name<'a>,
     /// The name of the field or the method.
     pub name: Name<'a>,
-    /// Its descriptor.
+    /// The descriptor of the field or the method.
     pub descriptor: Name<'a>,
 }
 
-/// Inserts a call at each step that has an entry.
+/// Inserts a call at each step for which `entries` returns one.
 ///
 /// # Errors
-/// When the class cannot be read to its end. It is to be left as it is.
+/// The class cannot be read to its end. The caller should leave it unchanged.
 pub fn within<'a, 'p>(
     class: &'a [u8],
     mut entries: impl FnMut(&Step<'a>) -> Option<Entry<'p>>,
@@ -93,7 +94,7 @@ fn code<'a, 'p>(
         deepest = deepest.max(depth);
         let start = written.len();
         written.extend(code);
-        // What is inserted alone would be too long.
+        // The inserted code alone is too long.
         if written.len() > LONGEST {
             return Err(Reason::TooLong);
         }

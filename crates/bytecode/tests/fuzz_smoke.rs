@@ -1,4 +1,4 @@
-//! The fuzz target for class files on a stable compiler, as `hprof/tests/fuzz_smoke.rs` is for dumps.
+//! Runs the fuzz target for class files on a stable compiler, as `hprof/tests/fuzz_smoke.rs` does for dumps.
 
 #![allow(clippy::print_stdout)]
 

@@ -1,6 +1,7 @@
-//! Generated methods, rewritten here and by ASM: the same instructions, tables and frames, the same results and counts.
+//! Rewrites generated methods with this crate and with ASM. Instructions, tables, frames, results and counts must be
+//! the same.
 //!
-//! ASM is the copy that JDKs before 24 have inside, or the jars in the folder that `HEAPDIFF_ASM` names.
+//! ASM is the copy inside JDKs before 24, or the jars in the folder that `HEAPDIFF_ASM` names.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -13,7 +14,7 @@ use heapdiff_bytecode::{Hooks, Kind, Name, Site, Sites, rewrite};
 use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
-/// So many methods unless `HEAPDIFF_GENERATED` says otherwise.
+/// Default number of methods. `HEAPDIFF_GENERATED` overrides it.
 const METHODS: usize = 200;
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -24,7 +25,7 @@ const HOOKS: Hooks<'static> = Hooks {
     level: "level",
 };
 
-/// Numbers in the order of sites, one in nine left out.
+/// Numbers sites in order and skips one in nine.
 struct Most(i32);
 
 impl Sites for Most {
@@ -38,10 +39,10 @@ fn setting(name: &str, otherwise: usize) -> usize {
     env::var(name).map_or(otherwise, |value| value.parse().unwrap())
 }
 
-/// Has a program that uses ASM run.
+/// Runs programs that use ASM.
 struct Asm {
     jdk: Jdk,
-    /// Else the JDK's own.
+    /// The jars of ASM, or `None` for the copy inside the JDK.
     jars: Option<PathBuf>,
 }
 
@@ -54,7 +55,7 @@ impl Asm {
         Asm { jdk, jars }
     }
 
-    /// What the program prints.
+    /// Runs a program and returns the lines that it prints.
     fn run(&self, program: &str, scratch: &Path, args: &[&str]) -> Vec<String> {
         let source = programs::bytecode(program);
         let launch = match &self.jars {
@@ -78,7 +79,7 @@ impl Asm {
 
 const INSIDE: &str = "jdk.internal.org.objectweb.asm";
 
-/// What programs write and read: numbers, texts and files, each length before its content.
+/// The format in which the test and the programs exchange numbers, strings and files. Each length precedes its content.
 #[derive(Default)]
 struct Data(Vec<u8>);
 
@@ -99,7 +100,7 @@ impl Data {
     }
 }
 
-/// Rewrites the classes of a file; how many methods were left alone.
+/// Rewrites the classes of a file. Returns the number of unchanged methods, too.
 fn rewritten(generated: &[u8], numbers: &mut Most) -> (Data, usize) {
     let mut rest = generated;
     let mut take = |count: usize| {
@@ -145,7 +146,7 @@ fn rewritten(generated: &[u8], numbers: &mut Most) -> (Data, usize) {
     }
 }
 
-/// Which of its method's allocations is at an offset: all of a class are asked for once more.
+/// Returns a function from the offset of an allocation to its index within the method.
 fn places(class: &[u8]) -> impl Fn(&str, u16) -> usize {
     struct All(Vec<(String, u16)>);
     impl Sites for All {
@@ -222,7 +223,7 @@ fn generated_methods_are_as_asm_makes_them() {
     }
 }
 
-/// The figures of the line that begins so.
+/// Returns the figures of the line that begins with `word`.
 fn figures<const N: usize>(lines: &[String], word: &str) -> [usize; N] {
     let line = lines.iter().find_map(|line| line.strip_prefix(word));
     let figures = line.unwrap().split_whitespace().map(|n| n.parse().unwrap());

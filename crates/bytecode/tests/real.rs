@@ -1,5 +1,5 @@
-//! Real classes, rewritten: what the JVM's verifier and the JDK's own class file API say of them, and what a program
-//! counts with them.
+//! Rewrites real classes, and checks them with the JVM's verifier and with the JDK's class file API. Runs a rewritten
+//! program that counts its allocations.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use heapdiff_bytecode::{Hooks, Name, Site, Sites, rewrite};
 use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
-/// One class in so many, unless all are asked for by `HEAPDIFF_ALL_CLASSES`.
+/// One class in this many is tested, unless `HEAPDIFF_ALL_CLASSES` is set.
 const SAMPLED: usize = 12;
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -22,13 +22,13 @@ const HOOKS: Hooks<'static> = Hooks {
     array: "array",
     level: "level",
 };
-/// In a package that every module can call.
+/// Hooks in a package that every module can call.
 const JDK_HOOKS: Hooks<'static> = Hooks {
     owner: "java/lang/Hits",
     ..HOOKS
 };
 
-/// Numbers in the order of sites, and what each is.
+/// Numbers sites in order and records what each site is.
 #[derive(Default)]
 struct Numbers(Vec<(String, String)>);
 
@@ -40,7 +40,7 @@ impl Sites for Numbers {
     }
 }
 
-/// Numbers alone.
+/// Numbers sites in order.
 struct Next(i32);
 
 impl Sites for Next {
@@ -62,7 +62,7 @@ fn hits(jdk: &Jdk) -> (PathBuf, Vec<u8>) {
     (folder, bytes)
 }
 
-/// A class of the JDK's image.
+/// A class in the JDK's runtime image.
 struct Class<'a> {
     module: &'a str,
     path: &'a str,
@@ -160,7 +160,7 @@ fn the_jdks_classes_are_verified_and_run() {
             numbers.0
         );
         assert!(rewritten > classes.len() / every / 3);
-        // Very long methods, if any.
+        // Only very long methods may stay unchanged.
         assert!(left_alone.len() * 1000 <= rewritten, "{left_alone:?}");
 
         let (_, hits) = hits(&jdk);
@@ -198,7 +198,7 @@ fn the_jdks_classes_are_verified_and_run() {
     }
 }
 
-/// Without the calls, the JDK's class file API sees no difference.
+/// Checks with the JDK's class file API that the classes differ only by the calls.
 fn same(jdk: &Jdk, pairs: &[u8], file: &Path) {
     fs::write(file, pairs).unwrap();
     let mut java = Launch::source(jdk, programs::bytecode("Same.java"))
@@ -216,7 +216,7 @@ fn same(jdk: &Jdk, pairs: &[u8], file: &Path) {
     );
 }
 
-/// The hooks in `java.lang`: the name is as long.
+/// Moves the hooks to `java.lang`. The new name has the same length.
 fn renamed(hits: &[u8]) -> Vec<u8> {
     let mut bytes = hits.to_vec();
     let (old, new) = (HOOKS.owner.as_bytes(), JDK_HOOKS.owner.as_bytes());
@@ -229,7 +229,7 @@ fn renamed(hits: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A program's own classes, rewritten into a folder.
+/// Rewrites an application's classes into a folder.
 fn program(from: &Path, into: &Path, numbers: &mut Numbers) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();

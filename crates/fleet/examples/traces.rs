@@ -1,5 +1,5 @@
-//! Traces of a made-up fleet, and what is to be found in it: `traces FOLDER` writes
-//! `FOLDER/SERVICE-HOST.db` of each host and prints the leaking sites, one JSON object a line.
+//! Writes traces of a synthetic fleet. `traces FOLDER` writes `FOLDER/SERVICE-HOST.db` for each host and prints the
+//! leaking sites to be found, one JSON object in each line.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -7,18 +7,18 @@ use std::path::PathBuf;
 
 use heapdiff_trace::synthetic::{self, SITES, Scene, SceneSite};
 
-/// Three ticks an hour, for thirty hours: two or three days.
+/// Three ticks an hour for thirty hours, which span two or three days.
 const TICKS: i64 = 90;
 const SPAN_MS: i64 = 1_200_000;
 const HOUR_MS: i64 = 3_600_000;
 
-/// What a service's hosts do; the first so many leak.
+/// The hosts of a service. The first `leaking` of them leak.
 struct Service {
     name: &'static str,
     hosts: usize,
     leaking: usize,
     leak: SceneSite<'static>,
-    /// What else there is: caches, sessions, tables, short-lived strings.
+    /// The other sites: caches, sessions, tables, short-lived strings.
     rest: &'static [SceneSite<'static>],
 }
 
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let SceneSite {
                 class, live, size, ..
             } = service.leak;
-            // From the end of the hour that has the first tick.
+            // Growth is measured from the end of the hour that contains the first tick.
             let hour_end = (synthetic::STARTED_MS + SPAN_MS + HOUR_MS - 1) / HOUR_MS * HOUR_MS;
             let first = (hour_end - synthetic::STARTED_MS) / SPAN_MS;
             let growth = (live(TICKS) - live(first)) * size * service.leaking as i64;

@@ -1,4 +1,4 @@
-//! Files of a fleet: where they are, and how they come to be whole.
+//! The files of a fleet: their paths, and how they are written atomically.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::{FleetError, Labels};
 
-/// Where the rows of one input and day go.
+/// The partition for the rows of one input and day.
 pub(crate) struct Partition<'a> {
     pub(crate) service: &'a str,
     pub(crate) host: &'a str,
@@ -19,7 +19,7 @@ pub(crate) struct Partition<'a> {
     pub(crate) day: u64,
 }
 
-/// Milliseconds of a day.
+/// Milliseconds in a day.
 pub(crate) const DAY_MS: u64 = 86_400_000;
 
 impl<'a> Partition<'a> {
@@ -41,7 +41,7 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// `2026-11-21`. Days after 9999-12-30, which only a damaged trace has, are that one.
+/// Formats a day as `2026-11-21`. Days after 9999-12-30 occur only in damaged traces and become that day.
 fn date(day: u64) -> String {
     const LAST: u64 = 2_932_895;
     let time = UNIX_EPOCH + Duration::from_secs(day.min(LAST) * 24 * 60 * 60);
@@ -50,8 +50,8 @@ fn date(day: u64) -> String {
     text
 }
 
-/// A partition's value as Hive writes it: what a path or a partition cannot hold as `%2F`. A long one is
-/// cut, and made its own again by a part of its hash.
+/// Escapes a partition value as Hive does: `%2F` for a character that a path or a partition cannot contain. A long
+/// value is truncated and gets a part of its hash, so it stays unique.
 fn escaped(value: &str) -> String {
     const LONGEST: usize = 120;
     let mut name = String::new();
@@ -60,14 +60,14 @@ fn escaped(value: &str) -> String {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'+' | b'@' | b' ' => {
                 name.push(char::from(byte));
             }
-            // Not as the first: `..` is no name of a service.
+            // Not at the start, because a folder must not be called `..`.
             b'.' if !name.is_empty() => name.push('.'),
             _ => name.push_str(&format!("%{byte:02X}")),
         }
     }
     if name.len() > LONGEST {
         name.truncate(LONGEST);
-        // No half escape at the end.
+        // Remove a truncated escape sequence at the end.
         if let Some(at) = name.rfind('%').filter(|&at| at + 3 > name.len()) {
             name.truncate(at);
         }
@@ -77,7 +77,7 @@ fn escaped(value: &str) -> String {
     name
 }
 
-/// Sixteen hexadecimal digits that stand for these texts.
+/// Returns a hash of these strings as sixteen hexadecimal digits.
 pub(crate) fn hash(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {
@@ -95,7 +95,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Begins the file for one input's rows in a partition.
+    /// Creates the file for the rows of one input in a partition.
     pub(crate) fn begin(
         fleet: &Path,
         table: &str,
@@ -111,7 +111,7 @@ impl Table {
                 return Err(std::io::Error::other(why).into());
             }
             std::fs::create_dir_all(&folder)?;
-            // Names that begin with a dot are no part of a table.
+            // Engines ignore files whose name begins with a dot.
             let file = tempfile::Builder::new()
                 .prefix(".heapdiff-")
                 .suffix(".parquet.tmp")
@@ -140,7 +140,7 @@ impl Table {
         })
     }
 
-    /// Puts the file in its place. Returns that, and how many rows it has.
+    /// Moves the file to its final path. Returns the path and the number of rows.
     pub(crate) fn finish(self) -> Result<(PathBuf, u64), FleetError> {
         let Self { place, writer } = self;
         let rows = writer.rows();
@@ -163,14 +163,14 @@ impl Table {
     }
 }
 
-/// True if a file is there that no fleet has: it may be an input.
+/// Returns true if the path is a file that is not Parquet. It may be an input, so it must not be overwritten.
 fn is_foreign(place: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(place).and_then(|file| file.take(4).read_to_end(&mut start));
     read.is_ok() && start != *b"PAR1"
 }
 
-/// Those that a new file gets, instead of a temporary one's.
+/// Returns the permissions of an ordinary new file. Temporary files have fewer.
 fn permissions() -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
     std::fs::Permissions::from_mode(0o666)

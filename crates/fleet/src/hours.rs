@@ -1,4 +1,4 @@
-//! A trace's runs by the hour.
+//! Aggregates the runs of a trace by hour.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,15 +12,15 @@ use crate::{Added, FleetError, Labels};
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// A site, as it is called in the rows.
+/// A site with the names that appear in rows.
 struct Named {
     id: i64,
     class: String,
-    /// Root first, `;` between the frames, without lines: as collapsed stacks are written.
+    /// The methods without lines, root first and separated by `;`, as in collapsed stacks.
     stack: String,
-    /// Where it allocates, with the line: `com.acme.Foo.add(Foo.java:42)`.
+    /// The allocating frame with its line: `com.acme.Foo.add(Foo.java:42)`.
     leaf: String,
-    /// The same for this class and stack on every host and build.
+    /// A key that is the same for this class and stack on every host and build.
     key: String,
 }
 
@@ -49,14 +49,14 @@ fn leaf(frame: &Frame) -> String {
     }
 }
 
-/// What of a site was live at some moment.
+/// The live objects of a site at some moment.
 #[derive(Clone, Copy, Default)]
 struct Live {
     amount: Amount,
     variance: f64,
 }
 
-/// What happened in an hour.
+/// The activity of a site in one hour.
 #[derive(Clone, Copy)]
 struct Hour {
     start_ms: u64,
@@ -65,7 +65,7 @@ struct Hour {
     live: Live,
 }
 
-/// A run's ticks of one hour, and of one day: ranges of its list of ticks.
+/// The ticks of a run in one hour or one day, as a range of the list of ticks.
 struct Span {
     start_ms: u64,
     ticks: std::ops::Range<usize>,
@@ -74,7 +74,7 @@ struct Span {
 /// Adds all runs of a trace.
 pub(crate) fn add(trace: &Trace, fleet: &Path, labels: &Labels) -> Result<Added, FleetError> {
     let mut added = Added::default();
-    // One moment of it, should somebody be writing.
+    // Read a consistent state, since a JVM may be writing to the trace.
     trace.hold()?;
     let stacks = trace.stacks()?;
     let sites: Vec<Named> = trace
@@ -99,7 +99,7 @@ fn add_run(
     added: &mut Added,
 ) -> Result<(), FleetError> {
     let mut ticks = trace.ticks(run.id)?;
-    // The clock that nobody sets gives the order; the other only says where it began.
+    // The monotonic clock determines the order. The wall clock only gives the start.
     ticks.sort_by_key(|t| (t.uptime_ms, t.id));
     let collections = trace.collections(run.id)?;
     let order: HashMap<i64, usize> = ticks.iter().enumerate().map(|(i, t)| (t.id, i)).collect();
@@ -170,16 +170,16 @@ fn keep(table: Table, added: &mut Added) -> Result<(), FleetError> {
     Ok(())
 }
 
-/// When a tick ended, by the run's own clock.
+/// Returns the end of a tick. It is the start of the run plus the uptime, so changes of the wall clock do not matter.
 const fn moment(run: &Run, tick: &Tick) -> u64 {
     run.started_ms.saturating_add(tick.uptime_ms)
 }
 
-/// Cuts a range of ticks where a new hour or day begins. Hours without ticks are not there.
+/// Divides a range of ticks into hours or days. Those without ticks are left out.
 fn spans(run: &Run, ticks: &[Tick], range: std::ops::Range<usize>, length: u64) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for at in range {
-        // A tick that ends with the hour belongs to it.
+        // A tick that ends exactly with the hour belongs to that hour.
         let start_ms = moment(run, &ticks[at]).saturating_sub(1) / length * length;
         match spans.last_mut() {
             Some(span) if span.start_ms == start_ms => span.ticks.end = at + 1,

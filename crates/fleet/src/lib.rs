@@ -1,16 +1,16 @@
-//! Traces and reports of many JVMs, as Parquet files that a company's own engine reads.
+//! Writes traces and reports of many JVMs as Parquet files for a company's own query engine.
 //!
-//! A fleet is a folder with three tables, each a tree of files by service, host and day (UTC), the way
-//! Spark, Hive, DuckDB and Trino find partitions:
+//! A fleet is a folder with three tables. Each is a tree of files by service, host and day (UTC), in the partition
+//! layout of Spark, Hive, DuckDB and Trino:
 //!
 //! ```text
-//! FLEET/sites/service=shop/host=shop-1/day=2026-11-21/RUN.parquet       what was live, by site and hour
-//! FLEET/runs/service=shop/host=shop-1/day=2026-11-21/RUN.parquet        heap and collections, by hour
+//! FLEET/sites/service=shop/host=shop-1/day=2026-11-21/RUN.parquet       live objects by site and hour
+//! FLEET/runs/service=shop/host=shop-1/day=2026-11-21/RUN.parquet        heap and GCs by hour
 //! FLEET/suspects/service=shop/host=shop-1/day=2026-11-21/REPORT.parquet suspects of diff reports
 //! ```
 //!
-//! Files are named after the run or the report they come from, so adding the same trace again
-//! replaces what it said before: nothing is counted twice. Equal inputs give equal bytes.
+//! Each file is named after its run or report. So adding the same trace again replaces its earlier rows, and nothing is
+//! counted twice. Equal inputs give equal bytes.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod files;
@@ -23,27 +23,27 @@ use std::path::{Path, PathBuf};
 
 use heapdiff_trace::{Trace, TraceError};
 
-/// What the rows of an input belong to.
+/// The service and host of an input's rows.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
-    /// The service; `None`: what the trace says, else `unknown`.
+    /// The service. If `None`, the service in the trace, or else `unknown`.
     pub service: Option<String>,
-    /// The host; `None`: what the trace says, else `unknown`.
+    /// The host. If `None`, the host in the trace, or else `unknown`.
     pub host: Option<String>,
 }
 
-/// What was added of an input.
+/// The result of adding an input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Added {
-    /// Rows of all tables.
+    /// The number of rows in all tables.
     pub rows: u64,
-    /// The files, in the order they were written.
+    /// The written files, in order.
     pub files: Vec<PathBuf>,
-    /// Figures of the trace that made no sense and were taken for 0.
+    /// The number of implausible figures in the trace. They count as 0.
     pub odd: u64,
 }
 
-/// Why an input could not be added.
+/// The reason why an input could not be added.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     /// The trace cannot be read.
@@ -54,7 +54,7 @@ pub enum FleetError {
     Read {
         /// The input.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
     /// A file of the fleet cannot be written.
@@ -62,30 +62,30 @@ pub enum FleetError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: heapdiff_tables::Error,
     },
-    /// Neither a trace nor a report.
+    /// The input is neither a trace nor a report.
     #[error("{}: neither a trace nor a report; create a report with `heapdiff BEFORE AFTER -o report.json`{why}", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// More about it, or nothing.
+        /// Additional information, or empty.
         why: String,
     },
 }
 
-/// A report larger than this is none.
+/// Maximum size of a report. A larger file cannot be one.
 const LARGEST_REPORT: u64 = 256 << 20;
 
-/// Adds a trace, or a report of a diff as JSON, to the fleet in a folder.
+/// Adds a trace, or a diff report in JSON, to the fleet in a folder.
 ///
-/// A file that is being written goes beside its place and is renamed: readers see whole files. Cost:
-/// one pass over the trace's rows; memory for its sites, stacks and ticks.
+/// Files are written under a temporary name and then renamed, so readers never see a partial file. Cost: one pass over
+/// the trace's rows, and memory for its sites, stacks and ticks.
 ///
 /// # Errors
-/// The input is neither, or cannot be read; the folder cannot be written. What was added by then stays,
-/// and is replaced when the input is added again.
+/// The input is neither a trace nor a report, it cannot be read, or the folder cannot be written. Files that were
+/// already written stay. Adding the input again replaces them.
 pub fn add(input: &Path, fleet: &Path, labels: &Labels) -> Result<Added, FleetError> {
     let read = |source| FleetError::Read {
         path: input.to_owned(),

@@ -1,4 +1,4 @@
-//! Suspects of a diff's report.
+//! Adds the suspects of a diff report.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use serde::Deserialize;
 use crate::files::{DAY_MS, Partition, Table, hash};
 use crate::{Added, FleetError, Labels};
 
-/// The schema's name up to its version.
+/// The name of the schema with its major version.
 const SCHEMA: &str = "heapdiff.diff/1";
 
-// Of `heapdiff.diff/1`, what the table has.
+// The parts of `heapdiff.diff/1` that the table contains.
 
 #[derive(Deserialize)]
 struct Report {
@@ -79,7 +79,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// Adds a report's suspects.
+/// Adds the suspects of a report.
 pub(crate) fn add(
     input: &Path,
     text: &[u8],
@@ -97,7 +97,7 @@ pub(crate) fn add(
     let (Some(first), Some(last)) = (report.snapshots.first(), report.snapshots.last()) else {
         return Err(foreign(" (it contains no dumps)".to_owned()));
     };
-    // A report has no name of its own: it is what its dumps are.
+    // A report has no id, so its name is a hash of its dumps.
     let times: Vec<String> = report
         .snapshots
         .iter()
@@ -111,7 +111,7 @@ pub(crate) fn add(
         let path = suspect.path.join(" ");
         let reasons = suspect.reasons.join("\n");
         let stack = suspect.stacks.first();
-        // Root first, as in the table of sites.
+        // Root first, as in the `sites` table.
         let frames = stack.map(|s| s.frames.iter().rev().cloned().collect::<Vec<_>>().join(";"));
         table.row(&[
             Cell::Text(&name),

@@ -1,4 +1,4 @@
-//! What a fleet's files say is what the traces and reports say.
+//! The files of a fleet contain the figures of the traces and reports.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use heapdiff_trace::synthetic::{self, Scene};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 
-/// Three ticks an hour: two days and a bit.
+/// Three ticks an hour for slightly more than two days.
 fn scene() -> Scene<'static> {
     Scene {
         ticks: 150,
@@ -56,7 +56,7 @@ fn text(row: &Row, name: &str) -> String {
     }
 }
 
-/// All files below a folder with their content.
+/// Returns all files below a folder with their content.
 fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -104,7 +104,7 @@ fn figures_are_those_of_the_trace() {
         assert_eq!(ours, one(&format!("SELECT sum({column}) FROM site_tick")));
         assert!(ours > 0, "{column}");
     }
-    // What is alive at the end of each run, site by site.
+    // The live objects at the end of each run, by site.
     for run in ["synthetic-1", "synthetic-2"] {
         let mut last: BTreeMap<String, (i64, i64)> = BTreeMap::new();
         for row in sites.iter().filter(|row| text(row, "run") == run) {
@@ -137,7 +137,7 @@ fn figures_are_those_of_the_trace() {
 fn a_site_is_the_same_everywhere_and_adding_again_replaces() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("1.db"), folder.path().join("2.db"));
-    // In another order, so that the rows of the databases have other numbers.
+    // The sites are in reverse order, so the databases have different row ids.
     let mut sites = synthetic::SITES.to_vec();
     sites.reverse();
     synthetic::write(&one, &scene()).unwrap();
@@ -186,7 +186,7 @@ fn labels_stay_in_their_folder_and_the_trace_names_its_own() {
             .iter()
             .all(|p| p.exists() && p.starts_with(&fleet))
     );
-    // What SQLite keeps beside a trace is not of the fleet.
+    // SQLite's files beside a trace are not part of the fleet.
     let of_trace = |p: &Path| {
         p.file_name()
             .is_some_and(|n| n.to_string_lossy().starts_with("t.db"))
@@ -252,7 +252,7 @@ fn a_damaged_trace_leaves_no_half_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     synthetic::write(&path, &scene()).unwrap();
-    // All of it in the one file.
+    // Without a write-ahead log, all data is in one file.
     let database = Database::create(&path).unwrap();
     let mode = database
         .connection()
@@ -269,7 +269,7 @@ fn a_damaged_trace_leaves_no_half_file() {
             *byte = byte.wrapping_mul(31).wrapping_add(step as u8);
         }
         fs::write(&path, &damaged).unwrap();
-        // Wrong figures cannot be told from right ones; what cannot be read is said.
+        // Damaged figures cannot be detected. Damage that makes the trace unreadable is an error.
         refused += usize::from(add(&path, &fleet, &shop()).is_err());
         for (file, bytes) in content(&fleet) {
             assert!(bytes.ends_with(b"PAR1"), "{}", file.display());

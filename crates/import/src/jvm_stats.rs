@@ -1,4 +1,4 @@
-//! What a recording says of heap, classes and collections.
+//! Heap, class and GC figures of a recording, by tick.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use heapdiff_trace::{NewCollection, NewTick};
 use super::NS_PER_MS;
 use super::slices::Ticks;
 
-/// What is known of heap, classes and collections, tick by tick.
+/// Computes heap, class and GC figures tick by tick.
 pub(super) struct JvmStats<'a> {
     recording: &'a Recording,
     ticks: &'a Ticks,
     heap: usize,
     states: usize,
     collections: usize,
-    /// Heap used before and after each collection.
+    /// Heap used before and after each GC, by GC id.
     around: BTreeMap<i64, [u64; 2]>,
     figures: NewTick,
 }
@@ -38,7 +38,7 @@ impl<'a> JvmStats<'a> {
         }
     }
 
-    /// The tick without its sites. Called for each in turn.
+    /// Returns the next tick, without its sites. Must be called for each tick in order.
     pub(super) fn tick(&mut self, number: i64) -> NewTick {
         let Self {
             recording, ticks, ..
@@ -93,7 +93,8 @@ impl<'a> JvmStats<'a> {
     }
 }
 
-/// Whether a collector looks at the whole heap; G1's marking does. By the recorder's names.
+/// Returns true if a collector examines the whole heap. This includes G1's concurrent marking. `collector` is a name as
+/// in JFR.
 fn is_major(collector: &str) -> bool {
     let minor = ["G1New", "DefNew", "ParNew", "ParallelScavenge", "ZGC Minor"];
     !minor.contains(&collector)

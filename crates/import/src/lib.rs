@@ -1,8 +1,8 @@
-//! Flight recordings as traces.
+//! Converts JFR recordings to traces.
 //!
-//! A recording says what was allocated and, now and then, what is alive; a trace says both for each tick. So the
-//! recording's time is cut into ticks of equal length, each with what was allocated in it and what was alive at its end
-//! as far as the recording tells.
+//! A recording contains allocations and, at some moments, live objects. A trace contains both for each tick. So the
+//! time of the recording is divided into ticks of equal length. Each tick gets the allocations within it and the
+//! objects that are known to be alive at its end.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -22,37 +22,37 @@ use self::slices::{Slices, Ticks};
 
 const NS_PER_MS: i64 = 1_000_000;
 
-/// Why a recording does not become a trace.
+/// The reason why a recording cannot be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// Ticks of this length are too many.
+    /// The tick length would give too many ticks.
     #[error("{count} ticks, but a trace can have at most {most}")]
     TooManyTicks {
-        /// How many they would be.
+        /// The number of ticks.
         count: u64,
-        /// How many a trace takes.
+        /// The maximum number of ticks in a trace.
         most: u64,
     },
-    /// Another process holds the file that is being written.
+    /// Another process has locked the output file.
     #[error("another process has locked it")]
     Held,
-    /// The file cannot be written.
+    /// The output file cannot be written.
     #[error(transparent)]
     Trace(#[from] TraceError),
 }
 
-/// Where a recording comes from, as the trace's run tells it.
+/// The origin of a recording, as stored in the trace's run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Names of the recording's files.
+    /// The names of the recording's files.
     pub files: Vec<String>,
-    /// What the user calls the service.
+    /// The service name from the user.
     pub service: Option<String>,
-    /// The machine that the JVM ran on.
+    /// The host of the JVM.
     pub host: Option<String>,
 }
 
-/// A recording whose time is cut into ticks.
+/// A recording with its time divided into ticks.
 #[derive(Debug)]
 pub struct Import<'a> {
     recording: &'a Recording,
@@ -60,7 +60,8 @@ pub struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    /// Ticks of this length; without one, whole seconds such that there are about an hour's worth of ticks at most.
+    /// Divides the recording into ticks of this length. By default, ticks are whole seconds and there are at most about
+    /// 3,600.
     ///
     /// # Errors
     /// [`ImportError::TooManyTicks`].
@@ -69,24 +70,24 @@ impl<'a> Import<'a> {
         Ok(Self { recording, ticks })
     }
 
-    /// How many ticks there are.
+    /// Returns the number of ticks.
     #[must_use]
     pub fn ticks(&self) -> u64 {
         self.ticks.count.unsigned_abs()
     }
 
-    /// How long each of them is.
+    /// Returns the length of a tick.
     #[must_use]
     pub fn tick_length(&self) -> Duration {
         Duration::from_millis(self.ticks.length_ms.unsigned_abs())
     }
 
-    /// Writes the trace to a file, which should not be there.
+    /// Writes the trace to a new file.
     ///
-    /// Cost: a transaction for each tick; in memory, the sites that something happened at, tick by tick.
+    /// Cost: one transaction for each tick, and memory for the sites with activity in each tick.
     ///
     /// # Errors
-    /// The file cannot be written, or somebody else holds it.
+    /// The file cannot be written, or another process has locked it.
     pub fn write(&self, path: &Path, origin: &Origin) -> Result<(), ImportError> {
         let (recording, ticks) = (self.recording, &self.ticks);
         let limits = Limits {
@@ -121,7 +122,7 @@ impl<'a> Import<'a> {
         let jvm = recording.jvm.clone().unwrap_or_default();
         let started_ms = recording.from_ns / NS_PER_MS;
         let words = |parts: [&str; 2]| parts.join(" ").trim().to_owned();
-        // Never 0, which would say that figures are counts.
+        // Never 0, because interval 0 means that figures are exact counts.
         let weights = recording.of(Event::Allocation).map(|s| s.weight);
         let (count, sum) =
             weights.fold((0_u64, 0_u64), |(n, sum), w| (n + 1, sum.saturating_add(w)));
@@ -142,7 +143,7 @@ impl<'a> Import<'a> {
     }
 }
 
-/// Names by the recording's numbers.
+/// Looks up names by the recording's ids.
 struct RecordedNames<'a>(&'a Recording);
 
 impl Names for RecordedNames<'_> {
@@ -168,7 +169,7 @@ impl Names for RecordedNames<'_> {
     }
 }
 
-/// What a reader of the trace has to know.
+/// Returns notes for readers of the trace.
 fn notes(recording: &Recording, files: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let old = recording.of(Event::Old).count() as u64;

@@ -1,4 +1,4 @@
-//! A recording's time in ticks, and what happened at its sites in each.
+//! Divides the time of a recording into ticks, and collects the activity of its sites in each tick.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use heapdiff_trace::{Activity, EstimatedAmount};
 
 use super::{ImportError, NS_PER_MS};
 
-/// Ticks, unless their length is given; and at most.
+/// Maximum number of ticks: the first by default, the second if the user gives their length.
 const TICKS: i64 = 3600;
 const MOST_TICKS: i64 = 1 << 20;
 
-/// A recording's time in ticks of equal length.
+/// The ticks of a recording. All have the same length.
 #[derive(Debug)]
 pub(super) struct Ticks {
     pub(super) from_ns: i64,
@@ -42,7 +42,7 @@ impl Ticks {
         })
     }
 
-    /// The tick that a time is in; those before the first are in it, those behind the last in that.
+    /// Returns the tick that contains a time. Times before the first tick or after the last one belong to that tick.
     pub(super) fn at(&self, time_ns: i64) -> i64 {
         let ms = time_ns.saturating_sub(self.from_ns) / NS_PER_MS;
         (ms / self.length_ms).clamp(0, self.count - 1)
@@ -51,7 +51,7 @@ impl Ticks {
 
 type RecordedSite = (NameId, StackId);
 
-/// What happened at the sites, by tick: only where something did.
+/// The activity of sites by tick. Ticks without activity of a site have no entry.
 pub(super) struct Slices {
     pub(super) activity: Vec<(i64, Activity)>,
 }
@@ -59,7 +59,7 @@ pub(super) struct Slices {
 impl Slices {
     pub(super) fn of(recording: &Recording, ticks: &Ticks) -> Self {
         let mut allocated: BTreeMap<(i64, RecordedSite), EstimatedAmount> = BTreeMap::new();
-        // Where the JVM writes its buffers as well, samples have all of it.
+        // If the recording has both kinds of events, the samples alone cover all allocations.
         let has_samples = recording.of(Event::Allocation).next().is_some();
         for sample in &recording.samples {
             let is_counted = match sample.event {
@@ -77,7 +77,7 @@ impl Slices {
             allocated.keys().chain(live.keys()).copied().collect();
         rows.sort_unstable();
         rows.dedup();
-        // A row is all there is of a site at a tick: what is alive stands in it, changed or not.
+        // A row replaces all figures of a site at a tick, so it repeats the live objects even if they did not change.
         let mut now: BTreeMap<RecordedSite, Alive> = BTreeMap::new();
         let activity = rows.into_iter().map(|(tick, site)| {
             let now = now.entry(site).or_default();
@@ -107,24 +107,32 @@ fn add(amount: &mut EstimatedAmount, recording: &Recording, sample: &Sample) {
     amount.bytes += weight.bytes;
 }
 
-/// What is alive at a site.
+/// The live objects of a site.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Alive {
     amount: EstimatedAmount,
     variance: f64,
 }
 
-/// What is alive at the ends of ticks, where it changes.
+/// Returns the live objects at the ends of ticks, only for ticks in which they change.
 ///
-/// What is alive is known of the moments at which it was looked for. At a tick's end it is what the next look found, as
-/// far as that was allocated by then; behind the last look, what that found.
+/// Live objects are known only at the moments when the recorder searched for them. At the end of a tick, the live
+/// objects are those of the next search that were allocated by then. After the last search, they are those of that
+/// search. An example with ticks of one second, numbered from 0:
+///
+/// ```text
+/// object      allocated   found by the searches at 2.5 s and 4.5 s   alive at the ends of
+/// A           0.5 s       both                                       all ticks
+/// B           1.5 s       first                                      ticks 1 and 2
+/// C           3.5 s       second                                     ticks from 3 on
+/// ```
 fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), Alive> {
     let old = recording.of(Event::Old).next().is_some();
     let mut looks: BTreeMap<i64, Vec<&Sample>> = BTreeMap::new();
     for sample in recording.samples.iter().filter(|s| s.event.is_of_live()) {
         match (old, sample.event) {
             (true, Event::Old) => looks.entry(sample.time_ns).or_default().push(sample),
-            // async-profiler looks once, at the end, and takes some time for it.
+            // async-profiler searches once, at the end, and the search takes some time.
             (false, Event::Live) => looks.entry(i64::MAX).or_default().push(sample),
             _ => {}
         }
@@ -139,7 +147,7 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
         } else {
             ticks.at(time)
         };
-        // Two looks within a tick: the later one counts.
+        // If two searches are in the same tick, the later one counts.
         if to < from {
             continue;
         }
@@ -170,7 +178,7 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
                     changes.insert((tick, site), live);
                 }
             }
-            // The next tick in which anything was allocated that is alive.
+            // Continue with the next tick in which a live object was allocated.
             tick = match found.peek() {
                 Some(sample) => ticks.at(sample.allocated_ns).clamp(tick + 1, to),
                 None => to + 1,
@@ -188,7 +196,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// An object of the site with this number, alive at a look, allocated at a time, both in seconds.
+    /// An object of this site that a search found alive. Both times are in seconds.
     fn old(site: u32, look: f64, allocated: f64) -> Sample {
         let ns = |seconds: f64| (seconds * 1e9) as i64;
         Sample {
@@ -228,7 +236,8 @@ mod tests {
 
     #[test]
     fn what_is_alive_is_what_the_next_look_found() {
-        // The first site's object stays, the second's is gone at the second look, the third's came between.
+        // The first site's object stays alive. The second's is gone at the second search. The third's was allocated
+        // between.
         let samples = vec![
             old(1, 2.5, 0.5),
             old(2, 2.5, 1.5),
@@ -280,7 +289,7 @@ mod tests {
         let recording = recording(samples, 3);
         let ticks = Ticks::of(&recording, Some(Duration::from_secs(2))).unwrap();
         let live = alive(&recording, &ticks);
-        // All within the first two ticks: what the last look found stands at the end.
+        // All searches are in the first two ticks. The result of the last one is valid at the end.
         let end = live.iter().rev().find(|((_, site), _)| site.0 == NameId(1));
         assert_eq!(end.map(|(_, live)| live.amount.samples), Some(1));
         let second = live.iter().rev().find(|((_, site), _)| site.0 == NameId(2));

@@ -1,9 +1,16 @@
-//! A chunk: header, events, and the constants that they refer to.
+//! A chunk: its header, its events, and the constants that the events refer to.
 //!
-//! A recording is a row of chunks that need nothing of each other. Of the events two kinds are about the
-//! chunk itself: the metadata says how the others lie, and checkpoints hold constants (stacks, classes, names), each
-//! under its type and key. Constants may stand before or behind what refers to them, so a chunk is gone through
-//! twice: for where its constants are, and for the events.
+//! A recording is a sequence of independent chunks. Two kinds of events describe the chunk itself. The metadata event
+//! describes the layout of all other events. Checkpoint events hold constants (stacks, classes, names), each with its
+//! type and key. Constants can come before or after the events that refer to them. So a chunk is read twice: once for
+//! the positions of its constants, and once for its events.
+//!
+//! ```text
+//! chunk:        header (68 bytes) | event | checkpoint | event | ... | metadata | ...
+//! event:        size | type id | values of the fields
+//! checkpoint:   size | 1 | start | duration | distance to previous | kind | number of pools | pools
+//! pool:         type id | number of constants | key, value | key, value | ...
+//! ```
 
 use rustc_hash::FxHashMap;
 
@@ -13,15 +20,15 @@ use crate::layout::{Array, Item, Layouts, Value, item_of};
 use crate::types::{TypeIndex, Types};
 
 pub(crate) const MAGIC: &[u8] = b"FLR\0";
-/// Bytes of a chunk's header.
+/// Size of a chunk's header in bytes.
 pub(crate) const HEADER: usize = 68;
-/// Constants of the kinds that are looked up, in one chunk.
+/// Maximum number of constants in one chunk, counting only the kinds that are needed.
 const MOST_CONSTANTS: usize = 1 << 22;
-/// What the metadata's and the checkpoints' type is.
+/// Type ids of the metadata event and of checkpoint events.
 const METADATA: i64 = 0;
 const CHECKPOINT: i64 = 1;
 
-/// What a chunk says of itself.
+/// The header of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) size: u64,
@@ -32,12 +39,12 @@ pub(crate) struct Header {
     start_ticks: i64,
     ticks_per_second: i64,
     compressed: bool,
-    /// Whether the JVM was still to write to it. Until then the header speaks of what was flushed.
+    /// True if the JVM was still writing to the chunk. The header then describes the part that was flushed.
     is_open: bool,
 }
 
 impl Header {
-    /// Reads it; `base` is where the chunk begins in the file.
+    /// Reads a header. `base` is the offset of the chunk in the file.
     pub(crate) fn read(bytes: &[u8], base: u64) -> Result<Self, Damage> {
         let mut cursor = Cursor::new(bytes, base, false);
         let magic = cursor.take(4, "the chunk's header")?;
@@ -77,29 +84,29 @@ impl Header {
         })
     }
 
-    /// A time of the chunk's clock, in nanoseconds since 1970.
+    /// Converts a time of the chunk's clock to nanoseconds since 1970.
     pub(crate) fn time_ns(&self, ticks: i64) -> i64 {
         self.start_ns
             .saturating_add(self.span_ns(ticks.saturating_sub(self.start_ticks)))
     }
 
-    /// So many ticks, in nanoseconds.
+    /// Converts a number of ticks to nanoseconds.
     pub(crate) fn span_ns(&self, ticks: i64) -> i64 {
         let ns = i128::from(ticks) * 1_000_000_000 / i128::from(self.ticks_per_second);
         i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
     }
 }
 
-/// An event that was found, or one of the two kinds that are about the chunk itself.
+/// The position of an event, including metadata and checkpoints.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     kind: i64,
-    /// Behind size and type, and the end.
+    /// The offset after the event's size and type.
     body: usize,
     end: usize,
 }
 
-/// A chunk with its types and the places of its constants.
+/// A chunk with its types and the positions of its constants.
 #[derive(Debug)]
 pub(crate) struct Chunk<'a> {
     pub(crate) header: Header,
@@ -107,17 +114,16 @@ pub(crate) struct Chunk<'a> {
     pub(crate) types: Types,
     layouts: Layouts,
     constants: FxHashMap<(TypeIndex, i64), usize>,
-    /// Behind the last event that is whole.
+    /// The end of the last complete event.
     end: usize,
-    /// What is damaged, and left out.
+    /// Damaged parts, which are left out.
     pub(crate) damage: Vec<Damage>,
 }
 
 impl<'a> Chunk<'a> {
-    /// Looks through a chunk. `bytes` may be less than its header says: what is there is read.
-    /// `kinds` are the types whose constants are kept.
+    /// Indexes a chunk. `bytes` may be shorter than the header says. Constants are stored only for the types `kinds`.
     ///
-    /// Cost: a step for each event and each constant.
+    /// Cost: one step for each event and each constant.
     pub(crate) fn open(bytes: &'a [u8], base: u64, kinds: &[&str]) -> Result<Self, Damage> {
         let header = Header::read(bytes, base)?;
         let end = usize::try_from(header.size).unwrap_or(usize::MAX);
@@ -139,7 +145,7 @@ impl<'a> Chunk<'a> {
         let mut at = HEADER;
         while let Some(found) = chunk.event(&mut at) {
             match found.kind {
-                // The one that the header names is the whole of it; those before lack types that came later.
+                // The metadata event that the header names is complete. Earlier ones lack types that were added later.
                 METADATA => {
                     let named = usize::try_from(header.metadata).ok();
                     let is_named = named.is_some_and(|n| n < found.body && found.body <= n + 18);
@@ -153,7 +159,7 @@ impl<'a> Chunk<'a> {
         }
         chunk.end = at;
         let Some((_, metadata)) = metadata else {
-            // What ends early is the reason for what is missing.
+            // If the chunk ends early, that is the reason why the metadata is missing.
             let unfinished = Fault::Unfinished.at(base);
             return Err(chunk.damage.pop().unwrap_or(unfinished));
         };
@@ -169,7 +175,7 @@ impl<'a> Chunk<'a> {
         Ok(chunk)
     }
 
-    /// The event at a place, which is moved behind it; `None` at the end, or where there is certainly no event.
+    /// Returns the event at `at` and moves `at` to its end. Returns `None` at the end and at damage, which is recorded.
     fn event(&mut self, at: &mut usize) -> Option<Found> {
         let mut cursor = self.cursor.part(*at, usize::MAX);
         if cursor.is_at_end() {
@@ -205,15 +211,16 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Notes where the constants of a checkpoint are.
+    /// Stores the positions of the constants of a checkpoint.
     fn checkpoint(&mut self, found: Found, kinds: &[TypeIndex]) -> Result<(), Damage> {
         const WHAT: &str = "a checkpoint";
         let mut cursor = self.cursor.part(found.body, found.end);
-        // Its start, its duration, and how far before it the previous one is: all of them are found anyway.
+        // Start, duration, and the distance to the previous checkpoint. They are not needed, because all checkpoints
+        // are found.
         for _ in 0..3 {
             cursor.long(WHAT)?;
         }
-        // What it was written for.
+        // The type of the checkpoint.
         cursor.byte(WHAT)?;
         let pools = cursor.count(WHAT)?;
         for _ in 0..pools {
@@ -225,7 +232,8 @@ impl<'a> Chunk<'a> {
             self.layouts.make(&self.types, index, start.offset())?;
             let item = item_of(&self.types, index);
             let count = cursor.count(WHAT)?;
-            // Each has a byte at least, for its key, so a count beyond the end stops at the end.
+            // Each constant has at least one byte, for its key. So a count that is too large stops at the end of the
+            // chunk.
             for _ in 0..count {
                 let key = cursor.long(WHAT)?;
                 if kept {
@@ -243,7 +251,7 @@ impl<'a> Chunk<'a> {
 
     /// Calls `each` with every event of the wanted types, in file order.
     ///
-    /// Cost: a step for each event.
+    /// Cost: one step for each event.
     pub(crate) fn events(
         &mut self,
         wanted: impl Fn(&str) -> bool,
@@ -266,7 +274,7 @@ impl<'a> Chunk<'a> {
         let mut values = Vec::new();
         let mut at = HEADER;
         while at < self.end {
-            // Damage was told the first time.
+            // This damage was already reported by `open`.
             let told = self.damage.len();
             let found = self.event(&mut at);
             self.damage.truncate(told);
@@ -289,17 +297,17 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// A type's name.
+    /// Returns the name of a type.
     pub(crate) fn name(&self, index: TypeIndex) -> &str {
         self.types.get(index).map_or("", |t| &t.name)
     }
 
-    /// Where a field of a type stands in its records.
+    /// Returns the index of a field in the records of a type.
     pub(crate) fn field(&self, index: TypeIndex, name: &str) -> Option<usize> {
         self.layouts.get(index)?.iter().position(|s| s.name == name)
     }
 
-    /// Reads a constant into `values`; `false` if it is missing or cannot be read.
+    /// Reads a constant into `values`. Returns `false` if it is missing or cannot be read.
     pub(crate) fn constant(&self, index: TypeIndex, key: i64, values: &mut Vec<Value<'a>>) -> bool {
         values.clear();
         let Some(&at) = self.constants.get(&(index, key)) else {
@@ -307,7 +315,7 @@ impl<'a> Chunk<'a> {
         };
         let mut cursor = self.cursor.part(at, usize::MAX);
         if let Item::Plain(_) = item_of(&self.types, index) {
-            // Strings are the only ones of these.
+            // Strings are the only constants of a plain type.
             return match cursor.text() {
                 Ok(text) => {
                     values.push(Value::Text(text));
@@ -319,7 +327,7 @@ impl<'a> Chunk<'a> {
         self.layouts.read(index, &mut cursor, values).is_ok()
     }
 
-    /// Calls `each` with the elements of an array of records until it says no.
+    /// Calls `each` with the elements of an array of records until it returns `false`.
     pub(crate) fn elements(&self, array: Array, mut each: impl FnMut(Record<'a, '_>) -> bool) {
         let Item::Record(index) = array.item else {
             return;
@@ -343,7 +351,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// The string behind a text, which may be a constant.
+    /// Returns a string of at most `most` characters. Looks it up if it is a constant.
     pub(crate) fn text(&self, text: Text<'a>, most: usize) -> Option<String> {
         let Text::Pooled(key) = text else {
             return text.decoded(most);
@@ -351,19 +359,19 @@ impl<'a> Chunk<'a> {
         let mut values = Vec::new();
         let index = self.types.named("java.lang.String")?;
         match (self.constant(index, key, &mut values), values.first()) {
-            // Only one step is taken: a constant that refers to another constant counts as missing.
+            // Only one reference is resolved. A constant that refers to another constant counts as missing.
             (true, Some(Value::Text(text))) => text.decoded(most),
             _ => None,
         }
     }
 
-    /// Where events end in the file.
+    /// Returns the offset of the chunk in the file.
     pub(crate) fn offset(&self) -> u64 {
         self.cursor.offset()
     }
 }
 
-/// An event, a constant or an element: its values in the order of its type's fields.
+/// An event, a constant or an element, with its values in the order of its type's fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a, 'v> {
     pub(crate) index: TypeIndex,
@@ -375,13 +383,13 @@ impl<'a, 'v> Record<'a, 'v> {
         Self { index, values }
     }
 
-    /// A value by its field's name.
+    /// Returns the value of a field.
     pub(crate) fn get(&self, chunk: &Chunk<'_>, name: &str) -> Option<Value<'a>> {
         let at = chunk.field(self.index, name)?;
         self.values.get(at).copied()
     }
 
-    /// A whole number; 0 where the field is missing.
+    /// Returns an integer, or 0 if the field is missing.
     pub(crate) fn int(&self, chunk: &Chunk<'_>, name: &str) -> i64 {
         match self.get(chunk, name) {
             Some(Value::Int(int)) => int,
@@ -389,12 +397,12 @@ impl<'a, 'v> Record<'a, 'v> {
         }
     }
 
-    /// A figure that is never below 0.
+    /// Returns an integer as unsigned, or 0 if it is negative.
     pub(crate) fn size(&self, chunk: &Chunk<'_>, name: &str) -> u64 {
         u64::try_from(self.int(chunk, name)).unwrap_or(0)
     }
 
-    /// A constant's type and key.
+    /// Returns the type and the key of a constant that a field refers to.
     pub(crate) fn constant(&self, chunk: &Chunk<'_>, name: &str) -> Option<(TypeIndex, i64)> {
         match self.get(chunk, name)? {
             Value::Constant(index, key) => Some((index, key)),
@@ -402,7 +410,7 @@ impl<'a, 'v> Record<'a, 'v> {
         }
     }
 
-    /// A string; none where it is null or missing.
+    /// Returns a string, or `None` if it is null or missing.
     pub(crate) fn text(&self, chunk: &Chunk<'a>, name: &str, most: usize) -> Option<String> {
         match self.get(chunk, name)? {
             Value::Text(text) => chunk.text(text, most),

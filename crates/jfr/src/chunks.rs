@@ -1,4 +1,4 @@
-//! The chunks of a file, one at a time.
+//! Reads the chunks of a file, one at a time.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,19 +9,19 @@ use flate2::bufread::MultiGzDecoder;
 use crate::chunk::{HEADER, Header, MAGIC};
 use crate::error::{Damage, Fault, JfrError};
 
-/// Chunks are held in memory. The JVM begins a new one after twelve megabytes or a hundred; async-profiler writes
-/// no more than a gigabyte.
+/// Maximum size of a chunk, since a chunk is held in memory. The JVM begins a new chunk after 12 MB or 100 MB.
+/// async-profiler writes at most 1 GB.
 const MOST_BYTES: u64 = 2 << 30;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
-/// Whether a file begins as a recording does, gzipped or not.
+/// Returns true if a file begins like a recording, gzipped or not.
 ///
 /// # Errors
-/// It cannot be opened or read.
+/// The file cannot be opened or read.
 pub fn is_recording(path: &Path) -> io::Result<bool> {
     let mut first = [0; 4];
     let file = File::open(path)?;
-    // A pipe's content is gone once it was read.
+    // A pipe can be read only once.
     if !file.metadata()?.is_file() {
         return Ok(false);
     }
@@ -34,17 +34,17 @@ pub fn is_recording(path: &Path) -> io::Result<bool> {
     Ok(read.is_ok() && first == MAGIC)
 }
 
-/// A recording that is read from front to end.
+/// A recording that is read from start to end.
 pub(crate) struct Chunks {
     input: Box<dyn Read>,
     bytes: Vec<u8>,
-    /// Where the next one begins.
+    /// The offset of the next chunk.
     next: u64,
     ended: bool,
 }
 
 impl Chunks {
-    /// Opens a recording, gzipped or not, and looks at its first bytes.
+    /// Opens a recording, gzipped or not, and checks its first bytes.
     pub(crate) fn open(path: &Path) -> Result<Self, JfrError> {
         let file = File::open(path)?;
         if file.metadata()?.is_dir() {
@@ -77,16 +77,16 @@ impl Chunks {
         Ok(chunks)
     }
 
-    /// Reads on until so many bytes are there. What the system or the compression has against it is returned;
-    /// what was read is kept.
+    /// Reads until the buffer has `length` bytes. If reading or decompressing fails, returns the error and keeps the
+    /// bytes read so far.
     fn fill(&mut self, length: u64) -> Option<io::Error> {
         let missing = length.saturating_sub(self.bytes.len() as u64);
-        // Grows with what is there, not with what the header says.
+        // The buffer grows with the bytes that exist, not with the size in the header.
         let read = (&mut self.input).take(missing).read_to_end(&mut self.bytes);
         read.err()
     }
 
-    /// The next chunk with its place in the file, and what is wrong with it; none at the end.
+    /// Returns the next chunk and its offset in the file, or `None` at the end. Adds damage to `damage`.
     pub(crate) fn next(&mut self, damage: &mut Vec<Damage>) -> Option<(&[u8], u64)> {
         if self.ended {
             return None;

@@ -1,39 +1,39 @@
-//! Reading the recorder's integers and strings, never beyond the end that was given.
+//! Reads the integers and strings of JFR, never beyond the given end.
 
 use crate::error::{Damage, Fault};
 
-/// A place in a chunk.
+/// A position in a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
-    /// Up to the end that may be read.
+    /// The readable bytes, from the start of the chunk.
     bytes: &'a [u8],
     at: usize,
-    /// Of the chunk in the file.
+    /// The offset of the chunk in the file.
     base: u64,
-    /// Whether integers have one to nine bytes by their value, as they have in every recording of
-    /// today's, or the width of their type.
+    /// True if integers are stored in one to nine bytes depending on their value, as in all current recordings.
+    /// Otherwise each has the width of its type.
     compressed: bool,
 }
 
-/// Text as it lies in a chunk.
+/// A string as it is stored in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Text<'a> {
     Null,
     Utf8(&'a [u8]),
     Latin1(&'a [u8]),
-    /// UTF-16 as compressed integers.
+    /// UTF-16 code units as compressed integers.
     Chars(&'a [u8]),
-    /// A constant of the pool of strings.
+    /// The key of a constant of type `java.lang.String`.
     Pooled(i64),
 }
 
 impl Text<'_> {
-    /// At most `most` characters of it; none of what is null or in the pool.
+    /// Decodes at most `most` characters. Returns `None` for null and for constants.
     pub(crate) fn decoded(self, most: usize) -> Option<String> {
         Some(match self {
             Text::Null | Text::Pooled(_) => return None,
             Text::Utf8(bytes) => {
-                // No more bytes than so many characters can have.
+                // A character has at most four bytes.
                 let bytes = &bytes[..bytes.len().min(most.saturating_mul(4))];
                 String::from_utf8_lossy(bytes).chars().take(most).collect()
             }
@@ -62,7 +62,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The same place, and an end no later than before.
+    /// Returns a cursor at `at` that ends at `end` or at the current end, whichever comes first.
     pub(crate) fn part(&self, at: usize, end: usize) -> Self {
         let end = end.min(self.bytes.len());
         Self {
@@ -80,7 +80,7 @@ impl<'a> Cursor<'a> {
         self.at >= self.bytes.len()
     }
 
-    /// Where it is in the file.
+    /// Returns the offset in the file.
     pub(crate) fn offset(&self) -> u64 {
         self.base.saturating_add(self.at as u64)
     }
@@ -110,7 +110,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Seven bits a byte, the lowest first; the ninth byte has eight.
+    /// Reads a compressed integer: seven bits in each byte, the lowest first. The ninth byte has eight bits.
     pub(crate) fn varint(&mut self, what: &'static str) -> Result<u64, Damage> {
         let mut value = 0;
         for place in 0..9 {
@@ -126,7 +126,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// A number of `width` bytes, where integers are not compressed.
+    /// Reads an uncompressed integer of `width` bytes.
     fn fixed(&mut self, width: u64, what: &'static str) -> Result<u64, Damage> {
         let bytes = self.take(width, what)?;
         Ok(bytes.iter().fold(0, |n, &b| n << 8 | u64::from(b)))
@@ -149,7 +149,7 @@ impl<'a> Cursor<'a> {
         Ok(i64::from(self.number(2, what)? as i16))
     }
 
-    /// Not negative: a count, a character.
+    /// Reads an integer that is never negative, such as a count.
     pub(crate) fn count(&mut self, what: &'static str) -> Result<u64, Damage> {
         self.number(4, what)
     }
@@ -175,7 +175,7 @@ impl<'a> Cursor<'a> {
         Ok(self.number(8, what)? as i64)
     }
 
-    /// Raw, whatever the encoding of integers: the numbers of a chunk's header.
+    /// Reads an uncompressed number of a chunk's header, whatever the encoding of other integers is.
     #[allow(
         clippy::cast_possible_wrap,
         reason = "the cast keeps the bits of a negative number"
@@ -198,7 +198,7 @@ impl<'a> Cursor<'a> {
             4 => {
                 let length = self.count(WHAT)?;
                 let from = self.at;
-                // Each has a byte at least, so a count beyond the end stops at the end.
+                // Each character has at least one byte. So a count that is too large stops at the end of the chunk.
                 for _ in 0..length {
                     self.varint(WHAT)?;
                 }
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn strings_of_all_encodings() {
-        // 'a' and U+1F600, which are three units.
+        // 'a' and U+1F600, which are three code units.
         let units = [4, 3, 0x61, 0xbd, 0xb0, 0x03, 0x80, 0xbc, 0x03];
         for (bytes, text) in [
             (&[0_u8][..], None),

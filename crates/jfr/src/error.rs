@@ -1,32 +1,33 @@
-//! What is wrong with a recording, and where.
+//! Errors: damage in recordings, with its offset.
 
 use std::io;
 
-/// Why nothing of a recording can be read.
+/// The reason why nothing of a recording can be read.
 #[derive(Debug, thiserror::Error)]
 pub enum JfrError {
-    /// The system's word.
+    /// The operating system reported an error.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The file begins with something else.
+    /// The file does not begin like a recording.
     #[error("not a JFR recording: it begins with {}", shown(.0))]
     NotARecording(Vec<u8>),
-    /// No chunk of it could be read.
+    /// No chunk could be read.
     #[error("no part of the recording can be read: {0}")]
     Unreadable(Damage),
 }
 
-/// Something in a recording that cannot be read.
+/// Damage in a recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {offset}: {fault}")]
 pub struct Damage {
-    /// Where, in bytes from the start of the file (of what it decompresses to).
+    /// The offset of the damage, in bytes from the start of the file. For a gzipped file, from the start of its
+    /// content.
     pub offset: u64,
-    /// What.
+    /// The kind of damage.
     pub fault: Fault,
 }
 
-/// What is wrong there.
+/// A kind of damage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages document the variants")]
 pub enum Fault {
@@ -71,7 +72,7 @@ impl Fault {
     }
 }
 
-/// Bytes as a person can tell what they are.
+/// Formats the first bytes of a file for an error message.
 fn shown(bytes: &[u8]) -> String {
     match bytes {
         [] => "nothing (the file is empty)".to_owned(),

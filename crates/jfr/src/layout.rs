@@ -1,19 +1,19 @@
-//! How records of a type lie in a chunk.
+//! The layout of the records of a type.
 //!
-//! A field whose type has fields of its own lies in place, so a type's fields are written out to the plain ones,
-//! with names such as `heapSpace.committedSize`. Arrays are the one thing whose length a record says itself.
+//! A field whose type has fields is stored inline. So a layout lists only plain fields, with names such as
+//! `heapSpace.committedSize`. Only the length of an array is stored in the record itself.
 
 use crate::cursor::{Cursor, Text};
 use crate::error::{Damage, Fault};
 use crate::types::{TypeIndex, Types};
 
-/// How deep types lie in each other in place, and arrays in arrays.
+/// Maximum nesting depth of inline types, and of arrays.
 const MOST_DEPTH: usize = 8;
-/// Plain fields of a type, and of all types of a chunk that were looked at.
+/// Maximum number of plain fields of one type, and of all types of a chunk that are used.
 const MOST_FIELDS: usize = 1 << 10;
 const MOST_FIELDS_IN_ALL: usize = 1 << 16;
 
-/// A value that needs no other type.
+/// A type without fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plain {
     Boolean,
@@ -44,35 +44,35 @@ impl Plain {
     }
 }
 
-/// What stands in a record.
+/// The kind of value that a record holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     Plain(Plain),
     /// The key of a constant of this type.
     Constant(TypeIndex),
-    /// All of another record; only in arrays, elsewhere it is written out.
+    /// A whole record. This occurs only in arrays. Elsewhere the record's fields are listed.
     Record(TypeIndex),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
-    /// With the names of the fields that it lies in.
+    /// The name, qualified by the names of the enclosing fields.
     pub(crate) name: String,
     pub(crate) item: Item,
     pub(crate) array: bool,
 }
 
-/// The fields of a type, written out.
+/// The plain fields of a type.
 pub(crate) type Layout = Vec<Slot>;
 
-/// The layouts of a chunk's types, made when they are first needed.
+/// The layouts of a chunk's types, computed on first use.
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     made: Vec<Option<Layout>>,
     fields: usize,
 }
 
-/// A value of a record.
+/// A value in a record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Value<'a> {
     Int(i64),
@@ -82,16 +82,16 @@ pub(crate) enum Value<'a> {
     Array(Array),
 }
 
-/// Where the elements of an array lie.
+/// The position of the elements of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Array {
     pub(crate) item: Item,
     pub(crate) count: u64,
-    /// In the chunk.
+    /// The offset in the chunk.
     pub(crate) at: usize,
 }
 
-/// What a constant of a type is.
+/// Returns how constants of a type are stored: as a plain value or as a record.
 pub(crate) fn item_of(types: &Types, index: TypeIndex) -> Item {
     let plain = types.get(index).and_then(|t| Plain::named(&t.name));
     plain.map_or(Item::Record(index), Item::Plain)
@@ -109,7 +109,7 @@ impl Layouts {
         self.made.get(index.0 as usize)?.as_ref()
     }
 
-    /// Makes the layout of a type and of all that its arrays hold. `at` is where the need arose.
+    /// Computes the layout of a type and of the element types of its arrays. `at` is the file offset for errors.
     pub(crate) fn make(&mut self, types: &Types, index: TypeIndex, at: u64) -> Result<(), Damage> {
         let mut wanted = vec![index];
         while let Some(index) = wanted.pop() {
@@ -135,7 +135,7 @@ impl Layouts {
         Ok(())
     }
 
-    /// Reads a record of a type whose layout is made.
+    /// Reads a record. The layout of its type must exist.
     pub(crate) fn read<'a>(
         &self,
         index: TypeIndex,
@@ -161,15 +161,15 @@ impl Layouts {
         Ok(())
     }
 
-    /// Passes over so many items.
+    /// Skips `count` items.
     pub(crate) fn pass(
         &self,
         item: Item,
         count: u64,
         cursor: &mut Cursor<'_>,
     ) -> Result<(), Damage> {
-        // Arrays that are being passed over: what they hold, how many are left, and the next field of the
-        // element that is being passed over.
+        // A stack of arrays that are being skipped: the element type, the number of elements left, and the next field
+        // of the current element. The stack avoids recursion.
         let mut open = vec![(item, count, 0_usize)];
         while let Some((item, left, next)) = open.last_mut() {
             if *left == 0 {
@@ -185,7 +185,7 @@ impl Layouts {
             let Some(slot) = layout.get(*next) else {
                 *left -= 1;
                 *next = 0;
-                // Elements without fields have no bytes either: however many there are, they are passed.
+                // Elements without fields have no bytes, so any number of them is skipped at once.
                 if layout.is_empty() {
                     *left = 0;
                 }
@@ -235,18 +235,18 @@ fn value<'a>(item: Item, cursor: &mut Cursor<'a>) -> Result<Value<'a>, Damage> {
     })
 }
 
-/// A type's fields, those of types that lie in it in place of their field.
+/// Returns the plain fields of a type. The fields of inline types replace the field that contains them.
 fn written_out(types: &Types, index: TypeIndex, at: u64) -> Result<Layout, Damage> {
     let limit = |what, most: usize| {
         let most = most as u64;
         Fault::Limit { what, most }.at(at)
     };
     let mut layout = Layout::new();
-    // Types that lie in each other, the next field of each, and the names so far.
+    // A stack of nested types: the type, its next field, and the prefix of its names.
     let mut open: Vec<(TypeIndex, usize, String)> = vec![(index, 0, String::new())];
     let mut steps = 0;
     while let Some((index, next, prefix)) = open.last_mut() {
-        // Types without fields leave nothing to count.
+        // Types without fields add nothing to the layout, so steps are limited, too.
         steps += 1;
         if steps > MOST_FIELDS * MOST_DEPTH {
             return Err(limit("fields in a type", MOST_FIELDS));

@@ -1,26 +1,26 @@
-//! Recordings of Java Flight Recorder and of async-profiler: what they say of allocations, live objects,
-//! collections and the JVM.
+//! Reads recordings of Java Flight Recorder and of async-profiler: allocations, live objects, garbage collections, and
+//! information about the JVM.
 //!
 //! # The format
 //!
-//! A file is a row of chunks (`FLR\0`). Each describes its own types and holds events and the constants that these
-//! refer to, so that a reader needs to know names of events and fields and nothing else. The layers here, from below:
+//! A file is a sequence of chunks (`FLR\0`). Each chunk describes its own types, and holds events and the constants
+//! that these refer to. So a reader only needs to know the names of events and fields. The modules, from the bottom up:
 //! `cursor` (integers, strings), `types` (the metadata), `layout` (records by their types), `chunk` (header, events,
 //! constants), `chunks` (a file), `names` (stacks and classes of all chunks), and [`Recording`].
 //!
 //! # Bounds
 //!
-//! A recording is not trusted: lengths, counts, offsets and types come from the file. No input makes this panic,
-//! recurse or loop without consuming bytes. Memory is that of the largest chunk, as far as the file really has it,
-//! and of what was read of events and names; each kind of thing has a limit. What cannot be read is
-//! [`Damage`] with its offset, and the rest is read all the same.
+//! A recording is untrusted: its lengths, counts, offsets and types can have any value. No input makes this crate
+//! panic, recurse, or loop without consuming bytes. Memory is needed for the largest chunk, as far as the file contains
+//! it, and for the events and names that were read. The number of each is limited. Damaged parts are reported as
+//! [`Damage`] with their offset, and the rest is still read.
 //!
-//! # Why a reader of our own
+//! # Why this crate has its own reader
 //!
-//! The one reader on crates.io that is used, `jfrs` (0.2.5, October 2023, the last change to it), allocates what a length in
-//! the file says (`Vec::with_capacity` of an array's count, a chunk's size), recurses as deep as the file's types
-//! refer to each other, and does not come to an end on a chunk or an event of no bytes. None of this can be caught
-//! from outside.
+//! The only reader on crates.io with users is `jfrs` (0.2.5, October 2023, its last change). It allocates by lengths in
+//! the file (`Vec::with_capacity` of an array's count or a chunk's size). It recurses as deep as the types in the file
+//! refer to each other. It does not terminate on a chunk or an event of zero bytes. A caller cannot prevent any of
+//! this.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -42,7 +42,7 @@ pub use recording::{
     State,
 };
 
-/// Fuzzing: a recording with these bytes.
+/// Fuzz entry point: reads these bytes as a recording.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {

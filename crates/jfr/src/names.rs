@@ -1,7 +1,6 @@
 //! Names, frames and stacks of all chunks, each stored once.
 //!
-//! The keys of a chunk's constants mean nothing in the next one. What they stand for gets a number here that does
-//! not change.
+//! Keys of constants are valid only within their chunk. The ids here are valid for the whole recording.
 
 use std::sync::Arc;
 
@@ -13,48 +12,48 @@ use crate::error::{Damage, Fault};
 use crate::layout::Value;
 use crate::types::TypeIndex;
 
-/// Characters of a name; the JVM's own limit is 65,535 bytes.
+/// Maximum number of characters in a name. The JVM allows 65,535 bytes.
 const MOST_CHARS: usize = 4096;
-/// Frames of a stack. The recorder keeps 64 unless told otherwise, and 2,048 at most.
+/// Maximum number of frames in a stack. JFR records 64 by default and at most 2,048.
 const MOST_FRAMES: usize = 2048;
-/// Characters of all stacks' frames together. Short stacks can name long names many times over, and a report writes
-/// each of them out; a recording of a hundred megabytes has a fifth of that.
+/// Maximum number of characters in the frames of all stacks together. Without this limit, many short stacks could
+/// repeat long names, and a report would write each of them. A recording of 100 MB has a fifth of this limit.
 const MOST_TEXT: u64 = 1 << 30;
 
-/// A name's number; 0 is the empty one.
+/// The id of a name. 0 is the empty name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
 
-/// A stack's number; 0 is the one without frames.
+/// The id of a stack. 0 is the stack without frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(pub u32);
 
-/// A frame. Recordings do not say which file a class was compiled from.
+/// A frame. Recordings do not contain source files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The class that declares the method, as in Java source.
     pub class: NameId,
     /// The method.
     pub method: NameId,
-    /// The line; -1 in a native method, 0 where it is not known.
+    /// The line, -1 in a native method, or 0 if unknown.
     pub line: i32,
 }
 
 /// A stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stack {
-    /// Frames among [`Names::frames`], the leaf first.
+    /// Indexes into [`Names::frames`], the leaf first.
     pub frames: Arc<[u32]>,
-    /// Whether it was deeper.
+    /// True if the recorded stack was truncated.
     pub is_cut: bool,
 }
 
-/// Everything that has a name.
+/// The names, frames and stacks of a recording.
 #[derive(Debug)]
 pub struct Names {
     texts: Vec<Arc<str>>,
     by_text: FxHashMap<Arc<str>, NameId>,
-    /// Names of classes as the JVM has them, to those of Java source.
+    /// From class names as the JVM writes them to those of Java source.
     java: FxHashMap<NameId, NameId>,
     frames: Vec<Frame>,
     by_frame: FxHashMap<Frame, u32>,
@@ -89,19 +88,19 @@ fn number(length: usize) -> u32 {
 }
 
 impl Names {
-    /// The name with this number.
+    /// Returns the name with this id.
     #[must_use]
     pub fn text(&self, id: NameId) -> &Arc<str> {
         self.texts.get(id.0 as usize).unwrap_or(&self.texts[0])
     }
 
-    /// All frames.
+    /// Returns all frames.
     #[must_use]
     pub fn frames(&self) -> &[Frame] {
         &self.frames
     }
 
-    /// The stack with this number.
+    /// Returns the stack with this id.
     #[must_use]
     pub fn stack(&self, id: StackId) -> &Stack {
         self.stacks.get(id.0 as usize).unwrap_or(&self.stacks[0])
@@ -118,7 +117,7 @@ impl Names {
         id
     }
 
-    /// A class by the JVM's name for it.
+    /// Returns the Java source name of a class, given the JVM's name.
     fn class(&mut self, raw: NameId) -> NameId {
         if let Some(&id) = self.java.get(&raw) {
             return id;
@@ -129,8 +128,8 @@ impl Names {
         id
     }
 
-    /// Gives frames the names that they had before a shrinker shortened them: each becomes as many as were inlined.
-    /// Returns what stacks are called from now on.
+    /// Replaces the names in frames by the original ones from before a shrinker renamed them. A frame with inlined
+    /// methods becomes several frames. Returns the new id of each stack, indexed by its old id.
     pub(crate) fn rename(&mut self, originals: &dyn Originals) -> Vec<StackId> {
         let frames = std::mem::take(&mut self.frames);
         self.by_frame.clear();
@@ -188,21 +187,21 @@ impl Names {
     }
 }
 
-/// What a chunk's keys stand for, as far as that was asked.
+/// The ids of the constants of a chunk that were looked up so far.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    /// Of symbols.
+    /// By type and key, for symbols and the names of garbage collectors.
     names: FxHashMap<(TypeIndex, i64), NameId>,
     classes: FxHashMap<i64, NameId>,
     methods: FxHashMap<i64, (NameId, NameId)>,
     stacks: FxHashMap<i64, StackId>,
     threads: FxHashMap<i64, NameId>,
-    /// Names of frame types: whether they are of native methods.
+    /// By key of a frame type: true for native methods.
     kinds: FxHashMap<i64, bool>,
 }
 
 impl Keys {
-    /// The first string of a constant: of a symbol, of a collector's name.
+    /// Returns the first string of a constant, such as a symbol or the name of a garbage collector.
     pub(crate) fn name<'a>(
         &mut self,
         chunk: &Chunk<'a>,
@@ -225,7 +224,7 @@ impl Keys {
         id
     }
 
-    /// A field whose constant has a name.
+    /// Returns the name of the constant that a field refers to.
     pub(crate) fn named(
         &mut self,
         chunk: &Chunk<'_>,
@@ -242,7 +241,7 @@ impl Keys {
         }
     }
 
-    /// A class, by the field that refers to it.
+    /// Returns the class that a field refers to.
     pub(crate) fn class(
         &mut self,
         chunk: &Chunk<'_>,
@@ -257,7 +256,7 @@ impl Keys {
         self.called(chunk, names, record, field, |k| &mut k.classes, name)
     }
 
-    /// A thread's name, by the field that refers to it.
+    /// Returns the name of the thread that a field refers to.
     pub(crate) fn thread(
         &mut self,
         chunk: &Chunk<'_>,
@@ -276,7 +275,8 @@ impl Keys {
         self.called(chunk, names, record, field, |k| &mut k.threads, name)
     }
 
-    /// What the constant that a field refers to is called: worked out once, then `known`.
+    /// Returns the name of the constant that a field refers to. It is computed by `name` once and then cached in
+    /// `known`.
     fn called(
         &mut self,
         chunk: &Chunk<'_>,
@@ -301,7 +301,7 @@ impl Keys {
         id
     }
 
-    /// A stack, by the field that refers to it.
+    /// Returns the stack that a field refers to.
     pub(crate) fn stack(
         &mut self,
         chunk: &Chunk<'_>,
@@ -446,7 +446,7 @@ mod tests {
         let renamed = names.rename(&Inlined);
         let of = |id: StackId| renamed[id.0 as usize];
         assert_eq!(of(StackId::default()), StackId::default());
-        // Both are the same stack of the source.
+        // Both are the same stack in the source.
         assert_eq!(of(one), of(same));
         let frames = names.stack(of(one)).frames.iter();
         let told: Vec<String> = frames

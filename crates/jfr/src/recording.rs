@@ -1,23 +1,23 @@
-//! What a recording says of memory: allocations, live objects, collections, and the JVM.
+//! The memory events of a recording: allocations, live objects, garbage collections, and information about the JVM.
 //!
-//! # What the figures mean
+//! # Meaning of the figures
 //!
 //! Sources: the JDK's `metadata.xml` (names and descriptions of fields), HotSpot's `objectSampler.cpp` and
 //! `eventEmitter.cpp`, async-profiler's `objectSampler.cpp`.
 //!
-//! - `jdk.ObjectAllocationSample` (JDK 16 and later): some of the allocations that need a new buffer or go past it, as many
-//!   in a second as its throttle allows. `weight` is what its thread allocated since its last sample, so
-//!   weights add up to what was allocated.
-//! - `jdk.ObjectAllocationInNewTLAB`, `jdk.ObjectAllocationOutsideTLAB`: every such allocation. One in a new buffer stands
-//!   for the buffer, one outside for itself. async-profiler writes the same events of samples that are taken in
-//!   mean every so many bytes (`jdk.ActiveSetting` `alloc`): then an object's weight follows from its size,
-//!   as for the agent's.
-//! - `jdk.OldObjectSample`: objects of a list of 256 (`old-object-queue-size`) that were alive when the recording was dumped or
-//!   stopped, and older than the last collection that found one of the list dead. Large ones are likelier to be and to stay
-//!   in the list, and no event says how likely: nothing can be said of the heap as a whole. The same objects come again
-//!   in each dump.
-//! - `profiler.LiveObject`: async-profiler's samples (option `live`) that are alive when its recording ends, 1,024 at
-//!   most. Their weights are known, but not how many found no place.
+//! - `jdk.ObjectAllocationSample` (JDK 16 and later): some of the allocations that need a new TLAB or do not fit into
+//!   one. The throttle of the event limits their number per second. `weight` is the number of bytes that the thread
+//!   allocated since its last sample, so the sum of all weights is the total allocation.
+//! - `jdk.ObjectAllocationInNewTLAB`, `jdk.ObjectAllocationOutsideTLAB`: every such allocation. An allocation in a new
+//!   TLAB represents the whole TLAB. One outside represents itself. async-profiler writes the same events for samples
+//!   that it takes at a mean interval in bytes (`alloc` in `jdk.ActiveSetting`). The weight of such a sample follows
+//!   from the size of the object, as for samples of the heapdiff agent.
+//! - `jdk.OldObjectSample`: objects in a list of 256 (`old-object-queue-size`) that were alive when the recording was
+//!   dumped or stopped. They are older than the last GC that found a dead object in the list. Large objects are more
+//!   likely to enter the list and to stay in it, and no event contains the probability. So these samples cannot be
+//!   extrapolated to the whole heap. The same objects occur again in each dump.
+//! - `profiler.LiveObject`: samples of async-profiler (option `live`) that are alive when its recording ends, at most
+//!   1,024. Their weights are known, but not how many samples were dropped because the table was full.
 
 use std::path::Path;
 
@@ -29,25 +29,26 @@ use crate::chunks::Chunks;
 use crate::error::{Damage, JfrError};
 use crate::names::{Keys, NameId, Names, StackId};
 
-/// Damage that is kept in words; the rest is counted.
+/// Maximum number of damage entries that are stored. Further damage is only counted.
 const MOST_DAMAGE: usize = 100;
-/// Characters of command lines and the like.
+/// Maximum number of characters in command lines and similar strings.
 const MOST_CHARS: usize = 1 << 16;
-/// What async-profiler samples every so many bytes, unless told.
+/// Default sampling interval of async-profiler in bytes.
 const DEFAULT_INTERVAL: u64 = 524_287;
 
-/// With so many [`Event::Old`] the JVM's list of them, of 256 places, is taken to have been full: others of it
-/// died meanwhile, and what was allocated late is hardly in it.
+/// Number of [`Event::Old`] samples from which on the JVM's list of 256 objects is assumed to have been full. The
+/// missing objects died before the recording was written. Objects that were allocated late had little chance to enter a
+/// full list.
 pub const MANY_OLD: u64 = 128;
 
-/// Maximum number of live objects that async-profiler tracks. A recording with as many lacks the others.
+/// Maximum number of live objects that async-profiler tracks. A recording with this many lacks all further ones.
 pub const MOST_LIVE: u64 = 1024;
 
-/// The sentence for a recording with [`MOST_LIVE`] live objects.
+/// The message for a recording with [`MOST_LIVE`] live objects.
 pub const LIVE_TABLE_FULL: &str =
     "the recorder's table of live objects was full (1,024 entries): live bytes are a lower bound";
 
-/// Constants that are looked up.
+/// The types of constants that are needed.
 const KINDS: [&str; 10] = [
     "java.lang.String",
     "java.lang.Class",
@@ -62,7 +63,7 @@ const KINDS: [&str; 10] = [
 ];
 const OLD_OBJECT: &str = "jdk.types.OldObject";
 
-/// Which event a sample comes from.
+/// The event that a sample comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Event {
     /// `jdk.OldObjectSample`.
@@ -86,7 +87,7 @@ impl Event {
         Self::Outside,
     ];
 
-    /// Its name in recordings.
+    /// Returns the name of the event in recordings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -102,52 +103,53 @@ impl Event {
         Self::ALL.into_iter().find(|e| e.name() == name)
     }
 
-    /// Whether the event is of a live object, not of an allocation.
+    /// Returns true if the event describes a live object, not an allocation.
     #[must_use]
     pub const fn is_of_live(self) -> bool {
         matches!(self, Self::Old | Self::Live)
     }
 }
 
-/// An object that was allocated, or found alive. Times are nanoseconds since 1970.
+/// An allocated object or a live object. Times are nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// The event that it was recorded by.
+    /// The event that recorded it.
     pub event: Event,
-    /// When it was recorded. All `Old` of one look at the heap have the same.
+    /// The time of the event. All `Old` samples of one dump have the same time.
     pub time_ns: i64,
-    /// When it was allocated.
+    /// The time of the allocation.
     pub allocated_ns: i64,
-    /// Its class, as in Java source.
+    /// The class, as in Java source.
     pub class: NameId,
-    /// What allocated it.
+    /// The allocating stack.
     pub stack: StackId,
-    /// The thread that did.
+    /// The allocating thread.
     pub thread: NameId,
-    /// Bytes of the object; 0 where the event does not say. An `Old` of a JVM that does not record sizes (17)
-    /// has at least so many: a header, and an array its elements.
+    /// The size of the object in bytes, or 0 if the event does not contain it. For an `Old` sample of a JVM that does
+    /// not record sizes (17), this is the minimum size: a header, and the elements of an array.
     pub size: u64,
-    /// Bytes that it stands for, where the event says so: `weight`, or the buffer's size.
+    /// The number of bytes that the sample represents, if the event contains it: `weight`, the size of the TLAB, or
+    /// outside a TLAB the size of the object. Otherwise 0.
     pub weight: u64,
 }
 
-/// A collection.
+/// A garbage collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(
     missing_docs,
     reason = "the fields have the same names as in the JFR event"
 )]
 pub struct Collection {
-    /// The JVM's number for it.
+    /// The JVM's id of the GC.
     pub gc_id: i64,
-    /// Its end.
+    /// The end of the GC.
     pub time_ns: i64,
     pub name: NameId,
     pub cause: NameId,
     pub sum_of_pauses_ns: i64,
 }
 
-/// The heap's state beside a collection.
+/// The state of the heap before or after a GC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     missing_docs,
@@ -156,13 +158,13 @@ pub struct Collection {
 pub struct HeapSummary {
     pub gc_id: i64,
     pub time_ns: i64,
-    /// Else it was before the collection.
+    /// True after the GC, false before it.
     pub is_after: bool,
     pub heap_used: u64,
     pub heap_committed: u64,
 }
 
-/// The state of the metaspace or of classes.
+/// The state of the metaspace or of class loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     missing_docs,
@@ -182,20 +184,20 @@ pub enum State {
 pub struct Jvm {
     pub name: String,
     pub version: String,
-    /// Arguments of the JVM, and its flags from elsewhere.
+    /// The arguments of the JVM.
     pub arguments: String,
     pub flags: String,
-    /// Main class or jar, with arguments.
+    /// The main class or jar, with its arguments.
     pub command: String,
     pub start_ms: i64,
     pub pid: i64,
 }
 
 impl Jvm {
-    /// The JVM in a line: its name and the number of its version.
+    /// Returns the name and the version number of the JVM in one line.
     #[must_use]
     pub fn title(&self) -> String {
-        // The version repeats the name, and has who built it.
+        // The version string repeats the name and contains the build host.
         let version = self.version.split(" for ").next().unwrap_or_default();
         let number = version
             .split_once('(')
@@ -204,36 +206,36 @@ impl Jvm {
     }
 }
 
-/// What recordings of one JVM say.
+/// The memory events of one JVM, from one or several recordings.
 #[derive(Debug, Default)]
 pub struct Recording {
-    /// Everything that has a name.
+    /// The names, frames and stacks.
     pub names: Names,
-    /// In order of their time.
+    /// The samples, ordered by time.
     pub samples: Vec<Sample>,
-    /// In order of their time.
+    /// The GCs, ordered by time.
     pub collections: Vec<Collection>,
-    /// In order of their time.
+    /// The states of the heap, ordered by time.
     pub heap: Vec<HeapSummary>,
-    /// In order of their time.
+    /// The states of metaspace and class loading, ordered by time.
     pub states: Vec<(i64, State)>,
-    /// The JVM; none if it is not told.
+    /// The JVM, if the recording describes it.
     pub jvm: Option<Jvm>,
-    /// Mean bytes between the samples of async-profiler; none if another recorded.
+    /// The mean sampling interval of async-profiler in bytes. `None` if another tool made the recording.
     pub interval: Option<u64>,
-    /// Whether sizes of `Old` are only known from below.
+    /// True if sizes of `Old` samples are only minimum sizes.
     pub lacks_sizes: bool,
-    /// Chunks that were read.
+    /// The number of chunks that were read.
     pub chunks: u64,
-    /// Chunks that were in another of the files as well.
+    /// The number of chunks that were also in an earlier file, and were skipped.
     pub repeated: u64,
-    /// From when on, in nanoseconds since 1970.
+    /// The start of the recording, in nanoseconds since 1970.
     pub from_ns: i64,
-    /// Until when.
+    /// The end of the recording, in nanoseconds since 1970.
     pub to_ns: i64,
-    /// What is damaged and left out, or missing.
+    /// Damaged or missing parts, which are left out.
     pub damage: Vec<Damage>,
-    /// How many more of the kind there are.
+    /// The number of further damaged parts that are not in `damage`.
     pub more_damage: u64,
     seen: FxHashSet<(i64, u64)>,
 }
@@ -241,19 +243,19 @@ pub struct Recording {
 impl Recording {
     /// Reads a recording, gzipped or not.
     ///
-    /// Cost: time for each event; memory for the largest chunk, twice 40 bytes for each sample, and names.
+    /// Cost: time for each event, and memory for the largest chunk, 80 bytes for each sample, and names.
     ///
     /// # Errors
-    /// The file cannot be opened, is not a recording, or none of its chunks can be read. Damage further on
-    /// is in [`Recording::damage`].
+    /// The file cannot be opened, is not a recording, or none of its chunks can be read. Later damage is stored in
+    /// [`Recording::damage`].
     pub fn open(path: &Path) -> Result<Self, JfrError> {
         let mut recording = Self::default();
         recording.add(path)?;
         Ok(recording)
     }
 
-    /// Reads another recording of the same JVM. Chunks that were read before are left out, so that
-    /// dumps of a recording that goes on may overlap.
+    /// Reads another recording of the same JVM. Chunks that were read before are skipped, so several dumps of one
+    /// continuous recording may overlap.
     ///
     /// # Errors
     /// As [`Recording::open`].
@@ -261,7 +263,7 @@ impl Recording {
         self.read(Chunks::open(path)?)
     }
 
-    /// Gives classes and frames the names that they had before a shrinker shortened them.
+    /// Replaces the names of classes and frames by the original ones from before a shrinker renamed them.
     pub fn rename(&mut self, originals: &dyn Originals) {
         let stacks = self.names.rename(originals);
         let mut classes: FxHashMap<NameId, NameId> = FxHashMap::default();
@@ -277,7 +279,7 @@ impl Recording {
         }
     }
 
-    /// A recording in memory.
+    /// Reads a recording from memory.
     ///
     /// # Errors
     /// As [`Recording::open`].
@@ -287,18 +289,18 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Whether some of it could not be read.
+    /// Returns true if a part of the recording could not be read.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         !self.damage.is_empty()
     }
 
-    /// Samples of one event.
+    /// Returns the samples of one event.
     pub fn of(&self, event: Event) -> impl Iterator<Item = &Sample> {
         self.samples.iter().filter(move |s| s.event == event)
     }
 
-    /// The times at which live objects were looked for, the oldest first.
+    /// Returns the times at which the JVM searched for live objects, the oldest first.
     #[must_use]
     pub fn looks(&self) -> Vec<i64> {
         let live = self.samples.iter().filter(|s| s.event == Event::Old);
@@ -496,14 +498,14 @@ impl Recording {
     }
 }
 
-/// Bytes that an object has at least.
+/// Returns the minimum size of an object in bytes.
 fn least(class: &str, elements: u64) -> u64 {
     let width = match class.strip_suffix("[]") {
         None => return 16,
         Some("boolean" | "byte") => 1,
         Some("char" | "short") => 2,
         Some("long" | "double") => 8,
-        // References are of four bytes where they are compressed.
+        // Compressed references have four bytes.
         Some(_) => 4,
     };
     let bytes = elements.saturating_mul(width).saturating_add(16);
@@ -511,7 +513,7 @@ fn least(class: &str, elements: u64) -> u64 {
 }
 
 const SETTING: &str = "jdk.ActiveSetting";
-/// Events besides samples.
+/// Events other than samples.
 const OTHERS: [&str; 6] = [
     SETTING,
     "jdk.GarbageCollection",

@@ -1,38 +1,38 @@
-//! What a chunk says of its own types: the metadata event.
+//! The types of a chunk, from its metadata event.
 //!
-//! Every chunk describes the classes of its events and constants, field by field, as a tree of elements
-//! with attributes. Nothing is known beforehand of what an event looks like but the names of its fields.
+//! Each chunk describes the types of its events and constants, field by field, as a tree of elements with attributes. A
+//! reader only needs to know the names of the fields.
 
 use rustc_hash::FxHashMap;
 
 use crate::cursor::{Cursor, Text};
 use crate::error::{Damage, Fault};
 
-/// Strings, types and fields that the metadata of a chunk may have. A JVM of today has some 200 types.
+/// Maximum number of strings, types and fields in the metadata of a chunk. Current JVMs have about 200 types.
 const MOST_STRINGS: u64 = 1 << 18;
 const MOST_TYPES: usize = 1 << 14;
 const MOST_FIELDS: usize = 1 << 17;
-/// Characters of a name that are kept.
+/// Maximum number of characters that are stored of a name.
 const MOST_CHARS: usize = 256;
-/// How deep elements lie in each other: root, metadata, class, field, annotation are five.
+/// Maximum nesting depth of elements. Real metadata has five levels: root, metadata, class, field, annotation.
 const MOST_DEPTH: usize = 16;
 
-/// A type's place in [`Types`].
+/// The index of a type in [`Types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TypeIndex(pub(crate) u32);
 
-/// A field, as the metadata has it.
+/// A field in the metadata.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
     pub(crate) name: Box<str>,
-    /// Of its type.
+    /// The id of the field's type.
     pub(crate) id: i64,
-    /// Whether what stands in a record is the key of a constant.
+    /// True if a record contains the key of a constant instead of the value.
     pub(crate) pooled: bool,
     pub(crate) array: bool,
 }
 
-/// A type: of events, of constants, or of a field.
+/// A type of events, of constants, or of fields.
 #[derive(Clone, Debug)]
 pub(crate) struct Type {
     pub(crate) name: Box<str>,
@@ -40,7 +40,7 @@ pub(crate) struct Type {
     pub(crate) fields: Vec<Field>,
 }
 
-/// All types of a chunk.
+/// The types of a chunk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Types {
     pub(crate) list: Vec<Type>,
@@ -61,11 +61,11 @@ impl Types {
         self.list.get(index.0 as usize)
     }
 
-    /// Reads a metadata event, from behind its size and type on.
+    /// Reads a metadata event. The cursor must be after the event's size and type.
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Damage> {
         const WHAT: &str = "the metadata";
         for _ in 0..3 {
-            // Its start, its duration and its number.
+            // Start, duration and id.
             cursor.long(WHAT)?;
         }
         let start = *cursor;
@@ -84,10 +84,10 @@ impl Types {
 
     fn elements(&mut self, cursor: &mut Cursor<'_>, strings: &Strings<'_>) -> Result<(), Damage> {
         const WHAT: &str = "the metadata";
-        // How many elements are still to come at each depth.
+        // The number of elements left at each depth.
         let mut open: Vec<u64> = vec![1];
         let mut fields = 0;
-        // At which depth the last class lies: its fields are one deeper.
+        // The depth of the last class. Its fields are one level deeper.
         let mut class_depth = None;
         while let Some(left) = open.last_mut() {
             if *left == 0 {
@@ -142,7 +142,7 @@ fn limit(cursor: &Cursor<'_>, what: &'static str, most: u64) -> Damage {
     cursor.fault(Fault::Limit { what, most })
 }
 
-/// The metadata's strings, by number.
+/// The strings of the metadata, by index.
 struct Strings<'a>(&'a [Text<'a>]);
 
 impl<'a> Strings<'a> {
@@ -173,7 +173,7 @@ impl Word<'_> {
     }
 }
 
-/// Those attributes of an element that tell how to read a record.
+/// The attributes of an element that are needed to read records.
 #[derive(Default)]
 struct Attributes {
     name: Box<str>,
@@ -187,7 +187,7 @@ impl Attributes {
     fn read(cursor: &mut Cursor<'_>, strings: &Strings<'_>) -> Result<Self, Damage> {
         let mut attributes = Self::default();
         let count = cursor.count("the metadata")?;
-        // Each has two bytes at least, so a count beyond the end stops at the end.
+        // Each attribute has at least two bytes. So a count that is too large stops at the end of the chunk.
         for _ in 0..count {
             let key = strings.get(cursor)?;
             let start = *cursor;
@@ -200,7 +200,7 @@ impl Attributes {
             if key.is("name") {
                 attributes.name = value.text().into();
             } else if key.is("id") {
-                // Annotations and settings have none that is a number of ours.
+                // Annotations and settings can have an `id` that is not a number. It is not needed.
                 attributes.id = number().ok();
             } else if key.is("class") {
                 attributes.class = Some(number()?);

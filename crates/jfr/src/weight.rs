@@ -1,13 +1,15 @@
-//! What a recorded sample stands for.
+//! Computes the weights of samples.
 
 use heapdiff_sites::{Sampling, Strategy, Weight};
 
 use crate::recording::{Event, Recording, Sample};
 
 impl Recording {
-    /// What one of its samples stands for. Of samples that are taken every so many bytes it follows from the
-    /// object's size; of the JVM's own it is what the event says ([`Weight::poisson`]); what the JVM records each
-    /// of, or says no weight of, stands for itself.
+    /// Returns the number of objects and bytes that a sample represents.
+    ///
+    /// - Samples at a mean interval in bytes (async-profiler): computed from the object's size.
+    /// - Samples of the JVM: the weight in the event ([`Weight::poisson`]).
+    /// - Events that the JVM records for every allocation, or without a weight: the object itself.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn weight(&self, sample: &Sample) -> Weight {
@@ -23,10 +25,10 @@ impl Recording {
         };
         own.unwrap_or_else(|| match sample.event {
             Event::Old | Event::Live => Weight::poisson(1.0, size),
-            // How large the object was is not told.
+            // The event does not contain the object's size.
             Event::Allocation => Weight::poisson(1.0, weight),
             Event::InBuffer => Weight::poisson((weight / size.max(8.0)).max(1.0), weight),
-            // Each of them is recorded.
+            // The JVM records every one of these allocations.
             Event::Outside => Weight::exact(1.0, size),
         })
     }
@@ -64,7 +66,7 @@ mod tests {
             let found = (weight.objects, weight.bytes, weight.bytes_variance);
             assert_eq!(found, (objects, bytes, variance), "{event:?}");
         }
-        // Of a size that is not told.
+        // An object of unknown size.
         assert_eq!(
             recording.weight(&sample(Event::InBuffer, 0, 4)).objects,
             1.0

@@ -1,4 +1,4 @@
-//! Recordings that no JVM made: what is read of whole ones, and that damaged ones do no harm.
+//! Reads recordings that were not written by a JVM, both valid and damaged ones.
 
 use std::io::Write;
 use std::panic::catch_unwind;
@@ -80,7 +80,7 @@ fn what_is_no_recording_is_refused() {
     };
     assert_eq!(damage.offset, 4);
     assert_eq!(damage.fault, Fault::Version { major: 9, minor: 1 });
-    // async-profiler's when it was killed: a gigabyte is announced, and nothing describes the events.
+    // An async-profiler recording after a kill: the header announces 1 GB, and no metadata was written.
     let mut killed = live_objects(0).finish();
     killed[8..16].copy_from_slice(&(1_u64 << 30).to_be_bytes());
     killed.truncate(4000);
@@ -94,9 +94,9 @@ fn what_is_no_recording_is_refused() {
 #[test]
 fn a_chunk_that_the_jvm_still_wrote_to_is_read() {
     let mut open = live_objects(0).finish();
-    // The number of times that it was flushed.
+    // The number of flushes.
     open[64] = 3;
-    // What was written since is not described.
+    // Events since the last flush are not described.
     open.extend(b"and more");
     let recording = read(open);
     assert_eq!(recording.samples.len(), 403);
@@ -127,7 +127,7 @@ fn damage_does_no_harm() {
     for run in 0..5000 {
         let mut bytes = chunk.clone();
         for _ in 0..=rng.below(4) {
-            // What describes the rest is at the end.
+            // The metadata is at the end.
             let at = match rng.below(3) {
                 0 => rng.below(bytes.len()),
                 1 => rng.below(100),
@@ -144,7 +144,7 @@ fn damage_does_no_harm() {
     }
 }
 
-/// A chunk with one event of a type that the caller describes.
+/// Reads a chunk with one event of a type that the caller describes.
 fn hostile(describe: impl FnOnce(&mut Chunk), event: &[u8]) -> Recording {
     let mut chunk = Chunk::new(0);
     describe(&mut chunk);
@@ -210,7 +210,7 @@ fn an_array_is_as_long_as_its_bytes() {
             },
             &[&varint(i64::MAX)[..], &[5; 20]].concat(),
         );
-        // Elements without a field have no bytes: the rest of the event can be read.
+        // Elements without fields have no bytes, so the rest of the event can be read.
         assert_eq!(
             recording.samples.len(),
             usize::from(of == "a.Empty"),
@@ -223,7 +223,7 @@ fn an_array_is_as_long_as_its_bytes() {
 #[test]
 fn events_of_no_bytes_end_a_chunk() {
     let mut chunk = live_objects(0).finish();
-    // The first event's size: four bytes that say zero.
+    // The size of the first event: four bytes that encode zero.
     chunk[68..72].copy_from_slice(&[0x80, 0x80, 0x80, 0]);
     let Err(JfrError::Unreadable(damage)) = Recording::from_bytes(chunk) else {
         panic!("no event can be found");
@@ -241,7 +241,7 @@ fn constants_that_refer_to_each_other_are_not_followed() {
         plain("weight", "long"),
     ];
     chunk.describe("jdk.ObjectAllocationSample", &fields);
-    // A string that is the constant that it is itself.
+    // A string constant that refers to itself.
     chunk.constant("java.lang.String", 1, &[&[2, 1]]);
     chunk.constant("jdk.types.Symbol", 1, &[&[2, 1]]);
     chunk.constant("java.lang.String", 2, &[&text("a/B")]);

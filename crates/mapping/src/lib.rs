@@ -1,6 +1,6 @@
-//! ProGuard and R8 mappings: the names that classes, fields and methods had before they were shortened.
+//! ProGuard and R8 mappings, which restore the original names of classes, fields and methods.
 //!
-//! A mapping is read and checked whole; the members of a class are looked at when they are first asked for.
+//! A mapping is read and checked as a whole. The members of a class are parsed when they are first needed.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod members;
@@ -17,27 +17,27 @@ use hprof::answers::{Frame, Line};
 
 use members::Members;
 
-/// The names of a program before they were shortened, from the mappings that ProGuard and R8 write.
+/// The original names of a program, from the mappings that ProGuard and R8 write.
 #[derive(Debug, Default)]
 pub struct Mapping {
     text: Vec<u8>,
     classes: HashMap<Box<str>, Class>,
-    /// Source files by the original names of classes, where the mapping tells them.
+    /// Source files by the original names of classes, if the mapping contains them.
     files: HashMap<Box<str>, Box<str>>,
     hash: u64,
     fits: AtomicBool,
 }
 
-/// A class as the mapping has it.
+/// A class in the mapping.
 #[derive(Debug)]
 struct Class {
     original: Box<str>,
-    /// The lines of its members, in [`Mapping::text`].
+    /// The range of its member lines in [`Mapping::text`].
     lines: std::ops::Range<usize>,
     members: OnceLock<Members>,
 }
 
-/// What lies between a class's name and what a compiler or the JVM puts behind it.
+/// Marks after which a compiler or the JVM appends to a class name, as in `a.b$$Lambda` and `a.b/0x1`.
 const SPUN: [&str; 2] = ["$$", "/"];
 
 impl NameMapping for Mapping {
@@ -111,13 +111,13 @@ impl Mapping {
         Some(class.members.get_or_init(|| Members::of(lines)))
     }
 
-    /// The source file of a class, in the place of a frame of the class `own`.
+    /// Returns the source file of `class` for a frame whose class has the original name `own`.
     fn file(&self, class: &str, own: &str, frame: &Frame) -> Option<String> {
         if let Some(file) = self.files.get(class) {
             return Some(file.to_string());
         }
         let known = frame.file.as_deref();
-        // Without lines and files nothing is known of files at all.
+        // The frame has neither file nor line, so the dump has no debug information. Do not add a file.
         known.or(matches!(frame.line, Line::Number(_)).then_some(""))?;
         let ends = [".java", ".kt", ".kts", ".scala", ".groovy", ".clj"];
         let end = known.and_then(|file| ends.into_iter().find(|end| file.ends_with(end)));
@@ -125,7 +125,7 @@ impl Mapping {
             let last = class.rsplit('.').next().unwrap_or(class);
             last.split('$').next().unwrap_or(last).to_owned()
         };
-        // The file's name was left as it was; any other is what the mapping's maker put in its place.
+        // The shrinker kept the file name. It inserts only names without such an extension.
         if let (Some(file), Some(_)) = (known, end)
             && simple(class) == simple(own)
         {

@@ -1,13 +1,13 @@
-//! The members of one class: which field a field was, which methods a method was.
+//! The members of one class, by their names in the dump.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use proguard::{ProguardMapping, ProguardRecord};
 
-/// The most names of methods that a frame shows of which it may be any.
+/// Maximum number of method names in a frame that can be any of several methods.
 const ALTERNATIVES: usize = 3;
-/// The most frames that one frame stands for.
+/// Maximum number of original frames for one frame.
 const INLINED: usize = 256;
 
 /// The members of a class by their names in the dump.
@@ -24,14 +24,14 @@ struct Field {
     original: Box<str>,
 }
 
-/// A line of a mapping about a method: a range of its lines, or all of them.
+/// A method line of a mapping. It applies to a range of lines, or to the whole method.
 #[derive(Debug)]
 struct Method {
-    /// Lines in the dump's frames; none where the mapping gives none.
+    /// The range of lines in the dump. `None` if the mapping has no lines.
     lines: Option<(usize, usize)>,
-    /// The same in the source.
+    /// The matching range of lines in the source.
     original_lines: Option<(usize, Option<usize>)>,
-    /// The class that it was in, if that is another one.
+    /// The original class, if it differs from the class of the frame.
     class: Option<Box<str>>,
     original: Box<str>,
 }
@@ -39,7 +39,7 @@ struct Method {
 /// A method and a line in the source.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place<'a> {
-    /// The class, where it is not the frame's.
+    /// The class, if it differs from the class of the frame.
     pub(crate) class: Option<&'a str>,
     pub(crate) method: Cow<'a, str>,
     pub(crate) line: Option<usize>,
@@ -50,7 +50,7 @@ const PRIMITIVES: [&str; 8] = [
 ];
 
 impl Members {
-    /// Reads the lines of a class.
+    /// Parses the member lines of a class.
     pub(crate) fn of(lines: &[u8]) -> Self {
         let mut this = Self::default();
         for record in ProguardMapping::new(lines).iter().filter_map(Result::ok) {
@@ -64,7 +64,7 @@ impl Members {
                     let fields = this.fields.entry(obfuscated.into()).or_default();
                     fields.push(Field {
                         kind: (*kind).into(),
-                        // A field that was moved here has its class before its name.
+                        // The name of a field that moved here from another class is qualified by that class.
                         original: original.rsplit('.').next().unwrap_or(original).into(),
                     });
                 }
@@ -101,7 +101,8 @@ impl Members {
         Some(&same.or(fields.first())?.original)
     }
 
-    /// What a frame in this method stands for, the innermost first; nothing where the mapping does not have the method.
+    /// Returns the original frames for a method, the innermost first. Returns an empty list if the mapping does not
+    /// contain the method.
     pub(crate) fn frames(&self, method: &str, line: Option<usize>) -> Vec<Place<'_>> {
         let Some(all) = self.methods.get(method) else {
             return Vec::new();
@@ -114,7 +115,8 @@ impl Members {
             }
         }
         let bare: Vec<&Method> = all.iter().filter(|m| m.lines.is_none()).collect();
-        // Of methods that were inlined into each other, the last is the one that has the name.
+        // Inlined methods are consecutive entries with the same line range. The last of them is the outermost method,
+        // which has the name in the dump.
         let outermost = || {
             let next = all.iter().skip(1).map(Some).chain([None]);
             let pairs = all.iter().zip(next);
@@ -145,7 +147,7 @@ impl Members {
             }];
         };
         let line = match may_be[..] {
-            // The lines of such a method were left as they are, or it has one only.
+            // A method without a range keeps its line numbers, or has only one line.
             [one] if one.lines.is_none() => one.original_lines.map(|l| l.0).or(line),
             _ => None,
         };
@@ -163,7 +165,7 @@ impl Method {
             .is_some_and(|(start, end)| (start..=end).contains(&line))
     }
 
-    /// The line in the source for one of the dump's.
+    /// Returns the source line for a line in the dump.
     fn original_line(&self, line: usize) -> usize {
         match (self.lines, self.original_lines) {
             (Some((start, _)), Some((from, Some(to)))) if to > from => {

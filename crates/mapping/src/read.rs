@@ -1,4 +1,4 @@
-//! Reading mappings: each line is checked, and only classes are kept.
+//! Reads mappings. Each line is checked, but only classes are stored.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,22 +9,22 @@ use twox_hash::XxHash3_64;
 
 use crate::{Class, Mapping};
 
-/// Line numbers in mappings are at most so large: a class file has 16 bits for them, and tools add to these.
+/// Maximum line number in a mapping. Class files have 16-bit line numbers, but tools add to these.
 const LAST_LINE: usize = 1 << 30;
-/// The mark that some editors put before a text.
+/// The byte order mark that some editors write at the start of a file.
 const MARK: &[u8] = b"\xef\xbb\xbf";
-/// The most characters of a bad line that an error shows.
+/// Maximum number of characters of a bad line in an error message.
 const SHOWN: usize = 80;
 
-/// Why a file is no mapping.
+/// The reason why a file is not a mapping.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MappingError {
-    /// A line is neither a class nor a member nor a comment.
+    /// A line is neither a class, a member nor a comment.
     #[error("line {number} is not a class, a member or a comment: {line}")]
     Line {
         /// The line's number, from 1.
         number: usize,
-        /// The line, its beginning if it is long.
+        /// The line, truncated if it is long.
         line: String,
     },
     /// A member comes before any class.
@@ -49,13 +49,13 @@ pub enum MappingError {
 }
 
 impl Mapping {
-    /// Reads the mappings of a program: one, or one for each of its parts. Where two of them know a class, the first
-    /// counts.
+    /// Reads the mappings of a program: one for the whole program, or one for each part. If two of them contain a
+    /// class, the first one counts.
     ///
-    /// Memory: the texts, and some 100 bytes for each class; members of classes that are asked for besides.
+    /// Memory: the text, about 100 bytes for each class, and the parsed members of classes that were requested.
     ///
     /// # Errors
-    /// With the position in `texts`, where one is no mapping.
+    /// One of `texts` is not a mapping. The error contains its index.
     pub fn new(texts: impl IntoIterator<Item = Vec<u8>>) -> Result<Self, (usize, MappingError)> {
         let mut this = Self::default();
         let mut hashes: Vec<u8> = Vec::new();
@@ -76,7 +76,7 @@ impl Mapping {
             0
         };
         let mut any = false;
-        // Whether a comment here is of the class, and not of one of its members.
+        // True if a comment here belongs to the class and not to one of its members.
         let mut of_class = false;
         for (number, whole) in (1..).zip(text[at..].split_inclusive(|&b| b == b'\n')) {
             let start = base + at;
@@ -149,7 +149,7 @@ impl Mapping {
     }
 }
 
-/// Ends a class's lines where the next one begins.
+/// Ends the lines of a class where the next class begins.
 fn close(classes: &mut HashMap<Box<str>, Class>, open: Option<(Box<str>, Class)>, end: usize) {
     if let Some((name, mut class)) = open {
         class.lines.end = end;
@@ -159,14 +159,14 @@ fn close(classes: &mut HashMap<Box<str>, Class>, open: Option<(Box<str>, Class)>
     }
 }
 
-/// The file in a comment such as `# {"id":"sourceFile","fileName":"Foo.kt"}`.
+/// Returns the file in a comment such as `# {"id":"sourceFile","fileName":"Foo.kt"}`.
 fn source_file(comment: &[u8]) -> Option<&str> {
     let json = str::from_utf8(comment).ok()?;
     json.contains("\"sourceFile\"").then_some(())?;
     let (_, value) = json.split_once("\"fileName\"")?;
     let value = value.trim_start().strip_prefix(':')?.trim_start();
     let (file, _) = value.strip_prefix('"')?.split_once('"')?;
-    // What R8 says of classes that it made itself is no file.
+    // For classes that R8 created, it writes a placeholder that is not a file name.
     (!file.is_empty() && !file.contains(['\\', '$'])).then_some(file)
 }
 

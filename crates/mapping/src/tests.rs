@@ -2,7 +2,7 @@ use super::*;
 use proguard::{ProguardMapper, StackFrame};
 use proptest::prelude::*;
 
-/// As ProGuard writes them: overloads with lines of their own, a method inlined from another class.
+/// A mapping as ProGuard writes it: overloads with distinct lines, and a method inlined from another class.
 const PROGUARD: &str = "\
 # compiler: ProGuard
 com.acme.shop.Server -> com.acme.shop.Server:
@@ -24,7 +24,7 @@ com.acme.shop.Sessions -> a.b:
 com.acme.shop.Sessions$Entry -> a.b$a:
 ";
 
-/// As R8 writes them: source files, lines counted anew, a class that it made itself.
+/// A mapping as R8 writes it: source files, renumbered lines, and a class that R8 created.
 const R8: &str = "\
 # compiler: R8
 # compiler_version: 8.2.42
@@ -135,7 +135,7 @@ fn frames_of_proguard() {
         at("c", 99),
         ["com.acme.shop.Sessions.flush(Sessions.java:99)"]
     );
-    // A line that the mapping does not have: the method where its name is enough, else all that it may be.
+    // The mapping does not contain this line. The frame gets the method if its name is unique, or else all candidates.
     assert_eq!(at("b", 7), ["com.acme.shop.Sessions.touch(Sessions.java)"]);
     assert_eq!(
         at("a", 7),
@@ -177,7 +177,7 @@ fn frames_of_r8() {
     );
 }
 
-/// A mapping that R8 wrote, and frames as its own retrace gives them.
+/// Frames of a real R8 mapping are the same as those of R8's own retrace.
 #[test]
 fn frames_are_those_that_r8_retraces() {
     let mapping = mapping(include_str!("../../../testdata/shrunk/mapping-r8.txt"));
@@ -225,7 +225,7 @@ fn frames_are_those_that_r8_retraces() {
         let frame = format!("com.acme.shop.{frame}");
         assert_eq!(texts(&mapping, class, "<init>", line), [frame]);
     }
-    // Its residual signatures, which follow fields and methods, change no name.
+    // R8 adds residual signatures after fields and methods. They do not change a name.
     for (class, field, original) in [
         (shop, "a", "registry"),
         (shop, "b", "opened"),
@@ -310,7 +310,7 @@ fn a_mark_and_ends_of_lines_of_other_systems() {
     assert_eq!(mapping.field("a", "b", "int"), Some("n"));
 }
 
-/// Lines that look like those of mappings, right ones and wrong ones.
+/// Lines that look like those of mappings, valid and invalid.
 fn lines() -> impl Strategy<Value = Vec<String>> {
     let line = prop_oneof![
         "[a-c]\\.[A-C](\\$[a-b])? -> [a-c]:",
@@ -342,7 +342,8 @@ proptest! {
         }
     }
 
-    /// The crate that parses the lines has its own way to frames: of right mappings they are the same, wherever a line is found.
+    /// Frames are those of the `proguard` crate, which has its own mapper, for valid mappings and lines that they
+    /// contain.
     #[test]
     fn frames_are_those_of_another_implementation(
         ranges in prop::collection::vec((1..40_usize, 0..5_usize, 1..99_usize, 0..5_usize, any::<bool>()), 1..8),

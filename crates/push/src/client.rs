@@ -1,4 +1,4 @@
-//! Requests to a server, tried again within bounds, and what its answers mean.
+//! Sends requests to a server with bounded retries, and interprets the answers.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,22 +14,22 @@ use crate::error::{PushError, TlsFault};
 use crate::headers::Header;
 use crate::requests::{INGEST, PUSH, Request, Series, ingest, push};
 
-/// The most bytes that are read of an answer, and the most of its headers.
+/// Maximum number of bytes that are read of an answer's body, and of its headers.
 const MOST_READ: u64 = 64 << 10;
-/// The most characters of an answer that a message repeats.
+/// Maximum number of characters of an answer in an error message.
 const MOST_SAID: usize = 300;
-/// The longest wait that a server can ask for before the next try.
+/// Maximum pause before a retry, even if the server requests a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// How long to wait, and how often to try.
+/// Timeouts and retries.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// For one request, from the look-up of the server's name to the end of its answer.
+    /// The time limit of one request, from the DNS lookup to the end of the answer.
     pub answer: Duration,
-    /// How often what may pass is tried; once at least.
+    /// The number of attempts after temporary failures. At least one.
     pub tries: u32,
-    /// The wait before the second try; each later one is twice as long.
+    /// The pause before the second attempt. It doubles for each later one.
     pub pause: Duration,
 }
 
@@ -43,19 +43,19 @@ impl Default for Patience {
     }
 }
 
-/// How a server takes profiles.
+/// The interface by which a server accepts profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interface {
-    /// Both are tried.
+    /// Not known yet. Both are tried.
     Unknown,
     Push,
     Ingest,
 }
 
-/// A server, or a path on it, that takes profiles.
+/// A server, or a path on it, that accepts profiles.
 pub struct Endpoint {
     agent: Agent,
-    /// The address up to the interface's path.
+    /// The URL without the interface's path.
     base: String,
     interface: Interface,
     headers: Vec<Header>,
@@ -73,13 +73,13 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// A server by its address: `https://profiles.example.com`, with a path if it has one. An address that ends in
-    /// the path of an interface names that interface alone. `authorities` is a file of certificates (PEM) that are
-    /// trusted in place of this machine's.
+    /// Creates an endpoint from a server's URL: `https://profiles.example.com`, optionally with a path. If the URL ends
+    /// in the path of an interface, only that interface is used. `authorities` is a PEM file with trusted CA
+    /// certificates, which replace those of this machine.
     ///
     /// # Errors
-    /// When it is no such address, has credentials in it, which everybody on the machine could read, or when there is no
-    /// certificate of an authority.
+    /// The URL is invalid, or there is no CA certificate. A URL with credentials is an error, too, because every user
+    /// of this machine can read it.
     pub fn new(
         url: &str,
         headers: Vec<Header>,
@@ -119,19 +119,19 @@ impl Endpoint {
         })
     }
 
-    /// The address without the interface's path.
+    /// Returns the URL without the interface's path.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.base
     }
 
-    /// Whether the connection is encrypted, or goes nowhere that others could listen.
+    /// Returns true if nobody can listen: the connection is encrypted, or stays on this machine.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.base.starts_with("https:") || is_this_machine(&self.base)
     }
 
-    /// Sends a profile. Failures that may pass are tried again.
+    /// Sends a profile. Retries after temporary failures.
     ///
     /// # Errors
     /// The last failure.
@@ -151,7 +151,7 @@ impl Endpoint {
                 }
             };
             return match self.tried(&ingest(series)) {
-                // Neither is there: the first is the one to speak of.
+                // The server has neither interface. The error for the first one is more useful.
                 Err(PushError::Refused {
                     status: 404 | 405, ..
                 }) => Err(missing),
@@ -165,7 +165,7 @@ impl Endpoint {
         self.tried(&ingest(series))
     }
 
-    /// Sends a request until it succeeds, fails for good, or was tried often enough.
+    /// Sends a request until it succeeds, fails permanently, or has used up its attempts.
     fn tried(&self, request: &Request) -> Result<(), PushError> {
         let mut pause = self.patience.pause;
         for _ in 1..self.patience.tries {
@@ -174,7 +174,7 @@ impl Endpoint {
                 Err((error, _)) if !error.may_pass() => return Err(error),
                 Err(failed) => failed,
             };
-            // Nobody listens there now, and will not in a moment.
+            // The connection was refused. Another attempt in a moment would fail, too.
             if matches!(error, PushError::Unreachable { .. }) {
                 return Err(error);
             }
@@ -184,10 +184,10 @@ impl Endpoint {
         self.once(request).map_err(|(error, _)| error)
     }
 
-    /// Sends a request once. A failure comes with the wait that the server asks for.
+    /// Sends a request once. A failure includes the pause that the server requests, if any.
     fn once(&self, request: &Request) -> Result<(), (PushError, Option<Duration>)> {
         let url = format!("{}{}", self.base, request.path);
-        // Of the address what a user can act upon.
+        // The query is left out of messages, since the user cannot change it.
         let shown = url.split('?').next().unwrap_or(&url).to_owned();
         let mut builder = self
             .agent
@@ -243,7 +243,7 @@ impl Endpoint {
     }
 }
 
-/// What TLS says.
+/// Converts an error of the TLS layer.
 fn untrusted(url: String, why: &rustls::Error) -> PushError {
     PushError::Tls {
         url,
@@ -252,7 +252,7 @@ fn untrusted(url: String, why: &rustls::Error) -> PushError {
     }
 }
 
-/// The authorities of a file, else those that this machine trusts, a company's own among them.
+/// Returns the CA certificates of a file, or else those that this machine trusts, including a company's own.
 fn roots(url: &str, file: Option<&Path>) -> Result<Vec<Certificate<'static>>, PushError> {
     let found = match file {
         Some(_) => rustls_native_certs::load_certs_from_paths(file, None),
@@ -280,7 +280,7 @@ fn roots(url: &str, file: Option<&Path>) -> Result<Vec<Certificate<'static>>, Pu
     })
 }
 
-/// The address of a server up to the interface's path, and which interface it names.
+/// Splits a URL into the part before the interface's path, and the interface.
 fn address(url: &str) -> Result<(String, Interface), &'static str> {
     const FORM: &str = "the address must have the form http://localhost:4040";
     let uri: Uri = url.parse().map_err(|_| FORM)?;
@@ -310,7 +310,7 @@ fn address(url: &str) -> Result<(String, Interface), &'static str> {
     Ok((base.trim_end_matches('/').to_owned(), interface))
 }
 
-/// An address as messages repeat it.
+/// Returns a URL for messages, without credentials.
 fn without_user(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
@@ -323,7 +323,7 @@ fn without_user(url: &str) -> String {
     }
 }
 
-/// Whether an address is of this machine: no proxy stands between, and nobody listens.
+/// Returns true if the URL is on this machine. Then no proxy is used and nobody can listen.
 fn is_this_machine(base: &str) -> bool {
     let uri: Option<Uri> = base.parse().ok();
     let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
@@ -332,7 +332,7 @@ fn is_this_machine(base: &str) -> bool {
     host == "localhost" || bare.parse().is_ok_and(is_loopback)
 }
 
-/// What an answer means.
+/// Converts an answer to a result.
 fn judged(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
     let status = response.status();
     let text = |name| {
@@ -353,7 +353,7 @@ fn judged(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
         .take(MOST_READ)
         .read_to_end(&mut body);
     if !status.is_success() {
-        // What is left unread of an answer does not change what it says.
+        // A partly read body does not change the meaning of the status.
         return Err(PushError::Refused {
             url,
             status: status.as_u16(),
@@ -375,7 +375,7 @@ fn judged(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
     }
 }
 
-/// What an answer says in words: the message of a Connect error, or the text as it is.
+/// Returns the error message in an answer: that of a Connect error, or else the text of the body.
 fn reason(body: &[u8], status: StatusCode) -> String {
     #[derive(serde::Deserialize)]
     struct Reason {
@@ -394,7 +394,7 @@ fn reason(body: &[u8], status: StatusCode) -> String {
     }
 }
 
-/// The beginning of what somebody else says, on one line, without what a terminal would obey.
+/// Returns the first part of a foreign text on one line, without control characters.
 fn said(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = text.chars().take(MOST_SAID).collect();
@@ -405,7 +405,7 @@ fn said(text: &str) -> String {
     plain.collect()
 }
 
-/// The system's words for an error, without Rust's "(os error 2)".
+/// Returns the message of a system error without Rust's "(os error 2)".
 fn in_words(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {
@@ -414,7 +414,7 @@ fn in_words(error: &std::io::Error) -> String {
     }
 }
 
-/// The wait that a server asks for, in seconds.
+/// Returns the pause that the server requests.
 fn retry_after(response: &Response<Body>) -> Option<Duration> {
     let value = response.headers().get(header::RETRY_AFTER)?;
     let seconds: u64 = value.to_str().ok()?.trim().parse().ok()?;

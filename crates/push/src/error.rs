@@ -1,102 +1,102 @@
-//! Why a profile could not be pushed.
+//! Errors of pushing a profile.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a profile could not be pushed. Addresses are without credentials.
+/// The reason why a profile could not be pushed. URLs contain no credentials.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// Not an address of a server.
+    /// The URL is not that of a server.
     #[error("{url}: {why}")]
     Address {
-        /// As it was given.
+        /// The URL without credentials.
         url: String,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// A header that no request can have.
+    /// A header is invalid.
     #[error("{place}: {why}")]
     Header {
-        /// Where it stands.
+        /// The place of the header: an option, or a file and line.
         place: String,
-        /// What is wrong with it; never its value, which may be secret.
+        /// The problem. It never contains the header's value, which may be secret.
         why: &'static str,
     },
-    /// Nobody could be reached.
+    /// The server cannot be reached.
     #[error("{url}: {why}")]
     Unreachable {
-        /// Where.
+        /// The URL.
         url: String,
-        /// What the system says.
+        /// The message of the operating system.
         why: String,
     },
-    /// A file of authorities that has none.
+    /// A file of CA certificates contains none.
     #[error("{}: cannot read CA certificates: {why}", .file.display())]
     Authorities {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
-    /// The server's certificate, or what it said before, is no ground to trust it.
+    /// The server's certificate or TLS handshake is not trusted.
     #[error("{url}: cannot establish a trusted connection: {why}")]
     Tls {
-        /// Where.
+        /// The URL.
         url: String,
-        /// What is wrong.
+        /// The problem.
         why: String,
-        /// What kind of fault that is.
+        /// The kind of problem.
         fault: TlsFault,
     },
-    /// No answer in time.
+    /// The server did not answer in time.
     #[error("{url}: no response within {} s", .within.as_secs_f32())]
     Timeout {
-        /// Where.
+        /// The URL.
         url: String,
-        /// How long it had.
+        /// The time limit.
         within: Duration,
     },
-    /// The server sends elsewhere.
+    /// The server redirects to another URL. Redirects are not followed.
     #[error("{url}: the server redirects to {to}")]
     Redirect {
-        /// Where.
+        /// The URL.
         url: String,
-        /// The address that it names.
+        /// The target of the redirect.
         to: String,
     },
-    /// An answer that says no.
+    /// The server refused the profile.
     #[error("{url}: the server responded with {status}{}{said}", if .said.is_empty() { "" } else { ": " })]
     Refused {
-        /// Where.
+        /// The URL.
         url: String,
         /// The HTTP status.
         status: u16,
-        /// The beginning of what it says.
+        /// The first part of the server's message.
         said: String,
     },
-    /// An answer that no such server gives.
+    /// The answer does not come from a profile server.
     #[error("{url}: the response is not from a profile server: {why}")]
     Foreign {
-        /// Where.
+        /// The URL.
         url: String,
-        /// What is odd.
+        /// The problem.
         why: String,
     },
 }
 
-/// Why a connection is not trusted.
+/// The reason why a connection is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsFault {
-    /// The certificate is of an authority that is not trusted.
+    /// The certificate is signed by an unknown authority.
     Authority,
-    /// The certificate is another server's.
+    /// The certificate belongs to another server.
     Name,
-    /// The certificate's time is over, or has not begun.
+    /// The certificate has expired or is not valid yet.
     Time,
-    /// There are no authorities at all.
+    /// This machine has no CA certificates.
     NoAuthorities,
-    /// Something else: the port may speak no TLS.
+    /// Any other problem, for example a port without TLS.
     Other,
 }
 
@@ -107,7 +107,7 @@ impl TlsFault {
             return Self::Other;
         };
         match bad {
-            // An authority of the same name signs otherwise.
+            // A bad signature means that another authority has the same name.
             Bad::UnknownIssuer | Bad::BadSignature => Self::Authority,
             Bad::NotValidForName | Bad::NotValidForNameContext { .. } => Self::Name,
             Bad::Expired
@@ -120,7 +120,7 @@ impl TlsFault {
 }
 
 impl PushError {
-    /// Whether the same may succeed later.
+    /// Returns true if the same request may succeed later.
     #[must_use]
     pub const fn may_pass(&self) -> bool {
         match self {

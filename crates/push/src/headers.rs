@@ -1,17 +1,17 @@
-//! Headers that a user adds to requests, by name.
+//! Headers that a user adds to requests.
 
 use ureq::http::{HeaderName, HeaderValue};
 
 use crate::error::PushError;
 
-/// A header of each request.
+/// A header that is added to each request.
 #[derive(Clone, Debug)]
 pub struct Header {
     pub(crate) name: HeaderName,
     pub(crate) value: HeaderValue,
 }
 
-/// Names that requests have already, or that say how their bytes are framed.
+/// Headers that requests have already, or that describe how the body is encoded.
 const OWN: [&str; 6] = [
     "connection",
     "content-encoding",
@@ -22,11 +22,11 @@ const OWN: [&str; 6] = [
 ];
 
 impl Header {
-    /// A header as HTTP writes it, `Name: value`; `place` says where it stands. Its value does not show in what is
-    /// printed for debugging.
+    /// Parses a header in HTTP syntax, `Name: value`. `place` is its origin for error messages. `Debug` output does not
+    /// contain the value.
     ///
     /// # Errors
-    /// For what no request can have, without the value.
+    /// The header is invalid. The error does not contain the value.
     pub fn parse(text: &str, place: &str) -> Result<Self, PushError> {
         let wrong = |why| PushError::Header {
             place: place.to_owned(),
@@ -38,10 +38,11 @@ impl Header {
         Self::new(name.trim(), value.trim()).map_err(wrong)
     }
 
-    /// The header that a bearer of this token has; with a user, both as HTTP's Basic scheme writes them.
+    /// Returns an `Authorization` header: bearer authentication with the token, or Basic authentication if `user` is
+    /// given.
     ///
     /// # Errors
-    /// For characters that no header can have.
+    /// A header cannot contain these characters.
     pub fn authorization(user: Option<&str>, token: &str, place: &str) -> Result<Self, PushError> {
         use base64::Engine;
         let value = match user {
@@ -70,17 +71,17 @@ impl Header {
         Ok(Self { name, value })
     }
 
-    /// Whether it says who asks.
+    /// Returns true if this is the `Authorization` header.
     #[must_use]
     pub fn is_authorization(&self) -> bool {
         self.name == ureq::http::header::AUTHORIZATION
     }
 }
 
-/// Headers of a file, one a line; empty lines and those that begin with `#` count for nothing.
+/// Parses a file with one header in each line. Empty lines and lines that begin with `#` are ignored.
 ///
 /// # Errors
-/// For the first line that is no header.
+/// A line is not a valid header. The error is for the first such line.
 pub fn headers(text: &str, file: &str) -> Result<Vec<Header>, PushError> {
     let lines = (1..).zip(text.lines().map(str::trim));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));

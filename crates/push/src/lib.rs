@@ -1,8 +1,8 @@
-//! Profiles pushed to servers that take them as Pyroscope does.
+//! Pushes profiles to servers with the API of Pyroscope.
 //!
-//! An [`Endpoint`] is a server's address with all that requests to it have in common; [`Endpoint::push`] sends it a
-//! [`Series`]. Time, answers and tries are bounded; nothing is followed to another address, so that credentials stay
-//! with the server that they are for.
+//! An [`Endpoint`] holds a server's URL and everything that its requests have in common. [`Endpoint::push`] sends a
+//! [`Series`]. Time, size of answers and attempts are limited. Redirects are not followed, so credentials are sent only
+//! to the given server.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod client;

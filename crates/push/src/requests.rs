@@ -1,36 +1,37 @@
-//! What requests say, in the two ways that such servers understand.
+//! The requests of the two supported interfaces.
 //!
-//! `POST /push.v1.PusherService/Push` is Pyroscope's documented interface, the Connect protocol with JSON. `POST /ingest`
-//! is the older one, which Pyroscope and Alloy take as well, and some other servers take alone; its profiles have the
-//! sample types of Go's heap profiles, which need no further description.
+//! `POST /push.v1.PusherService/Push` is Pyroscope's documented interface: the Connect protocol with JSON. `POST
+//! /ingest` is the older one. Pyroscope and Alloy accept it as well, and some other servers accept nothing else. Its
+//! profiles use the sample types of Go's heap profiles, which need no further description.
 
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 /// The path of the interface that is tried first.
 pub(crate) const PUSH: &str = "/push.v1.PusherService/Push";
-/// The path of the older one.
+/// The path of the older interface.
 pub(crate) const INGEST: &str = "/ingest";
 
-/// The name of all series of heap profiles, as servers know it.
+/// The series name under which servers store heap profiles.
 const METRIC: &str = "memory";
-/// How many seconds a profile of a moment stands for where an interface asks for a span: the step of such servers.
+/// The length in seconds that a profile of one moment gets if an interface requires a time span. It is the step of such
+/// servers.
 const SPAN_S: u64 = 10;
 
-/// A profile with what it is of.
+/// A profile with its labels and time.
 #[derive(Clone, Copy, Debug)]
 pub struct Series<'a> {
-    /// The program.
+    /// The name of the application.
     pub service: &'a str,
-    /// More labels, by names that Prometheus takes, each once, and none that begins with `__`.
+    /// Further labels. Names must be valid in Prometheus, unique, and must not begin with `__`.
     pub labels: &'a [(String, String)],
-    /// The moment that it is of, in milliseconds since 1970.
+    /// The time of the profile, in milliseconds since 1970.
     pub time_ms: u64,
-    /// The profile, gzipped, in pprof's format.
+    /// The gzipped profile in pprof format.
     pub profile: &'a [u8],
 }
 
-/// A request's path with its query, its type and its body.
+/// A request: path with query, content type and body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) path: String,
@@ -63,7 +64,7 @@ struct RawSample {
     raw_profile: String,
 }
 
-/// The request to [`PUSH`].
+/// Returns the request for [`PUSH`].
 pub(crate) fn push(series: &Series<'_>) -> Request {
     use base64::Engine;
     let own = [("__name__", METRIC), ("service_name", series.service)];
@@ -83,12 +84,12 @@ pub(crate) fn push(series: &Series<'_>) -> Request {
     Request {
         path: PUSH.to_owned(),
         content_type: "application/json",
-        // Texts and arrays of them have a form in JSON.
+        // Strings and arrays of strings can always be written as JSON.
         body: serde_json::to_vec(&request).unwrap_or_default(),
     }
 }
 
-/// The request to [`INGEST`].
+/// Returns the request for [`INGEST`].
 pub(crate) fn ingest(series: &Series<'_>) -> Request {
     let labels: Vec<String> = series
         .labels
@@ -112,21 +113,22 @@ pub(crate) fn ingest(series: &Series<'_>) -> Request {
     }
 }
 
-/// What the older interface takes for a name.
+/// Returns an application name that is valid in the older interface.
 fn application(service: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let name = service.chars().map(|c| if fits(c) { c } else { '_' });
     name.collect()
 }
 
-/// A value without what ends it in that interface.
+/// Replaces characters in a value that would end it in the older interface.
 fn plain(value: &str, ends: &str) -> String {
     let fits = |c: char| !ends.contains(c) && !c.is_control();
     let value = value.chars().map(|c| if fits(c) { c } else { '_' });
     value.collect()
 }
 
-/// The number of a profile, the same whenever the same is pushed: a UUID of version 8, whose bits are ours to choose.
+/// Returns an id that depends only on the content, so a repeated push has the same id. It is a UUID of version 8, whose
+/// bits may be chosen freely.
 fn id(series: &Series<'_>) -> String {
     let mut all = Vec::new();
     let labels = series.labels.iter().flat_map(|(n, v)| [&**n, &**v]);

@@ -1,20 +1,20 @@
-// What is shown, and questions to the server that the page came from.
+// The state of the page, and requests to its server.
 
-/** What the page shows; nothing of it is kept beyond the page. */
+/** The settings of the page. They are not stored. */
 const shown = {
-  /** The run's key; null: all. */
+  /** The key of the run, or null for all runs. */
   run: null,
   by: "frame",
   measure: "bytes",
   top: 10,
-  /** All of it (null), the last milliseconds ({last}), or from one moment to another ({from, to}). */
+  /** null for the whole time, {last} for the last milliseconds, or {from, to}. */
   window: null,
-  /** The moments that are marked. */
+  /** The two marked moments. */
   marks: { a: null, b: null },
   paused: false,
 };
 
-/** Asks a question; the newest of each kind counts. */
+/** Sends a request. A newer request of the same kind aborts it. */
 const asked = new Map();
 const ask = async (question, params) => {
   asked.get(question)?.abort();
@@ -35,7 +35,7 @@ const fault = (text) => {
   byId("fault").hidden = !text;
 };
 
-/** The window's bounds as the server takes them. */
+/** Returns the bounds of the window as request parameters. */
 const bounds = (view) => {
   if (!shown.window) return {};
   if (!shown.window.last) return shown.window;
@@ -51,7 +51,7 @@ const day = (ms) => {
   const date = new Date(ms);
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 };
-/** A length of time. */
+/** Formats a time span. */
 const span = (ms) => {
   const seconds = Math.abs(ms) / 1000;
   if (seconds < 120) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
@@ -59,6 +59,6 @@ const span = (ms) => {
   if (seconds < 172800) return `${(seconds / 3600).toFixed(1)} h`;
   return `${(seconds / 86400).toFixed(1)} days`;
 };
-/** Objects or bytes, as is chosen. */
+/** Formats objects or bytes, depending on the chosen measure. */
 const amount = (n) => (shown.measure === "bytes" ? size(n) : grouped(n));
 const signedAmount = (n) => sign(n) + amount(n);

@@ -1,9 +1,9 @@
-// Line charts, by uPlot: axes, colours, and what all of them share.
+// Line charts with uPlot: axes, colours and shared options.
 
 const COLOURS = 10;
 const probe = element("span", { hidden: "" });
 document.body.append(probe);
-/** A canvas takes a colour itself, not the pair of them that stands for light and dark. */
+/** Resolves a colour variable. A canvas accepts only a plain colour, not a light-dark() pair. */
 const colourOf = (key) => {
   probe.style.color = `var(--${key})`;
   return getComputedStyle(probe).color;
@@ -11,10 +11,10 @@ const colourOf = (key) => {
 
 const DOUBLES = Array.from({ length: 54 }, (_, i) => 2 ** i);
 
-/** Charts that show the same window have their cursors at the same moment. */
+/** Synchronizes the cursors of charts that show the same window. */
 const together = uPlot.sync("moment");
 
-/** Moments as an axis writes them: the day where it begins, seconds where they tell. */
+/** Formats the times of an axis: the date where a day begins, seconds only for short ranges. */
 const moments = (chart, splits) => {
   const range = chart.scales.x.max - chart.scales.x.min;
   return splits.map((ms, i) => {
@@ -24,7 +24,7 @@ const moments = (chart, splits) => {
 };
 
 class Chart {
-  /** `unit` writes values; `hooks` are uPlot's. */
+  /** `unit` formats values. `hooks` are uPlot hooks. */
   constructor(host, { unit, bytes = () => true, hooks = {}, cursor = {}, axes = true }) {
     Object.assign(this, { host, unit, bytes, hooks, cursor, axes, plot: null, key: "" });
     new ResizeObserver(() => this.fit()).observe(host);
@@ -37,7 +37,7 @@ class Chart {
     }
   }
 
-  /** Draws series of {key, label, colour, dash, width, values} over moments, from one to another. */
+  /** Draws series of {key, label, colour, dash, width, values} over the times `x` in the range from..to. */
   draw(x, series, [from, to]) {
     const data = [x, ...series.map((s) => s.values)];
     const key = JSON.stringify([this.bytes(), series.map((s) => [s.key, s.colour, s.width])]);
@@ -98,7 +98,7 @@ class Chart {
     };
   }
 
-  /** Puts the cursor on a point. */
+  /** Moves the cursor to a point. */
   to(index) {
     const { plot } = this;
     const x = plot?.data[0][index];
@@ -106,13 +106,13 @@ class Chart {
     plot.setCursor({ left: plot.valToPos(x, "x"), top: plot.over.clientHeight / 2 });
   }
 
-  /** Colours have changed. */
+  /** Rebuilds the chart at the next draw, because the colours have changed. */
   again() {
     this.key = "";
   }
 }
 
-/** A line from top to bottom, or a tick at the bottom. */
+/** Draws a vertical line, or a tick at the bottom. */
 const upright = (plot, ms, { colour, dash = [], height = 1, width = 1, text = "" }) => {
   const { ctx, bbox } = plot;
   const x = plot.valToPos(ms, "x", true);
@@ -130,7 +130,7 @@ const upright = (plot, ms, { colour, dash = [], height = 1, width = 1, text = ""
   if (text) {
     ctx.font = `600 ${12 * ratio}px system-ui, sans-serif`;
     ctx.textAlign = "center";
-    // Within the plot: beside it there is no room.
+    // The text is kept within the plot, because there is no room beside it.
     const half = ctx.measureText(text).width / 2;
     const middle = Math.min(Math.max(x, bbox.left + half), bbox.left + bbox.width - half);
     ctx.fillText(text, middle, bbox.top - 3 * ratio);

@@ -1,12 +1,12 @@
-// The lines: the graph of live objects, its list, and the stacks of one of them.
+// The lines: the graph of live objects, the list of lines, and the stacks of one line.
 
 let view = null;
-/** The key of the line that is chosen. */
+/** The key of the chosen line. */
 let chosen = null;
-/** The series that the pointer is next to. */
+/** The series nearest to the pointer. */
 let near = null;
 
-/** Lines keep their colour as long as they are shown. */
+/** Assigns colours. A line keeps its colour while it is shown. */
 const colours = new Map();
 const giveColours = (lines) => {
   const keys = new Set(lines.map((line) => line.key));
@@ -23,12 +23,12 @@ const giveColours = (lines) => {
 const strokeOf = (key) => colourOf(`line-${(colours.get(key) % COLOURS) + 1}`);
 const isDashed = (key) => colours.get(key) >= COLOURS;
 
-/** A point for each pixel, and no more. */
+/** Returns the number of points to request: one for each pixel. */
 const pointsOf = (chart) => Math.max(2, chart.host.clientWidth);
 
 const labelOf = (line) => (line.place ? `${line.class} at ${line.place}` : line.class);
 
-/** Sets the window by two moments; ones that are too near each other say nothing. */
+/** Sets the window. Ranges of less than 20 ms are ignored. */
 const zoomTo = (from, to) => {
   const [low, high] = [Math.max(from, view.first_ms), Math.min(to, view.last_ms)].map(Math.round);
   if (high - low < 20) return;
@@ -36,7 +36,7 @@ const zoomTo = (from, to) => {
   windowChanged();
 };
 
-/** The last part of a path, as short as a mark is. */
+/** Returns the file name of a path, truncated for a mark. */
 const fileName = (path) => {
   const text = printable(path.split("/").pop());
   return text.length > 24 ? `${text.slice(0, 23)}\u2026` : text;
@@ -50,7 +50,7 @@ const drawMarks = (plot) => {
     if (c.major) upright(plot, c.ms, { colour: major, dash: [3, 3], width: 1.25 });
     else upright(plot, c.ms, { colour: minor, height: 0.035, width: 1 });
   }
-  // Beside each other they would not be read: the name of one that is too near the last is in the list of notes.
+  // Overlapping names would be unreadable. A dump whose name is left out is still in the list of notes.
   let free = -Infinity;
   const within = view.dumps.filter((d) => d.ms >= view.from_ms && d.ms <= view.to_ms);
   for (const d of within.sort((a, b) => a.ms - b.ms)) {
@@ -98,7 +98,7 @@ const graph = new Chart(byId("graph"), {
 });
 const heapGraph = new Chart(byId("heap-graph"), { unit: size, cursor: selects, hooks: { setSelect: [selected], drawAxes: [drawMarks] } });
 const metaspaceGraph = new Chart(byId("metaspace-graph"), { unit: size, cursor: selects, hooks: { setSelect: [selected] } });
-/** All of it, with the window as a part that can be moved by dragging a new one. */
+/** The whole time, with the window as a selection. Dragging selects a new window. */
 const overview = new Chart(byId("overview"), {
   unit: size,
   axes: false,
@@ -114,10 +114,10 @@ const overview = new Chart(byId("overview"), {
   },
 });
 
-/** The point that the cursor is on; the last one without a cursor. */
+/** Returns the point under the cursor, or the last point without a cursor. */
 const cursorAt = () => graph.plot?.cursor.idx ?? (view ? view.x.length - 1 : -1);
 
-/** What was at the cursor's moment. */
+/** Shows the figures at the cursor. */
 const atMoment = () => {
   if (!view?.x.length) return;
   const index = cursorAt();
@@ -139,13 +139,13 @@ const atMoment = () => {
   byId("moment").textContent = said.join("; ");
 };
 
-/** What a line is taken for, and how its figures go where that says more. */
+/** Returns the verdict of a line, and its trend if that adds information. */
 const verdictOf = (line) => {
   const trend = line.trend.replace("-", "") === line.verdict ? "" : `, ${line.trend}`;
   return element("span", { class: `taken ${line.verdict}` }, `${line.verdict}${trend}`);
 };
 
-/** What the verdicts come from; of several JVMs each is told by itself. */
+/** Describes the basis of the verdicts. Each JVM has its own. */
 const toldFrom = () => {
   if (view.told.length !== 1) return view.told.length ? "Each JVM has its own ranking; each line shows its worst verdict." : "";
   const [told] = view.told;
@@ -192,7 +192,7 @@ const listLines = () => {
   byId("more").textContent = said.join(" ");
 };
 
-/** The first line, above all else: what a phone shows without scrolling. */
+/** Shows the first line above everything else, where a phone shows it without scrolling. */
 const answerWith = (line) => {
   byId("answer").hidden = !line;
   if (!line) return;
@@ -242,7 +242,7 @@ const drawHeap = () => {
   metaspaceGraph.draw(view.x, of("metaspace_used", "metaspace_committed"), window);
 };
 
-/** The whole time, and where in it the window is. */
+/** Draws the whole time and marks the window in it. */
 const drawOverview = (whole) => {
   const series = whole.heap.slice(0, COLOURS).map((h, i) => ({ key: h.run, label: "used", colour: colourOf(`line-${i + 1}`), width: 1, values: h.used }));
   overview.draw(whole.x, series, [whole.first_ms, whole.last_ms]);
@@ -254,7 +254,7 @@ const drawOverview = (whole) => {
   overview.own = false;
 };
 
-/** The flame graph that is shown, and what it is of. */
+/** The current flame graph, and the line that it shows. */
 let flame = null;
 let flameOf = null;
 
@@ -276,7 +276,7 @@ const flameTree = (data) => {
   return completed(tree);
 };
 
-/** Shows the stacks of a line, or of a row of two moments. */
+/** Shows the stacks of a line, or of a row in the comparison of two moments. */
 const showStacks = async (of, window, scroll) => {
   flameOf = { of, window };
   byId("stacks-of").replaceChildren("Stacks that allocated ", name(of.class), ...(of.place ? [" at ", name(of.place)] : []), ": bytes by stack, callers at the top.");

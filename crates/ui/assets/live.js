@@ -1,4 +1,4 @@
-// The page as a whole: what is chosen, what changes, keeping up with a trace that is being written.
+// The page as a whole: settings, changes, and updates from a trace that is being written.
 
 const THEMES = ["auto", "light", "dark"];
 let theme = "auto";
@@ -27,7 +27,7 @@ byId("theme").addEventListener("click", () => {
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
 
-/** What a run is called. */
+/** Returns the display name of a run. */
 const calledRun = (run) => `${run.service ? `${printable(run.service)}: ` : ""}${printable(run.host)} ${run.pid}`;
 
 let runs = [];
@@ -92,11 +92,11 @@ const listNotes = () => {
 let busy = false;
 let again = false;
 let connected = false;
-/** Whether a part of a chart is being chosen: nothing is drawn anew below the pointer. */
+/** True while the user selects a part of a chart. Charts are not redrawn during that time. */
 let dragging = false;
 for (const host of document.querySelectorAll(".chart")) host.addEventListener("pointerdown", () => (dragging = true));
 for (const end of ["pointerup", "pointercancel", "blur"]) window.addEventListener(end, () => (dragging = false));
-/** Asks for all that is shown; while an answer is on its way, once more after it. */
+/** Requests all shown data. If an answer is pending, requests once more after it. */
 const refresh = async () => {
   if (busy) {
     again = true;
@@ -122,7 +122,7 @@ const refresh = async () => {
     if (error.name !== "AbortError") fault(error.message);
   }
   document.documentElement.dataset.answers = String(Number(document.documentElement.dataset.answers || 0) + 1);
-  // A large trace takes a while to ask: no more than a third of the time.
+  // Requests for a large trace take long. This pause limits them to a third of the time.
   const rest = Math.max(250, 2 * (performance.now() - begun));
   setTimeout(() => {
     busy = false;

@@ -1,4 +1,4 @@
-// Two moments beside each other.
+// The comparison of two moments.
 
 const mark = (letter) => {
   if (!view?.x.length) return;
@@ -28,7 +28,7 @@ const between = (row, window) => {
   return line;
 };
 
-/** Asks what changed from A to B, and lists it. */
+/** Requests the changes from A to B and lists them. */
 const compare = async () => {
   const { a, b } = shown.marks;
   byId("unmark").disabled = a === null && b === null;

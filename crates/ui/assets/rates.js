@@ -1,6 +1,6 @@
-// What lines of code allocate, counted: shown where a run that is chosen counts.
+// Exact allocation rates by line of code, shown if a selected run has counts.
 
-/** While all of a run is shown, rates are those of its last minute. */
+/** While the whole time is shown, rates are for the last minute. */
 const LATEST = 60000;
 
 const rate = (n, amount) => (n === 0 && amount > 0 ? "<1" : grouped(n));
@@ -20,7 +20,7 @@ const rateRow = (row, differs) => {
   return element("tr", {}, ...cells);
 };
 
-/** What is to be known of the figures. */
+/** Explains the figures. */
 const ratesAre = (counted, differs) => {
   const said = ["Counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM."];
   if (differs) said.push("Sampled: objects per second by samples, if the difference is more than random variation.");
@@ -47,7 +47,7 @@ const drawRates = (counted) => {
   byId("rates-more").textContent = more > 0 ? `${grouped(more)} more lines allocate less.` : "";
 };
 
-/** Asks for the rates of the window that is shown. */
+/** Requests and shows the rates of the current window. */
 const showRates = async (whole) => {
   const latest = whole.last_ms === undefined ? {} : { from: whole.last_ms - LATEST, to: whole.last_ms };
   const window = shown.window ? bounds(whole) : latest;

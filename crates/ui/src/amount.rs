@@ -1,6 +1,6 @@
-//! Objects and bytes, and which of the two is drawn.
+//! Numbers of objects and bytes, and the choice between them.
 
-/// Objects and bytes; estimates, as all figures of a trace that was not taken at interval 0.
+/// Objects and bytes. They are estimates unless the trace was recorded with interval 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount {
     pub(crate) objects: i64,
@@ -39,12 +39,12 @@ impl From<heapdiff_trace::read::Amount> for Amount {
     }
 }
 
-/// A trace's figure as a signed number; the largest where it does not fit.
+/// Converts a figure of a trace to a signed number. Larger figures become the maximum.
 pub(crate) fn signed(figure: u64) -> i64 {
     i64::try_from(figure).unwrap_or(i64::MAX)
 }
 
-/// What is drawn.
+/// The quantity that the page draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
     Objects,

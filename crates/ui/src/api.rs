@@ -1,4 +1,4 @@
-//! The questions that the page asks: `runs`, `overview`, `view`, `counted`, `between`, `stacks`.
+//! The requests of the page: `runs`, `overview`, `view`, `counted`, `between`, `stacks`.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use crate::stacks::{Of, stacks};
 use crate::traces::Traces;
 use crate::view::{MOST_LINES, MOST_POINTS, Question, overview, view};
 
-/// Answers one of them.
+/// Answers one request.
 pub(crate) fn answer(question: &str, query: &str, traces: &Traces) -> Answer {
     let asked = match Asked::parse(query) {
         Ok(asked) => asked,

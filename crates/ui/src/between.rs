@@ -1,5 +1,5 @@
-//! Two moments beside each other: what was allocated and collected in between, by class, frame or stack, and
-//! what is alive at the later one that was not at the earlier.
+//! Compares two moments: allocations and collected objects between them by class, frame or stack, and the change of
+//! live objects.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::text::{self, cut};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// The most rows of each run that are named before runs are merged.
+/// Maximum number of rows of each run whose names are read, before runs are merged.
 const MOST_NAMED: usize = 400;
 
-/// The difference.
+/// The answer to a `between` request.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Between {
     from_ms: i64,
@@ -37,7 +37,7 @@ struct Row {
     figures: Figures,
 }
 
-/// The figures of one site, or of several.
+/// The figures of one or several sites.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Figures {
     allocated_objects: i64,
@@ -95,7 +95,7 @@ impl Figures {
         }
     }
 
-    /// How much more is alive.
+    /// Returns the change of live objects or bytes.
     fn change(&self, measure: Measure) -> i64 {
         let [before, after] = [
             (self.before_objects, self.before_bytes),
@@ -113,7 +113,7 @@ struct Group {
     place: Option<String>,
 }
 
-/// Answers what changed in a window; only sites where something happened have a part in it.
+/// Returns the changes in a window. Sites without changes are left out.
 pub(crate) fn between(
     traces: &Traces,
     question: &Question,
@@ -190,7 +190,7 @@ impl Between {
         if question.by == By::Stack {
             groups.truncate(MOST_NAMED);
         }
-        // Of a frame all stacks count, so all of them are named.
+        // For frames, no group was dropped, because a frame's figures are the sum over all of its stacks.
         let places = match question.by {
             By::Frame => Some(Places::of(trace)?),
             By::Class | By::Stack => None,

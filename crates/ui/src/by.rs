@@ -1,4 +1,4 @@
-//! What is one line of the page, as in `heapdiff trace top`.
+//! The grouping of sites into lines of the page, as in `heapdiff trace top`.
 
 use heapdiff_diff::allocating_frame;
 use heapdiff_trace::read::Site;
@@ -9,7 +9,7 @@ use crate::text::frame_of;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum By {
-    /// A class at the frame of the program that allocates it, whatever path of calls leads there.
+    /// A class at its allocating application frame. All call paths to the frame are merged.
     #[default]
     Frame,
     /// A class.
@@ -28,7 +28,7 @@ impl By {
         }
     }
 
-    /// Ranks the lines of a timeline.
+    /// Groups the sites of a timeline into lines and ranks these.
     pub(crate) fn rank(self, trace: &Trace, timeline: &Timeline) -> Result<Ranking, TraceError> {
         match self {
             Self::Class => rank_groups(trace, timeline, |_| Some(0)),
@@ -45,11 +45,11 @@ impl By {
     }
 }
 
-/// The frames that all sites of a trace are known by.
+/// The allocating frames of all sites of a trace.
 pub(crate) struct Places(Stacks);
 
 impl Places {
-    /// Cost: all stacks of the trace in memory.
+    /// Reads all stacks of the trace into memory.
     pub(crate) fn of(trace: &Trace) -> Result<Self, TraceError> {
         trace.stacks().map(Self)
     }

@@ -1,5 +1,4 @@
-//! Which lines there are, and which of them are drawn: the candidates of `heapdiff trace top`, of one run or of
-//! several laid together.
+//! Selects the lines to draw: the candidates of `heapdiff trace top`, from one run or merged from several.
 
 use heapdiff_diff::allocating_frame;
 use heapdiff_trace::{Ranking, Standing, Trace, TraceError, Trending};
@@ -10,16 +9,16 @@ use crate::by::By;
 use crate::key::Key;
 use crate::text::{self, cut};
 
-/// A line of the graph, of one run or of several.
+/// A line of the graph, from one run or merged from several.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) class: String,
-    /// The frame that its stack is known by.
+    /// The allocating frame.
     pub(crate) place: Option<String>,
-    /// What tells it from other lines of its class, in each run alike: its frame, or its whole stack.
+    /// Distinguishes lines of the same class, in the same way in each run: the frame, or the whole stack.
     pub(crate) stack: String,
     pub(crate) standing: Standing,
-    /// What the run says in which it stands worst.
+    /// The trend in the run with the worst verdict.
     pub(crate) trending: Trending,
     pub(crate) grown: Amount,
     pub(crate) sites: Vec<(Key, i64)>,
@@ -41,7 +40,7 @@ impl Line {
 pub(crate) struct Lines(FxHashMap<(String, String), Line>);
 
 impl Lines {
-    /// Adds the worst `most` of a run: only these are named.
+    /// Adds the `most` worst lines of a run. Names are read only for these.
     pub(crate) fn add(
         &mut self,
         trace: &Trace,
@@ -87,7 +86,7 @@ impl Lines {
         self.0.len()
     }
 
-    /// The worst, worst first.
+    /// Returns the worst lines, the worst first.
     pub(crate) fn top(self, most: usize) -> Vec<Line> {
         let mut lines: Vec<Line> = self.0.into_values().collect();
         lines.sort_by(|a, b| {

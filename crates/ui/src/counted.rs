@@ -1,4 +1,4 @@
-//! What lines of code allocate, counted: rates in a window, where the agent counts (`count=on`).
+//! Exact allocation rates by line of code in a window, if the agent counts (`count=on`).
 
 use std::cmp::Reverse;
 
@@ -12,33 +12,33 @@ use crate::text::cut;
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// The most lines of each run that are named before runs are merged.
+/// Maximum number of lines of each run whose names are read, before runs are merged.
 const MOST_NAMED: usize = 400;
 
-/// Lines that were read lately, by run and how many are named.
+/// Cached lines, by run and maximum number of lines.
 pub(crate) type Counts = Cached<(i64, usize), Option<Lines>>;
 
-/// Lines, with what samples say of them where they can be set beside counts.
+/// The counted lines, and the samples of the same lines if both can be compared.
 pub(crate) type Lines = (TopLines, Option<Vec<SampledLine>>);
 
-/// The answer.
+/// The answer to a `counted` request.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Counted {
-    /// So many of the runs count.
+    /// The number of runs with counts.
     runs: usize,
-    /// The part that is known of the window.
+    /// The part of the window for which counts exist.
     from_ms: i64,
     to_ms: i64,
-    /// Whether classes of the JDK's are counted in all of them.
+    /// True if JDK classes are counted in all of these runs.
     jdk: bool,
     objects_per_second: i64,
     bytes_per_second: i64,
     rows: Vec<Row>,
-    /// How many lines there are, listed or not.
+    /// The number of all lines, listed or not.
     all_rows: usize,
-    /// Lines whose bytes are not known.
+    /// The number of lines whose bytes are unknown.
     without_bytes: u64,
-    /// What has no counters: sites, methods and classes.
+    /// The number of sites, methods and classes without counters.
     missed: u64,
 }
 
@@ -48,11 +48,11 @@ struct Row {
     class: String,
     place: String,
     objects: i64,
-    /// Null: not known.
+    /// `null` if unknown.
     bytes: Option<i64>,
     objects_per_second: i64,
     bytes_per_second: Option<i64>,
-    /// Objects a second by the samples, where these differ by more than chance.
+    /// Objects per second according to samples, if the difference is more than random variation.
     sampled_per_second: Option<i64>,
 }
 
@@ -69,7 +69,7 @@ impl Row {
     }
 }
 
-/// Answers a question.
+/// Answers a `counted` request.
 pub(crate) fn counted(traces: &Traces, question: &Question) -> Result<Counted, Unanswered> {
     let lives = Life::of(traces, &question.runs);
     let (Some(first), Some(last)) = (
@@ -130,7 +130,7 @@ fn read(
 }
 
 impl Counted {
-    /// Adds a run.
+    /// Adds the lines of a run.
     fn add(
         &mut self,
         life: &Life,

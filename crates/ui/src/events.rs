@@ -1,4 +1,4 @@
-//! Server-sent events: pages hear that a trace has changed, and ask for what they show.
+//! Server-sent events: notify pages that a trace has changed, so that they request new data.
 
 use std::io::{self, Write};
 use std::net::TcpStream;
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use crate::http::{self, Status};
 use crate::traces::Traces;
 
-/// How often traces are looked at; a tick of the agent is no shorter than a second by default.
+/// The interval between checks of the traces. By default, the agent's ticks are at least a second long.
 const LOOK: Duration = Duration::from_millis(300);
-/// How often a listener without news is checked.
+/// The interval between checks of an idle listener.
 const BEAT: Duration = Duration::from_secs(1);
-/// How often a comment is sent, so that a closed connection is noticed.
+/// The interval between comments in the stream. A failed write shows that the connection was closed.
 const COMMENT_EVERY: Duration = Duration::from_secs(5);
 
-/// A number that grows with each change.
+/// A version number that increases with each change.
 #[derive(Default)]
 pub(crate) struct Events {
     version: Mutex<u64>,
@@ -33,14 +33,14 @@ impl Events {
         self.changed.notify_all();
     }
 
-    /// Wakes all that wait.
+    /// Wakes all waiting threads.
     pub(crate) fn wake(&self) {
-        // The lock is held so that no thread misses this between its check and its wait.
+        // The lock is held so that no thread misses the notification between its check and its wait.
         let _held = self.version();
         self.changed.notify_all();
     }
 
-    /// The version once it is another one than this, or after a beat.
+    /// Waits until the version differs from `seen`, but at most [`BEAT`]. Returns the current version.
     fn next(&self, seen: u64, ends: impl Fn() -> bool) -> u64 {
         let wait = |v: &mut u64| *v == seen && !ends();
         let held = self.changed.wait_timeout_while(self.version(), BEAT, wait);
@@ -48,7 +48,7 @@ impl Events {
     }
 }
 
-/// Looks at the traces until the server ends.
+/// Checks the traces for changes until the server ends.
 pub(crate) fn watch(traces: &Traces, events: &Events, ends: &AtomicBool) {
     while !ends.load(Ordering::Relaxed) {
         if traces.look() {
@@ -61,7 +61,7 @@ pub(crate) fn watch(traces: &Traces, events: &Events, ends: &AtomicBool) {
     }
 }
 
-/// Tells one listener of every change, until it is gone.
+/// Sends an event for each change to one listener until it disconnects.
 pub(crate) fn tell(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) {
     // The reason why a connection ended does not matter.
     let _ = tell_on(stream, events, ends);
@@ -95,7 +95,7 @@ fn tell_on(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) -> io::Re
     Ok(())
 }
 
-/// Whether the other side has closed the connection.
+/// Returns true if the client has closed the connection.
 fn is_gone(stream: &TcpStream) -> io::Result<bool> {
     stream.set_nonblocking(true)?;
     let peeked = stream.peek(&mut [0]);

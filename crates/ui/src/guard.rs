@@ -1,8 +1,8 @@
-//! Who may ask: the person who was given the URL, by a page that came from here.
+//! Access control: only a page from this server may send requests, and only the person with the URL can open it.
 //!
-//! A page of another site can make a browser on this machine send requests to 127.0.0.1, and, by a name of
-//! its own that it has resolve to 127.0.0.1, even read the answers. So the name that a browser went to is
-//! checked, where a request comes from, and a token that only the URL has.
+//! A page of another site can make a browser on this machine send requests to 127.0.0.1. If the site lets its own host
+//! name resolve to 127.0.0.1 (DNS rebinding), it can even read the answers. So three things are checked: the `Host`
+//! header, the origin of the request, and a token that is only in the URL.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use subtle::ConstantTimeEq;
 
 use crate::http::{Request, Status};
 
-/// Bytes of a token.
+/// The length of a token in bytes.
 const BYTES: usize = 24;
 
-/// A secret in the URL.
+/// A random secret in the URL.
 #[derive(Clone)]
 pub(crate) struct Token(String);
 
@@ -24,7 +24,7 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// A new one, from the system's source of randomness.
+    /// Creates a token from the system's random source.
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; BYTES];
         getrandom::fill(&mut bytes)?;
@@ -39,13 +39,13 @@ impl Token {
         &self.0
     }
 
-    /// Compares in constant time for texts of the right length.
+    /// Compares in constant time if the lengths are equal.
     fn is(&self, text: &str) -> bool {
         self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }
 }
 
-/// The rules that requests have to keep.
+/// The checks that each request must pass.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
     pub(crate) token: Token,
@@ -53,7 +53,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// The path below the token, such as `/api/runs`.
+    /// Returns the path after the token, such as `/api/runs`.
     pub(crate) fn admit<'a>(
         &self,
         request: &'a Request,
@@ -73,7 +73,7 @@ impl Guard {
         if !request.header("origin").all(from_here) {
             return Err((Status::Forbidden, "request from a page of another origin"));
         }
-        // "none" is a person who typed or clicked the URL outside of any page.
+        // `none` means that a person typed the URL, or opened it outside of any page.
         let mut sites = request.header("sec-fetch-site");
         if !sites.all(|site| matches!(site, "same-origin" | "none")) {
             return Err((Status::Forbidden, "request from a page of another site"));

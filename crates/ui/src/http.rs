@@ -1,41 +1,41 @@
-//! The part of HTTP/1.1 that a page on the same machine needs: one request without a body, one answer,
-//! then the connection ends.
+//! A minimal HTTP/1.1 server for a page on the same machine: one request without a body and one answer for each
+//! connection.
 //!
-//! All that a client can take is bounded: bytes of a head, headers, the time for sending it, the
-//! time for reading an answer.
+//! A client can use only limited resources: bytes in a request's head, headers, time to send the head, and time to read
+//! the answer.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// The most bytes of a request's head.
+/// Maximum size of a request's head in bytes.
 const MOST_HEAD: usize = 16 * 1024;
 const MOST_HEADERS: usize = 64;
-/// The time for a client to send a head.
+/// Time limit for a client to send a head.
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(5);
-/// The time for a client to take the next part of an answer.
+/// Time limit for a client to accept the next part of an answer.
 pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);
-/// The most bytes that are read of an unwanted body: closing a socket with unread bytes would lose the answer.
+/// Maximum number of bytes of an unwanted body to read. Closing a socket with unread bytes would lose the answer.
 const MOST_DRAINED: usize = 64 * 1024;
 
-/// What a client asks.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) method: String,
-    /// Path and query, as sent.
+    /// Path and query, as received.
     pub(crate) target: String,
-    /// The headers that are looked at: name in lower case, and value.
+    /// The headers that are used: name in lower case, and value.
     headers: Vec<(String, String)>,
 }
 
 impl Request {
-    /// Every value of a header.
+    /// Returns all values of a header.
     pub(crate) fn header<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let same = self.headers.iter().filter(move |(n, _)| n == name);
         same.map(|(_, value)| value.as_str())
     }
 
-    /// The target before its question mark, and what follows it.
+    /// Splits the target into path and query at the question mark.
     pub(crate) fn parts(&self) -> (&str, &str) {
         self.target
             .split_once('?')
@@ -43,12 +43,12 @@ impl Request {
     }
 }
 
-/// Why there is no request.
+/// The reason why a request could not be read.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// Not worth an answer: the client is gone, or too slow.
+    /// The client is gone or too slow and gets no answer.
     Gone,
-    /// With this status.
+    /// The client gets this status.
     With(Status),
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn read(stream: &mut TcpStream) -> Result<Request, Refused> {
     }
 }
 
-/// The request that these bytes begin with; none as long as its head has no end.
+/// Parses a request. Returns `None` while its head is incomplete.
 fn parse(head: &[u8]) -> Result<Option<Request>, Refused> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -137,21 +137,21 @@ fn parse(head: &[u8]) -> Result<Option<Request>, Refused> {
     }))
 }
 
-/// What is sent back.
+/// An answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: Status,
     pub(crate) kind: &'static str,
-    /// Content-Security-Policy.
+    /// The value of `Content-Security-Policy`.
     pub(crate) policy: String,
     pub(crate) body: Vec<u8>,
 }
 
-/// Allows a document nothing at all.
+/// A policy that allows a document nothing.
 pub(crate) const NO_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
 impl Answer {
-    /// A line of text.
+    /// Creates an answer with one line of text.
     pub(crate) fn plain(status: Status, text: &str) -> Self {
         Self {
             status,
@@ -161,7 +161,7 @@ impl Answer {
         }
     }
 
-    /// Data for the page.
+    /// Creates an answer with JSON for the page.
     pub(crate) fn json(status: Status, body: Vec<u8>) -> Self {
         Self {
             status,
@@ -171,7 +171,7 @@ impl Answer {
         }
     }
 
-    /// Sends it; without the body where only the head was asked for. `waits` is called before each wait for the client.
+    /// Sends the answer, without its body if `only_head` is set. `waits` is called before each wait for the client.
     pub(crate) fn send(
         &self,
         stream: &mut TcpStream,
@@ -191,10 +191,10 @@ impl Answer {
     }
 }
 
-/// Writes all within a bounded time for each part of it; a client that takes a byte now and then
-/// does not keep the connection.
+/// Writes all bytes with a time limit for each part. So a client cannot keep the connection by accepting a byte now and
+/// then.
 fn send_all(stream: &mut TcpStream, bytes: &[u8], waits: &impl Fn()) -> io::Result<()> {
-    /// About as many bytes as the loopback device takes at once.
+    /// About the number of bytes that the loopback device accepts at once.
     const PART: usize = 256 * 1024;
     for part in bytes.chunks(PART) {
         waits();
@@ -215,7 +215,7 @@ fn send_all(stream: &mut TcpStream, bytes: &[u8], waits: &impl Fn()) -> io::Resu
     Ok(())
 }
 
-/// The head of an answer. `more` are whole header lines.
+/// Returns the head of an answer. `more` contains whole header lines.
 pub(crate) fn head(status: Status, kind: &str, policy: &str, more: &str) -> String {
     let allow = match status {
         Status::MethodNotAllowed => "Allow: GET, HEAD\r\n",
@@ -236,8 +236,8 @@ pub(crate) fn head(status: Status, kind: &str, policy: &str, more: &str) -> Stri
     )
 }
 
-/// Ends the connection once the client has read the answer: closing a socket with unread bytes
-/// would discard the answer.
+/// Closes the connection after the client has read the answer. Closing a socket with unread bytes would discard the
+/// answer.
 fn finish(stream: &mut TcpStream) {
     if stream.shutdown(Shutdown::Write).is_err() {
         return;

@@ -1,8 +1,8 @@
-//! How pages name a run.
+//! The key by which pages identify a run.
 
 use std::str::FromStr;
 
-/// A run by its place: the number of the trace and the run's row in it. Written `0.1`.
+/// A run: the index of its trace, and its row in the trace. Written as `0.1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(crate) trace: usize,

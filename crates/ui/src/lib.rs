@@ -1,9 +1,9 @@
-//! The live view: a web page on this machine that draws a trace, finished or being written.
+//! The live view: a local web page that draws a trace, finished or still being written.
 //!
-//! [`Server::start`] listens on 127.0.0.1 and gives a URL with a token in it. The page is built in,
-//! asks nothing of any other host, and hears by server-sent events that the trace has changed; all
-//! figures come from the trace by the questions in `api`, whose answers are bounded however
-//! large the trace is. Nothing is written, and nothing but the traces and the page can be read.
+//! [`Server::start`] listens on 127.0.0.1 and returns a URL that contains a token. The page is embedded in the binary
+//! and contacts no other host. Server-sent events notify it of changes in the trace. It gets all figures from the
+//! requests in `api`, whose answers are limited in size for any trace. The server writes nothing, and clients can read
+//! only the traces and the page.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod amount;

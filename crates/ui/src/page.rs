@@ -1,4 +1,4 @@
-//! The page: built in, with a policy that lets only what was built in run, and ask this server only.
+//! The embedded page. Its security policy allows only the embedded scripts, and connections only to this server.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::http::{Answer, Status};
 
-/// In the order in which they use each other, after the report's [`parts`].
+/// Ordered by dependency, after the report's [`parts`].
 const SCRIPTS: [&str; 6] = [
     include_str!("../assets/ask.js"),
     include_str!("../assets/chart.js"),
@@ -31,7 +31,7 @@ struct Live<'a> {
     script: &'a str,
 }
 
-/// A document as it is sent.
+/// A document with its policy.
 pub(crate) struct Page {
     html: Vec<u8>,
     policy: String,
@@ -48,7 +48,7 @@ impl Page {
     }
 }
 
-/// The page that draws traces.
+/// Returns the page that draws traces.
 pub(crate) fn live() -> Page {
     let style = [STYLE, CHART_STYLE, OWN_STYLE].concat();
     let script = format!(
@@ -68,12 +68,12 @@ pub(crate) fn live() -> Page {
         chart: CHART_SCRIPT,
         script: &script,
     };
-    // The template only joins texts, which does not fail.
+    // The template only joins strings, which cannot fail.
     let html = page.render().unwrap_or_else(|e| e.to_string()).into_bytes();
     Page { html, policy }
 }
 
-/// A document that has its own policy, such as a report.
+/// Wraps a document that contains its own policy, such as a report.
 pub(crate) fn whole(html: Vec<u8>) -> Page {
     Page {
         html,
@@ -81,7 +81,7 @@ pub(crate) fn whole(html: Vec<u8>) -> Page {
     }
 }
 
-/// A source that a policy names by its hash.
+/// Returns a source for a policy, which identifies a script or style by its hash.
 fn source(text: &str) -> String {
     format!(
         "'sha256-{}'",
@@ -89,7 +89,7 @@ fn source(text: &str) -> String {
     )
 }
 
-/// A short hash of a text, the same on every machine.
+/// Returns a short hash of a string. It is the same on every machine.
 pub(crate) fn digest(text: &str) -> String {
     let hash = Sha256::digest(text.as_bytes());
     hash.iter().take(8).fold(String::new(), |mut out, byte| {

@@ -1,6 +1,6 @@
-//! Cached answers. A page asks again with each tick, and to rank a long trace takes a while. So that
-//! most of the time is left for other work, a ranking is used again until ten times as long has passed as
-//! it took. Each answer draws its lines from fresh figures; only their choice and order are that old.
+//! Caches answers. A page sends the same request at each tick, and ranking a long trace takes a while. So a ranking is
+//! reused for ten times as long as its computation took. Each answer still draws its lines from current figures. Only
+//! the selection and order of lines can be that old.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use heapdiff_trace::{Ranking, Window};
 
 use crate::by::By;
 
-/// How many times as long as its making took an answer is kept.
+/// How long an answer is valid, as a multiple of the time to compute it.
 const HOLDS: u32 = 10;
-/// The most answers of a kind that are kept, for all pages that look at a trace.
+/// Maximum number of cached answers of one kind for a trace, shared by all pages.
 const MOST: usize = 16;
-/// How much farther than the time that has passed a window may have moved: ticks may be long, and come late.
+/// How much farther than the elapsed time a window may have moved. Ticks can be long or late.
 const STEP: Duration = Duration::from_secs(2);
 
 /// The cached rankings of one trace, by run.
 pub(crate) type Rankings = Cached<(i64, By), Ranking>;
 
-/// Cached answers to questions about windows.
+/// Cached answers to requests for windows.
 #[derive(Debug)]
 pub(crate) struct Cached<K, T>(Vec<CachedAnswer<K, T>>);
 
@@ -39,7 +39,7 @@ impl<K, T> Default for Cached<K, T> {
 }
 
 impl<K: PartialEq, T> Cached<K, T> {
-    /// The answer about a window: a new one, or one that still holds.
+    /// Returns the answer for a window: a valid cached one, or a new one from `make`.
     pub(crate) fn of<E>(
         &mut self,
         of: K,
@@ -69,8 +69,8 @@ impl<K: PartialEq, T> Cached<K, T> {
 }
 
 impl<K, T> CachedAnswer<K, T> {
-    /// Whether a window is this one, moved on by no more than the time that has passed: one of the same length, or
-    /// one that begins with the run.
+    /// Returns true if `window` is this answer's window, moved by at most the elapsed time. It must have the same
+    /// length, or the same start.
     fn follows(&self, window: Window, now: Instant) -> bool {
         let moved = window.to_ms.checked_sub(self.window.to_ms);
         let passed = (now.saturating_duration_since(self.at) + STEP).as_millis();
@@ -98,7 +98,7 @@ mod tests {
         let trace = Trace::open(&path).unwrap();
         let run = trace.runs().unwrap().remove(0);
         let timeline = Timeline::of(&trace, &run, Window::ALL).unwrap();
-        // Made before: what it takes is what the test says, on a busy machine too.
+        // Computed before the test, so that a busy machine does not change the simulated times.
         let ranking = By::Stack.rank(&trace, &timeline).unwrap();
         let mut rankings = Rankings::default();
         let mut made = 0;
@@ -112,7 +112,7 @@ mod tests {
             let Ok(_) = ranking;
             made
         };
-        // It holds for ten seconds: the test does not take as long.
+        // The answer is valid for ten seconds. The test takes less.
         assert_eq!(ask(1, By::Class, 0, 60_000, 1000), 1);
         assert_eq!(ask(1, By::Class, 0, 60_000, 0), 1);
         assert_eq!(ask(1, By::Class, 0, 61_000, 0), 1, "it goes on");
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(ask(1, By::Class, 20_000, 60_000, 0), 3, "another part");
         assert_eq!(ask(1, By::Stack, 0, 60_000, 0), 4);
         assert_eq!(ask(2, By::Class, 0, 60_000, 0), 5);
-        // What took no time is not told again.
+        // An answer that took no time to compute is not reused.
         std::thread::sleep(Duration::from_millis(500));
         assert_eq!(ask(2, By::Class, 0, 60_000, 0), 6);
     }

@@ -1,4 +1,4 @@
-//! The JVMs whose runs the traces hold.
+//! Lists the runs in the traces.
 
 use heapdiff_trace::{Trace, TraceError};
 use serde::Serialize;
@@ -8,28 +8,28 @@ use crate::key::Key;
 use crate::text::cut;
 use crate::traces::Traces;
 
-/// The most runs on one page, the latest of each trace.
+/// Maximum number of runs on one page: the latest ones of each trace.
 const MOST_RUNS: usize = 200;
-/// The beginning of notes on a hunt's progress.
+/// The prefix of notes about a hunt's progress.
 const HUNT: &str = "hunt: ";
 
-/// Everything that can be looked at.
+/// The traces and runs that the page can show.
 #[derive(Serialize)]
 pub(crate) struct Listed {
     traces: Vec<File>,
     runs: Vec<Run>,
-    /// How many more runs there are.
+    /// The number of runs that are not listed.
     more: u64,
 }
 
 #[derive(Serialize)]
 struct File {
     path: String,
-    /// What is wrong with it.
+    /// The reason why it cannot be read.
     fault: Option<String>,
 }
 
-/// A JVM's run.
+/// A run of a JVM.
 #[derive(Serialize)]
 struct Run {
     key: String,
@@ -43,7 +43,7 @@ struct Run {
     options: String,
     interval_bytes: i64,
     strategy: String,
-    /// The end of its last tick; none if there is none.
+    /// The end of the last tick, or `null` without ticks.
     last_ms: Option<i64>,
     heap_used: i64,
     heap_committed: i64,
@@ -56,7 +56,7 @@ struct HuntNote {
     text: String,
 }
 
-/// Lists the runs of all traces; a trace that cannot be read has none, and its fault.
+/// Lists the runs of all traces. A trace that cannot be read has no runs and a fault.
 pub(crate) fn list(traces: &Traces) -> Listed {
     let mut listed = Listed {
         traces: Vec::new(),
@@ -77,7 +77,7 @@ pub(crate) fn list(traces: &Traces) -> Listed {
     listed
 }
 
-/// The latest runs of a trace, oldest first, and how many there are.
+/// Returns the latest runs of a trace, the oldest first, and the number of all runs.
 fn of(trace: &Trace, index: usize, room: usize) -> Result<(Vec<Run>, usize), TraceError> {
     let all = trace.runs()?;
     let mut runs = Vec::new();
@@ -112,12 +112,12 @@ fn of(trace: &Trace, index: usize, room: usize) -> Result<(Vec<Run>, usize), Tra
     Ok((runs, all.len()))
 }
 
-/// Keys of all runs that the page lists.
+/// Returns the keys of all runs that the page lists.
 pub(crate) fn keys(traces: &Traces) -> Vec<Key> {
     let mut keys = Vec::new();
     for (trace, opened) in traces.iter() {
         let room = MOST_RUNS.saturating_sub(keys.len());
-        // The list says which traces cannot be read.
+        // Traces that cannot be read are reported by `list`.
         let runs = opened.ask(|open| Ok(open.trace.runs()?));
         let ids = runs.unwrap_or_default().into_iter().map(|run| run.id);
         keys.extend(ids.rev().take(room).map(|run| Key { trace, run }));

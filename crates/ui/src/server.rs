@@ -1,4 +1,4 @@
-//! The server: a listener on the loopback address, a thread for each of a bounded number of connections.
+//! The server: listens on the loopback address and uses one thread for each connection, up to a limit.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -18,42 +18,42 @@ use crate::page::{self, Page};
 use crate::slots::{Slot, Slots};
 use crate::traces::Traces;
 
-/// The most connections at one time; a browser opens six to one server.
+/// Maximum number of open connections. A browser opens six to one server.
 const MOST_CONNECTIONS: usize = 64;
-/// Connections that a page may hold open to hear of changes, leaving others for questions.
+/// Maximum number of connections for server-sent events. The others stay free for requests.
 const MOST_LISTENERS: usize = 40;
-/// The stack size of a thread that answers; no call in it is deep.
+/// The stack size of a connection's thread. Its call depth is small.
 const STACK: usize = 1 << 20;
 
-/// What to show.
+/// The content to show.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// Traces, finished or being written, on one page.
+    /// One page with traces, finished or still being written.
     Traces {
-        /// Their files.
+        /// The files of the traces.
         files: Vec<PathBuf>,
-        /// The names that classes and methods had before a shrinker shortened them.
+        /// The original names of classes and methods from before a shrinker renamed them.
         names: Option<Arc<dyn Originals>>,
     },
-    /// A finished page: a report.
+    /// A finished page, such as a report.
     Page(Vec<u8>),
 }
 
-/// Why there is no page.
+/// The reason why the server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum UiError {
-    /// A file that is not a trace.
+    /// A file is not a trace.
     #[error(transparent)]
     Trace(#[from] heapdiff_trace::TraceError),
-    /// The port cannot be used: it may be taken.
+    /// The port cannot be used. It may be taken.
     #[error("cannot listen on 127.0.0.1:{port}: {source}")]
     Listen {
-        /// The port that was asked for; 0: any.
+        /// The requested port, or 0 for any.
         port: u16,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The system gave no random bytes for the token.
+    /// The system returned no random bytes for the token.
     #[error("the system returned no random bytes for the token of the URL: {0}")]
     Random(getrandom::Error),
     /// A thread could not be started.
@@ -61,12 +61,12 @@ pub enum UiError {
     Thread(io::Error),
 }
 
-/// What the server's threads have in common.
+/// The state that the server's threads share.
 struct Shared {
     guard: Guard,
     shown: Shown,
     events: events::Events,
-    /// Whether the server is to end.
+    /// True if the server must end.
     ends: AtomicBool,
     connections: Arc<Slots>,
     listeners: Arc<AtomicUsize>,
@@ -77,7 +77,7 @@ enum Shown {
     Page(Page),
 }
 
-/// A running server. It ends when this is dropped.
+/// A running server. Dropping it ends the server.
 pub struct Server {
     shared: Arc<Shared>,
     address: SocketAddr,
@@ -93,7 +93,7 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Listens on 127.0.0.1, on a free port where `port` is 0.
+    /// Starts a server on 127.0.0.1. If `port` is 0, the system chooses a free port.
     ///
     /// # Errors
     /// One of the traces cannot be read, the port is taken, or the system has no more threads.
@@ -142,7 +142,7 @@ impl Server {
         Ok(())
     }
 
-    /// The address of the page, with its token.
+    /// Returns the URL of the page, including its token.
     #[must_use]
     pub fn url(&self) -> String {
         format!(
@@ -164,7 +164,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::Relaxed);
         self.shared.events.wake();
-        // Wakes the listener up.
+        // Connects to itself to wake the accepting thread.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -172,7 +172,7 @@ impl Drop for Server {
     }
 }
 
-/// One of a bounded number; given back when dropped.
+/// One of a limited number of places, released on drop.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {
@@ -196,7 +196,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             return;
         }
         let Ok((mut stream, peer)) = accepted else {
-            // The process may be out of file descriptors; connections that end free some.
+            // The process may be out of file descriptors. Connections that end release some.
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
@@ -204,7 +204,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             continue;
         }
         let Some(slot) = shared.connections.take(&stream, number) else {
-            // A few bytes to a new connection are sent without waiting.
+            // A few bytes on a new connection never wait.
             let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
             let head = http::head(Status::Busy, "text/plain", http::NO_POLICY, "");
             let _ = io::Write::write_all(&mut stream, head.as_bytes());
@@ -239,7 +239,7 @@ fn serve(stream: &mut TcpStream, slot: &Slot, shared: &Shared) {
         },
         Ok(path) => answer(path, &request, shared),
     };
-    // A client that is gone needs no answer.
+    // The client may be gone, which is not an error.
     let _ = answer.send(stream, only_head, waits);
 }
 

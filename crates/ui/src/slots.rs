@@ -1,12 +1,12 @@
-//! A bounded number of open connections. A new connection takes the slot of the one that has kept the server waiting
-//! longest, so clients that send or read slowly take no slot from others.
+//! Limits the number of open connections. If all slots are in use, a new connection replaces the one that has kept the
+//! server waiting longest. So clients that send or read slowly do not block others.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the server waits for a client before its slot may go to another. A client on this machine sends its request
-/// within milliseconds.
+/// The time that the server waits for a client before another client may take its slot. A client on this machine sends
+/// its request within milliseconds.
 const GRACE: Duration = Duration::from_millis(200);
 
 /// The open connections.
@@ -18,9 +18,9 @@ pub(crate) struct Slots {
 
 struct Open {
     number: u64,
-    /// Ends the connection when it is shut down.
+    /// Shutting it down ends the connection.
     stream: TcpStream,
-    /// The time since which the server waits for the client; `None` while the client waits for the server.
+    /// The start of the server's wait for the client. `None` while the client waits for the server.
     waits: Option<Instant>,
 }
 
@@ -37,8 +37,8 @@ impl Slots {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a slot for a connection, after ending another one if that is necessary. Waits at most [`GRACE`]; `None`
-    /// if all slots are of clients that wait for the server.
+    /// Returns a slot for a connection. Ends another connection if necessary. Waits at most [`GRACE`]. Returns `None`
+    /// if all slots belong to clients that wait for the server.
     pub(crate) fn take(self: &Arc<Self>, stream: &TcpStream, number: u64) -> Option<Slot> {
         let stream = stream.try_clone().ok()?;
         let end = Instant::now() + GRACE;
@@ -49,7 +49,7 @@ impl Slots {
             let waiting = waiting.filter_map(|(at, one)| Some((one.waits?, at)));
             let due = match waiting.min() {
                 Some((since, at)) if now >= since + GRACE => {
-                    // Its thread ends as soon as it reads or writes.
+                    // The connection's thread ends at its next read or write.
                     let _ = open.swap_remove(at).stream.shutdown(Shutdown::Both);
                     break;
                 }
@@ -82,19 +82,20 @@ impl Slots {
     }
 }
 
-/// The slot of one connection, which is free again when this is dropped.
+/// The slot of one connection. Dropping it frees the slot.
 pub(crate) struct Slot {
     slots: Arc<Slots>,
     number: u64,
 }
 
 impl Slot {
-    /// From now on the server waits for the client: to send its request, or to take the next part of an answer.
+    /// Records that the server now waits for the client: for its request, or until it accepts the next part of an
+    /// answer.
     pub(crate) fn waits(&self) {
         self.slots.set(self.number, Some(Instant::now()));
     }
 
-    /// From now on the client waits for the server.
+    /// Records that the client now waits for the server.
     pub(crate) fn works(&self) {
         self.slots.set(self.number, None);
     }
@@ -133,7 +134,7 @@ mod tests {
         assert!(begun.elapsed() < GRACE * 20);
         drop(at_first);
         assert_eq!(first.read(&mut [0]).unwrap(), 0, "it was ended");
-        // Nobody keeps the server waiting.
+        // No client keeps the server waiting.
         c.works();
         assert!(slots.take(&second, 4).is_none());
         drop(a);

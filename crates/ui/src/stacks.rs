@@ -1,4 +1,4 @@
-//! The stacks of a line, or of all, as the tree of a flame graph.
+//! Builds the tree of a flame graph from the stacks of one line or of all lines.
 
 use std::collections::hash_map::Entry;
 
@@ -14,39 +14,39 @@ use crate::text::{cut, frame_of};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, Question};
 
-/// The most frames of the tree.
+/// Maximum number of nodes in the tree.
 const MOST_NODES: usize = 50_000;
-/// The most frames of one stack.
+/// Maximum number of frames of one stack.
 const DEEPEST: usize = 512;
 
-/// Which stacks.
+/// The selected stacks.
 #[derive(Clone, Debug)]
 pub(crate) enum Of {
-    /// All that allocated.
+    /// All stacks.
     All,
-    /// What allocated instances of this class.
+    /// The stacks that allocated instances of this class.
     Class(String),
-    /// What allocated instances of this class at this frame.
+    /// The stacks that allocated instances of this class at this frame.
     Place(String, String),
-    /// Those of these sites.
+    /// The stacks of these sites.
     Sites(Vec<(Key, i64)>),
 }
 
 /// A tree in preorder, without its root.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Tree {
-    /// Names of frames, then of classes.
+    /// Names of frames, then of classes from `first_class` on.
     names: Vec<String>,
     first_class: usize,
     depth: Vec<u32>,
     name: Vec<u32>,
-    /// Bytes of a node itself, without what is below: more alive at the window's end than at its begin.
+    /// Bytes by which the live objects of a node grew in the window, without its children.
     grown: Vec<i64>,
-    /// Bytes less alive at the window's end than at its begin.
+    /// Bytes by which the live objects of a node shrank in the window, without its children.
     shrunk: Vec<i64>,
-    /// Bytes alive at the window's end.
+    /// Live bytes of a node at the end of the window, without its children.
     after: Vec<i64>,
-    /// Sites for which there was no room.
+    /// The number of sites that were left out because the tree was full.
     left_out: u64,
 }
 
@@ -77,7 +77,7 @@ impl Builder {
         }
     }
 
-    /// A name's number. Its first part: whether it is a class.
+    /// Returns the index of a name. The first part is true for a class.
     fn name(&mut self, name: (bool, String)) -> u32 {
         if let Some(&number) = self.numbers.get(&name) {
             return number;
@@ -88,7 +88,7 @@ impl Builder {
         number
     }
 
-    /// The node of a path from the outermost frame to the class; none if it has no room.
+    /// Returns the node of a path from the outermost frame to the class, or `None` if the tree is full.
     fn node(&mut self, path: impl Iterator<Item = u32>) -> Option<&mut Node> {
         let mut at = 0_u32;
         for name in path {
@@ -114,7 +114,7 @@ impl Builder {
     }
 
     fn tree(self) -> Tree {
-        // Frames first: a name's place among its kind.
+        // Frames come first, so compute each name's position within its kind.
         let first_class = self.names.iter().filter(|(class, _)| !class).count();
         let (mut frames, mut classes) = (0, first_class);
         let places: Vec<u32> = self
@@ -163,7 +163,7 @@ impl Builder {
     }
 }
 
-/// Answers which stacks allocated what is alive.
+/// Returns the allocation stacks of live objects as a tree.
 pub(crate) fn stacks(traces: &Traces, question: &Question, of: &Of) -> Result<Tree, Unanswered> {
     let lives = Life::of(traces, &question.runs);
     let mut builder = Builder::new();
@@ -180,7 +180,7 @@ pub(crate) fn stacks(traces: &Traces, question: &Question, of: &Of) -> Result<Tr
     Ok(builder.tree())
 }
 
-/// The ticks at whose ends a window begins and ends, of one run.
+/// The last tick of a run before a window, and the last tick in it.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     key: Key,
@@ -209,7 +209,7 @@ impl Ends {
 }
 
 fn add(trace: &Trace, ends: Ends, of: &Of, builder: &mut Builder) -> Result<(), TraceError> {
-    // Stacks share their outer parts.
+    // Caches the parts of stacks, because stacks share their outer frames.
     let mut known: FxHashMap<i64, (Vec<u32>, Option<i64>)> = FxHashMap::default();
     let places = match of {
         Of::Place(..) => Some(Places::of(trace)?),

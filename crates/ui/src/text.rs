@@ -1,27 +1,27 @@
-//! Names out of a trace, as far as they are shown. The page sets them as text and nothing else.
+//! Names from a trace, truncated for display. The page inserts them only as text, never as HTML.
 
 use heapdiff_diff::frame_text;
 use heapdiff_trace::read::Frame;
 use heapdiff_trace::{Trace, TraceError};
 
-/// The most letters that are shown of one name.
+/// Maximum number of displayed characters of a name.
 pub(crate) const MOST_LETTERS: usize = 400;
-/// The most frames of one stack. The agent's own limit is lower, and the stacks of a damaged trace may be circular.
+/// Maximum number of frames of a stack. The agent's limit is lower, but stacks in a damaged trace can be circular.
 const MOST_FRAMES: usize = 512;
 
-/// The part of a name that is shown.
+/// Returns the displayed part of a name.
 pub(crate) fn cut(name: &str) -> &str {
     let end = name.char_indices().nth(MOST_LETTERS);
     end.map_or(name, |(end, _)| name.get(..end).unwrap_or(name))
 }
 
-/// A frame as reports show it.
+/// Formats a frame as in reports.
 pub(crate) fn frame_of(frame: &Frame) -> String {
     let (class, method) = (cut(&frame.class), cut(&frame.method));
     frame_text(class, method, frame.file.as_deref().map(cut), frame.line)
 }
 
-/// The frames of a stack, the innermost first.
+/// Returns the frames of a stack, the innermost first.
 pub(crate) fn stack(trace: &Trace, stack: Option<i64>) -> Result<Vec<String>, TraceError> {
     let mut frames = Vec::new();
     let mut next = stack;

@@ -1,4 +1,4 @@
-//! The traces that are shown: opened, watched for changes, opened again when one was replaced.
+//! The displayed traces: opens them, watches them for changes, and reopens a trace that was replaced.
 
 use std::cell::RefCell;
 use std::fs::Metadata;
@@ -12,16 +12,16 @@ use heapdiff_trace::TraceError;
 use crate::counted::Counts;
 use crate::rankings::Rankings;
 
-/// The time for one question to one trace.
+/// Time limit for one request to one trace.
 const LONGEST: Duration = Duration::from_secs(20);
-/// The bytes of a database's smallest page.
+/// The size of the smallest possible database page in bytes.
 const SMALLEST: u64 = 512;
-/// How long a JVM may take to make its trace.
+/// Time limit for a JVM to create its trace.
 const MAKING: Duration = Duration::from_secs(3);
-/// The time until a trace that cannot be read is tried again.
+/// The pause before an unreadable trace is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Why a question has no answer, in words for the page.
+/// The reason why a request has no answer, as a message for the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unanswered(pub(crate) String);
 
@@ -41,11 +41,11 @@ impl From<TraceError> for Unanswered {
 /// All traces of a page.
 pub(crate) struct Traces(Vec<Trace>);
 
-/// The names that classes and methods had before they were shortened.
+/// The original names of classes and methods.
 pub(crate) type OriginalNames = Option<Arc<dyn Originals>>;
 
 impl Traces {
-    /// Opens all traces. Each must exist now, and may be removed later.
+    /// Opens all traces. Each must exist now, and may be deleted later.
     pub(crate) fn open(paths: Vec<PathBuf>, names: &OriginalNames) -> Result<Self, TraceError> {
         let traces = paths.into_iter().map(|path| {
             let open = Open::once_made(&path, names)?;
@@ -67,9 +67,9 @@ impl Traces {
         self.0.iter().enumerate()
     }
 
-    /// Whether anything has changed since the last look.
+    /// Checks all traces. Returns true if any of them has changed since the last check.
     pub(crate) fn look(&self) -> bool {
-        // Every trace is looked at, even after one that changed.
+        // `count` checks every trace, even after one that changed.
         self.0.iter().filter(|t| t.look()).count() > 0
     }
 }
@@ -84,25 +84,25 @@ pub(crate) struct Trace {
 #[derive(Default)]
 struct State {
     open: Option<Open>,
-    /// Why it is not open, or what was wrong last.
+    /// The reason why the trace is not open, or the last error.
     fault: Option<String>,
     tried: Option<Instant>,
 }
 
-/// A trace as questions find it.
+/// An open trace.
 pub(crate) struct Open {
     pub(crate) trace: heapdiff_trace::Trace,
-    /// Rankings that were worked out lately.
+    /// Rankings that were computed recently.
     pub(crate) rankings: RefCell<Rankings>,
-    /// Counts that were read lately.
+    /// Counts that were read recently.
     pub(crate) counts: RefCell<Counts>,
     file: Option<Identity>,
-    /// SQLite's number for what others have committed.
+    /// SQLite's counter of commits by other connections.
     version: i64,
 }
 
 impl Open {
-    /// Waits a little where there is a file without tables.
+    /// Opens a trace. Waits a little if the file exists but has no tables yet.
     fn once_made(path: &Path, names: &OriginalNames) -> Result<Self, TraceError> {
         let begun = Instant::now();
         loop {
@@ -131,7 +131,7 @@ impl Open {
         })
     }
 
-    /// Asks for a bounded time, and sees the trace as it is at one moment.
+    /// Runs a request with a time limit, on a consistent state of the trace.
     fn ask<T>(
         &self,
         question: impl FnOnce(&Self) -> Result<T, Unanswered>,
@@ -143,12 +143,12 @@ impl Open {
     }
 }
 
-/// A trace that is held at one moment, until this is dropped.
+/// Keeps a consistent state of a trace until dropped.
 struct Held<'a>(&'a heapdiff_trace::Trace);
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // The transaction's end has no time limit, and cannot fail: nothing was changed.
+        // Ending the transaction needs no time limit, and cannot fail because nothing was changed.
         self.0.set_deadline(None);
         let _ = self.0.release();
     }
@@ -159,17 +159,17 @@ impl Trace {
         &self.path
     }
 
-    /// What is wrong with it.
+    /// Returns the last error of the trace.
     pub(crate) fn fault(&self) -> Option<String> {
         self.state().fault.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic leaves at worst a trace that has to be opened again.
+        // After a panic, the worst case is a trace that must be reopened.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it changed, or its state did. Does not wait for a question that is being answered.
+    /// Returns true if the trace or its state changed. Does not wait for a running request.
     fn look(&self) -> bool {
         let Ok(mut state) = self.state.try_lock() else {
             return false;
@@ -179,7 +179,7 @@ impl Trace {
             return match still_there(&self.path, opened) {
                 Ok(false) => false,
                 Ok(true) => {
-                    // The fault of the last answer is outdated; the next answer tells.
+                    // The error of the last answer is outdated. The next answer sets it again.
                     *fault = None;
                     true
                 }
@@ -202,7 +202,7 @@ impl Trace {
         }
     }
 
-    /// Asks the trace, as it is at one moment and for a bounded time.
+    /// Runs a request on a consistent state of the trace, with a time limit.
     pub(crate) fn ask<T>(
         &self,
         question: impl FnOnce(&Open) -> Result<T, Unanswered>,
@@ -220,7 +220,7 @@ impl Trace {
     }
 }
 
-/// Whether the trace changed; or why it can no longer be read.
+/// Returns true if the trace changed, or an error if it can no longer be read.
 fn still_there(path: &Path, open: &mut Open) -> Result<bool, String> {
     let words = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let now = std::fs::metadata(path).map_err(|e| match e.kind() {
@@ -230,7 +230,7 @@ fn still_there(path: &Path, open: &mut Open) -> Result<bool, String> {
     if open.file.is_some_and(|file| file != Identity::of(&now)) {
         return Err(words(&"the trace file was replaced with another file"));
     }
-    // Cached pages and the log can still be read long after the file was removed.
+    // SQLite could still serve cached pages and the log long after the file was truncated.
     if now.len() < SMALLEST {
         return Err(words(&"the trace file was overwritten"));
     }
@@ -238,7 +238,7 @@ fn still_there(path: &Path, open: &mut Open) -> Result<bool, String> {
     Ok(std::mem::replace(&mut open.version, version) != version)
 }
 
-/// The identity of a file, which another file of the same name does not have.
+/// Identifies a file. Another file with the same name has a different identity.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Identity(u64, u64);
 
@@ -251,7 +251,7 @@ impl Identity {
 
     #[cfg(not(unix))]
     fn of(_file: &Metadata) -> Self {
-        // Such systems do not let an open file be replaced.
+        // These systems do not allow an open file to be replaced.
         Self(0, 0)
     }
 }

@@ -1,7 +1,7 @@
-//! What the page draws of a window of time: the lines that grow, the heap, and what happened.
+//! The content of the page for a time window: lines that grow, the heap, GCs, dumps and notes.
 //!
-//! Moments are milliseconds since 1970 as the run's monotonic clock has them: its beginning and its
-//! uptime. A change of the machine's time moves nothing.
+//! Times are milliseconds since 1970, computed as the start of the run plus its uptime. So changes of the wall clock
+//! have no effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,22 +16,22 @@ use crate::key::Key;
 use crate::text::cut;
 use crate::traces::{Traces, Unanswered};
 
-/// The most points of a line.
+/// Maximum number of points of a line.
 pub(crate) const MOST_POINTS: usize = 1000;
-/// The most lines.
+/// Maximum number of lines.
 pub(crate) const MOST_LINES: usize = 50;
-/// The most marks of collections; more of them are merged.
+/// Maximum number of GC marks. More of them are merged.
 const MOST_COLLECTIONS: usize = 1000;
-/// The most marks of dumps and of notes.
+/// Maximum number of marks for dumps, and for notes.
 const MOST_NOTES: usize = 100;
-/// The most lines of each run that are named before runs are merged.
+/// Maximum number of lines of each run whose names are read, before runs are merged.
 const MOST_NAMED: usize = 400;
 
-/// What is asked.
+/// A request of the page.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     pub(crate) runs: Vec<Key>,
-    /// The window; without a bound, all there is.
+    /// The window. A missing bound means the first or last tick.
     pub(crate) from: Option<i64>,
     pub(crate) to: Option<i64>,
     pub(crate) by: By,
@@ -40,43 +40,43 @@ pub(crate) struct Question {
     pub(crate) points: usize,
 }
 
-/// The answer.
+/// The answer to a `view` request.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct View {
     /// The window.
     from_ms: i64,
     to_ms: i64,
-    /// All there is.
+    /// The time range of all ticks.
     first_ms: i64,
     last_ms: i64,
-    /// The points' moments.
+    /// The times of the points.
     x: Vec<i64>,
     lines: Vec<Drawn>,
-    /// How many lines there are, drawn or not.
+    /// The number of lines, drawn or not.
     all_lines: usize,
     heap: Vec<Heap>,
     collections: Vec<Collection>,
     dumps: Vec<NoteMark>,
     notes: Vec<NoteMark>,
-    /// What the verdicts of each run's lines are based on.
+    /// The basis of the verdicts, for each run.
     told: Vec<VerdictBasis>,
     lost_samples: i64,
     lost_bytes: i64,
-    /// How many figures make no sense.
+    /// The number of implausible figures.
     odd: u64,
-    /// Whether some of it was left out because there was too much.
+    /// True if some marks were left out because there were too many.
     cut: bool,
 }
 
 #[derive(Debug, Serialize)]
 struct Drawn {
-    /// The same for the same line in every answer.
+    /// A key that is the same for the same line in every answer.
     key: String,
-    /// Its sites, to ask for their stacks.
+    /// The sites of the line, to request their stacks.
     at: Vec<String>,
     class: String,
     place: Option<String>,
-    /// Point by point, of what is asked for.
+    /// Live objects at each point. Only the requested one of objects and bytes is filled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     objects: Vec<i64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -87,7 +87,7 @@ struct Drawn {
     grown_bytes: i64,
 }
 
-/// What verdicts come from.
+/// The basis of verdicts.
 #[derive(Debug, Serialize)]
 struct VerdictBasis {
     basis: &'static str,
@@ -104,7 +104,7 @@ struct Heap {
     metaspace_committed: Vec<Option<i64>>,
 }
 
-/// All there is, as far as a line of it needs: the heap in use.
+/// The heap in use over the whole time.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Overview {
     first_ms: i64,
@@ -122,7 +122,7 @@ struct HeapUsed {
 #[derive(Debug, Serialize)]
 struct Collection {
     ms: i64,
-    /// How many collections this mark stands for.
+    /// The number of GCs that this mark represents.
     count: i64,
     major: bool,
     collector: String,
@@ -139,26 +139,26 @@ struct NoteMark {
     text: String,
 }
 
-/// A run that is looked at.
+/// A run and its time range.
 #[derive(Clone, Debug)]
 pub(crate) struct Life {
     pub(crate) key: Key,
     pub(crate) run: Run,
     started: i64,
-    /// The moments of its first and last tick.
+    /// The times of the first and the last tick.
     pub(crate) first: i64,
     pub(crate) last: i64,
 }
 
 impl Life {
-    /// The runs that have ticks.
+    /// Returns the runs that have ticks.
     pub(crate) fn of(traces: &Traces, runs: &[Key]) -> Vec<Self> {
         let mut lives = Vec::new();
         for &key in runs {
             let Some(trace) = traces.get(key.trace) else {
                 continue;
             };
-            // The list of runs says which traces cannot be read.
+            // Traces that cannot be read are reported in the list of runs.
             if let Ok(Some(life)) = trace.ask(|open| Ok(Self::read(&open.trace, key)?)) {
                 lives.push(life);
             }
@@ -188,8 +188,8 @@ impl Life {
         self.started.saturating_add(signed(uptime_ms))
     }
 
-    /// What of the run is after one moment (or from its beginning), up to another. A tick belongs to the window that
-    /// it ends in.
+    /// Returns the window after one time (or from the start of the run) up to another. A tick belongs to the window in
+    /// which it ends.
     pub(crate) fn window(&self, after: Option<i64>, to: i64) -> Window {
         let uptime = |ms: i64| u64::try_from(ms.saturating_sub(self.started)).ok();
         match uptime(to) {
@@ -197,7 +197,7 @@ impl Life {
                 from_ms: after.and_then(uptime).map_or(0, |ms| ms.saturating_add(1)),
                 to_ms,
             },
-            // Before the run there is nothing.
+            // The end is before the start of the run, so the window is empty.
             None => Window {
                 from_ms: 1,
                 to_ms: 0,
@@ -206,18 +206,18 @@ impl Life {
     }
 }
 
-/// A run, and the ticks of it that are asked for.
+/// A run with its ticks in the window.
 struct Part {
     life: Life,
     timeline: Timeline,
 }
 
-/// The moments that have points.
+/// The times of the points.
 #[derive(Debug)]
 struct Grid(Vec<i64>);
 
 impl Grid {
-    /// The moments of the ticks if they are few, else equal steps.
+    /// Uses the times of the ticks if there are at most `most`, or else `most` equal steps.
     fn new(parts: &[Part], from: i64, to: i64, most: usize) -> Self {
         let mut moments = BTreeSet::new();
         for Part { life, timeline } in parts {
@@ -238,13 +238,13 @@ impl Grid {
         Self((1..=steps).map(end).collect())
     }
 
-    /// The first point at or after a moment.
+    /// Returns the first point at or after a time.
     fn place(&self, ms: i64) -> usize {
         self.0.partition_point(|&x| x < ms)
     }
 }
 
-/// Answers a question.
+/// Answers a `view` request.
 pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswered> {
     let lives = Life::of(traces, &question.runs);
     let (Some(first), Some(last)) = (
@@ -292,7 +292,7 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
     let points = question.points.clamp(2, MOST_POINTS);
     let grid = Grid::new(&parts, from, to, points);
     if parts.len() > 1 {
-        // Lines of several runs that have the same names become one.
+        // Lines of several runs that have the same names are merged.
         view.all_lines = lines.len();
     }
     let top = lines.top(top);
@@ -322,7 +322,7 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
     Ok(view)
 }
 
-/// Answers how much heap was in use all the time.
+/// Returns the heap in use over the whole time.
 pub(crate) fn overview(traces: &Traces, question: &Question) -> Result<Overview, Unanswered> {
     let all = Question {
         from: None,
@@ -354,7 +354,7 @@ impl VerdictBasis {
 }
 
 impl View {
-    /// The most heap in use around each point.
+    /// Computes the maximum heap in use around each point.
     fn heap(&mut self, Part { life, timeline }: &Part, grid: &Grid) {
         let none = || vec![None; grid.0.len()];
         let mut heap = Heap {
@@ -373,7 +373,7 @@ impl View {
                 (&mut heap.metaspace_used, tick.metaspace_used),
                 (&mut heap.metaspace_committed, tick.metaspace_committed),
             ] {
-                // Points without a tick of their own repeat the last figure.
+                // Points without a tick repeat the previous figure.
                 let before = filled
                     .checked_sub(1)
                     .and_then(|p| column.get(p).copied())
@@ -393,12 +393,12 @@ impl View {
         self.heap.push(heap);
     }
 
-    /// As many marks as there are points: more of them would lie on each other.
+    /// Adds marks for GCs, at most as many as points, since more marks would overlap.
     fn collections(&mut self, Part { life, timeline }: &Part, points: usize) {
         let (Some(first), Some(last)) = (timeline.ticks().first(), timeline.ticks().last()) else {
             return;
         };
-        // Collections are merged by time and kind; the longest of each group stands for it.
+        // GCs are merged by time and kind. The mark shows the longest pause of each group.
         let from = first.uptime_ms.saturating_sub(first.span_ms);
         let most = points.min(MOST_COLLECTIONS / 2) as u64;
         let step = (last.uptime_ms.saturating_sub(from) / most).max(1);
@@ -426,7 +426,7 @@ impl View {
         }
     }
 
-    /// Several runs together have as many marks as one; collections of the whole heap come first.
+    /// Limits the number of marks after several runs were added. Full GCs are preferred.
     fn thin(&mut self) {
         if self.collections.len() > MOST_COLLECTIONS {
             self.collections
@@ -463,7 +463,7 @@ impl View {
 
 impl Drawn {
     fn new(line: &Line, by: By) -> Self {
-        /// Sites that are named to ask for their stacks; other lines are asked for by class and frame.
+        /// Maximum number of sites in `at`. Other lines request their stacks by class and frame.
         const NAMED: usize = 200;
         let named = if by == By::Stack { NAMED } else { 0 };
         let at = line.sites.iter().take(named);
@@ -481,9 +481,9 @@ impl Drawn {
         }
     }
 
-    /// Adds what is alive at some sites of a run, point by point.
+    /// Adds the live objects of some sites of a run to each point.
     fn add(&mut self, Part { life, timeline }: &Part, grid: &Grid, measure: Measure, line: &Steps) {
-        // Each step is what came and went at a point; the sum up to a point is what is alive there.
+        // Each step is the change at a point. The sum of the steps up to a point is the number of live objects there.
         let mut steps = vec![Amount::default(); grid.0.len() + 1];
         let mut step = |place: usize, by: Amount| {
             if let Some(step) = steps.get_mut(place) {
@@ -497,7 +497,7 @@ impl Drawn {
             step(grid.place(life.at(tick.uptime_ms)), next.less(now));
             now = next;
         }
-        // A run that ended before the window's end has no live objects after that.
+        // A run that ended before the end of the window has no live objects afterwards.
         let over = grid.0.partition_point(|&x| x <= life.last);
         step(over, Amount::default().less(now));
         let mut now = Amount::default();

@@ -1,8 +1,8 @@
-//! Sizes, spans of time and numbers as users write and read them.
+//! Parses and formats sizes, time spans and numbers for users.
 //!
-//! Whatever of heapdiff reads a size or a span of time, on the command line, in the agent's options or in a
-//! file, reads it here, so that the same text means the same everywhere: `1MB` is 10^6 bytes, `1MiB` and `1m`
-//! are 2^20. Nothing here costs more than its text is long.
+//! Sizes and time spans on the command line, in agent options and in files are all parsed here, so that the same text
+//! has the same meaning everywhere: `1MB` is 10^6 bytes, `1MiB` and `1m` are 2^20. All costs are linear in the length
+//! of the text.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 
 mod number;

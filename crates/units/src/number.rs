@@ -1,6 +1,6 @@
 //! Whole numbers.
 
-/// A number with thousands separators: `1,234,567`.
+/// Formats a number with thousands separators: `1,234,567`.
 #[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -25,7 +25,7 @@ pub fn counted(number: u64, one: &str) -> String {
     format!("{} {one}{plural}", grouped(number))
 }
 
-/// A change with its sign: `+1,234`, `-5`, `0`.
+/// Formats a change with its sign: `+1,234`, `-5`, `0`.
 #[must_use]
 pub fn signed(change: i64) -> String {
     let sign = match change {
@@ -36,7 +36,7 @@ pub fn signed(change: i64) -> String {
     format!("{sign}{}", grouped(change.unsigned_abs()))
 }
 
-/// A share in percent with one digit, in integers: `12.3%`.
+/// Formats a share in percent with one decimal: `12.3%`. Uses integers only.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {

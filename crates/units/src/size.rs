@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A number of bytes. Parses `10MiB`, `1.5GiB`, `512k`; prints `9.5 MiB`.
+/// A number of bytes. Parses `10MiB`, `1.5GiB` and `512k`. Prints `9.5 MiB`.
 ///
-/// `kB`, `MB`, ... are powers of 1000 and `KiB`, `MiB`, ... powers of 1024. `k`, `m`, `g` alone are powers of
-/// 1024 too, which is how the JVM reads them in `-Xmx512m`. Capitals and small letters mean the same.
+/// `kB`, `MB`, ... are powers of 1000, and `KiB`, `MiB`, ... are powers of 1024. `k`, `m`, `g` alone are also powers of
+/// 1024, as in the JVM's `-Xmx512m`. Units are not case-sensitive.
 ///
 /// ```
 /// # use heapdiff_units::Size;
@@ -18,13 +18,13 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Size(pub u64);
 
-/// A text that is not a size.
+/// The reason why a text is not a size.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SizeError {
-    /// Not a number with one of the units.
+    /// The text is not a number with a known unit.
     #[error("`{0}` is not a size such as 512, 10MiB or 1.5GiB")]
     NotASize(String),
-    /// Too many bytes for 64 bits.
+    /// The size does not fit into 64 bits.
     #[error("`{0}` is more than 2^64 bytes")]
     TooLarge(String),
 }
@@ -93,7 +93,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// A change of bytes with its sign: `+9.5 MiB`.
+/// Formats a change of bytes with its sign: `+9.5 MiB`.
 #[must_use]
 pub fn signed_size(change: i64) -> String {
     let sign = match change {

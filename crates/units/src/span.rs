@@ -1,11 +1,11 @@
-//! Spans of time.
+//! Time spans.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A span of time, to the millisecond. Parses `90s`, `5m`, `1h30m`, `250ms`, and a plain number as seconds;
-/// prints alike.
+/// A time span in whole milliseconds. Parses `90s`, `5m`, `1h30m` and `250ms`. A number without a unit means seconds.
+/// Prints the same format.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -17,10 +17,10 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Span(pub Duration);
 
-/// The most milliseconds that are read: ten years. No sum of such spans and clock readings overflows.
+/// Maximum time span in milliseconds: ten years. Sums of such spans and clock readings cannot overflow.
 const LONGEST: u64 = 3660 * 86_400_000;
 
-/// In milliseconds, largest first.
+/// Units in milliseconds, the largest first.
 const UNITS: [(&str, u64); 5] = [
     ("d", 86_400_000),
     ("h", 3_600_000),
@@ -29,13 +29,13 @@ const UNITS: [(&str, u64); 5] = [
     ("ms", 1),
 ];
 
-/// A text that is not a span of time.
+/// The reason why a text is not a time span.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SpanError {
-    /// Not numbers with their units.
+    /// The text does not consist of numbers with units.
     #[error("`{0}` is not a duration such as 90s, 5m or 1h30m")]
     NotASpan(String),
-    /// Longer than anybody waits.
+    /// The time span is longer than ten years.
     #[error("`{0}` is more than ten years")]
     TooLong(String),
 }
@@ -89,7 +89,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// A time after the first dump: `+12.3 s`, `+5m04s`, `-3h20m`.
+/// Formats a time relative to the first dump: `+12.3 s`, `+5m04s`, `-3h20m`.
 #[must_use]
 pub fn later(ms: i64) -> String {
     let sign = if ms < 0 { '-' } else { '+' };

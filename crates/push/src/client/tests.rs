@@ -30,7 +30,7 @@ fn send(url: &str, patience: Patience) -> Result<(), PushError> {
     })
 }
 
-/// What comes of a push to a server with these answers, and what the server was asked.
+/// Pushes to a server that gives these answers. Returns the result and the requests that the server received.
 fn pushed(path: &str, script: Vec<Answer>) -> (Result<(), PushError>, Vec<Received>) {
     let server = StubServer::start(script);
     let sent = send(&format!("{}{path}", server.url()), QUICK);
@@ -44,7 +44,7 @@ fn paths(received: &[Received]) -> Vec<&str> {
         .collect()
 }
 
-/// A server's words without its address.
+/// Returns the message of an error without the URL.
 fn words(sent: Result<(), PushError>) -> String {
     let error = sent.unwrap_err().to_string();
     let at = error.find(": ").unwrap_or(0);
@@ -76,7 +76,7 @@ fn a_server_that_has_only_the_older_interface_is_asked_there() {
             profile: b"bytes",
         };
         endpoint.push(&series).unwrap();
-        // From then on it is known.
+        // The interface is known from now on.
         endpoint.push(&series).unwrap();
         let received = server.received();
         assert_eq!(paths(&received), [PUSH, INGEST, INGEST], "{status}");
@@ -216,7 +216,7 @@ fn nobody_is_there() {
 fn a_server_without_encryption_is_not_taken_for_one_with() {
     let server = StubServer::start(vec![Answer::Raw(b"HTTP/1.1 400 Bad\r\n\r\n".to_vec())]);
     let url = server.url().replace("http:", "https:");
-    // A machine without certificates of authorities says so first.
+    // On a machine without CA certificates, this error is for the missing certificates.
     let error = send(&url, QUICK).unwrap_err();
     assert!(matches!(error, PushError::Tls { .. }), "{error}");
 }

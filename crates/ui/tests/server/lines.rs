@@ -1,4 +1,4 @@
-//! The lines of the page: which there are, in which order, and what is sent of them.
+//! The lines of the page: their selection, order and data.
 
 use heapdiff_trace::synthetic::{SITES, STARTED_MS, Scene, SceneFrame, SceneSite};
 use heapdiff_trace::{By, Timeline, Trace, Window, rank};
@@ -20,7 +20,7 @@ fn the_leak_is_the_first_line_with_its_figures() {
     );
     let x = view["x"].as_array().unwrap();
     assert_eq!(x.len(), 120);
-    // Each point is what the site has alive at that tick.
+    // Each point is the number of live objects of the site at that tick.
     for tick in 1..=120_i64 {
         let i = usize::try_from(tick - 1).unwrap();
         assert_eq!(x[i], STARTED_MS + tick * 1000);
@@ -28,7 +28,7 @@ fn the_leak_is_the_first_line_with_its_figures() {
         let size = SITES[0].size;
         assert_eq!(bytes["lines"][0]["bytes"][i], (SITES[0].live)(tick) * size);
     }
-    // What is not drawn is not sent.
+    // The measure that is not drawn is not sent.
     assert!(line.get("bytes").is_none() && bytes["lines"][0].get("objects").is_none());
     let counted: i64 = view["collections"]
         .as_array()
@@ -39,7 +39,7 @@ fn the_leak_is_the_first_line_with_its_figures() {
     assert_eq!(counted, 60, "one at every second tick");
     assert_eq!(view["dumps"][0]["text"], "before.hprof");
     assert_eq!(view["heap"][0]["committed"][7], 268_435_456);
-    // A window, and fewer points than ticks: lines still end where they end.
+    // With a window and fewer points than ticks, lines end at the same value.
     let from = STARTED_MS + 30_000;
     let few = asked.json(&format!(
         "api/view?by=site&measure=objects&points=10&from={from}"
@@ -48,7 +48,7 @@ fn the_leak_is_the_first_line_with_its_figures() {
     assert_eq!(few["x"][9], STARTED_MS + 120_000);
     assert_eq!(few["lines"][0]["objects"][9], (SITES[0].live)(120));
     assert_eq!(few["lines"][0]["objects"][0], (SITES[0].live)(39));
-    // Its stacks: everything that is alive, callers first.
+    // The stacks contain all live objects, callers first.
     let at = line["at"][0].as_str().unwrap();
     let stacks = asked.json(&format!("api/stacks?at={at}"));
     let names: Vec<_> = stacks["name"]
@@ -94,7 +94,7 @@ fn all_of_it_is_sent_as_the_line_that_is_drawn() {
     assert_eq!(counted.sum::<i64>(), 60);
 }
 
-/// A leak of a class through two callers of one method.
+/// A leak of one class through two callers of one method.
 #[test]
 fn stacks_of_one_frame_are_one_line() {
     const PUT: SceneFrame<'static> = ("com.acme.Cache", "put", "Cache.java", 7);
@@ -132,7 +132,7 @@ fn stacks_of_one_frame_are_one_line() {
     let between = asked.json(&format!("api/between?from={a}&to={b}"));
     assert_eq!(between["rows"].as_array().unwrap().len(), 1);
     assert_eq!(between["rows"][0]["after_objects"], 2 * 90 * 160);
-    // Its stacks: both, and no other class's or frame's.
+    // Both stacks are included, but none of another class or frame.
     let named = |place: &str| {
         let query: String = form_urlencoded::byte_serialize(place.as_bytes()).collect();
         asked.json(&format!("api/stacks?class=com.acme.Entry&place={query}"))
@@ -178,7 +178,7 @@ fn lines_stand_in_the_order_of_trace_top() {
         let asked = Asked::of(&[&path]);
         let trace = Trace::open(&path).unwrap();
         let run = trace.runs().unwrap().remove(0);
-        // All of it, and a part that was chosen on the page.
+        // The whole time, and a window.
         let parts = [
             ("", Window::ALL),
             (
@@ -190,7 +190,7 @@ fn lines_stand_in_the_order_of_trace_top() {
             ),
         ];
         for (part, window) in parts {
-            // Each stack of the scene allocates in a method of its own, so a frame's line is that of its stack.
+            // Each stack of the scene allocates in a different method, so the line of a frame is the line of its stack.
             for (name, by) in [
                 ("class", By::Class),
                 ("site", By::Site),
@@ -213,7 +213,7 @@ fn lines_stand_in_the_order_of_trace_top() {
             }
         }
     }
-    // Of several JVMs the worst verdict counts.
+    // With several JVMs, the worst verdict counts.
     let calm = folder.trace(
         "calm.db",
         &Scene {

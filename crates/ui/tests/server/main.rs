@@ -1,4 +1,4 @@
-//! The server as clients meet it: who is let in, what is answered, and that it outlives all of them.
+//! Tests the server as clients see it: access control, answers, and robustness.
 #![allow(clippy::unwrap_used)]
 
 mod counted;
@@ -22,11 +22,11 @@ fn subject(files: Vec<PathBuf>) -> Subject {
     Subject::Traces { files, names: None }
 }
 
-/// A server, and how to ask it.
+/// A server and a client for it.
 struct Asked {
     server: Server,
     port: u16,
-    /// `/TOKEN/`.
+    /// The path `/TOKEN/`.
     base: String,
 }
 
@@ -50,7 +50,7 @@ impl Asked {
         stream
     }
 
-    /// Sends bytes and takes all that comes back.
+    /// Sends bytes and returns everything that the server answers.
     fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect();
         stream.write_all(bytes).unwrap();
@@ -74,7 +74,7 @@ impl Asked {
         serde_json::from_str(body(&answer)).unwrap()
     }
 
-    /// Waits until an answer is as it should be.
+    /// Repeats a request until the answer fits.
     fn until(&self, below: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         loop {
@@ -129,7 +129,7 @@ fn only_who_has_the_url_and_comes_by_its_name_is_let_in() {
         assert_eq!(get(&page, &host, ""), 200, "{host}");
         assert_eq!(get(&runs, &host, ""), 200, "{host}");
     }
-    // A name that another site has resolve to this machine.
+    // Host names that another site could let resolve to this machine.
     for host in [
         "evil.example".to_owned(),
         format!("evil.example:{port}"),
@@ -207,7 +207,7 @@ fn nothing_is_served_but_the_page_and_its_questions() {
     }
     let head = asked.request("HEAD", &asked.base, &host, "");
     assert_eq!((status(&head), body(&head)), (200, ""));
-    // A proxy's form, and what is no HTTP.
+    // The request form for proxies, and input that is not HTTP.
     let absolute = format!("http://{host}{}", asked.base);
     assert_ne!(status(&asked.request("GET", &absolute, &host, "")), 200);
     assert_eq!(status(&asked.raw(b"\x16\x03\x01\x02\x00\x01\r\n\r\n")), 400);
@@ -304,7 +304,7 @@ fn names_from_a_jvm_are_data() {
         !asked.get("").contains("alert(1)"),
         "the page itself has no names"
     );
-    // The name finds its stacks again.
+    // Its stacks can be requested by the name.
     let query: String = form_urlencoded::byte_serialize(HOSTILE.as_bytes()).collect();
     let stacks = asked.json(&format!("api/stacks?class={query}"));
     assert_eq!(stacks["depth"], serde_json::json!([1, 2]));
@@ -377,7 +377,7 @@ fn several_traces_are_one_page() {
         assert_eq!(last(&both), last(&first).map(|n| 2 * n), "{by}");
         assert_eq!(both["heap"].as_array().unwrap().len(), 2);
     }
-    // A second run in a file has figures of its own, though it has the same sites.
+    // A second run in the same file has separate figures, although it has the same sites.
     write(&one, &Scene { ticks: 10, ..scene }).unwrap();
     let second = asked.until("api/view?measure=objects&runs=0.2&by=site", |v| {
         !v["x"].as_array().unwrap().is_empty()
@@ -398,7 +398,7 @@ fn several_traces_are_one_page() {
     assert_eq!(last(&first), Some((SITES[0].live)(120)));
 }
 
-/// The events that a listener gets.
+/// Opens a stream of server-sent events.
 fn listen(asked: &Asked) -> BufReader<TcpStream> {
     let mut stream = asked.connect();
     let request = format!(
@@ -446,7 +446,7 @@ fn listeners_hear_of_what_is_written() {
     );
     let view = asked.json("api/view");
     assert_eq!(view["heap"][0]["used"][5], 7);
-    // A hunt tells of its progress by a note.
+    // A hunt reports its progress in a note.
     let note = "INSERT INTO note (run, time_ms, text) VALUES (1, 5, 'hunt: waiting for growth')";
     database.connection().execute(note, []).unwrap();
     assert_eq!(
@@ -459,7 +459,7 @@ fn listeners_hear_of_what_is_written() {
 fn clients_that_misbehave_take_nothing_from_others() {
     let folder = Folder::new();
     let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
-    // Gone before they are answered, or halfway through.
+    // Clients that disconnect before the answer, or in the middle of a request.
     for _ in 0..50 {
         drop(asked.connect());
         let mut half = asked.connect();
@@ -475,7 +475,7 @@ fn clients_that_misbehave_take_nothing_from_others() {
         );
         std::thread::sleep(Duration::from_millis(100));
     }
-    // More than there is room for, silent: those beyond are turned away, and the others time out.
+    // More silent clients than slots: surplus ones are rejected, and the others time out.
     let silent: Vec<_> = (0..200).map(|_| asked.connect()).collect();
     let begun = Instant::now();
     while status(&asked.get("api/runs")) != 200 {
@@ -483,7 +483,7 @@ fn clients_that_misbehave_take_nothing_from_others() {
         std::thread::sleep(Duration::from_millis(100));
     }
     drop(silent);
-    // Pages that listen leave room for questions, however many there are.
+    // Listeners leave slots for requests, however many there are.
     let listeners: Vec<_> = (0..60).map(|_| listen(&asked)).collect();
     let begun = Instant::now();
     while status(&asked.get("api/runs")) != 200 {
@@ -491,7 +491,7 @@ fn clients_that_misbehave_take_nothing_from_others() {
         std::thread::sleep(Duration::from_millis(100));
     }
     drop(listeners);
-    // Gone listeners give their places back.
+    // Listeners that disconnect release their slots.
     std::thread::sleep(Duration::from_millis(2500));
     let mut again: Vec<_> = (0..30).map(|_| listen(&asked)).collect();
     for events in &mut again {
@@ -504,14 +504,14 @@ fn slow_clients_leave_room_for_requests() {
     let folder = Folder::new();
     let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
     assert_eq!(status(&asked.get("api/runs")), 200);
-    // Some send nothing, some a part of a request and then a byte now and then.
+    // Half of the clients send nothing. The others send a byte now and then.
     let mut slow: Vec<TcpStream> = (0..100).map(|_| asked.connect()).collect();
     let over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(std::sync::atomic::Ordering::Relaxed) {
                 for client in slow.iter_mut().step_by(2) {
-                    // It may have been ended.
+                    // The server may have closed the connection.
                     let _ = client.write_all(b"G");
                 }
                 std::thread::sleep(Duration::from_millis(50));
@@ -556,7 +556,7 @@ fn a_trace_that_is_lost_or_damaged_is_told_of_and_the_server_lives_on() {
     );
     let view = asked.json("api/view");
     assert_eq!(view["lines"][0]["class"], "byte[]");
-    // Another one of its name is taken.
+    // A new trace with the same name replaces it.
     write(
         &trace,
         &Scene {
@@ -575,7 +575,7 @@ fn a_trace_that_is_lost_or_damaged_is_told_of_and_the_server_lives_on() {
             .len(),
         7
     );
-    // Tables that are not what they should be.
+    // A table with wrong values.
     let database = heapdiff_trace::Database::create(&other).unwrap();
     database
         .connection()
@@ -650,7 +650,7 @@ fn a_page_that_is_there_already_is_served_as_it_is() {
     assert_eq!(status(&asked.get("api/runs")), 404);
 }
 
-/// What is compared is said in words of its own for each basis; the last words are for that without collections.
+/// The page has a sentence for each basis of verdicts. The last sentence is for the basis without GCs.
 #[test]
 fn the_page_says_what_is_compared() {
     use heapdiff_trace::Basis;
@@ -660,7 +660,7 @@ fn the_page_says_what_is_compared() {
     assert!(!told(Basis::Ticks));
 }
 
-/// What `record` of the interceptor was before: two methods, one in the other.
+/// The original names for `record` of the interceptor: two methods, one inlined into the other.
 #[derive(Debug)]
 struct Names;
 
@@ -712,7 +712,7 @@ fn names_are_those_of_a_mapping() {
     ];
     let view = asked.json("api/view?by=frame");
     assert_eq!(view["lines"][0]["place"], inner);
-    // Both frames are there.
+    // Both frames are in the tree.
     let stacks = asked.json("api/stacks").to_string();
     assert!(stacks.contains(inner) && stacks.contains(outer), "{stacks}");
 }

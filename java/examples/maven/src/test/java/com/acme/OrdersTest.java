@@ -11,7 +11,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class OrdersTest {
-    /** Orders that are open, by number. */
+    /** Open orders by number. */
     static final Map<Integer, byte[]> OPEN = new HashMap<>();
 
     static int number;

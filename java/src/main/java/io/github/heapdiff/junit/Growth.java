@@ -20,7 +20,7 @@ final class Growth {
         this.measured = measured;
     }
 
-    /** All suspects of a report, before any round is measured. */
+    /** Returns all suspects of a report, before any round is measured. */
     static List<Growth> of(Map<?, ?> report) {
         return Suspect.all(report).stream().map(suspect -> new Growth(suspect, 0, 0)).collect(Collectors.toList());
     }
@@ -52,7 +52,7 @@ final class Growth {
         return Optional.empty();
     }
 
-    /** The growing rounds in words, such as "49 of 50 measured rounds". */
+    /** Returns the growing rounds in words, such as "49 of 50 measured rounds". */
     String inRounds() {
         return String.format(Locale.ROOT, "%,d of %,d measured rounds", growing, measured);
     }

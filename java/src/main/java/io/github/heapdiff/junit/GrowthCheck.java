@@ -21,8 +21,8 @@ final class GrowthCheck {
     private static final long EXTRA_NANOS = 10_000_000_000L;
 
     /**
-     * Maximum number of rounds that a check ran which left growth in the heap, or 0. A later test may use the same keys as that check.
-     * Then its first rounds replace old content, and the holder does not grow until the keys are new.
+     * The largest number of rounds of a check that left growth in the heap, or 0. A later test may use the same keys as that check. Then
+     * its first rounds replace old content, and the holder does not grow until the keys are new.
      */
     private static volatile int roundsOfGrowthLeft;
 
@@ -71,7 +71,7 @@ final class GrowthCheck {
             try {
                 return measureOnce();
             } catch (HeapSnapshots.KindChangedException e) {
-                // Snapshots of two kinds are not compared. From now on the JVM writes all of them, so that this happens once.
+                // Snapshots of two kinds cannot be compared. From now on the JVM writes all of them, so this happens at most once.
             }
         }
     }
@@ -107,7 +107,7 @@ final class GrowthCheck {
     /**
      * Returns the growth above noise if no holder can have grown in most rounds. Then the second step is not needed.
      *
-     * <p>The report is in no local variable of a method that takes snapshots: there it would be growth of the heap.
+     * <p>No method that takes snapshots may hold the report in a local variable, because the report would count as growth of the heap.
      */
     private Optional<List<Growth>> withoutSecondStep(Path first, Path middle) {
         Map<?, ?> step = program.compare(snapshots.folder(), List.of(first, middle));

@@ -28,7 +28,7 @@ final class GrowthMessage {
         return text.toString().stripTrailing();
     }
 
-    /** Returns the line that a test prints which passes in spite of this growth. */
+    /** Returns the line that a test prints if it passes in spite of this growth. */
     static String ofPassing(Growth growth, int rounds, GrowthOptions options) {
         return String.format(
                 "heapdiff: the test passes, but %s: %s",
@@ -54,7 +54,7 @@ final class GrowthMessage {
         lines(text, "allocated", frames.subList(0, Math.min(frames.size(), MOST_FRAMES)));
     }
 
-    /** Bytes in each snapshot. */
+    /** Formats the bytes in each snapshot. */
     private static String join(List<?> figures) {
         StringBuilder text = new StringBuilder();
         for (Object figure : figures) {

@@ -62,7 +62,7 @@ public final class GrowthOptions {
         return options;
     }
 
-    /** Number of rounds in each of the two steps. */
+    /** Sets the number of rounds in each of the two steps. */
     public GrowthOptions withRounds(int count) {
         if (count < 1) {
             throw new IllegalArgumentException("rounds must be at least 1, but is " + count);
@@ -70,55 +70,55 @@ public final class GrowthOptions {
         return with(options -> options.rounds = count);
     }
 
-    /** Number of rounds before the first snapshot. */
+    /** Sets the number of rounds before the first snapshot. */
     public GrowthOptions withWarmUp(int count) {
         return with(options -> options.warmUp = (int) notNegative(count, "warm-up rounds"));
     }
 
-    /** Minimum share of the measured rounds, from above 0 to 1, in which the content of one holder grows if the check fails. */
+    /** Sets the share of the measured rounds, above 0 and at most 1, in which the content of one holder must grow for the check to fail. */
     public GrowthOptions withMinGrowingShare(double share) {
-        // This form refuses NaN as well.
+        // This condition also rejects NaN.
         if (!(share > 0 && share <= 1)) {
             throw new IllegalArgumentException("minGrowingShare must be above 0 and at most 1, but is " + share);
         }
         return with(options -> options.minGrowingShare = share);
     }
 
-    /** Maximum number of bytes by which a holder may grow from the first snapshot to the last. */
+    /** Sets the maximum number of bytes by which a holder may grow from the first snapshot to the last. */
     public GrowthOptions withToleratedBytes(long bytes) {
         return with(options -> options.toleratedBytes = notNegative(bytes, "tolerated bytes"));
     }
 
-    /** The heapdiff program. The default is the environment variable {@code HEAPDIFF}, then the {@code PATH}. */
+    /** Sets the heapdiff program. The default is the environment variable {@code HEAPDIFF}, then the {@code PATH}. */
     public GrowthOptions withProgram(Path file) {
         Objects.requireNonNull(file);
         return with(options -> options.program = file);
     }
 
-    /** A file of known growth, in the format of {@code heapdiff --ignore}. */
+    /** Sets a file of known growth, in the format of {@code heapdiff --ignore}. */
     public GrowthOptions withIgnore(Path file) {
         Objects.requireNonNull(file);
         return with(options -> options.ignore = file);
     }
 
-    /** If true, the dumps are kept, and the message names their folder. */
+    /** Keeps the dumps if true. The message then names their folder. */
     public GrowthOptions withKeepDumps(boolean keep) {
         return with(options -> options.keepDumps = keep);
     }
 
-    /** The process that writes the snapshots. */
+    /** Sets the process that writes the snapshots. */
     public GrowthOptions withForking(Forking who) {
         Objects.requireNonNull(who);
         return with(options -> options.forking = who);
     }
 
-    /** The result of the test if the library cannot decide whether the heap grew. */
+    /** Sets the result of the test if the library cannot decide whether the heap grew. */
     public GrowthOptions withWhenUndecided(WhenUndecided what) {
         Objects.requireNonNull(what);
         return with(options -> options.whenUndecided = what);
     }
 
-    /** Maximum time of one comparison or one forked snapshot. */
+    /** Sets the maximum time of one comparison or one forked snapshot. */
     public GrowthOptions withTimeout(Duration limit) {
         if (limit.isNegative() || limit.isZero()) {
             throw new IllegalArgumentException("timeout: " + limit);

@@ -8,8 +8,8 @@ import org.opentest4j.TestAbortedException;
 /** Assertions about the growth of this JVM's heap. */
 public final class Heap {
     /**
-     * Admits one check at a time, because two checks would see each other's objects. A lock with a reference to its owner is not used:
-     * it would appear as a holder of all objects that the thread reaches.
+     * Admits one check at a time, because two checks would see each other's objects. A lock with a reference to its owner is unsuitable: it
+     * would appear as a holder of all objects that the thread reaches.
      */
     private static final Semaphore ONE_AT_A_TIME = new Semaphore(1);
 

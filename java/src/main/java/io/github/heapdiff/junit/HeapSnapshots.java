@@ -18,8 +18,8 @@ import java.util.stream.Stream;
 /**
  * Dumps and summaries of this JVM in a new folder, which is deleted by {@link #close} or when the JVM ends.
  *
- * <p>Either forked children write all dumps, or the JVM does. A child's dump has no hidden threads of the JVM, so that these threads
- * would be growth in a later dump by the JVM itself.
+ * <p>Either forked children write all dumps, or the JVM does. A child's dump lacks the hidden threads of the JVM. So these threads would
+ * count as growth in a later dump by the JVM itself.
  */
 final class HeapSnapshots implements AutoCloseable {
     /** Maximum time to wait until the JVM has processed the references that a GC cleared. */
@@ -35,7 +35,7 @@ final class HeapSnapshots implements AutoCloseable {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> IN_USE.forEach(HeapSnapshots::delete), "heapdiff-dumps"));
     }
 
-    /** The reason why no child of this JVM can be forked, from the first attempt, or null. */
+    /** The reason why no child of this JVM can be forked, or null. The first failed attempt sets it. */
     private static volatile String hindrance;
 
     private final Path folder;
@@ -85,7 +85,7 @@ final class HeapSnapshots implements AutoCloseable {
         return dump;
     }
 
-    /** Writes a summary of all reachable objects. It takes the place of a dump, and is much smaller. */
+    /** Writes a summary of all reachable objects. It replaces a dump in comparisons and is much smaller. */
     void summary(HeapdiffProgram program) {
         Path dump = dump(program);
         program.summarize(dump, file(count, SUMMARY));
@@ -113,7 +113,7 @@ final class HeapSnapshots implements AutoCloseable {
         count = 0;
     }
 
-    /** The JVM would write the next dump itself, and children wrote the dumps before. */
+    /** Thrown if the JVM would have to write the next dump itself, although children wrote the earlier ones. */
     static final class KindChangedException extends RuntimeException {
         private static final long serialVersionUID = 1L;
     }
@@ -131,7 +131,7 @@ final class HeapSnapshots implements AutoCloseable {
         return folder;
     }
 
-    /** The folder of the dumps, if the options keep them. */
+    /** Returns the folder of the dumps, if the options keep them. */
     Optional<Path> keptIn() {
         return keep ? Optional.of(folder) : Optional.empty();
     }
@@ -144,7 +144,10 @@ final class HeapSnapshots implements AutoCloseable {
         }
     }
 
-    /** Runs a GC, and waits until the JVM has enqueued the cleared references and run finalizers. The objects they hold are unreachable too. */
+    /**
+     * Runs a GC, and waits until the JVM has enqueued the cleared references and run finalizers. Until then, objects that they hold stay in
+     * the heap.
+     */
     private static void settle() {
         ReferenceQueue<Object> queue = new ReferenceQueue<>();
         PhantomReference<Object> sentinel = new PhantomReference<>(new Object(), queue);

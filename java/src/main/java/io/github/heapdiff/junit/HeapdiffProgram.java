@@ -21,7 +21,7 @@ final class HeapdiffProgram {
 
     private static final long END_MILLIS = 2000;
 
-    /** The JVM clears soft references when memory is short, so that objects which only they hold are no leak. */
+    /** The JVM clears soft references when memory is short, so objects that only they hold do not leak. */
     private static final List<String> REFERENCES = List.of("--refs", "strong");
 
     private final Path file;
@@ -32,7 +32,7 @@ final class HeapdiffProgram {
         this.options = options;
     }
 
-    /** Returns the program of the options, else of the environment variable HEAPDIFF, else from the PATH. */
+    /** Returns the program from the options, else from the environment variable HEAPDIFF, else from the PATH. */
     static HeapdiffProgram find(GrowthOptions options) {
         return find(options, System.getenv());
     }

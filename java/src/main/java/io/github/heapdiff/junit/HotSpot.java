@@ -25,12 +25,12 @@ final class HotSpot {
         }
     }
 
-    /** True if {@link System#gc()} runs a GC. */
+    /** Returns true if {@link System#gc()} runs a GC. */
     static boolean collectsWhenAsked() {
         return bean().getVMOption("DisableExplicitGC").getValue().equals("false");
     }
 
-    /** True if heapdiff's agent is in this JVM. Only Linux shows that. */
+    /** Returns true if heapdiff's agent is in this JVM. This can be determined only on Linux. */
     static boolean hasAgent() {
         // A path can have any encoding.
         try (Stream<String> mapped = Files.lines(Path.of("/proc/self/maps"), StandardCharsets.ISO_8859_1)) {

@@ -7,7 +7,7 @@ import java.util.Map;
 
 /** Reads one JSON value: objects as maps, arrays as lists, whole numbers as {@code Long}, others as {@code Double}. */
 final class JsonReader {
-    /** Maximum depth. Reports are much flatter. */
+    /** Maximum nesting depth. Reports are nested much less. */
     private static final int DEEPEST = 64;
 
     private final String text;
@@ -188,7 +188,7 @@ final class JsonReader {
         return new MalformedJsonException(what + " at character " + at);
     }
 
-    /** The text is not JSON. The message has the place. */
+    /** Thrown if the text is not JSON. The message contains the position. */
     static final class MalformedJsonException extends Exception {
         private static final long serialVersionUID = 1L;
 

@@ -17,7 +17,7 @@ final class Suspect {
         this.json = json;
     }
 
-    /** All suspects of a report. */
+    /** Returns all suspects of a report. */
     static List<Suspect> all(Map<?, ?> report) {
         List<Suspect> found = new ArrayList<>();
         for (Object each : list(report.get("suspects"))) {
@@ -28,7 +28,7 @@ final class Suspect {
         return found;
     }
 
-    /** True if growth that is below the noise limit now could exceed it after a second step of equal work. */
+    /** Returns true if growth that is below the noise limit now could exceed it after a second step of equal work. */
     static boolean mayAppear(Map<?, ?> report) {
         Object delta = report.get("delta");
         if (!(delta instanceof Map)) {
@@ -40,12 +40,12 @@ final class Suspect {
         return grown >= (noise == null ? 0 : number(noise)) / (1 + LEAST_PART_OF_STEP);
     }
 
-    /** True if no rule on the verdict or on the steps excuses the growth. Then the rounds decide. */
+    /** Returns true if no rule on the verdict or on the steps excuses the growth. Then the rounds decide. */
     boolean growsInEachStep() {
         return excuse().isEmpty();
     }
 
-    /** Returns the reason why this is no leak, from the verdict and the growth in each step of the work. */
+    /** Returns the reason why this is not a leak, from the verdict and the growth in each step of the work. */
     Optional<String> excuse() {
         if (verdict().equals("cache")) {
             return Optional.of("the verdict is cache, not leak");
@@ -65,13 +65,13 @@ final class Suspect {
         return Optional.empty();
     }
 
-    /** The figure that shows the growth: objects, or bytes if the same objects grew, such as a buffer. */
+    /** Returns the key of the figure that shows the growth: objects, or bytes if the same objects grew, such as a buffer. */
     private String figure() {
         return steps("objects").stream().allMatch(added -> added == 0) ? "retained_bytes" : "objects";
     }
 
     /**
-     * Returns the number of rounds in which the content grew beyond all that it had in the rounds before.
+     * Returns the number of rounds in which the content exceeded its maximum of all rounds before.
      *
      * <p>A pool or a queue goes up and down, and rarely exceeds its own maximum. A leak exceeds it in each round that leaks.
      *
@@ -91,12 +91,13 @@ final class Suspect {
                 return growing;
             }
         }
-        // With more snapshots heapdiff may name another holder for the same objects. No more rounds grew than objects were added.
+        // With more snapshots, heapdiff may name another holder for the same objects. The number of added objects is then an upper limit of
+        // the number of growing rounds.
         List<Long> added = steps(figure());
         return (int) Math.min(rounds, added.get(added.size() - 1));
     }
 
-    /** The figures of all snapshots. */
+    /** Returns a figure in all snapshots. */
     private List<Long> figures(String key) {
         List<Long> figures = new ArrayList<>();
         list(json.get(key)).forEach(figure -> figures.add(number(figure)));
@@ -106,7 +107,7 @@ final class Suspect {
         return figures;
     }
 
-    /** The growth from each snapshot to the next. */
+    /** Returns the growth from each snapshot to the next. */
     private List<Long> steps(String key) {
         List<Long> figures = figures(key);
         List<Long> steps = new ArrayList<>();
@@ -116,7 +117,7 @@ final class Suspect {
         return steps;
     }
 
-    /** Growth of retained bytes from the first snapshot to the last. */
+    /** Returns the growth of retained bytes from the first snapshot to the last. */
     long growth() {
         List<Long> steps = steps("retained_bytes");
         return steps.stream().mapToLong(Long::longValue).sum();
@@ -126,7 +127,7 @@ final class Suspect {
         return steps("objects").stream().mapToLong(Long::longValue).sum();
     }
 
-    /** Retained bytes in each snapshot. */
+    /** Returns the retained bytes in each snapshot. */
     List<?> retained() {
         return list(json.get("retained_bytes"));
     }
@@ -155,7 +156,7 @@ final class Suspect {
         return list(json.get("reasons"));
     }
 
-    /** Frames of the stack that allocated most of it, leaf first. Empty without the agent. */
+    /** Returns the frames of the stack that allocated most of it, leaf first. Empty without the agent. */
     List<?> frames() {
         List<?> stacks = list(json.get("stacks"));
         if (stacks.isEmpty() || !(stacks.get(0) instanceof Map)) {

@@ -56,7 +56,7 @@ class ForkedTest {
         Path first = watched("[ $1 = dump ] && echo no room >&2 && exit 3");
         String said = OneCheck.in(List.of(agent(), "-Dheapdiff.program=" + first), folder, "leakSession", "closeSession");
         assertTrue(said.contains("leakSession: failed: the heap grows") && said.contains("closeSession: passed"), said);
-        // One attempt for the JVM's life.
+        // Each JVM makes only one attempt.
         assertEquals("dump", asked().get(0));
         assertEquals(1, asked().stream().filter("dump"::equals).count());
         String why = assertThrows(HeapUndecidedException.class, () -> Heap.assertNoGrowth(FORKED.withProgram(first), () -> {}))
@@ -69,7 +69,7 @@ class ForkedTest {
         Path third = watched("[ $1 = dump ] && [ $(grep -c dump log.txt) = 3 ] && exit 3");
         String said = OneCheck.in(List.of(agent(), "-Dheapdiff.program=" + third), folder, "leakSession");
         assertTrue(said.contains("leakSession: failed: the heap grows") && said.contains("+10 objects"), said);
-        // Two forked ones are compared, then only the JVM's.
+        // Two forked dumps are compared first. After the failed fork, only dumps by the JVM are compared.
         assertEquals(
                 List.of("dump", "dump", "diff", "dump", "diff", "summarize", "summarize", "summarize", "summarize", "diff", "diff"),
                 asked());
@@ -103,14 +103,14 @@ class ForkedTest {
         return assertThrows(AssertionError.class, () -> Heap.assertNoGrowth(options, Programs::leakSession)).getMessage();
     }
 
-    /** The option that starts a JVM with the agent. */
+    /** Returns the option that starts a JVM with the agent. */
     private static String agent() throws IOException {
         Process program =
                 new ProcessBuilder(HeapdiffProgram.find(GrowthOptions.defaults()).file().toString(), "agent").start();
         return "-agentpath:" + new String(program.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
     }
 
-    /** A script that logs its arguments, runs {@code first}, and then runs heapdiff. */
+    /** Creates a script that logs its arguments, runs {@code first}, and then runs heapdiff. */
     private Path watched(String first) throws IOException {
         String program = HeapdiffProgram.find(GrowthOptions.defaults()).file().toString();
         Path file = folder.resolve("watched");
@@ -120,7 +120,7 @@ class ForkedTest {
         return file;
     }
 
-    /** The heapdiff commands that ran, in order. */
+    /** Returns the heapdiff commands that ran, in order. */
     private List<String> asked() throws IOException {
         return Files.readAllLines(folder.resolve("log.txt")).stream()
                 .map(line -> line.split(" ")[0])

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
-/** For each rule, work that fails and work that does not. */
+/** For each rule, tests work that fails and work that passes. */
 @Timeout(120)
 class HeapTest {
     private static final GrowthOptions TEN_ROUNDS = GrowthOptions.defaults().withRounds(10).withWarmUp(0);
@@ -42,7 +42,7 @@ class HeapTest {
 
     @Test
     void aLeakThatOneStepIsTooShortForFails() {
-        // 10 kB in a step, 20 kB in both.
+        // The work leaks 10 kB in one step, and 20 kB in both steps.
         assertContains(failure(() -> Programs.SESSIONS.add(new byte[2000])), "+10 objects");
     }
 
@@ -206,7 +206,7 @@ class HeapTest {
     void workRunsInRounds() throws Throwable {
         int[] rounds = {0};
         Heap.assertNoGrowth(GrowthOptions.defaults().withWarmUp(2).withRounds(3), () -> rounds[0]++);
-        // The second step is left out where next to nothing grew in the first.
+        // The second step is skipped if almost nothing grew in the first one.
         assertTrue(rounds[0] == 5 || rounds[0] == 8, () -> rounds[0] + " rounds");
         assertThrows(IllegalArgumentException.class, () -> GrowthOptions.defaults().withRounds(0));
     }

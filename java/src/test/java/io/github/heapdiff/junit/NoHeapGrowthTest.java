@@ -100,7 +100,7 @@ class NoHeapGrowthTest {
     static class Watched {
         @Test
         void closes() {
-            // So long that others would run.
+            // Takes so long that other tests would start if they could.
             Watched.work();
         }
 
@@ -138,7 +138,7 @@ class NoHeapGrowthTest {
         }
     }
 
-    /** Leaks 10 kB in some of the rounds, each test under keys of its own. */
+    /** Leaks 10 kB in some of the rounds. Each test uses different keys. */
     static class InMostRounds {
         int round;
 

@@ -165,7 +165,7 @@ final class Programs {
         CLEANED.add(owner);
     }
 
-    /** Makes the JVM generate code, which it does when code runs for the first, the 16th and the 128th time. */
+    /** Makes the JVM generate code. It does so when code runs for the first, the 16th and the 128th time. */
     static void reflection() throws ReflectiveOperationException {
         Method method = String.class.getMethod("length");
         int sum = 0;

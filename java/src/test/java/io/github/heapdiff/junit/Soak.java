@@ -14,7 +14,7 @@ final class Soak {
     /** Runs between two lines of output. */
     private static final int PROGRESS = 100;
 
-    /** Checks with few and with many rounds, to measure the time of a round. */
+    /** Number of checks with few and with many rounds, to measure the time of a round. */
     private static final int ROUND_RUNS = 3;
 
     private static final int FEW_ROUNDS = 5;
@@ -44,7 +44,7 @@ final class Soak {
         List<Long> failed = new ArrayList<>();
         int wrong = 0;
         for (int run = 0; run < runs; run++) {
-            // One in five leaks.
+            // One run in five leaks.
             boolean leaks = run % 5 == 4;
             List<Map.Entry<String, Executable>> kind = new ArrayList<>((leaks ? leaking : clean).entrySet());
             Map.Entry<String, Executable> chosen = kind.get((leaks ? run / 5 : run - run / 5) % kind.size());
@@ -78,7 +78,7 @@ final class Soak {
         }
     }
 
-    /** The time of one measured round: the difference of a check with many rounds and one with few, by the number of rounds. */
+    /** Returns times of one measured round: the difference between a check with many rounds and one with few, divided by the difference in rounds. */
     private static List<Long> measuredRounds() throws Throwable {
         List<Long> millis = new ArrayList<>();
         for (int run = 0; run < ROUND_RUNS; run++) {

@@ -12,7 +12,7 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
-/** The rules on figures, and the message about a suspect. */
+/** Tests the rules on figures, and the message about a suspect. */
 class SuspectTest {
     private static final GrowthOptions OPTIONS = GrowthOptions.defaults().withRounds(5);
 
@@ -34,7 +34,7 @@ class SuspectTest {
     void theLastStepAddsAQuarterOfTheFirst() throws Exception {
         assertEquals(1, growing("leak", "[0,40,50]", "[0,500,1000]", OPTIONS).size());
         assertEquals(0, growing("leak", "[0,50,60]", "[0,500,1000]", OPTIONS).size());
-        // Each of the last rounds grew, so that the size of one of them does not matter.
+        // Each of the last rounds grew, so the size of a single round does not matter.
         assertEquals(1, growing("leak", "[0,10,60]", "[0,500,1000]", OPTIONS).size());
     }
 
@@ -43,12 +43,12 @@ class SuspectTest {
         assertEquals(5, growingRounds("[0,3,4,5,6,7,8]", 5));
         assertEquals(4, growingRounds("[0,3,4,5,5,7,8]", 5));
         assertEquals(1, growingRounds("[0,3,3,3,3,3,8]", 5));
-        // Up and down.
+        // The content goes up and down.
         assertEquals(2, growingRounds("[0,3,9,3,8,3,10]", 5));
         assertEquals(3, growingRounds("[0,3,5,4,6,5,7]", 5));
         // Only the last rounds are measured one by one.
         assertEquals(2, growingRounds("[0,3,50,51,52]", 2));
-        // Growth in place.
+        // The same objects grow.
         assertEquals(3, Suspect.all(report("leak", "[1,1,1]", "[0,500,1000]", "[]")).get(0).growingRounds(
                 report("leak", "[1,1,1,1,1]", "[0,500,600,900,1000]", "[]"), 3));
         // If the holder is not in the other report, the objects limit the number of rounds.
@@ -96,7 +96,7 @@ class SuspectTest {
         assertFalse(Suspect.mayAppear(heap(16_000, 3_199)));
         assertTrue(Suspect.mayAppear(heap(16_000, 3_200)));
         assertFalse(Suspect.mayAppear(heap(16_000, -10_000)));
-        // An earlier heapdiff.
+        // A report of an earlier version of heapdiff.
         assertTrue(Suspect.mayAppear(Map.of("delta", Map.of("shallow_bytes", 1L))));
         assertThrows(HeapUndecidedException.class, () -> Suspect.mayAppear(Map.of()));
     }
@@ -133,7 +133,7 @@ class SuspectTest {
         return Suspect.all(report(verdict, objects, objects, "[]")).get(0).excuse().orElse("none");
     }
 
-    /** As if each of five rounds grew. */
+    /** Returns the growth of suspects that grew in each of five rounds. */
     private static List<Growth> measured(List<Suspect> suspects) {
         return suspects.stream().map(suspect -> new Growth(suspect, 5, 5)).collect(Collectors.toList());
     }

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.opentest4j.TestAbortedException;
 
-/** Cases without a decision, and the files that each case leaves. */
+/** Tests cases without a decision, and the files that each case leaves. */
 @Timeout(120)
 class UndecidedTest {
     @TempDir
@@ -110,7 +110,7 @@ class UndecidedTest {
         }
     }
 
-    /** The defaults without the program of these tests. */
+    /** Returns the default options without the program of these tests. */
     private static GrowthOptions unset() {
         String set = System.clearProperty("heapdiff.program");
         try {
@@ -126,7 +126,7 @@ class UndecidedTest {
         return assertThrows(HeapUndecidedException.class, () -> Heap.assertNoGrowth(options, () -> {})).getMessage();
     }
 
-    /** A script in place of heapdiff. */
+    /** Creates a script that replaces heapdiff. */
     private Path program(String line) throws IOException {
         Path file = folder.resolve("heapdiff");
         Files.writeString(file, "#!/bin/sh\n" + line + "\n");
