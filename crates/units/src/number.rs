@@ -14,7 +14,7 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// A number of things: `1 object`, `1,234 objects`, `2 classes`.
+/// Formats a number with its noun: `1 object`, `1,234 objects`, `2 classes`.
 #[must_use]
 pub fn counted(number: u64, one: &str) -> String {
     let plural = match number {
