@@ -35,6 +35,10 @@ pub(crate) mod ranges;
 pub(crate) mod search;
 mod sinks;
 mod tasks;
+#[cfg_attr(
+    not(feature = "fuzzing"),
+    allow(unreachable_pub, reason = "tests import the types")
+)]
 pub(crate) mod thresholds;
 pub(crate) mod tree;
 mod ways_back;
