@@ -40,10 +40,10 @@ fn alone(work: impl FnOnce()) {
 ///
 /// # Safety
 /// `raw` is the environment of the current thread, or null; the JVMTI environment is not disposed of meanwhile.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe fn with_env(raw: *mut JNIEnv, jvmti: Jvmti, work: impl for<'a> FnOnce(&Env<'a>)) {
     if let Some(raw) = NonNull::new(raw) {
-        // SAFETY: by the caller's promise. It lasts no longer than the call of `work`.
+        // SAFETY: the caller upholds the `# Safety` contract. It lasts no longer than the call of `work`.
         work(&unsafe { Env::new(raw, jvmti) });
     }
 }
@@ -53,17 +53,17 @@ unsafe fn with_env(raw: *mut JNIEnv, jvmti: Jvmti, work: impl for<'a> FnOnce(&En
 ///
 /// # Safety
 /// `raw` is the environment of the current thread, or null.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe fn with_agent(raw: *mut JNIEnv, work: impl for<'a> FnOnce(&Env<'a>)) {
     if let Some(jvmti) = agent::jvmti() {
-        // SAFETY: by the caller's promise; the agent disposes of no environment.
+        // SAFETY: the caller upholds the `# Safety` contract; the agent disposes of no environment.
         unsafe { with_env(raw, jvmti, work) };
     }
 }
 
 /// # Safety
 /// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe extern "C" fn sampled_object_alloc(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -92,7 +92,7 @@ unsafe extern "C" fn sampled_object_alloc(
 
 /// # Safety
 /// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe extern "C" fn class_load(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -141,7 +141,7 @@ unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
 
 /// # Safety
 /// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
@@ -151,7 +151,7 @@ unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
 
 /// # Safety
 /// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
@@ -164,7 +164,7 @@ unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
 ///
 /// # Safety
 /// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
     for _ in 0..agent::MAX_FAULTS {
         let mut ended = false;
@@ -188,7 +188,7 @@ unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mu
 ///
 /// # Safety
 /// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
@@ -200,7 +200,7 @@ unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mu
 ///
 /// # Safety
 /// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe extern "C" fn count_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, round: *mut c_void) {
     alone(|| {
         if let Some(jvmti) = counting::jvmti() {
@@ -260,12 +260,12 @@ const CALLED: Called = Called {
 ///
 /// # Safety
 /// `options` is null or a text that ends with a zero byte.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe fn text_of(options: *const c_char) -> String {
     if options.is_null() {
         return String::new();
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller upholds the `# Safety` contract.
     unsafe { CStr::from_ptr(options) }
         .to_string_lossy()
         .into_owned()
@@ -277,7 +277,7 @@ unsafe fn text_of(options: *const c_char) -> String {
 /// Only the JVM calls it.
 // SAFETY: no other function has this name: the JVM looks for it.
 #[unsafe(no_mangle)]
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 pub(crate) unsafe extern "system" fn Agent_OnLoad(
     vm: *mut JavaVM,
     options: *mut c_char,
@@ -300,7 +300,7 @@ pub(crate) unsafe extern "system" fn Agent_OnLoad(
 /// Only the JVM calls it.
 // SAFETY: no other function has this name: the JVM looks for it.
 #[unsafe(no_mangle)]
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 pub(crate) unsafe extern "system" fn Agent_OnAttach(
     vm: *mut JavaVM,
     options: *mut c_char,
@@ -350,7 +350,7 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
                     },
                 }
             };
-            // SAFETY: the environment is this thread's; the other is disposed of after this.
+            // SAFETY: the environment belongs to this thread; the other is disposed of after this.
             unsafe { with_env(env.cast(), naming.jvmti(), attach) };
         }
         drop(naming);
@@ -364,7 +364,7 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
 /// Only the JVM calls it.
 // SAFETY: no other function has this name: the JVM looks for it.
 #[unsafe(no_mangle)]
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 pub(crate) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {}
 
 /// Panics that a test asks for, by an environment variable. They are in every build, since tests run what users run:

@@ -43,7 +43,7 @@ impl Jvmti {
             return false;
         };
         let mut owner = null_mut();
-        // SAFETY: the method is of a class that the reference keeps, the pointer is to a pointer.
+        // SAFETY: the method is of a class that the reference keeps, the out parameter is a local pointer.
         let told = unsafe { call!(self, GetMethodDeclaringClass, method.cast(), &raw mut owner) };
         // SAFETY: a local reference to a class, fresh from the JVM and owned by nobody else, or null.
         let owner = unsafe { Local::<Class>::new(env, owner) };

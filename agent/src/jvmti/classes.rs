@@ -36,7 +36,7 @@ pub(crate) trait ClassFiles {
 ///
 /// # Safety
 /// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe extern "C" fn class_file<F: ClassFiles>(
     _: *mut jvmtiEnv,
     _: *mut JNIEnv,
@@ -77,7 +77,7 @@ unsafe extern "C" fn class_file<F: ClassFiles>(
         return;
     };
     let mut memory: *mut u8 = null_mut();
-    // SAFETY: the pointer is to a pointer. The JVM takes the memory over, and gives it back to the environment.
+    // SAFETY: the out parameter is a local pointer. The JVM takes the memory over, and gives it back to the environment.
     let allocated = unsafe { call!(jvmti, Allocate, length.into(), &raw mut memory) };
     if allocated.is_err() || memory.is_null() {
         return;
@@ -94,7 +94,7 @@ unsafe extern "C" fn class_file<F: ClassFiles>(
 ///
 /// # Safety
 /// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe extern "C" fn thread_start<F: ClassFiles>(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -108,7 +108,7 @@ unsafe extern "C" fn thread_start<F: ClassFiles>(
 ///
 /// # Safety
 /// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe extern "C" fn thread_end<F: ClassFiles>(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -120,13 +120,13 @@ unsafe extern "C" fn thread_end<F: ClassFiles>(
 
 /// # Safety
 /// The JVM gave the environment and the reference to a thread for the call that this is within.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
 unsafe fn with_number<F: ClassFiles>(env: *mut JNIEnv, thread: jobject, work: fn(i64)) {
     let all = || {
         // SAFETY: a local reference that the JVM takes back after the event.
         let thread = unsafe { Ref::<Any>::new(thread) }?;
         let (raw, jvmti) = (NonNull::new(env)?, F::jvmti()?);
-        // SAFETY: the environment is the current thread's, and used here alone.
+        // SAFETY: the environment belongs to the current thread, and used here alone.
         let env = unsafe { Env::new(raw, jvmti) };
         work(env.thread_number(thread).ok()?);
         Some(())
@@ -202,7 +202,7 @@ impl Jvmti {
     /// The numbers of all threads that live, virtual ones left out.
     pub(crate) fn live_threads(&self, env: &Env<'_>) -> Result<Vec<i64>> {
         let (mut count, mut list) = (0, null_mut());
-        // SAFETY: the pointers are to an int and a pointer.
+        // SAFETY: the out parameters are a local int and a local pointer.
         unsafe { call!(self, GetAllThreads, &raw mut count, &raw mut list)? };
         if list.is_null() {
             return Ok(Vec::new());
@@ -256,7 +256,7 @@ impl Jvmti {
     /// All classes that are loaded.
     pub(crate) fn classes<'local>(&self, env: &Env<'local>) -> Result<Vec<Local<'local, Class>>> {
         let (mut count, mut list) = (0, null_mut());
-        // SAFETY: the pointers are to an int and a pointer.
+        // SAFETY: the out parameters are a local int and a local pointer.
         unsafe { call!(self, GetLoadedClasses, &raw mut count, &raw mut list)? };
         if list.is_null() {
             return Ok(Vec::new());
@@ -269,7 +269,7 @@ impl Jvmti {
     ///
     /// # Safety
     /// The list is the JVM's, of so many local references that nobody else owns.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
     unsafe fn owned<'local, K: Kind>(
         &self,
         env: &Env<'local>,
@@ -277,7 +277,7 @@ impl Jvmti {
         list: *mut jobject,
     ) -> Vec<Local<'local, K>> {
         let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: by the caller's promise, until it is given back below.
+        // SAFETY: the caller upholds the `# Safety` contract, until it is given back below.
         let objects = unsafe { std::slice::from_raw_parts(list, count) }.to_vec();
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { self.deallocate(list.cast()) };
@@ -285,7 +285,7 @@ impl Jvmti {
         let locals = jint::try_from(count)
             .unwrap_or(0)
             .saturating_add(MORE_LOCALS);
-        // SAFETY: the environment is the current thread's.
+        // SAFETY: the environment belongs to the current thread.
         unsafe { jni!(env.raw(), v1_2.EnsureLocalCapacity, locals) };
         // Without room for more the JVM makes some all the same.
         let _ = env.check();
@@ -320,7 +320,7 @@ impl Jvmti {
         if status & INITIALIZED == 0 {
             return None;
         }
-        // SAFETY: the environment is the current thread's, the reference is to a class; what comes back is a new local
+        // SAFETY: the environment belongs to the current thread, the reference is to a class; what comes back is a new local
         // reference or null.
         let made: super::calls::Result<Local<'_>> = unsafe {
             let made = jni!(env.raw(), v1_1.AllocObject, class.raw());
@@ -341,7 +341,7 @@ impl Env<'_> {
         let unfit = || JniError::Unfit(name.to_string_lossy().into_owned());
         let field = |kind: &CStr| {
             let (name, kind) = (name.as_ptr(), kind.as_ptr());
-            // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+            // SAFETY: the environment belongs to the current thread, the reference is to a class, the strings are NUL-terminated.
             let field = unsafe { jni!(self.raw(), v1_1.GetStaticFieldID, class.raw(), name, kind) };
             self.check()?;
             NonNull::new(field).ok_or_else(unfit)
@@ -366,7 +366,7 @@ impl Env<'_> {
     fn thread_number(&self, thread: Ref<'_>) -> super::calls::Result<i64> {
         let class = self.class(c"java/lang/Thread")?;
         let (name, kind) = (c"tid".as_ptr(), c"J".as_ptr());
-        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, the strings are NUL-terminated.
         let field = unsafe { jni!(self.raw(), v1_1.GetFieldID, class.raw(), name, kind) };
         self.check()?;
         let field = NonNull::new(field).ok_or_else(|| JniError::Unfit("Thread.tid".to_owned()))?;

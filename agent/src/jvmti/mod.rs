@@ -254,13 +254,13 @@ impl Environment {
     ///
     /// # Safety
     /// `vm` is the JVM that called, or null.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
     pub(crate) unsafe fn of(vm: *mut JavaVM) -> std::result::Result<Self, jint> {
         if vm.is_null() {
             return Err(JNI_ERR);
         }
         let mut env: *mut c_void = null_mut();
-        // SAFETY: the JVM that called has a full table; the pointer is to a pointer.
+        // SAFETY: the JVM that called has a full table; the out parameter is a local pointer.
         let result = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, VERSION_11) };
         if result != JNI_OK {
             return Err(result);
@@ -321,7 +321,7 @@ impl Environment {
     /// Makes a raw monitor. It is never destroyed, not even with the environment.
     pub(crate) fn monitor(&self, name: &CStr) -> Result<Monitor> {
         let mut monitor: jrawMonitorID = null_mut();
-        // SAFETY: the name ends with a zero byte, the pointer is to a pointer.
+        // SAFETY: the name ends with a zero byte, the out parameter is a local pointer.
         unsafe { call!(self.0, CreateRawMonitor, name.as_ptr(), &raw mut monitor)? };
         NonNull::new(monitor.cast())
             .map_or(Err(JvmtiError(error::NULL_POINTER)), |m| Ok(Monitor(m)))
@@ -441,7 +441,7 @@ impl Jvmti {
     pub(crate) fn method(&self, class: Ref<'_, Class>, frame: Frame<'_>) -> Result<MethodNames> {
         let method: as_int::MethodId = frame.raw.0.method.cast();
         let mut file = null_mut();
-        // SAFETY: the class is valid, the pointer is to a pointer.
+        // SAFETY: the class is valid, the out parameter is a local pointer.
         let has_file = unsafe { call!(self, GetSourceFileName, class.raw(), &raw mut file) };
         // SAFETY: what the JVM has just given; null where it gave nothing.
         let file = has_file.ok().and_then(|()| unsafe { self.text(file) });
@@ -469,10 +469,10 @@ impl Jvmti {
 
     /// # Safety
     /// The method's class is loaded.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
     pub(crate) unsafe fn lines(&self, method: as_int::MethodId) -> Box<[(i64, i32)]> {
         let (mut count, mut entries) = (0, null_mut());
-        // SAFETY: the method is valid by the caller's promise; the pointers are to an int and a pointer.
+        // SAFETY: the method is valid: the caller upholds the `# Safety` contract; the out parameters are a local int and a local pointer.
         let result = unsafe {
             call!(
                 self,
@@ -519,7 +519,7 @@ impl Jvmti {
     /// Whether the boot loader defined a class.
     pub(crate) fn is_boot(&self, env: &Env<'_>, class: Ref<'_, Class>) -> bool {
         let mut loader = null_mut();
-        // SAFETY: a reference to a class object; the pointer is to a pointer.
+        // SAFETY: a reference to a class object; the out parameter is a local pointer.
         let asked = unsafe { call!(self, GetClassLoader, class.raw(), &raw mut loader) };
         let boot = asked.is_ok() && loader.is_null();
         // SAFETY: a local reference, fresh from the JVM and owned by nobody else, or null.
@@ -550,14 +550,14 @@ impl Jvmti {
     ///
     /// # Safety
     /// The text is null, or the JVM has given it to the caller, who does not use it any more.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
     pub(crate) unsafe fn text(&self, text: *mut c_char) -> Option<String> {
         if text.is_null() {
             return None;
         }
-        // SAFETY: by the caller's promise the JVM's; it ends its texts, which are modified UTF-8, with a zero byte.
+        // SAFETY: the caller guarantees that the JVM's; it ends its texts, which are modified UTF-8, with a zero byte.
         let owned = modified_utf8(unsafe { CStr::from_ptr(text) }.to_bytes());
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller upholds the `# Safety` contract.
         unsafe { self.deallocate(text.cast()) };
         Some(owned)
     }
@@ -566,9 +566,9 @@ impl Jvmti {
     ///
     /// # Safety
     /// The JVM has given the memory to the caller, who does not use it any more.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
     pub(crate) unsafe fn deallocate(&self, memory: *mut u8) {
-        // SAFETY: by the caller's promise. It cannot fail then.
+        // SAFETY: the caller upholds the `# Safety` contract. It cannot fail then.
         let _ = unsafe { call!(self, Deallocate, memory) };
     }
 

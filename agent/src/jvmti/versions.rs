@@ -27,7 +27,7 @@ impl Redefinitions {
         let class = env.class(c"java/lang/Class");
         let field = class.ok().and_then(|class| {
             let (name, kind) = (c"classRedefinedCount".as_ptr(), c"I".as_ptr());
-            // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+            // SAFETY: the environment belongs to the current thread, the reference is to a class, the strings are NUL-terminated.
             let field = unsafe { jni!(env.raw(), v1_1.GetFieldID, class.raw(), name, kind) };
             NonNull::new(field)
         });

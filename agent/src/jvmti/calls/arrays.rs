@@ -30,7 +30,7 @@ macro_rules! primitives {
         impl<'local> Env<'local> {$(
             /// An array of so many zeroes.
             pub(crate) fn $make(&self, len: usize) -> Result<Local<'local, $kind>> {
-                // SAFETY: the environment is the current thread's, the length is not negative.
+                // SAFETY: the environment belongs to the current thread, the length is not negative.
                 unsafe {
                     let array = jni!(self.raw(), v1_1.$new, size(len));
                     self.made(array, "a new array")
@@ -42,7 +42,7 @@ macro_rules! primitives {
             /// Overwrites elements; the JVM refuses those that are outside.
             pub(crate) fn put(self, env: &Env<'_>, start: usize, values: &[$type]) -> Result<()> {
                 let (start, len) = (size(start), size(values.len()));
-                // SAFETY: the environment is the current thread's, the reference is to an array of this type, and there are as
+                // SAFETY: the environment belongs to the current thread, the reference is to an array of this type, and there are as
                 // many values as told. The JVM compares start and length with the array's.
                 unsafe {
                     jni!(env.raw(), v1_1.$put, self.raw(), start, len, values.as_ptr());
@@ -63,7 +63,7 @@ impl Ref<'_, Ints> {
     /// The first elements; the JVM refuses to read more than there are.
     pub(crate) fn read(self, env: &Env<'_>, values: &mut [i32]) -> Result<()> {
         let (start, len) = (0, size(values.len()));
-        // SAFETY: the environment is the current thread's, the reference is to an array of this type, and there is room for as
+        // SAFETY: the environment belongs to the current thread, the reference is to an array of this type, and there is room for as
         // many values as told.
         unsafe {
             jni!(
@@ -84,7 +84,7 @@ impl<'local> Env<'local> {
     pub(crate) fn objects(&self, len: usize) -> Result<Local<'local, Objects>> {
         let class = object_class(self)?;
         let none = std::ptr::null_mut();
-        // SAFETY: the environment is the current thread's, the reference is to a class, the length is not negative.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, the length is not negative.
         unsafe {
             let array = jni!(
                 self.raw(),
@@ -100,7 +100,7 @@ impl<'local> Env<'local> {
     /// A new string.
     pub(crate) fn text(&self, text: &str) -> Result<Local<'local, Text>> {
         let units: Vec<u16> = text.encode_utf16().collect();
-        // SAFETY: the environment is the current thread's; there are as many units as told.
+        // SAFETY: the environment belongs to the current thread; there are as many units as told.
         unsafe {
             let text = jni!(
                 self.raw(),
@@ -120,7 +120,7 @@ impl Ref<'_, Objects> {
         env: &Env<'local>,
         index: usize,
     ) -> Result<Option<Local<'local, Any>>> {
-        // SAFETY: the environment is the current thread's, the reference is to an array of objects, whose length the JVM compares
+        // SAFETY: the environment belongs to the current thread, the reference is to an array of objects, whose length the JVM compares
         // with the index.
         unsafe {
             let element = jni!(
@@ -153,7 +153,7 @@ impl Ref<'_, Objects> {
 impl Ref<'_, Texts> {
     /// All its strings; an empty one in place of null.
     pub(crate) fn read(self, env: &Env<'_>) -> Result<Vec<String>> {
-        // SAFETY: the environment is the current thread's, the reference is to an array.
+        // SAFETY: the environment belongs to the current thread, the reference is to an array.
         let len = unsafe { jni!(env.raw(), v1_1.GetArrayLength, self.raw()) };
         env.check()?;
         (0..len)
@@ -179,7 +179,7 @@ impl Ref<'_, Text> {
     /// Its first characters. They are copied to memory outside of the Java heap.
     pub(super) fn first(self, env: &Env<'_>, most: usize) -> Option<String> {
         let text: jstring = self.raw();
-        // SAFETY: the environment is the current thread's, the reference is to a string.
+        // SAFETY: the environment belongs to the current thread, the reference is to a string.
         let len = unsafe { jni!(env.raw(), v1_1.GetStringLength, text) };
         let len = usize::try_from(len).unwrap_or(0).min(most);
         let mut units = vec![0; len];

@@ -76,7 +76,7 @@ fn unfit((name, signature): Named<'_>) -> JniError {
 impl<'local> Env<'local> {
     /// A class, by its name with slashes. The program's loader is asked for it.
     pub(crate) fn class(&self, name: &CStr) -> Result<Local<'local, Class>> {
-        // SAFETY: the environment is the current thread's, the text ends with a zero byte.
+        // SAFETY: the environment belongs to the current thread, the string is NUL-terminated.
         unsafe {
             let class = jni!(self.raw(), v1_1.FindClass, name.as_ptr());
             self.made(class, "a class")
@@ -95,7 +95,7 @@ impl<'local> Env<'local> {
     pub(crate) fn define_class(&self, name: &CStr, bytes: &[u8]) -> Result<Local<'local, Class>> {
         let len = jsize::try_from(bytes.len()).unwrap_or(jsize::MAX);
         let bytes = bytes.as_ptr().cast::<jbyte>();
-        // SAFETY: the environment is the current thread's, the text ends with a zero byte, null is the boot loader, and there are
+        // SAFETY: the environment belongs to the current thread, the string is NUL-terminated, null is the boot loader, and there are
         // as many bytes as told.
         unsafe {
             let class = jni!(
@@ -113,7 +113,7 @@ impl<'local> Env<'local> {
     /// The method's id in this class, which lasts as long as the class.
     pub(crate) fn method(&self, class: Ref<'_, Class>, named: Named<'_>) -> Result<jmethodID> {
         let (name, signature) = (named.0.as_ptr(), named.1.as_ptr());
-        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, the strings are NUL-terminated.
         let id = unsafe { jni!(self.raw(), v1_1.GetMethodID, class.raw(), name, signature) };
         self.found(id, named)
     }
@@ -232,7 +232,7 @@ impl<'local> Env<'local> {
     ///
     /// # Safety
     /// `call` calls a method with this name and signature, with the arguments that it is handed.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
     unsafe fn answer<K: Kind>(
         &self,
         named: Named<'_>,
@@ -244,7 +244,7 @@ impl<'local> Env<'local> {
         }
         let raw: Vec<jvalue> = arguments.iter().map(Value::raw).collect();
         let answer = call(raw.as_ptr());
-        // SAFETY: by the caller's promise it is fresh, and its type in the signature is of the kind.
+        // SAFETY: the caller guarantees that it is fresh, and its type in the signature is of the kind.
         unsafe { self.returned(answer) }
     }
 
@@ -307,7 +307,7 @@ impl<'local> Env<'local> {
 
     /// An object's method.
     fn method_of(&self, object: Ref<'_>, named: Named<'_>) -> Result<jmethodID> {
-        // SAFETY: the environment is the current thread's, the reference is valid; what comes back is to its class.
+        // SAFETY: the environment belongs to the current thread, the reference is valid; what comes back is to its class.
         let class: Local<'_, Class> = unsafe {
             let class = jni!(self.raw(), v1_1.GetObjectClass, object.raw());
             self.made(class, "an object's class")?
@@ -319,7 +319,7 @@ impl<'local> Env<'local> {
 impl Ref<'_, Buffer> {
     /// Where a direct buffer's memory is, and how many bytes; `None` of one that is not direct.
     pub(crate) fn memory(self, env: &Env<'_>) -> Option<(std::ptr::NonNull<u8>, usize)> {
-        // SAFETY: the environment is the current thread's, the reference is to a buffer.
+        // SAFETY: the environment belongs to the current thread, the reference is to a buffer.
         let (start, len) = unsafe {
             (
                 jni!(env.raw(), v1_4.GetDirectBufferAddress, self.raw()),

@@ -65,7 +65,7 @@ impl<'local> Env<'local> {
     /// # Safety
     /// `raw` is the current thread's environment, and `'local` no longer than the native call that it was given for;
     /// the JVMTI environment is not disposed of meanwhile.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
     pub(crate) unsafe fn new(raw: NonNull<JNIEnv>, jvmti: Jvmti) -> Self {
         Self {
             raw,
@@ -80,20 +80,20 @@ impl<'local> Env<'local> {
 
     /// The version of JNI, such as `0x0015_0000` of JDK 21.
     pub(crate) fn version(&self) -> i32 {
-        // SAFETY: the environment is the current thread's.
+        // SAFETY: the environment belongs to the current thread.
         unsafe { jni!(self.raw(), v1_1.GetVersion) }
     }
 
     pub(crate) fn vm(&self) -> Result<NonNull<JavaVM>> {
         let mut vm = std::ptr::null_mut();
-        // SAFETY: the environment is the current thread's, the pointer is to a pointer.
+        // SAFETY: the environment belongs to the current thread, the out parameter is a local pointer.
         unsafe { jni!(self.raw(), v1_2.GetJavaVM, &raw mut vm) };
         NonNull::new(vm).ok_or_else(|| JniError::Unfit("the JVM".to_owned()))
     }
 
     /// Whether the program has an exception that it has not handled. Most calls are forbidden then.
     pub(crate) fn is_throwing(&self) -> bool {
-        // SAFETY: the environment is the current thread's.
+        // SAFETY: the environment belongs to the current thread.
         unsafe { jni!(self.raw(), v1_2.ExceptionCheck) }
     }
 
@@ -110,9 +110,9 @@ impl<'local> Env<'local> {
     ///
     /// # Safety
     /// The reference is fresh from the JVM and owned by nobody else, to an object of the kind, or null.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
     pub(crate) unsafe fn returned<K>(&self, object: jobject) -> Result<Option<Local<'local, K>>> {
-        // SAFETY: by the caller's promise. Deleting it is allowed while an exception is pending.
+        // SAFETY: the caller upholds the `# Safety` contract. Deleting it is allowed while an exception is pending.
         let object = unsafe { Local::new(self, object) };
         self.check()?;
         Ok(object)
@@ -122,9 +122,9 @@ impl<'local> Env<'local> {
     ///
     /// # Safety
     /// As there.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
     pub(crate) unsafe fn made<K>(&self, object: jobject, what: &str) -> Result<Local<'local, K>> {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller upholds the `# Safety` contract.
         let made = unsafe { self.returned(object)? };
         made.ok_or_else(|| JniError::Unfit(what.to_owned()))
     }
@@ -134,7 +134,7 @@ impl<'local> Env<'local> {
     /// Its class is told by JVMTI, its message is read from its field: of both copies are made outside of the Java heap.
     fn caught(&self) -> JniError {
         let raw = self.raw();
-        // SAFETY: the environment is the current thread's; these are allowed while an exception is pending.
+        // SAFETY: the environment belongs to the current thread; these are allowed while an exception is pending.
         let thrown = unsafe {
             let thrown = jni!(raw, v1_1.ExceptionOccurred);
             jni!(raw, v1_1.ExceptionClear);
@@ -166,7 +166,7 @@ impl<'local> Env<'local> {
     fn message(&self, thrown: Ref<'_>, class: Ref<'_, Class>) -> Option<String> {
         let raw = self.raw();
         let (name, signature) = (c"detailMessage", c"Ljava/lang/String;");
-        // SAFETY: the references are to an exception and its class, the texts end with a zero byte; the field is of the class, and
+        // SAFETY: the references are to an exception and its class, the strings are NUL-terminated; the field is of the class, and
         // of the type String, or the JVM would not have found it. What it throws is cleared and not looked at.
         let text = unsafe {
             let field: jfieldID = jni!(

@@ -73,7 +73,7 @@ impl<K> Copy for Ref<'_, K> {}
 impl<'a, K> Ref<'a, K> {
     /// # Safety
     /// The reference is null, or to an object of the kind and valid for `'a`.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
     pub(crate) unsafe fn new(raw: jobject) -> Option<Self> {
         Some(Self {
             raw: NonNull::new(raw)?,
@@ -96,7 +96,7 @@ impl<'a, K> Ref<'a, K> {
     /// Keeps hold of it beyond the call.
     pub(crate) fn hold(self, env: &Env<'_>) -> Result<Global<K>> {
         let vm = env.vm()?;
-        // SAFETY: the environment is the current thread's, the reference is valid.
+        // SAFETY: the environment belongs to the current thread, the reference is valid.
         let raw = unsafe { jni!(env.raw(), v1_1.NewGlobalRef, self.raw()) };
         env.check()?;
         Ok(Global {
@@ -109,7 +109,7 @@ impl<'a, K> Ref<'a, K> {
     /// Makes a reference that does not keep the object alive.
     pub(crate) fn hold_weakly(self, env: &Env<'_>) -> Result<Weak<K>> {
         let vm = env.vm()?;
-        // SAFETY: the environment is the current thread's, the reference is valid.
+        // SAFETY: the environment belongs to the current thread, the reference is valid.
         let raw = unsafe { jni!(env.raw(), v1_2.NewWeakGlobalRef, self.raw()) };
         env.check()?;
         Ok(Weak {
@@ -121,7 +121,7 @@ impl<'a, K> Ref<'a, K> {
 
     /// Whether both are to one object.
     pub(crate) fn is(self, env: &Env<'_>, other: Ref<'_>) -> bool {
-        // SAFETY: the environment is the current thread's, the references are valid.
+        // SAFETY: the environment belongs to the current thread, the references are valid.
         unsafe { jni!(env.raw(), v1_1.IsSameObject, self.raw(), other.raw()) }
     }
 }
@@ -137,7 +137,7 @@ pub(crate) struct Local<'local, K = Any> {
 impl<'local, K> Local<'local, K> {
     /// # Safety
     /// The reference is null, or fresh from the JVM for this call, owned by nobody else and to an object of the kind.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
     pub(crate) unsafe fn new(env: &Env<'local>, raw: jobject) -> Option<Self> {
         Some(Self {
             raw: NonNull::new(raw)?,
@@ -197,7 +197,7 @@ impl<K> Drop for Global<K> {
     /// On a thread that the JVM does not know the reference stays.
     fn drop(&mut self) {
         if let Some(env) = current_env(self.vm) {
-            // SAFETY: the environment is the current thread's. The reference is this one's alone.
+            // SAFETY: the environment belongs to the current thread. The reference is this one's alone.
             unsafe { jni!(env, v1_1.DeleteGlobalRef, self.raw.as_ptr()) };
         }
     }
@@ -206,7 +206,7 @@ impl<K> Drop for Global<K> {
 /// The environment of the current thread; `None` on a thread that the JVM does not know.
 fn current_env(vm: NonNull<JavaVM>) -> Option<*mut JNIEnv> {
     let (vm, mut env) = (vm.as_ptr(), null_mut());
-    // SAFETY: the JVM lives as long as the process; the pointer is to a pointer.
+    // SAFETY: the JVM lives as long as the process; the out parameter is a local pointer.
     let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
     (got == JNI_OK && !env.is_null()).then_some(env.cast())
 }
@@ -227,7 +227,7 @@ unsafe impl<K> Sync for Weak<K> {}
 impl<K> Weak<K> {
     /// The object; `None` if it was collected.
     pub(crate) fn get<'local>(&self, env: &Env<'local>) -> Option<Local<'local, K>> {
-        // SAFETY: the environment is the current thread's, the reference is this one's. What comes back is a new local reference
+        // SAFETY: the environment belongs to the current thread, the reference is this one's. What comes back is a new local reference
         // to an object of the kind, or null.
         unsafe {
             let object = jni!(env.raw(), v1_2.NewLocalRef, self.raw.as_ptr());
@@ -240,7 +240,7 @@ impl<K> Drop for Weak<K> {
     /// On a thread that the JVM does not know the reference stays.
     fn drop(&mut self) {
         if let Some(env) = current_env(self.vm) {
-            // SAFETY: the environment is the current thread's. The reference is this one's alone.
+            // SAFETY: the environment belongs to the current thread. The reference is this one's alone.
             unsafe { jni!(env, v1_2.DeleteWeakGlobalRef, self.raw.as_ptr()) };
         }
     }
