@@ -59,7 +59,7 @@ final class SampleRef extends PhantomReference<Object> {
         this.thread = thread;
         this.time = time;
         this.slot = slot;
-        // The mark last: it says that the other fields are set.
+        // Set the mark last: it shows that the other fields are set.
         this.mark = mark;
     }
 
