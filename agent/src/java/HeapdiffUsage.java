@@ -31,7 +31,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final int PUT = 0;
     static final int REMOVED = 1;
     static final int READ = 2;
-    /** Number of longs in a stripe, and what is at these places. */
+    /** Number of longs in a stripe, and their meaning. */
     static final int STRIPE = 8;
     static final int LAST = 3;
     static final int MARK = 4;
@@ -126,7 +126,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         if (kind == PUT && (size < 0 || size >= LARGE)) begin(collection, size, n, hash);
     }
 
-    /** As "watched", for a collection of unknown size. */
+    /** Like "watched", for a collection of unknown size. */
     static void grown(Object collection, int size, int n, int kind) {
         int hash = System.identityHashCode(collection);
         int i = hash & SLOTS - 1, end = i + WINDOW;

@@ -76,7 +76,7 @@ fn a_killed_jvm_loses_a_tick_at_most() {
             });
         }
     });
-    // At most two ticks are missing, and only if the machine is busy.
+    // More than one tick is lost only if the machine is busy.
     let soon = soon.load(Relaxed);
     println!("{soon} of {KILLS} within a tick");
     assert!(soon * 4 >= KILLS * 3, "only {soon} within a tick");
@@ -385,7 +385,7 @@ fn a_trace_begins_once_its_disk_has_room() {
             begins_once(jdk, &disk, || ());
         });
         scope.spawn(|| {
-            // Inodes for the folder, this file and one more, but not for the log.
+            // Three inodes: for the folder, the file that fills the disk, and the trace, but not for the trace's log.
             let disk = Disk::new("size=4m,nr_inodes=3");
             begins_once(jdk, &disk, || {
                 mount(&["-o", "remount,nr_inodes=100"], &disk.path)
