@@ -118,8 +118,8 @@ unsafe extern "C" fn class_load(
     });
 }
 
-/// Runs `work` at the start or the end of a GC. JVMTI allows no JNI there, and of its own functions only a few, such as
-/// raw monitors. `agent::fault` complies with this, too.
+/// Runs `work` at the start or the end of a GC. There JVMTI forbids JNI, and allows only raw monitors and a few other
+/// functions. `agent::fault` complies with this, too.
 fn in_gc(place: u8, work: fn()) {
     let result = catch_unwind(|| {
         provoked::panic(place);

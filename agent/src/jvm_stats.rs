@@ -371,7 +371,7 @@ impl JvmStats {
         let (unnamed, marking) = match &self.beans {
             None => (old, Vec::new()),
             Some(beans) if beans.lacks_concurrent() => (early, old),
-            // The bean counts a cycle when it is complete; its pauses wait until then.
+            // Drop the other pauses. They belong to a cycle, and its bean will count them when the cycle is complete.
             Some(_) => (early, Vec::new()),
         };
         if unnamed.is_empty() && marking.is_empty() {

@@ -30,7 +30,7 @@ pub(crate) struct Lent<T> {
 #[repr(align(64))]
 struct Place<T>(Mutex<Option<Arc<Share<T>>>>);
 
-/// One reference to the value. The users of one place share it and count on it.
+/// A reference to the value, shared by the users of one place. Its counter is the one that they increment.
 struct Share<T>(Arc<T>);
 
 /// A borrowed value, which lives at least as long as this.

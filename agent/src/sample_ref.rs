@@ -238,7 +238,8 @@ impl RefClass {
     fn static_field(&self, env: &Env<'_>, name: &CStr, signature: &CStr) -> Result<jfieldID> {
         let class = self.class.get().raw();
         let (field, kind) = (name.as_ptr(), signature.as_ptr());
-        // SAFETY: the environment belongs to the current thread, the reference is to a class, the strings are NUL-terminated.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+        // NUL-terminated.
         let field = unsafe { jni!(env.raw(), v1_1.GetStaticFieldID, class, field, kind) };
         env.check()?;
         if field.is_null() {

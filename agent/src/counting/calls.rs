@@ -56,7 +56,8 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
         return None;
     }
     match (owner, name, call.descriptor.as_bytes()) {
-        // Arrays of a primitive type and `String[]` have exactly this class. Other arrays may be of a subclass at run time.
+        // Arrays of a primitive type and `String[]` have exactly this class. Other arrays may be of a subclass at run
+        // time.
         ([b'[', _] | b"[Ljava/lang/String;", b"clone", b"()Ljava/lang/Object;") => {
             Some(Told::Array)
         }

@@ -126,7 +126,7 @@ pub(crate) fn jvmti() -> Option<Jvmti> {
     ENGINE.get().map(|engine| engine.jvmti)
 }
 
-/// True if the classes hold counters.
+/// True if hooks are in the classes.
 pub(crate) fn is_on() -> bool {
     STATE.load(Acquire) == state::COUNTING || standing::STANDS.load(Acquire)
 }

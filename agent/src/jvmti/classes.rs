@@ -347,7 +347,8 @@ impl Env<'_> {
         let unfit = || JniError::Unfit(name.to_string_lossy().into_owned());
         let field = |kind: &CStr| {
             let (name, kind) = (name.as_ptr(), kind.as_ptr());
-            // SAFETY: the environment belongs to the current thread, the reference is to a class, the strings are NUL-terminated.
+            // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+            // NUL-terminated.
             let field = unsafe { jni!(self.raw(), v1_1.GetStaticFieldID, class.raw(), name, kind) };
             self.check()?;
             NonNull::new(field).ok_or_else(unfit)
@@ -373,7 +374,8 @@ impl Env<'_> {
     fn thread_number(&self, thread: Ref<'_>) -> super::calls::Result<i64> {
         let class = self.class(c"java/lang/Thread")?;
         let (name, kind) = (c"tid".as_ptr(), c"J".as_ptr());
-        // SAFETY: the environment belongs to the current thread, the reference is to a class, the strings are NUL-terminated.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+        // NUL-terminated.
         let field = unsafe { jni!(self.raw(), v1_1.GetFieldID, class.raw(), name, kind) };
         self.check()?;
         let field = NonNull::new(field).ok_or_else(|| JniError::Unfit("Thread.tid".to_owned()))?;

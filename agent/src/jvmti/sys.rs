@@ -11,9 +11,9 @@ use jvmti_sys::{
     jvmtiInterface_1, jvmtiLineNumberEntry, jvmtiStackInfo, jvmtiThreadInfo,
 };
 
-/// JVMTI of JDK 11.
+/// JVMTI version of JDK 11.
 pub(crate) const VERSION_11: jint = 0x300B_0000;
-/// JVMTI of JDK 17.
+/// JVMTI version of JDK 17.
 pub(crate) const VERSION_17: jint = 0x3011_0000;
 pub(crate) const VERSION_21: jint = 0x3015_0000;
 

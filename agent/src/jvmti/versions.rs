@@ -26,7 +26,8 @@ impl Redefinitions {
         let class = env.class(c"java/lang/Class");
         let field = class.ok().and_then(|class| {
             let (name, kind) = (c"classRedefinedCount".as_ptr(), c"I".as_ptr());
-            // SAFETY: the environment belongs to the current thread, the reference is to a class, the strings are NUL-terminated.
+            // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+            // NUL-terminated.
             let field = unsafe { jni!(env.raw(), v1_1.GetFieldID, class.raw(), name, kind) };
             NonNull::new(field)
         });
@@ -72,7 +73,7 @@ impl Version {
         class.is_some_and(|class| self.redefinitions.count(env, class.get()) == self.count)
     }
 
-    /// True if this is a version of the class.
+    /// True if this is a version of `class`.
     pub(crate) fn is_of(&self, env: &Env<'_>, class: Ref<'_, Class>) -> bool {
         let own = self.class.get(env);
         own.is_some_and(|own| own.get().is(env, class.any()))

@@ -278,8 +278,8 @@ impl Jvmti {
                         ((**raw).v1_2.ExceptionClear)(raw);
                         let is_full = ((**raw).v1_2.IsInstanceOf)(raw, thrown, full);
                         delete(env, thrown);
-                        // In a full heap linking the other classes would fail too, and the JVM would treat each failure as
-                        // an OutOfMemoryError of the program.
+                        // In a full heap, linking the other classes would fail, too. The JVM treats each failure as an
+                        // OutOfMemoryError of the program.
                         if is_full {
                             break;
                         }
@@ -543,7 +543,7 @@ impl Jvmti {
     ) -> Option<MethodInfo> {
         let method: as_int::MethodId = frame.method.cast();
         let mut class = null_mut();
-        // SAFETY: the method is valid: the caller upholds the `# Safety` contract; the out parameter is a local pointer.
+        // SAFETY: the caller guarantees a valid method; the out parameter is a local pointer.
         unsafe { call!(self, GetMethodDeclaringClass, method, &raw mut class).ok()? };
         // SAFETY: the JVM has just returned this reference.
         let known = ids.classes.get(&unsafe { self.id_of(class) }).copied();

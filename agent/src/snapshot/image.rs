@@ -85,7 +85,7 @@ impl MethodInfo {
     }
 }
 
-/// A thread.
+/// A platform thread.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ThreadInfo {
     pub(crate) address: u64,
@@ -94,7 +94,7 @@ pub(crate) struct ThreadInfo {
     pub(crate) own: bool,
 }
 
-/// How a JVM lays out objects.
+/// The object layout of a JVM.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ObjectLayout {
     /// Size of a reference in the heap, in bytes.

@@ -60,9 +60,9 @@ pub(crate) struct Progress {
 /// The destination of a snapshot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wanted<'a> {
-    /// To a new file of this name.
+    /// A new file with this name.
     File(&'a str),
-    /// Through a pipe, to the process that gave this token.
+    /// A pipe to the process that passed this token.
     Pipe(&'a str),
 }
 

@@ -93,7 +93,7 @@ impl Calls {
     /// Calls a method that takes no arguments and returns an object.
     ///
     /// # Safety
-    /// The reference is null or to an object of the class. The method exists with this signature or not at all.
+    /// The reference is null or to an object of the class. `signature` has no parameters, and its result is an object.
     // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
     unsafe fn call(&self, object: jobject, class: &CStr, name: &CStr, signature: &CStr) -> jobject {
         let class = self.class(class);

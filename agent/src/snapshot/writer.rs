@@ -176,7 +176,7 @@ impl<O: Output> Writer<O> {
         &self.output
     }
 
-    /// Returns the parts that the writer was made of. All changes by the walk must be absent or no longer needed.
+    /// Returns the parts that the writer was made of. Data that the walk has already reported is lost.
     pub(crate) fn into_parts(self) -> (Image, O) {
         (self.image, self.output)
     }

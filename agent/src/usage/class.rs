@@ -16,7 +16,8 @@ impl<'local> Env<'local> {
     /// True if a class or one of its superclasses has a field of this name and type.
     pub(crate) fn has_field(&self, class: Ref<'_, Class>, name: &str, kind: &str) -> Result<bool> {
         let (name, kind) = (text(name)?, text(kind)?);
-        // SAFETY: the environment belongs to the current thread, the reference is to a class, the strings are NUL-terminated.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+        // NUL-terminated.
         let field = unsafe {
             let (name, kind) = (name.as_ptr(), kind.as_ptr());
             jni!(self.raw(), v1_1.GetFieldID, class.raw(), name, kind)
@@ -54,7 +55,8 @@ impl<'local> Env<'local> {
     pub(crate) fn usage_table(&self, class: Ref<'_, Class>) -> Result<Global<Objects>> {
         let (name, kind) = (text(hook::TABLE.0)?, text(hook::TABLE.1)?);
         let (raw, of) = (self.raw(), class.raw());
-        // SAFETY: the environment belongs to the current thread, the reference is to a class, the strings are NUL-terminated.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+        // NUL-terminated.
         let field = unsafe { jni!(raw, v1_1.GetStaticFieldID, of, name.as_ptr(), kind.as_ptr()) };
         self.check()?;
         if field.is_null() {

@@ -63,7 +63,7 @@ final class SampleRef extends PhantomReference<Object> {
         this.mark = mark;
     }
 
-    /** Takes references whose objects were collected from the queue, and returns how many. */
+    /** Removes references from the queue whose objects were collected, and returns their number. */
     static int sweep(Object[] dead, int[] slots) {
         int k = 0;
         while (k < slots.length) {

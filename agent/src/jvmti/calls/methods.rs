@@ -113,7 +113,8 @@ impl<'local> Env<'local> {
     /// Returns a method's id. It stays valid as long as the class.
     pub(crate) fn method(&self, class: Ref<'_, Class>, named: Named<'_>) -> Result<jmethodID> {
         let (name, signature) = (named.0.as_ptr(), named.1.as_ptr());
-        // SAFETY: the environment belongs to the current thread, the reference is to a class, the strings are NUL-terminated.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+        // NUL-terminated.
         let id = unsafe { jni!(self.raw(), v1_1.GetMethodID, class.raw(), name, signature) };
         self.found(id, named)
     }
