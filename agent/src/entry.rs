@@ -66,7 +66,7 @@ unsafe fn with_agent(raw: *mut JNIEnv, work: impl for<'a> FnOnce(&Env<'a>)) {
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn sampled_object_alloc(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -97,7 +97,7 @@ unsafe extern "C" fn sampled_object_alloc(
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn class_load(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -152,7 +152,7 @@ unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
     alone(|| {
         // SAFETY: the JVM passed this environment for the current thread.
@@ -164,7 +164,7 @@ unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
     alone(|| {
         // SAFETY: the JVM passed this environment for the current thread.
@@ -176,7 +176,7 @@ unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
     for _ in 0..agent::MAX_FAULTS {
         let mut ended = false;
@@ -200,7 +200,7 @@ unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mu
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
     alone(|| {
         // SAFETY: the JVM passed this environment for the current thread.
@@ -212,7 +212,7 @@ unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mu
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn count_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, round: *mut c_void) {
     alone(|| {
         if let Some(jvmti) = counting::jvmti() {
@@ -289,7 +289,7 @@ unsafe fn text_of(options: *const c_char) -> String {
 /// Only the JVM calls this function.
 // SAFETY: the JVM looks this function up by its name, and no other function has this name.
 #[unsafe(no_mangle)]
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 pub(crate) unsafe extern "system" fn Agent_OnLoad(
     vm: *mut JavaVM,
     options: *mut c_char,
@@ -312,7 +312,7 @@ pub(crate) unsafe extern "system" fn Agent_OnLoad(
 /// Only the JVM calls this function.
 // SAFETY: the JVM looks this function up by its name, and no other function has this name.
 #[unsafe(no_mangle)]
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 pub(crate) unsafe extern "system" fn Agent_OnAttach(
     vm: *mut JavaVM,
     options: *mut c_char,
@@ -378,7 +378,7 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
 /// Only the JVM calls this function.
 // SAFETY: the JVM looks this function up by its name, and no other function has this name.
 #[unsafe(no_mangle)]
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the body is empty. The function is unsafe only to match the JVM's type.
 pub(crate) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {}
 
 /// Panics requested by a test through an environment variable. They are part of every build, because tests run what

@@ -114,8 +114,8 @@ impl<K> Chunks<K> {
 
     /// Returns a chunk, and creates it by `make` if it does not exist. Returns `None` only if the heap is full.
     ///
-    /// Threads that need a chunk at the same time each create one, and the first to finish wins. To wait for another
-    /// thread could take as long as that thread is not scheduled, and to continue without a chunk would lose a sample.
+    /// Threads that need a chunk at the same time each create one, and the first to finish wins. Waiting for another
+    /// thread could take long if that thread is not scheduled, and continuing without a chunk would lose a sample.
     fn ensure(
         &self,
         env: &Env<'_>,

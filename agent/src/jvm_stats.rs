@@ -16,7 +16,7 @@ use crate::pauses::{Causes, Pause, Pauses};
 
 /// Maximum number of beans of one kind.
 const MOST_BEANS: i32 = 32;
-/// Free bytes of the heap that are required before the beans are loaded.
+/// Free bytes of the heap that are required before the beans are looked up.
 const ROOM: u64 = 2 << 20;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
 /// Time after which a pause that no bean has claimed counts as belonging to no bean.
@@ -195,8 +195,8 @@ impl JvmStats {
                 (collector.count, collector.time) = (0, 0);
             }
         } else {
-            // The beans include all GCs until now, and the pauses recorded so far are left over. Right after an attach
-            // they are ignored.
+            // The beans have already counted all GCs until now, so no bean will claim the pauses recorded so far. They
+            // are kept only if the lookup was postponed. Right after an attach they are ignored.
             let (early, missed) = pauses.take();
             if self.put_off {
                 self.early = early;

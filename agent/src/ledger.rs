@@ -1,8 +1,8 @@
 //! The accounts of sites for the trace: allocated and collected amounts since the last tick, and live amounts.
 //!
-//! Here a site is a stack together with the class allocated there. Allocating threads and the agent's thread book; the
-//! trace's thread closes the accounts for each tick. Locks are held for a few additions, never across a call into the
-//! JVM.
+//! Here a site is a stack together with the class allocated there. Allocating threads and the agent's thread book
+//! samples. The trace's thread closes the accounts for each tick. Locks are held for a few additions, never across a
+//! call into the JVM.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -91,7 +91,7 @@ mod tests {
             if now.as_secs() >= seconds {
                 break;
             }
-            // One of `interval / FIRST` samples is tracked.
+            // One in `interval / FIRST` samples is tracked.
             if sample % (interval / FIRST) == 0 {
                 pace.add(now);
             }

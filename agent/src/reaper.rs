@@ -115,8 +115,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Searches for collected samples if it is time, and then tracks fewer samples until neither the unproven ones nor
-    /// the recent ones are too many.
+    /// Searches for collected samples if it is time. Then tracks fewer samples, until neither the unproven samples nor
+    /// those of the current time window exceed their limit.
     fn look_at_unproven(&self, env: &Env<'_>, unproven: &Unproven) -> Result<()> {
         if self.looks.is_due(self.sampler.started.elapsed()) {
             let tried = unproven.tried();

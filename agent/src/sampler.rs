@@ -237,7 +237,7 @@ impl Sampler {
         }
     }
 
-    /// Returns the allocated bytes that a sample represents if it was chosen by `chosen`.
+    /// Returns the allocated bytes that a sample represents if it was chosen with the sampling `chosen`.
     fn stands_for(&self, chosen: Sampling, bytes: u64) -> u64 {
         let weight = chosen.relative_bytes(&self.first, bytes).round();
         #[allow(
@@ -271,7 +271,7 @@ impl Sampler {
             })
     }
 
-    /// Counts a dropped sample that was chosen by `chosen`.
+    /// Counts a dropped sample that was chosen with the sampling `chosen`.
     fn lost(&self, counters: &Counters, counter: Counter, chosen: Sampling, bytes: u64) {
         counters.count(counter);
         counters.add(Counter::DroppedBytes, self.stands_for(chosen, bytes));

@@ -304,7 +304,7 @@ impl Tracing<'_> {
         }
     }
 
-    /// Collects the GCs since the last call.
+    /// Reads the GCs since the last call.
     fn look(&self, env: &Env<'_>, stats: &mut JvmStats, waiting: &mut Waiting) {
         self.ask_for_beans(env, stats, waiting);
         let clock = |at: Instant| {

@@ -10,8 +10,7 @@ use crate::jvmti::{Jvmti, Monitor};
 /// Name of the agent's monitors in the JVM.
 pub(crate) const NAME: &CStr = c"heapdiff agent";
 
-/// Wakes one of the agent's threads and requests its stop. Uses a raw monitor, because GC callbacks may use no other
-/// lock.
+/// Wakes one of the agent's threads and requests its stop. Uses a raw monitor, which GC callbacks may use, too.
 pub(crate) struct Wakeup {
     jvmti: Jvmti,
     monitor: Monitor,

@@ -35,7 +35,7 @@ impl Jvmti {
         let mut status = 0;
         // SAFETY: the reference is to a class object; the out parameter is a local int.
         let told = unsafe { call!(self, GetClassStatus, class.raw(), &raw mut status) };
-        // JNI would wait until the class is initialized.
+        // Looking up a method through JNI would wait until the class is initialized.
         if told.is_err() || status & INITIALIZED == 0 {
             return false;
         }

@@ -1,5 +1,5 @@
-//! Counts allocations as long as the agent samples (`count=on`), and copies the counts to the Java heap, so that dumps
-//! contain them.
+//! The standing count: counts allocations as long as the agent samples (`count=on`), and copies the counts to the Java
+//! heap, so that dumps contain them.
 //!
 //! While such a count runs, `heapdiff count` inserts and removes no hooks. It gets the difference between two readings
 //! of the counters.

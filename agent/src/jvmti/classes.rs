@@ -37,7 +37,7 @@ pub(crate) trait ClassFiles {
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn class_file<F: ClassFiles>(
     _: *mut jvmtiEnv,
     _: *mut JNIEnv,
@@ -95,7 +95,7 @@ unsafe extern "C" fn class_file<F: ClassFiles>(
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn thread_start<F: ClassFiles>(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -109,7 +109,7 @@ unsafe extern "C" fn thread_start<F: ClassFiles>(
 ///
 /// # Safety
 /// Only the JVM calls this function.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn thread_end<F: ClassFiles>(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,

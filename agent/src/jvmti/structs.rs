@@ -19,8 +19,8 @@ fn number(name: &CStr) -> Option<usize> {
     usize::try_from(unsafe { place.read_unaligned() }).ok()
 }
 
-/// Returns the offset in a `Class` object of the address of the JVM's data about the class. This address is unique
-/// among loaded classes. Returns `None` if HotSpot does not export the offset.
+/// Returns the offset of a hidden field in `Class` objects, or `None` if HotSpot does not export it. The field contains
+/// the address of the JVM's data about the class. This address is unique among loaded classes.
 pub(crate) fn klass_offset() -> Option<i64> {
     let mut entry = {
         let table = exported(c"gHotSpotVMStructs")?.cast::<*const u8>();

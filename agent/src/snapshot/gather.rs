@@ -325,6 +325,8 @@ impl Jvmti {
         }
     }
 
+    /// Reads signature, superclass, loader, interfaces and fields of a class.
+    ///
     /// # Safety
     /// The reference is to a class.
     // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
@@ -401,6 +403,8 @@ impl Jvmti {
         Ok(info)
     }
 
+    /// Reads the fields of a class, with their ids. Array classes have none.
+    ///
     /// # Safety
     /// The reference is to a class.
     // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
@@ -408,7 +412,7 @@ impl Jvmti {
         let (mut count, mut list) = (0, null_mut());
         // SAFETY: the caller upholds the `# Safety` contract; the out parameters are a local int and a local pointer.
         let asked = unsafe { call!(self, GetClassFields, class, &raw mut count, &raw mut list) };
-        // JVMTI reports an error for array classes, which have no fields.
+        // JVMTI reports an error for array classes.
         if asked.is_err() || list.is_null() {
             return Ok(Default::default());
         }

@@ -161,7 +161,7 @@ pub(super) enum Form {
     PrimitiveArray,
 }
 
-/// Where the values of a class and of its instances go.
+/// Places of a class's static fields and of its instances' fields in the dump.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) form: Form,

@@ -502,7 +502,7 @@ fn id(tag: jlong) -> u64 {
 ///
 /// # Safety
 /// Only the JVM calls this function, during the walk.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn on_reference(
     kind: jint,
     info: *const Info,
@@ -583,7 +583,7 @@ unsafe extern "C" fn on_reference(
 ///
 /// # Safety
 /// Only the JVM calls this function, during the walk.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn on_primitive(
     kind: jint,
     info: *const Info,
@@ -625,7 +625,7 @@ unsafe extern "C" fn on_primitive(
 ///
 /// # Safety
 /// Only the JVM calls this function, during the walk.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn on_array(
     _: jlong,
     _: jlong,

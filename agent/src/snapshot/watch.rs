@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// The test process waits as a child does whose lock was held by another thread.
+    /// The test process waits like a child that needs a lock which another thread held at the fork.
     #[test]
     #[expect(clippy::zombie_processes, reason = "`Child` waits for it")]
     fn who_waits_for_a_thread_is_given_up_at_once() {

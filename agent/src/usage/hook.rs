@@ -40,7 +40,7 @@ pub(crate) const TABLE: (&str, &str) = ("TABLE", "[Ljava/lang/HeapdiffUsage;");
 
 /// Approximate maximum number of watched collections.
 const SLOTS: usize = 4096;
-/// Number of consecutive places that a collection may occupy one of.
+/// Number of consecutive places at which a collection may be.
 const WINDOW: usize = 16;
 /// Number of places for collections. One further place is for all collections that found none.
 pub(crate) const PLACES: usize = SLOTS + WINDOW;
