@@ -115,9 +115,8 @@ fn put(mut agent: Agent) -> Option<&'static Agent> {
     free.get()
 }
 
-/// Counts an internal error. The JVM continues; after [`MAX_FAULTS`] errors the agent stops.
-///
-/// May be called in any callback, because it uses only raw monitors of JVMTI.
+/// Counts an internal error. The JVM continues; after [`MAX_FAULTS`] errors the agent stops. May be called in any
+/// callback, because it uses only raw monitors of JVMTI.
 pub(crate) fn fault() {
     COUNTERS.count(Counter::Faults);
     if COUNTERS.get(Counter::Faults) >= MAX_FAULTS && GIVING_UP.ask() {
@@ -132,8 +131,7 @@ pub(crate) fn fault() {
     }
 }
 
-/// Loads the agent before the JVM is initialized: parses the options and requests capabilities. Returns one of
-/// [`attach`]'s codes.
+/// Loads the agent before the JVM is initialized. Returns one of [`attach`]'s codes.
 pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
     let loaded = loadable(environment, options).and_then(|(environment, options)| {
         // Set the interval as early as possible: each thread draws the distance to its first sample when it is created,
@@ -148,9 +146,8 @@ pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
     loaded.unwrap_or_else(|code| code)
 }
 
-/// Parses the options and requests the capabilities for sampling. If this fails, prints the reason.
-///
-/// If loading fails before the environment is kept, the environment is disposed of.
+/// Parses the options and requests the capabilities for sampling. If this fails, prints the reason. If loading fails
+/// before the environment is kept, the environment is disposed of.
 fn loadable(
     environment: Option<Environment>,
     options: &str,
@@ -188,8 +185,7 @@ fn loadable(
     }
 }
 
-/// Sets the sampling interval, enables the events for the end of the JVM and, with `at_load`, for its initialization,
-/// and creates the monitors.
+/// Sets the interval, enables the events for the JVM's end and (`at_load`) initialization, and creates the monitors.
 fn arm_for(
     environment: &Environment,
     options: &Options,
@@ -296,10 +292,8 @@ fn detach(env: &Env<'_>) -> i32 {
     }
 }
 
-/// Replaces the agent `before` by a new one with other options.
-///
-/// The JVM gives the capability to sample to only one environment. So the environment of the first agent is used again,
-/// and the new one only creates monitors.
+/// Replaces the agent `before` by a new one with other options. The JVM gives the capability to sample to only one
+/// environment. So the first agent's environment is used again, and the new one only creates monitors.
 fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str) -> i32 {
     let Some(options) = checked(options) else {
         return attach::BAD_OPTIONS;
@@ -488,8 +482,7 @@ pub(crate) fn collected() {
     }
 }
 
-/// The body of an agent's thread. Runs until the JVM ends, the agent is stopped or gives up. After a panic, the caller
-/// may run it again.
+/// The body of an agent's thread, until the agent is stopped or gives up. After a panic, the caller may run it again.
 pub(crate) fn run(env: &Env<'_>, place: usize) {
     if let Some((agent, running)) = agent_at(place).and_then(|a| Some((a, a.running.borrow()?))) {
         agent.run(env, &running);
@@ -576,15 +569,13 @@ impl Agent {
         !self.begun.load(Acquire) || self.ended.load(Acquire)
     }
 
-    /// Stops sampling for good, ends the trace, and releases the samples of live objects.
-    ///
-    /// Tables, stacks and collected samples stay in the heap until the next attach. A dump contains them without a
-    /// format, so readers ignore them.
+    /// Stops sampling for good, ends the trace, and releases the samples of live objects. Tables, stacks and collected
+    /// samples stay in the heap until the next attach, without a format, so readers ignore them.
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
         usage::fall(env);
-        // Keep this order: after a delay the thread enables events, and disables them again if it finds that it must
-        // stop.
+        // Keep this order: after a delay the thread enables events, and disables them again if it was stopped
+        // meanwhile.
         self.wakeup.stop();
         self.jvmti.disable();
         let Some(running) = self.running.borrow() else {
@@ -670,9 +661,8 @@ impl Agent {
                 COUNTERS.count(Counter::FromStart);
             }
         }
-        // This thread's TLAB was allocated without sampling, and only a GC retires it. Right after the JVM's
-        // initialization a GC takes a few milliseconds. It is worth it with interval 0, which asks for every
-        // allocation.
+        // This thread's TLAB was allocated without sampling, and only a GC retires it. This takes a few milliseconds
+        // right after the JVM's start. With interval 0 it is worth it, because every allocation is wanted.
         if at_startup && self.options.sampling.interval == 0 {
             self.jvmti.collect_garbage().map_err(text)?;
         }

@@ -151,7 +151,7 @@ impl Lines {
         Arc::clone(named.or_insert_with_key(|class| of_class(class).into()))
     }
 
-    /// Reads sizes of objects from the JVM, if sizes are missing and the set of loaded classes may have changed.
+    /// Reads sizes of objects from the JVM, if some are not known or the set of loaded classes has changed.
     fn size(&mut self, engine: &Engine, env: &Env<'_>, (is_last, classes): (bool, u64)) {
         let changed = self.changed().filter_map(|(_, line)| line.object.as_ref());
         let (mut new, mut unknown) = (false, false);
