@@ -40,7 +40,7 @@ fn alone(work: impl FnOnce()) {
 ///
 /// # Safety
 /// `raw` is the environment of the current thread, or null. The JVMTI environment is not disposed of meanwhile.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the environment is used only during the call of `work`, on this thread.
 unsafe fn with_env(raw: *mut JNIEnv, jvmti: Jvmti, work: impl for<'a> FnOnce(&Env<'a>)) {
     if let Some(raw) = NonNull::new(raw) {
         // SAFETY: the caller upholds the `# Safety` contract. The `Env` lives no longer than the call of `work`.
@@ -53,7 +53,8 @@ unsafe fn with_env(raw: *mut JNIEnv, jvmti: Jvmti, work: impl for<'a> FnOnce(&En
 ///
 /// # Safety
 /// `raw` is the environment of the current thread, or null.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the environment is used only during the call of `work`, and the agent's JVMTI environment is never disposed
+// of.
 unsafe fn with_agent(raw: *mut JNIEnv, work: impl for<'a> FnOnce(&Env<'a>)) {
     if let Some(jvmti) = agent::jvmti() {
         // SAFETY: the caller upholds the `# Safety` contract. The agent never disposes of an environment that it has
@@ -272,7 +273,7 @@ const CALLED: Called = Called {
 ///
 /// # Safety
 /// `options` is null or a NUL-terminated string.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the string is read only if it is not null.
 unsafe fn text_of(options: *const c_char) -> String {
     if options.is_null() {
         return String::new();

@@ -123,7 +123,7 @@ unsafe extern "C" fn thread_end<F: ClassFiles>(
 ///
 /// # Safety
 /// The JVM passed the environment and the thread reference to the current native call.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: both arguments are used only during this call, on the thread that they belong to.
 unsafe fn with_number<F: ClassFiles>(env: *mut JNIEnv, thread: jobject, work: fn(i64)) {
     let all = || {
         // SAFETY: this is a local reference that stays valid during the event.
@@ -273,7 +273,7 @@ impl Jvmti {
     ///
     /// # Safety
     /// The JVM allocated the list. It contains `count` local references that nobody else owns.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: each reference gets exactly one owner, and the list is freed once.
     unsafe fn owned<'local, K: Kind>(
         &self,
         env: &Env<'local>,

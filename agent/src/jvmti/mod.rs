@@ -257,7 +257,7 @@ impl Environment {
     ///
     /// # Safety
     /// `vm` is the JVM that called, or null.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: the JVM gets only a pointer to a local variable, and returns a new environment.
     pub(crate) unsafe fn of(vm: *mut JavaVM) -> std::result::Result<Self, jint> {
         if vm.is_null() {
             return Err(JNI_ERR);
@@ -476,7 +476,7 @@ impl Jvmti {
     ///
     /// # Safety
     /// The method's class is loaded.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: JVMTI gets only the valid method and pointers to local variables.
     pub(crate) unsafe fn lines(&self, method: as_int::MethodId) -> Box<[(i64, i32)]> {
         let (mut count, mut entries) = (0, null_mut());
         // SAFETY: the caller guarantees a valid method; the out parameters are a local int and a local pointer.
@@ -557,7 +557,7 @@ impl Jvmti {
     ///
     /// # Safety
     /// The string is null, or the JVM has returned it to the caller, who does not use it any more.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: the string is read before it is freed, and freed once.
     pub(crate) unsafe fn text(&self, text: *mut c_char) -> Option<String> {
         if text.is_null() {
             return None;
@@ -574,7 +574,7 @@ impl Jvmti {
     ///
     /// # Safety
     /// The JVM has returned the memory to the caller, who does not use it any more.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: the memory is freed once, as the contract above allows.
     pub(crate) unsafe fn deallocate(&self, memory: *mut u8) {
         // SAFETY: the caller upholds the `# Safety` contract. Then the call cannot fail.
         let _ = unsafe { call!(self, Deallocate, memory) };

@@ -161,7 +161,7 @@ impl Jvmti {
     ///
     /// # Safety
     /// The reference is valid.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: JVMTI gets only the valid reference and pointers to local variables.
     pub(super) unsafe fn give_id(&self, object: jobject, next: &mut u64) -> Result<u64> {
         // SAFETY: the caller upholds the `# Safety` contract.
         let known = unsafe { self.id_of(object) };
@@ -182,7 +182,7 @@ impl Jvmti {
     ///
     /// # Safety
     /// The reference is valid or null.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: JVMTI gets only the valid reference and a pointer to a local variable.
     unsafe fn id_of(&self, object: jobject) -> u64 {
         let mut tag = 0;
         if !object.is_null() {
@@ -245,7 +245,8 @@ impl Jvmti {
     ///
     /// # Safety
     /// The references are to classes.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: JNI and JVMTI get only valid class references, names of existing methods, and pointers to local
+    // variables.
     unsafe fn link(&self, env: &Env<'_>, classes: &[jclass]) {
         let raw = env.raw();
         // SAFETY: the environment belongs to this thread; the strings are NUL-terminated; the method takes a boolean,
@@ -297,7 +298,7 @@ impl Jvmti {
     ///
     /// # Safety
     /// The references are to classes.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: only fields of `java.lang.Class` are read, from references to classes.
     unsafe fn hold_fields(&self, env: &Env<'_>, classes: &[jclass]) {
         let raw = env.raw();
         // SAFETY: the environment belongs to this thread; the fields are non-static reference fields of
@@ -329,7 +330,8 @@ impl Jvmti {
     ///
     /// # Safety
     /// The reference is to a class.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: JNI and JVMTI get only the valid class reference, references that they returned, and pointers to local
+    // variables.
     unsafe fn class_info(
         &self,
         env: &Env<'_>,
@@ -407,7 +409,8 @@ impl Jvmti {
     ///
     /// # Safety
     /// The reference is to a class.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: JVMTI gets only the valid class reference, field ids that it returned for this class, and pointers to
+    // local variables.
     unsafe fn fields(&self, class: jclass) -> Result<(Vec<FieldInfo>, Vec<jfieldID>)> {
         let (mut count, mut list) = (0, null_mut());
         // SAFETY: the caller upholds the `# Safety` contract; the out parameters are a local int and a local pointer.
@@ -518,7 +521,7 @@ impl Jvmti {
     ///
     /// # Safety
     /// Local references to all classes in `ids` are held.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: methods of the held classes are valid, and those of other classes are rejected.
     pub(super) unsafe fn known_method<'m>(
         &self,
         env: &Env<'_>,
@@ -538,7 +541,8 @@ impl Jvmti {
     ///
     /// # Safety
     /// The method's class is loaded.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: the method is valid, because its class is loaded. JVMTI gets only this method, its class, and pointers to
+    // local variables.
     unsafe fn method_of(
         &self,
         env: &Env<'_>,

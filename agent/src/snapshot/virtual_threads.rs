@@ -94,7 +94,7 @@ impl Calls {
     ///
     /// # Safety
     /// The reference is null or to an object of the class. `signature` has no parameters, and its result is an object.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: the method is looked up in the class, so the object has it.
     unsafe fn call(&self, object: jobject, class: &CStr, name: &CStr, signature: &CStr) -> jobject {
         let class = self.class(class);
         if object.is_null() || class.is_null() {
@@ -115,7 +115,7 @@ impl Calls {
     ///
     /// # Safety
     /// The reference is null or to a `java.util.Set`.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: every `java.util.Set` has this method.
     unsafe fn elements(&self, set: jobject) -> jobject {
         // SAFETY: the caller upholds the `# Safety` contract.
         unsafe { self.call(set, c"java/util/Set", c"toArray", c"()[Ljava/lang/Object;") }
@@ -147,7 +147,7 @@ impl Calls {
     ///
     /// # Safety
     /// The reference is null or to an array of references.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: JNI gets only a valid reference to an array.
     unsafe fn length(&self, array: jobject) -> c_int {
         match array.is_null() {
             true => 0,
@@ -160,7 +160,7 @@ impl Calls {
     ///
     /// # Safety
     /// The reference is to an array of references with more than `at` elements.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: JNI gets only a valid reference to an array and an index within it.
     unsafe fn element(&self, array: jobject, at: c_int) -> jobject {
         // SAFETY: the caller upholds the `# Safety` contract.
         self.cleared(unsafe { ((**self.0).v1_2.GetObjectArrayElement)(self.0, array, at) })
@@ -228,7 +228,7 @@ impl Jvmti {
     ///
     /// # Safety
     /// The references are to arrays of references.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: every element read from the arrays is checked to be a virtual thread before it is used.
     pub(super) unsafe fn virtual_stacks(
         &self,
         env: &Env<'_>,
@@ -289,7 +289,7 @@ impl Jvmti {
     ///
     /// # Safety
     /// Local references to all classes in `ids` are held.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: the methods are those that JVMTI returned for a valid class.
     unsafe fn methods_that_unmount(&self, env: &Env<'_>, methods: &mut Methods, ids: &Ids) {
         let class = Calls(env.raw()).class(c"jdk/internal/vm/Continuation");
         let (mut count, mut list) = (0, null_mut());
@@ -320,7 +320,7 @@ impl Jvmti {
     ///
     /// # Safety
     /// The references are to threads.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: JVMTI gets only the valid references and pointers to local variables.
     unsafe fn batch(
         &self,
         env: &Env<'_>,

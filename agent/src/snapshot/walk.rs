@@ -334,7 +334,7 @@ fn code_of(error: &std::io::Error) -> c_int {
 ///
 /// # Safety
 /// The mapping existed before the fork, and only this thread uses it.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: the mapping is replaced by one of the same size, and nothing else uses it meanwhile.
 unsafe fn own_copy(start: usize, length: usize) {
     let place: *mut u8 = std::ptr::with_exposed_provenance_mut(start);
     // SAFETY: `msync` accepts any address. It returns an error if the range is not mapped, and changes nothing.
@@ -365,7 +365,7 @@ unsafe fn own_copy(start: usize, length: usize) {
 ///
 /// # Safety
 /// Nothing uses the other files any more.
-// SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+// SAFETY: closing a file affects only its users, and the caller guarantees that there are none.
 unsafe fn close_all_but(kept: c_int) {
     let close = |from: c_int, to: c_int| {
         if from > to {

@@ -233,7 +233,7 @@ impl<'local> Env<'local> {
     ///
     /// # Safety
     /// `call` calls a method with this name and signature, and passes it the given arguments.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: the types of arguments and result are checked against the signature before `call` runs.
     unsafe fn answer<K: Kind>(
         &self,
         named: Named<'_>,

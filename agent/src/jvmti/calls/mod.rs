@@ -67,7 +67,7 @@ impl<'local> Env<'local> {
     /// # Safety
     /// `raw` is the current thread's environment, and `'local` is at most as long as the native call that it was passed
     /// to. The JVMTI environment is not disposed of meanwhile.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: the function only stores the pointers. The contract above makes later uses sound.
     pub(crate) unsafe fn new(raw: NonNull<JNIEnv>, jvmti: Jvmti) -> Self {
         Self {
             raw,
@@ -112,7 +112,7 @@ impl<'local> Env<'local> {
     ///
     /// # Safety
     /// The JVM has just returned the reference and nothing else owns it. It is null, or its object is of kind `K`.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: the reference is taken over by exactly one owner, as the contract above allows.
     pub(crate) unsafe fn returned<K>(&self, object: jobject) -> Result<Option<Local<'local, K>>> {
         // SAFETY: the caller upholds the `# Safety` contract. A local reference may be deleted while an exception is
         // pending.
@@ -125,7 +125,7 @@ impl<'local> Env<'local> {
     ///
     /// # Safety
     /// As for [`Self::returned`].
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: the reference is taken over by exactly one owner, as the contract above allows.
     pub(crate) unsafe fn made<K>(&self, object: jobject, what: &str) -> Result<Local<'local, K>> {
         // SAFETY: the caller upholds the `# Safety` contract.
         let made = unsafe { self.returned(object)? };

@@ -75,7 +75,7 @@ impl<'a, K> Ref<'a, K> {
     ///
     /// # Safety
     /// The reference is null, or valid for `'a` and to an object of kind `K`.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: the function only stores the reference. The contract above makes later uses sound.
     pub(crate) unsafe fn new(raw: jobject) -> Option<Self> {
         Some(Self {
             raw: NonNull::new(raw)?,
@@ -142,7 +142,7 @@ impl<'local, K> Local<'local, K> {
     /// # Safety
     /// The reference is null, or the JVM has just returned it for this call, nobody else owns it, and its object is of
     /// kind `K`.
-    // SAFETY: sound under the `# Safety` contract above; each unsafe block below gives its argument.
+    // SAFETY: the function only stores the reference. The contract above makes later uses and the deletion sound.
     pub(crate) unsafe fn new(env: &Env<'local>, raw: jobject) -> Option<Self> {
         Some(Self {
             raw: NonNull::new(raw)?,
