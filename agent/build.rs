@@ -1,5 +1,8 @@
-//! Links the agent so that it is never taken out of memory. A JVM closes the library when loading it returned a refusal, as
-//! that of JDK 17 was seen to; what it has defined, and other threads' calls, would lead nowhere then, and a second load would know nothing of the first.
+//! Links the agent so that its library is never unloaded (`-z nodelete`).
+//!
+//! A JVM closes the library if loading the agent returned an error code; JDK 17 does so. But classes that the agent has
+//! defined and calls in other threads would still refer to its code. Also, a second load would not find the state of
+//! the first one.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

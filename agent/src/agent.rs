@@ -1,7 +1,7 @@
-//! Loading, starting and stopping. The globals of the agent are here.
+//! Loads, starts and stops the agent. Contains the agent's global state.
 //!
-//! Each time it is attached anew, with other options perhaps, there is a new [`Agent`]. Those before keep their options and
-//! monitors alone: what they sampled with goes when they are detached and the last of their callbacks is done.
+//! Each attach with new options creates a new [`Agent`]. Earlier ones keep only their options and monitors: their
+//! sampling state is dropped when they are detached and the last of their callbacks has returned.
 
 use std::ops::Deref;
 use std::process;
@@ -38,12 +38,12 @@ use crate::unproven::{Looks, followed_at_first};
 use crate::usage;
 use crate::wakeup::{NAME, Wakeup};
 
-/// How long the end of the JVM waits for the trace's last tick.
+/// Maximum time that the end of the JVM waits for the trace's last tick.
 const LAST_TICK: Duration = Duration::from_secs(2);
-/// Faults after which the agent gives up.
+/// Number of internal errors after which the agent stops.
 pub(crate) const MAX_FAULTS: u64 = 3;
 
-/// So often it can be attached to one JVM.
+/// Maximum number of attaches in one JVM.
 const MOST_ATTACHED: usize = 100;
 
 struct Agent {
@@ -51,21 +51,21 @@ struct Agent {
     options: Options,
     wakeup: Wakeup,
     trace: Option<Trace>,
-    /// While it samples.
+    /// The sampling state, while the agent samples.
     running: Lent<Running>,
-    /// Its thread was started.
+    /// True once the agent's thread was started.
     begun: AtomicBool,
-    /// Its thread has come to its end.
+    /// True once the agent's thread has ended.
     ended: AtomicBool,
-    /// Where it is among all of them.
+    /// Index in `AGENTS`.
     place: usize,
 }
 
-/// What the trace's thread shares with others.
+/// State that the trace's thread shares with other threads.
 struct Trace {
     wakeup: Wakeup,
     pauses: Pauses,
-    /// Its thread was started.
+    /// True once the trace's thread was started.
     begun: AtomicBool,
     done: AtomicBool,
 }
@@ -78,15 +78,15 @@ struct Running {
     at_startup: bool,
 }
 
-/// The agent, each time that it was attached; the last one counts.
+/// The agents of all attaches. The last one is the current one.
 static AGENTS: [OnceLock<Agent>; MOST_ATTACHED] = [const { OnceLock::new() }; MOST_ATTACHED];
 static ATTACHED: AtomicUsize = AtomicUsize::new(0);
-/// The one class of all of them.
+/// The sample class, which all agents share.
 static REFS: OnceLock<Arc<RefClass>> = OnceLock::new();
 static COUNTERS: Counters = Counters::new();
-/// A collection that the agent asked for took too long: it asks for none any more, attached anew or not.
+/// Set if a GC that the agent requested took too long. Then no agent in this JVM requests a GC again.
 static COLLECTS_SLOWLY: AtomicBool = AtomicBool::new(false);
-/// Nothing is sampled any more.
+/// True while nothing is sampled.
 static OFF: AtomicBool = AtomicBool::new(false);
 static GIVING_UP: GivingUp = GivingUp::new();
 
@@ -95,17 +95,17 @@ fn agent() -> Option<&'static Agent> {
     AGENTS.get(last)?.get()
 }
 
-/// The JVMTI environment that sampling goes by, all agents' one.
+/// Returns the JVMTI environment that samples. All agents share it.
 pub(crate) fn jvmti() -> Option<Jvmti> {
     agent().map(|agent| agent.jvmti)
 }
 
-/// The agent that a thread was started for. It may not be the last one.
+/// Returns the agent for which a thread was started. It may not be the current one.
 fn agent_at(place: usize) -> Option<&'static Agent> {
     AGENTS.get(place)?.get()
 }
 
-/// Makes it the agent that counts; `None` if there is no place for another.
+/// Makes `agent` the current one. Returns `None` if there were too many attaches.
 fn put(mut agent: Agent) -> Option<&'static Agent> {
     let place = ATTACHED.load(Acquire);
     agent.place = place;
@@ -115,9 +115,8 @@ fn put(mut agent: Agent) -> Option<&'static Agent> {
     free.get()
 }
 
-/// Something went wrong inside the agent. The JVM goes on; after a few times the agent stops.
-///
-/// May be called in any callback: of JVMTI it uses raw monitors alone.
+/// Counts an internal error. The JVM continues; after [`MAX_FAULTS`] errors the agent stops. May be called in any
+/// callback, because it uses only raw monitors of JVMTI.
 pub(crate) fn fault() {
     COUNTERS.count(Counter::Faults);
     if COUNTERS.get(Counter::Faults) >= MAX_FAULTS && GIVING_UP.ask() {
@@ -132,13 +131,13 @@ pub(crate) fn fault() {
     }
 }
 
-/// Before the JVM is up: reads options and gets what it needs from the JVM. Returns one of [`attach`]'s codes.
+/// Loads the agent before the JVM is initialized. Returns one of [`attach`]'s codes.
 pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
     let loaded = loadable(environment, options).and_then(|(environment, options)| {
-        // As early as can be: a thread draws the distance to its first sample when it is made, and to the
-        // next only then.
+        // Set the interval as early as possible: each thread draws the distance to its first sample when it is created,
+        // and draws again only after that sample.
         let monitors = arm_for(&environment, &options, true)?;
-        // Two at once do not get here: the JVM gives the capability to sample to one environment alone.
+        // Two threads cannot get here at once, because the JVM gives the capability to sample to only one environment.
         match put(Agent::new(environment.keep(), options, monitors)) {
             Some(_) => Ok(attach::DONE),
             None => Err(attach::ALREADY_LOADED),
@@ -147,9 +146,8 @@ pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
     loaded.unwrap_or_else(|code| code)
 }
 
-/// The options, and the environment with what sampling needs; else says why not.
-///
-/// Wherever loading ends before the environment is kept, that is given back to the JVM.
+/// Parses the options and requests the capabilities for sampling. If this fails, prints the reason. If loading fails
+/// before the environment is kept, the environment is disposed of.
 fn loadable(
     environment: Option<Environment>,
     options: &str,
@@ -187,7 +185,7 @@ fn loadable(
     }
 }
 
-/// Sets the interval, has the JVM call when it ends, and `at_load` when it is up, and makes the monitors.
+/// Sets the interval, enables the events for the JVM's end and (`at_load`) initialization, and creates the monitors.
 fn arm_for(
     environment: &Environment,
     options: &Options,
@@ -203,7 +201,7 @@ fn arm_for(
         })
 }
 
-/// The options, if they can be meant; else says why not.
+/// Parses and checks the options. If they are invalid, prints the reason.
 fn checked(options: &str) -> Option<Options> {
     match Options::parse(options) {
         Ok(options) if !options.embed && options.trace.is_none() => say(
@@ -215,10 +213,10 @@ fn checked(options: &str) -> Option<Options> {
     None
 }
 
-/// Loads and starts the agent in a JVM that is up. Returns one of [`attach`]'s codes.
+/// Handles a request in a running JVM, such as to load and start the agent. Returns one of [`attach`]'s codes.
 ///
-/// What it needs in the heap is made before all else that changes anything: in a heap that is full that fails, and it can
-/// be tried again.
+/// Objects in the Java heap are created before anything else changes. In a full heap this fails without side effects,
+/// so the user can try again.
 pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &str) -> i32 {
     if options == attach::DETACH {
         return detach(env);
@@ -253,7 +251,7 @@ pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &
     started.unwrap_or_else(|code| code)
 }
 
-/// What the agent needs in the heap; else says why not, and what holds then.
+/// Creates the agent's objects in the Java heap. If this fails, prints `so` and the reason.
 fn ground<'local>(
     env: &Env<'local>,
     options: &Options,
@@ -269,7 +267,7 @@ fn ground<'local>(
     })
 }
 
-/// Returns the code for what the agent does now.
+/// Returns the status code for what the agent does now.
 fn state() -> i32 {
     let samples = agent().filter(|_| !OFF.load(Relaxed));
     let traces = samples.is_some_and(|agent| agent.trace.is_some());
@@ -282,7 +280,7 @@ fn state() -> i32 {
     attach::STATE + bits.map(|(_, bit)| bit).sum::<i32>()
 }
 
-/// Stops sampling. A dump from then on is read as one without the agent.
+/// Stops sampling. A dump taken afterwards looks as if there were no agent.
 fn detach(env: &Env<'_>) -> i32 {
     match agent() {
         None => attach::DETACHED_BEFORE,
@@ -294,8 +292,8 @@ fn detach(env: &Env<'_>) -> i32 {
     }
 }
 
-/// Starts anew in place of the agent before, whether that samples or not. The JVM gives what is needed for sampling to
-/// one environment alone: that of the first agent is used, and the new one only makes monitors, which last.
+/// Replaces the agent `before` by a new one with other options. The JVM gives the capability to sample to only one
+/// environment. So the first agent's environment is used again, and the new one only creates monitors.
 fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str) -> i32 {
     let Some(options) = checked(options) else {
         return attach::BAD_OPTIONS;
@@ -325,7 +323,7 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
         Ok(ground) => ground,
         Err(code) => return code,
     };
-    // They last, so none are made before it is known that they are needed.
+    // Monitors are never freed, so create them only when they are needed.
     let monitors = environment
         .monitor(NAME)
         .and_then(|own| Ok([own, environment.monitor(NAME)?]));
@@ -333,7 +331,7 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
         return refused(so);
     };
     before.detach(env);
-    // It sets what both have in common: the JVM's interval, what a dump finds.
+    // The old thread would overwrite shared state: the JVM's interval and the objects that a dump contains.
     if !before.has_ended() {
         say("the agent stopped sampling, but its thread still runs; run the command again");
         return attach::FAILED;
@@ -354,12 +352,12 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
     }
 }
 
-/// The JVM has come up.
+/// Called when the JVM is initialized.
 pub(crate) fn start_with_jvm(env: &Env<'_>) {
     let Some(agent) = agent() else {
         return;
     };
-    // Changed, or told to stop, before the JVM was up.
+    // The options were changed, or the agent was stopped, before the JVM was initialized.
     if agent.place > 0 || OFF.load(Relaxed) {
         return;
     }
@@ -369,7 +367,7 @@ pub(crate) fn start_with_jvm(env: &Env<'_>) {
     }
 }
 
-/// Starts sampling, or the delay before it, in a JVM that is up. Returns one of [`attach`]'s codes.
+/// Starts sampling, or the delay before it, in an initialized JVM. Returns one of [`attach`]'s codes.
 fn start(env: &Env<'_>, agent: &'static Agent, ground: Ground<'_>, at_startup: bool) -> i32 {
     match agent.start(env, ground, at_startup) {
         Ok(()) => attach::DONE,
@@ -381,7 +379,7 @@ fn start(env: &Env<'_>, agent: &'static Agent, ground: Ground<'_>, at_startup: b
     }
 }
 
-/// The JVM is about to end.
+/// Called when the JVM is about to end.
 pub(crate) fn stop(env: &Env<'_>) {
     OFF.store(true, Relaxed);
     if let Some(agent) = agent() {
@@ -401,7 +399,7 @@ pub(crate) fn stop(env: &Env<'_>) {
     }
 }
 
-/// The JVM has sampled an allocation.
+/// Called when the JVM has sampled an allocation.
 pub(crate) fn sampled(
     env: &Env<'_>,
     thread: Ref<'_>,
@@ -419,14 +417,14 @@ pub(crate) fn sampled(
     }
 }
 
-/// The JVM has defined a class.
+/// Called when the JVM has defined a class.
 pub(crate) fn class_loaded(env: &Env<'_>, thread: Ref<'_>, class: Ref<'_, Class>) {
     if let Some(sampler) = sampler() {
         sampler.class_loaded(env, &COUNTERS, thread, class);
     }
 }
 
-/// The sampler, borrowed by a callback.
+/// The sampler, borrowed for a callback.
 pub(crate) struct Sampling(Loan<Running>);
 
 impl Deref for Sampling {
@@ -437,7 +435,7 @@ impl Deref for Sampling {
     }
 }
 
-/// What samples, unless that is over.
+/// Returns the sampler, or `None` if the agent does not sample.
 pub(crate) fn sampler() -> Option<Sampling> {
     if OFF.load(Relaxed) {
         return None;
@@ -445,12 +443,12 @@ pub(crate) fn sampler() -> Option<Sampling> {
     agent()?.running.borrow().map(Sampling)
 }
 
-/// The classes in the stacks of samples; `None` if the agent does not sample.
+/// Returns the names of classes in the stacks of samples, or `None` if the agent does not sample.
 pub(crate) fn sampled_classes() -> Option<FxHashSet<String>> {
     sampler().map(|sampler| sampler.stacks.classes())
 }
 
-/// Brings counts in the heap up to date for a dump by a forked child.
+/// Updates the counts in the heap before a dump by a forked child.
 pub(crate) fn before_fork(env: &Env<'_>) {
     if let Some(sampler) = sampler()
         && let Some(counted) = &sampler.counted
@@ -459,7 +457,7 @@ pub(crate) fn before_fork(env: &Env<'_>) {
     }
 }
 
-/// The collector begins.
+/// Called when a GC begins.
 pub(crate) fn collecting() {
     if GIVING_UP.is_asked() {
         return;
@@ -469,7 +467,7 @@ pub(crate) fn collecting() {
     }
 }
 
-/// The collector has run.
+/// Called when a GC has ended.
 pub(crate) fn collected() {
     if GIVING_UP.is_asked() {
         return;
@@ -484,8 +482,7 @@ pub(crate) fn collected() {
     }
 }
 
-/// The thread of the agent at this place, until the JVM ends, the agent is to stop or gives up. After a panic in it
-/// the JVM's caller may run it again.
+/// The body of an agent's thread, until the agent is stopped or gives up. After a panic, the caller may run it again.
 pub(crate) fn run(env: &Env<'_>, place: usize) {
     if let Some((agent, running)) = agent_at(place).and_then(|a| Some((a, a.running.borrow()?))) {
         agent.run(env, &running);
@@ -506,7 +503,7 @@ impl Agent {
                 ));
                 return;
             }
-            // Whoever had it stop meanwhile may have turned the events off before they were on.
+            // A request to stop during the delay may have disabled the events before they were enabled.
             if self.wakeup.is_stopping() {
                 self.jvmti.disable();
                 return;
@@ -516,7 +513,7 @@ impl Agent {
     }
 }
 
-/// The thread of the agent at this place has come to its end: it turns the JVM's events off if the agent has given up.
+/// Called when an agent's thread ends. Disables the events if the agent has given up.
 pub(crate) fn ran(place: usize) {
     if let Some(agent) = agent_at(place) {
         if GIVING_UP.take_events() {
@@ -527,7 +524,7 @@ pub(crate) fn ran(place: usize) {
     }
 }
 
-/// The thread of the trace of the agent at this place.
+/// The body of the trace's thread.
 pub(crate) fn trace(env: &Env<'_>, place: usize) {
     let Some(agent) = agent_at(place) else {
         return;
@@ -567,17 +564,18 @@ impl Agent {
         }
     }
 
-    /// Whether its thread is at work no more, or never was.
+    /// True if the agent's thread has ended or was never started.
     fn has_ended(&self) -> bool {
         !self.begun.load(Acquire) || self.ended.load(Acquire)
     }
 
-    /// Stops sampling for good, has the trace end, and lets go of the samples of what lives. Tables, stacks and what it
-    /// remembers of the collected stay in the heap until it is attached anew; a dump has them without a format.
+    /// Stops sampling for good, ends the trace, and releases the samples of live objects. Tables, stacks and collected
+    /// samples stay in the heap until the next attach, without a format, so readers ignore them.
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
         usage::fall(env);
-        // In this order: after a delay its thread turns events on, and off again if it finds that it is to stop.
+        // Keep this order: after a delay the thread enables events, and disables them again if it was stopped
+        // meanwhile.
         self.wakeup.stop();
         self.jvmti.disable();
         let Some(running) = self.running.borrow() else {
@@ -587,14 +585,14 @@ impl Agent {
             return;
         };
         let sampler = &running.sampler;
-        // Without a format a dump says nothing of what follows.
+        // Without a format, readers ignore the other fields.
         let _ = sampler.refs.set(env, statics::FORMAT, Static::Int(0));
         if let Some(trace) = &self.trace {
             trace.wakeup.stop();
             let done = || !trace.begun.load(Acquire) || trace.done.load(Relaxed);
             trace.wakeup.until(done, LAST_TICK);
         }
-        // The last tick has all that was counted.
+        // Stop counting only now, so that the last tick contains all counts.
         counting::fall(env);
         self.wakeup.until(|| self.has_ended(), LAST_TICK);
         match sampler.unproven {
@@ -663,9 +661,8 @@ impl Agent {
                 COUNTERS.count(Counter::FromStart);
             }
         }
-        // The buffer that this thread allocates from was made without sampling, and only
-        // a collection takes it away. When the JVM has just come up that takes a few
-        // milliseconds, and with an interval of 0 every allocation is wanted.
+        // This thread's TLAB was allocated without sampling, and only a GC retires it. This takes a few milliseconds
+        // right after the JVM's start. With interval 0 it is worth it, because every allocation is wanted.
         if at_startup && self.options.sampling.interval == 0 {
             self.jvmti.collect_garbage().map_err(text)?;
         }
@@ -680,7 +677,7 @@ impl Agent {
         started.map_err(|error| error.to_string())
     }
 
-    /// What samples from now on, and the threads that are to run. From here on a dump finds it.
+    /// Creates the sampling state and the threads, and publishes them in the heap for dumps.
     fn running<'local>(
         &self,
         env: &Env<'_>,
@@ -747,8 +744,8 @@ impl Agent {
         fields.int(statics::STRATEGY, options.sampling.strategy.code());
         fields.int(statics::DEPTH, depth);
         fields.int(statics::VERBOSITY, options.verbosity.code());
-        // Only now is what a dump finds complete. Without a format it is nothing to a reader: for a trace
-        // alone the references are needed too, to know what is collected.
+        // The data in the heap is complete only now. Without a format, readers ignore it: with a trace alone, the
+        // references are needed only to find collected objects.
         if options.embed {
             fields.int(statics::FORMAT, FORMAT);
         }
@@ -764,7 +761,7 @@ impl Agent {
     }
 }
 
-/// The class of the references, defined if this is the first agent.
+/// Returns the sample class. The first agent defines it.
 fn refs(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Arc<RefClass>> {
     if let Some(refs) = REFS.get() {
         let asked = match options.reaper {

@@ -1,4 +1,4 @@
-//! What the agent counts.
+//! Counters of the agent.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,7 +15,7 @@ impl Counters {
         Self([const { AtomicU64::new(0) }; COUNT])
     }
 
-    /// Counts from nothing again.
+    /// Resets all counters to 0.
     pub(crate) fn reset(&self) {
         for counter in &self.0 {
             counter.store(0, Relaxed);
@@ -38,7 +38,7 @@ impl Counters {
         self.0[counter.index()].load(Relaxed)
     }
 
-    /// As Java has them.
+    /// Returns the values for a `long[]`.
     pub(crate) fn values(&self) -> [i64; COUNT] {
         std::array::from_fn(|i| self.0[i].load(Relaxed).cast_signed())
     }

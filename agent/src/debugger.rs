@@ -1,18 +1,19 @@
-//! Whether a debugger is attached to this JVM.
+//! Detects whether a debugger is attached to this JVM.
 //!
-//! The JVM's part of the debugger (libjdwp) keeps the places of lines in a method's code as they were when it first asked. In a class
-//! whose code is changed meanwhile it sets breakpoints inside of instructions, and JDK 17 then ends. So no class is changed while one is
-//! attached. Classes that are changed as they are loaded are no danger: what is kept of them is asked for later.
+//! The JVM's debugger library (libjdwp) caches the line table of a method when it first needs it. If the class is
+//! changed afterwards, the library sets breakpoints in the middle of instructions, and JDK 17 crashes. So no loaded
+//! class is changed while a debugger is attached. Classes that are changed while they are loaded are safe, because the
+//! library reads their line tables later.
 
 use std::fs;
 
-/// The thread that libjdwp has while a debugger is connected, named so by Linux, which keeps 15 bytes of `JDWP Command Reader`.
+/// Name of libjdwp's thread while a debugger is connected. Linux keeps the first 15 bytes of `JDWP Command Reader`.
 const READER: &str = "JDWP Command Re";
-/// Why nothing is changed.
+/// The reason for not changing classes.
 pub(crate) const ATTACHED: &str =
     "a debugger is attached, and changing classes now could crash the JVM";
 
-/// Whether one is connected.
+/// True if a debugger is connected.
 pub(crate) fn is_attached() -> bool {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
     tasks.flatten().any(|task| {

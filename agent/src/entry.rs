@@ -21,11 +21,11 @@ use crate::jvmti::{Called, Environment, Jvmti, Thread, set_called};
 use crate::{agent, counting, snapshot};
 
 thread_local! {
-    /// Set while the agent is at work on this thread: what it allocates itself is not sampled.
+    /// True while the agent is at work on this thread. The agent's own allocations are not sampled.
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work` unless the agent is at work on this thread already, or the thread is ending.
+/// Runs `work`, unless the agent is already at work on this thread or the thread is ending.
 fn alone(work: impl FnOnce()) {
     if BUSY.try_with(|busy| busy.replace(true)) != Ok(false) {
         return;
@@ -36,34 +36,38 @@ fn alone(work: impl FnOnce()) {
     let _ = BUSY.try_with(|busy| busy.set(false));
 }
 
-/// Runs `work` with the JNI environment that the JVM gave.
+/// Runs `work` with the JNI environment of this thread.
 ///
 /// # Safety
-/// `raw` is the environment of the current thread, or null; the JVMTI environment is not disposed of meanwhile.
-// SAFETY: what is unsafe in it says so where it stands.
+/// `raw` is the environment of the current thread, or null. The JVMTI environment is not disposed of meanwhile.
+// SAFETY: the environment is used only during the call of `work`, on this thread.
 unsafe fn with_env(raw: *mut JNIEnv, jvmti: Jvmti, work: impl for<'a> FnOnce(&Env<'a>)) {
     if let Some(raw) = NonNull::new(raw) {
-        // SAFETY: by the caller's promise. It lasts no longer than the call of `work`.
+        // SAFETY: the caller upholds the `# Safety` contract. The `Env` lives no longer than the call of `work`.
         work(&unsafe { Env::new(raw, jvmti) });
     }
 }
 
-/// As [`with_env`], with the agent's JVMTI environment: the one that the JVM hands to a callback may be disposed of by
-/// another thread.
+/// Runs `work` as [`with_env`] does, with the agent's JVMTI environment. The environment that the JVM passes to a
+/// callback is not used, because another thread may dispose of it.
 ///
 /// # Safety
 /// `raw` is the environment of the current thread, or null.
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: the environment is used only during the call of `work`, and the agent's JVMTI environment is never disposed
+// of.
 unsafe fn with_agent(raw: *mut JNIEnv, work: impl for<'a> FnOnce(&Env<'a>)) {
     if let Some(jvmti) = agent::jvmti() {
-        // SAFETY: by the caller's promise; the agent disposes of no environment.
+        // SAFETY: the caller upholds the `# Safety` contract. The agent never disposes of an environment that it has
+        // kept.
         unsafe { with_env(raw, jvmti, work) };
     }
 }
 
+/// JVMTI callback: the JVM has sampled an allocation.
+///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn sampled_object_alloc(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -73,10 +77,10 @@ unsafe extern "C" fn sampled_object_alloc(
     size: jlong,
 ) {
     alone(|| {
-        // SAFETY: the environment is the one that the JVM gave for this thread.
+        // SAFETY: the JVM passed this environment for the current thread.
         unsafe {
             with_agent(env, |env| {
-                // SAFETY: local references that the JVM gave and takes back after the event.
+                // SAFETY: these are local references that stay valid during the event.
                 let (thread, object, class) = (
                     Ref::<Any>::new(thread),
                     Ref::<Any>::new(object),
@@ -90,9 +94,11 @@ unsafe extern "C" fn sampled_object_alloc(
     });
 }
 
+/// JVMTI callback: a class was loaded.
+///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn class_load(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -100,10 +106,10 @@ unsafe extern "C" fn class_load(
     class: jclass,
 ) {
     alone(|| {
-        // SAFETY: the environment is the one that the JVM gave for this thread.
+        // SAFETY: the JVM passed this environment for the current thread.
         unsafe {
             with_agent(env, |env| {
-                // SAFETY: local references that the JVM gave and takes back after the event.
+                // SAFETY: these are local references that stay valid during the event.
                 let (thread, class) = (Ref::<Any>::new(thread), Ref::<Class>::new(class));
                 if let (Some(thread), Some(class)) = (thread, class) {
                     agent::class_loaded(env, thread, class);
@@ -113,8 +119,8 @@ unsafe extern "C" fn class_load(
     });
 }
 
-/// Runs `work` at the start or the end of a GC. JVMTI allows no JNI there, and of its own functions only raw monitors, which
-/// holds for `agent::fault`, too.
+/// Runs `work` at the start or the end of a GC. There JVMTI forbids JNI, and allows only raw monitors and a few other
+/// functions. `agent::fault` complies with this, too.
 fn in_gc(place: u8, work: fn()) {
     let result = catch_unwind(|| {
         provoked::panic(place);
@@ -125,51 +131,58 @@ fn in_gc(place: u8, work: fn()) {
     }
 }
 
+/// JVMTI callback: a GC begins.
+///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: nothing in it is unsafe; the JVM's type of callbacks is.
+/// Only the JVM calls this function.
+// SAFETY: the body contains no unsafe code. The function is unsafe only to match the JVM's callback type.
 unsafe extern "C" fn garbage_collection_start(_: *mut jvmtiEnv) {
     in_gc(provoked::GC_START, agent::collecting);
 }
 
+/// JVMTI callback: a GC has ended.
+///
 /// # Safety
-/// Only the JVM calls it.
+/// Only the JVM calls this function.
 // SAFETY: as above.
 unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
     in_gc(provoked::GC_FINISH, agent::collected);
 }
 
+/// JVMTI callback: the JVM is initialized.
+///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
     alone(|| {
-        // SAFETY: the environment is the one that the JVM gave for this thread.
+        // SAFETY: the JVM passed this environment for the current thread.
         unsafe { with_agent(env, agent::start_with_jvm) };
     });
 }
 
+/// JVMTI callback: the JVM is about to end.
+///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
     alone(|| {
-        // SAFETY: the environment is the one that the JVM gave for this thread.
+        // SAFETY: the JVM passed this environment for the current thread.
         unsafe { with_agent(env, agent::stop) };
     });
 }
 
-/// The body of the agent's thread. Each turn that ends in a panic is a fault, so that there are no more turns
-/// than faults.
+/// The body of the agent's thread. If a run ends in a panic, it is repeated, at most [`agent::MAX_FAULTS`] times.
 ///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
     for _ in 0..agent::MAX_FAULTS {
         let mut ended = false;
         alone(|| {
-            // SAFETY: the environment is the one that the JVM gave for this thread.
+            // SAFETY: the JVM passed this environment for the current thread.
             unsafe {
                 with_agent(env, |env| {
                     agent::run(env, place.addr());
@@ -187,43 +200,43 @@ unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mu
 /// The body of the trace's thread.
 ///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, place: *mut c_void) {
     alone(|| {
-        // SAFETY: the environment is the one that the JVM gave for this thread.
+        // SAFETY: the JVM passed this environment for the current thread.
         unsafe { with_agent(env, |env| agent::trace(env, place.addr())) };
     });
 }
 
-/// The body of the thread that ends a count which nobody ends.
+/// The body of the thread that ends a count which nobody else has ended.
 ///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn count_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, round: *mut c_void) {
     alone(|| {
         if let Some(jvmti) = counting::jvmti() {
-            // SAFETY: the environment is the one that the JVM gave for this thread; the agent disposes of no environment that it
-            // has kept.
+            // SAFETY: the JVM passed this environment for the current thread. The agent never disposes of an
+            // environment that it has kept.
             unsafe { with_env(env, jvmti, |env| counting::watch(env, round.addr())) };
         }
     });
 }
 
-// SAFETY: the type of a function; only the JVM calls those that have it.
+// SAFETY: these are only function types. Only the JVM calls the functions that have them.
 type WithEnv = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv);
 // SAFETY: as above.
 type WithThread = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject);
 // SAFETY: as above.
 type WithClass = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject, jclass);
 
-/// The callbacks of the environment that samples.
+/// Returns the callbacks of the environment that samples.
 fn callbacks() -> Callbacks {
     Callbacks {
         base: jvmtiEventCallbacks {
-            // SAFETY: the types differ in the name of the JNI environment alone, which jvmti-sys
-            // takes from an older jni-sys.
+            // SAFETY: the types differ only in the name of the JNI environment, which jvmti-sys takes from an older
+            // jni-sys.
             VMInit: unsafe { transmute::<Option<WithThread>, jvmtiEventVMInit>(Some(vm_init)) },
             // SAFETY: as above.
             VMDeath: unsafe { transmute::<Option<WithEnv>, jvmtiEventVMDeath>(Some(vm_death)) },
@@ -240,7 +253,7 @@ fn callbacks() -> Callbacks {
     }
 }
 
-/// The body of a thread of the agent.
+/// Returns the body of an agent thread.
 fn body(thread: Thread) -> as_int::AgentThread {
     match thread {
         Thread::Agent => agent_thread,
@@ -249,79 +262,80 @@ fn body(thread: Thread) -> as_int::AgentThread {
     }
 }
 
-/// Functions that the JVM calls, for the modules below.
+/// The functions that the JVM calls, for `jvmti`.
 const CALLED: Called = Called {
     callbacks,
     thread: body,
     fault: agent::fault,
 };
 
-/// The option text; what is not UTF-8 in it is replaced.
+/// Returns the option string. Invalid UTF-8 is replaced.
 ///
 /// # Safety
-/// `options` is null or a text that ends with a zero byte.
-// SAFETY: what is unsafe in it says so where it stands.
+/// `options` is null or a NUL-terminated string.
+// SAFETY: the string is read only if it is not null.
 unsafe fn text_of(options: *const c_char) -> String {
     if options.is_null() {
         return String::new();
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller upholds the `# Safety` contract.
     unsafe { CStr::from_ptr(options) }
         .to_string_lossy()
         .into_owned()
 }
 
-/// Called before the JVM is up, for `-agentpath`.
+/// Called by the JVM for `-agentpath`, before the JVM is initialized.
 ///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: no other function has this name: the JVM looks for it.
+/// Only the JVM calls this function.
+// SAFETY: the JVM looks this function up by its name, and no other function has this name.
 #[unsafe(no_mangle)]
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 pub(crate) unsafe extern "system" fn Agent_OnLoad(
     vm: *mut JavaVM,
     options: *mut c_char,
     _: *mut c_void,
 ) -> jint {
-    // SAFETY: what the JVM hands over.
+    // SAFETY: the JVM passed these pointers.
     let (environment, options) = unsafe { (Environment::of(vm), text_of(options)) };
     set_called(CALLED);
     provoked::prepare();
-    // Any other answer ends the JVM, so a failure to load answers the same.
+    // Any other result would end the JVM, so this returns JNI_OK even if the agent cannot be loaded.
     if catch_unwind(AssertUnwindSafe(|| agent::load(environment.ok(), &options))).is_err() {
         agent::fault();
     }
     JNI_OK
 }
 
-/// Called in a running JVM that was asked to load the agent.
+/// Called by the JVM when it is told to load the agent while it runs.
 ///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: no other function has this name: the JVM looks for it.
+/// Only the JVM calls this function.
+// SAFETY: the JVM looks this function up by its name, and no other function has this name.
 #[unsafe(no_mangle)]
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 pub(crate) unsafe extern "system" fn Agent_OnAttach(
     vm: *mut JavaVM,
     options: *mut c_char,
     _: *mut c_void,
 ) -> jint {
-    // SAFETY: what the JVM hands over.
+    // SAFETY: the JVM passed these pointers.
     let (environment, options) = unsafe { (Environment::of(vm), text_of(options)) };
     set_called(CALLED);
     let mut result = heapdiff_sites::attach::FAILED;
     alone(|| {
-        // One more, for the names of exceptions: the first may be given back before this returns.
-        // SAFETY: what the JVM hands over.
+        // Another environment, to read class names of exceptions. The first one may be disposed of before this function
+        // returns.
+        // SAFETY: the JVM passed this pointer.
         let naming = unsafe { Environment::of(vm) };
         let (environment, naming) = match (environment, naming) {
             (Ok(environment), Ok(naming)) => (environment, naming),
-            // Asked early enough, it has no environments to give.
+            // The JVM is not initialized yet, so it has no environment.
             (Err(JNI_EDETACHED), _) => {
                 result = heapdiff_sites::attach::NOT_UP;
                 return;
             }
-            // JDK 10 and earlier have no JVMTI of version 11.
+            // JDK 10 and earlier do not have JVMTI 11.
             (Err(JNI_EVERSION), _) => {
                 result = heapdiff_sites::attach::TOO_OLD;
                 return;
@@ -332,7 +346,8 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
             }
         };
         let mut env: *mut c_void = null_mut();
-        // SAFETY: the JVM that called has a full table; it is not null, for the environment came from it.
+        // SAFETY: the JVM that called has a complete function table. `vm` is not null, because `environment` came from
+        // it.
         let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
         if got == JNI_OK {
             let wanted = snapshot::Wanted::of(&options);
@@ -350,7 +365,7 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
                     },
                 }
             };
-            // SAFETY: the environment is this thread's; the other is disposed of after this.
+            // SAFETY: the environment belongs to this thread. `naming` is disposed of only afterwards.
             unsafe { with_env(env.cast(), naming.jvmti(), attach) };
         }
         drop(naming);
@@ -358,27 +373,27 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
     result
 }
 
-/// Called when the JVM ends. Threads may still be in callbacks, so nothing is torn down.
+/// Called when the JVM ends. Other threads may still be in callbacks, so nothing is freed.
 ///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: no other function has this name: the JVM looks for it.
+/// Only the JVM calls this function.
+// SAFETY: the JVM looks this function up by its name, and no other function has this name.
 #[unsafe(no_mangle)]
-// SAFETY: what is unsafe in it says so where it stands.
+// SAFETY: the body is empty. The function is unsafe only to match the JVM's type.
 pub(crate) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {}
 
-/// Panics that a test asks for, by an environment variable. They are in every build, since tests run what users run:
-/// without the variable a collection costs one comparison more.
+/// Panics requested by a test through an environment variable. They are part of every build, because tests run what
+/// users run. Without the variable, each GC costs one comparison more.
 mod provoked {
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-    /// The environment variable that says where to panic.
+    /// The environment variable that selects where to panic.
     const VARIABLE: &str = "HEAPDIFF_AGENT_PANIC";
     pub(super) const GC_START: u8 = 1;
     pub(super) const GC_FINISH: u8 = 2;
     static WHERE: AtomicU8 = AtomicU8::new(0);
 
-    /// Reads the variable. Called while the agent is loaded, for a callback of the collector may not wait.
+    /// Reads the variable. Called when the agent is loaded, because GC callbacks must not wait.
     pub(super) fn prepare() {
         let place = match std::env::var(VARIABLE).as_deref() {
             Ok("gc-start") => GC_START,
@@ -388,7 +403,7 @@ mod provoked {
         WHERE.store(place, Relaxed);
     }
 
-    /// Panics if a test asks for it here.
+    /// Panics if a test has requested it for this place.
     pub(super) fn panic(here: u8) {
         assert!(WHERE.load(Relaxed) != here, "provoked by {VARIABLE}");
     }

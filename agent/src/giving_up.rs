@@ -1,14 +1,14 @@
-//! The flags of an agent that gives up after faults of its own.
+//! The flags of an agent that stops after internal errors.
 
 use std::sync::atomic::{
     AtomicBool,
     Ordering::{AcqRel, Acquire, Release},
 };
 
-/// Two flags: the agent gives up, and the JVM still sends events that the agent has to turn off.
+/// Two flags: the agent has given up, and the JVM still sends events that must be disabled.
 ///
-/// A fault can occur in any callback. In callbacks of the GC, JVMTI forbids to turn events off. So
-/// the callback with the last fault sets the flags, and the thread of the agent turns the events off.
+/// An error can occur in any callback. JVMTI forbids disabling events in GC callbacks. So the callback with the last
+/// error only sets the flags, and the agent's thread disables the events.
 pub(crate) struct GivingUp {
     asked: AtomicBool,
     events_on: AtomicBool,
@@ -22,7 +22,7 @@ impl GivingUp {
         }
     }
 
-    /// Gives up; `false` if the agent had done so before. Sets flags alone, so that it may be called anywhere.
+    /// Gives up. Returns false if the agent had given up before. Only sets flags, so it may be called anywhere.
     pub(crate) fn ask(&self) -> bool {
         if self.asked.swap(true, AcqRel) {
             return false;
@@ -35,7 +35,7 @@ impl GivingUp {
         self.asked.load(Acquire)
     }
 
-    /// Whether the caller is to turn the events off. Only the first caller is.
+    /// True if the caller must disable the events. Only the first caller gets true.
     pub(crate) fn take_events(&self) -> bool {
         self.events_on.swap(false, AcqRel)
     }
@@ -45,7 +45,7 @@ impl GivingUp {
 mod tests {
     use super::GivingUp;
 
-    /// Giving up happens once, and one thread turns the events off, once and not before.
+    /// Giving up happens once, and exactly one thread disables the events, not earlier.
     #[test]
     fn events_are_turned_off_once_and_only_when_asked() {
         let giving_up = GivingUp::new();

@@ -1,4 +1,4 @@
-//! What the agent has in the Java heap from its start on. All of it is made, or, where the heap has no room, nothing.
+//! The agent's initial objects in the Java heap. Either all of them are created, or, if the heap is full, none.
 
 use std::process;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::table::Table;
 use crate::totals::Totals;
 use crate::unproven::{Unproven, is_to_follow_few};
 
-/// Arrays and threads that are made, but not shown or started: if it goes, the heap is as before.
+/// Arrays and threads that are created but neither published nor started. Dropping this leaves the heap as it was.
 pub(crate) struct Ground<'local> {
     pub(crate) refs: Arc<RefClass>,
-    /// What is to be put into the class's fields.
+    /// Values for the static fields of the sample class.
     pub(crate) fields: Fields,
     pub(crate) seed: u64,
     pub(crate) shown: Arc<Global<Longs>>,
@@ -43,7 +43,7 @@ pub(crate) struct Ground<'local> {
     pub(crate) threads: Threads<'local>,
 }
 
-/// The agent's thread, and the trace's if there is to be one.
+/// The agent's thread, and the trace's thread if there is a trace.
 pub(crate) type Threads<'local> = (Local<'local>, Option<Local<'local>>);
 
 impl<'local> Ground<'local> {
@@ -67,7 +67,7 @@ impl<'local> Ground<'local> {
             shown: of.longs(env, statics::COUNTERS, Counter::ALL.len())?,
             runtime,
             unproven: unproven.map(|largest| {
-                // What is asked for is not made fewer for the time's sake.
+                // If the user sets the number of tracked samples, there is no limit per second.
                 let pace = options.follow.is_none().then(|| Pace::new(largest));
                 Unproven::new(largest, pace)
             }),
@@ -84,7 +84,7 @@ impl<'local> Ground<'local> {
             collected: CollectedRefs::create(env, of, options.garbage, seed)?,
             found: Found::create(env, of)?,
             counted: {
-                // What an agent before this one left goes.
+                // Clears the array of an earlier agent.
                 of.objects(env, statics::USAGE, 0)?;
                 InHeap::create(env, of, options.count)?
             },

@@ -1,4 +1,4 @@
-//! Arrays in the Java heap: chunks that are added before they are needed, and the site table's bytes.
+//! Arrays in the Java heap: chunked arrays that grow ahead of need, and the bytes of the site table.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -9,8 +9,8 @@ use crate::jvmti::calls::{Any, Bytes, Env, Global, Ints, Longs, Objects, Ref, Re
 use crate::sample_ref::{RefClass, Static};
 use heapdiff_sites::Counter;
 
-/// Static fields that are set at once, when all that they refer to is there: until then a dump, and an agent that is at work
-/// in this JVM, see nothing of it.
+/// Values of static fields, which are set together once all their objects exist. Until then a dump, and an agent that
+/// is running in this JVM, see nothing of them.
 #[derive(Default)]
 pub(crate) struct Fields(Vec<(&'static str, Content)>);
 
@@ -31,7 +31,7 @@ impl Fields {
         self.0.push((name, Content::Long(value)));
     }
 
-    /// Makes an `Object[]` of so many `null`s for a field.
+    /// Creates an `Object[]` of `len` nulls for a field.
     pub(crate) fn objects(
         &mut self,
         env: &Env<'_>,
@@ -43,7 +43,7 @@ impl Fields {
         Ok(array)
     }
 
-    /// Makes an `int[]` of so many zeroes for a field.
+    /// Creates an `int[]` of `len` zeros for a field.
     pub(crate) fn ints(
         &mut self,
         env: &Env<'_>,
@@ -55,7 +55,7 @@ impl Fields {
         Ok(array)
     }
 
-    /// Makes a `long[]` of so many zeroes for a field.
+    /// Creates a `long[]` of `len` zeros for a field.
     pub(crate) fn longs(
         &mut self,
         env: &Env<'_>,
@@ -67,7 +67,7 @@ impl Fields {
         Ok(array)
     }
 
-    /// Sets them all, in the order in which they came. Nothing is made for that.
+    /// Sets all fields, in the order in which they were added. This allocates nothing in the Java heap.
     pub(crate) fn set(self, env: &Env<'_>, refs: &RefClass) -> Result<()> {
         self.0.into_iter().try_for_each(|(name, content)| {
             let value = match &content {
@@ -82,13 +82,13 @@ impl Fields {
     }
 }
 
-/// An array of arrays in the heap, the inner ones made when they are needed.
+/// An array of arrays in the heap. Inner arrays (chunks) are created on demand.
 pub(crate) struct Chunks<K> {
     outer: Arc<Global<Objects>>,
     chunks: Box<[OnceLock<Global<K>>]>,
-    /// Which chunks are in the outer array.
+    /// True for chunks that the outer array contains.
     shown: Box<[AtomicBool]>,
-    /// Which chunks somebody makes ahead of their need.
+    /// True for chunks that a thread is creating ahead of need.
     claimed: Box<[AtomicBool]>,
 }
 
@@ -107,15 +107,15 @@ impl<K> Chunks<K> {
         })
     }
 
-    /// A chunk that is there.
+    /// Returns a chunk if it exists.
     pub(crate) fn get(&self, index: usize) -> Option<&Global<K>> {
         self.chunks.get(index)?.get()
     }
 
-    /// A chunk, made by `make` if it is not there. `None` only if the heap has no room.
+    /// Returns a chunk, and creates it by `make` if it does not exist. Returns `None` only if the heap is full.
     ///
-    /// Threads that need it at once each make one, and the first to be done decides: to wait for another
-    /// could take as long as that is not scheduled, and to go without would lose a sample.
+    /// Threads that need a chunk at the same time each create one, and the first to finish wins. Waiting for another
+    /// thread could take long if that thread is not scheduled, and continuing without a chunk would lose a sample.
     fn ensure(
         &self,
         env: &Env<'_>,
@@ -124,7 +124,7 @@ impl<K> Chunks<K> {
     ) -> Option<&Global<K>> {
         let place = self.chunks.get(index)?;
         if place.get().is_none() {
-            // One that came too late is dropped here, outside of any lock.
+            // If another thread was faster, this chunk is dropped here, outside of any lock.
             if let Ok(chunk) = make(env) {
                 drop(place.set(chunk));
             }
@@ -132,7 +132,8 @@ impl<K> Chunks<K> {
         let chunk = place.get()?;
         let shown = &self.shown[index];
         if !shown.load(Acquire) {
-            // The chunk is shown before anything is put into it. Two threads that come at once both do so.
+            // Add the chunk to the outer array before anything is stored in it. Two threads at once both do so, which
+            // is harmless.
             let object: Ref<'_, Any> = chunk.get().any();
             self.outer.get().put(env, index, Some(object)).ok()?;
             shown.store(true, Release);
@@ -140,7 +141,7 @@ impl<K> Chunks<K> {
         Some(chunk)
     }
 
-    /// Makes a chunk that will be needed soon, unless somebody does already.
+    /// Creates a chunk that will be needed soon, unless another thread is doing it.
     fn ahead(&self, env: &Env<'_>, index: usize, make: impl FnOnce(&Env<'_>) -> Result<Global<K>>) {
         let Some(claim) = self.claimed.get(index) else {
             return;
@@ -158,12 +159,12 @@ pub(crate) type ObjectChunks = Chunks<Objects>;
 pub(crate) type LongChunks = Chunks<Longs>;
 
 impl ObjectChunks {
-    /// A chunk of so many `null`s, made if it is not there; see [`Chunks::ensure`].
+    /// Returns a chunk of `len` elements; see [`Chunks::ensure`].
     pub(crate) fn at(&self, env: &Env<'_>, index: usize, len: usize) -> Option<&Global<Objects>> {
         self.ensure(env, index, |env| nulls(env, len))
     }
 
-    /// As [`Self::at`] for a chunk that can wait; see [`Chunks::ahead`].
+    /// Creates a chunk that is needed soon; see [`Chunks::ahead`].
     pub(crate) fn prepare(&self, env: &Env<'_>, index: usize, len: usize) {
         self.ahead(env, index, |env| nulls(env, len));
     }
@@ -174,15 +175,15 @@ fn nulls(env: &Env<'_>, len: usize) -> Result<Global<Objects>> {
 }
 
 impl LongChunks {
-    /// A chunk of so many zeroes, made if it is not there; see [`Chunks::ensure`].
+    /// Returns a chunk of `len` zeros; see [`Chunks::ensure`].
     pub(crate) fn at(&self, env: &Env<'_>, index: usize, len: usize) -> Option<&Global<Longs>> {
         self.ensure(env, index, |env| env.longs(len)?.hold(env))
     }
 }
 
-/// Bytes of a piece of the site table. A longer batch has a piece of its own.
+/// Size of a piece of the site table in bytes. A longer batch gets its own piece.
 const PIECE: usize = 64 << 10;
-/// So many pieces at most: twice what the interner's budget can fill.
+/// Maximum number of pieces. This is twice what the interner's budget can fill.
 const PIECES: usize = 2048;
 
 struct Piece {
@@ -195,11 +196,11 @@ struct Piece {
 struct Log {
     piece: Option<Piece>,
     pieces: usize,
-    /// Places of pieces that the heap had no room for.
+    /// Indexes of pieces that could not be created because the heap was full.
     free: Vec<usize>,
 }
 
-/// The site table's bytes.
+/// The bytes of the site table.
 pub(crate) struct Blobs {
     outer: Arc<Global<Objects>>,
     log: Mutex<Log>,
@@ -213,7 +214,7 @@ impl Blobs {
         })
     }
 
-    /// Writes a batch in one step, so that a dump has all of it or nothing. Whether that worked.
+    /// Writes a batch in one step, so that a dump contains all of it or nothing. Returns true on success.
     pub(crate) fn write(&self, env: &Env<'_>, batch: &[u8], counters: &Counters) -> bool {
         let written = self.put(env, batch);
         if written {
@@ -222,7 +223,7 @@ impl Blobs {
         written
     }
 
-    /// As [`Self::write`], of a table whose bytes nobody counts.
+    /// Writes a batch as [`Self::write`] does, for a table whose bytes are not counted.
     pub(crate) fn put(&self, env: &Env<'_>, batch: &[u8]) -> bool {
         let reserved = self.reserve(batch.len());
         let reserved = match reserved {
@@ -280,7 +281,7 @@ impl Blobs {
             len: size,
         };
         let old = { self.log().piece.replace(piece) };
-        // Dropping it may call into the JVM: not under the lock.
+        // Drop the old array outside of the lock, since that may call the JVM.
         drop(old);
         Some((array, 0))
     }

@@ -1,8 +1,8 @@
-//! Ids for strings, methods, frames, sites and types, and which of them the heap has already.
+//! Assigns ids to strings, methods, frames, sites and types, and records which of them are in the heap.
 //!
-//! An id is given at once and is written to the heap soon after, without a lock in between. Until
-//! that is done the definition counts as unpublished, and another thread that needs the id writes the definition
-//! once more: so nothing is ever used before it is in the heap, and no thread waits.
+//! An id is assigned at once, and its definition is written to the heap soon after, without a lock in between. Until
+//! then the definition counts as unpublished, and another thread that needs the id writes the definition, too. So no id
+//! is used before its definition is in the heap, and no thread waits.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use heapdiff_sites::Batch;
 use heapdiff_trace::FrameName;
 use rustc_hash::FxHashMap;
 
-/// Bytes that all definitions together may take, about.
+/// Approximate maximum size of all definitions, in bytes.
 const BUDGET: usize = 64 << 20;
-/// Strings are cut there, in bytes.
+/// Maximum length of a string in bytes. Longer strings are truncated.
 const LONGEST: usize = 4096;
-/// Sites; what is beyond has the id 0.
+/// Maximum number of sites. Further sites have the id 0.
 pub(crate) const MAX_SITES: usize = 1 << 18;
-/// Types.
+/// Maximum number of types.
 pub(crate) const MAX_TYPES: usize = 1 << 16;
 
 struct Kind<K> {
@@ -58,7 +58,7 @@ impl<K: Clone + Eq + Hash> Kind<K> {
         self.list.get((id as usize).checked_sub(1)?)
     }
 
-    /// The definition, if it is yet to be published.
+    /// Returns the definition if it is unpublished.
     fn pending(&self, id: u32) -> Option<&K> {
         let at = (id as usize).checked_sub(1)?;
         (!*self.published.get(at)?).then(|| &self.list[at])
@@ -76,7 +76,7 @@ impl<K: Clone + Eq + Hash> Kind<K> {
     }
 }
 
-/// Definitions on their way into the heap.
+/// Definitions that are about to be written to the heap.
 #[derive(Default)]
 pub(crate) struct Pending {
     pub(crate) batch: Batch,
@@ -89,7 +89,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     fn first(list: &mut Vec<u32>, id: u32) -> bool {
-        // Few are new at a time.
+        // A linear search is enough, because few ids are new at a time.
         let first = !list.contains(&id);
         if first {
             list.push(id);
@@ -98,7 +98,7 @@ impl Pending {
     }
 }
 
-/// The table.
+/// All ids and their definitions.
 pub(crate) struct Interner {
     strings: Kind<Arc<str>>,
     methods: Kind<[u32; 3]>,
@@ -126,7 +126,7 @@ impl Interner {
         }
     }
 
-    /// All these give 0 when the table is full.
+    /// Returns the id of a string. Like the functions below, returns 0 if the table is full.
     pub(crate) fn string(&mut self, text: &str) -> u32 {
         let text = cut(text);
         if let Some(&id) = self.strings.ids.get(text) {
@@ -173,23 +173,23 @@ impl Interner {
         self.types.id(&name, 8, &mut self.budget, MAX_TYPES - 1)
     }
 
-    /// A string.
+    /// Returns a string by its id.
     pub(crate) fn text_of(&self, id: u32) -> Option<&Arc<str>> {
         self.strings.get(id)
     }
 
-    /// A type's name.
+    /// Returns a type's name.
     pub(crate) fn class_name(&self, id: u32) -> Option<Arc<str>> {
         self.text_of(*self.types.get(id)?).cloned()
     }
 
-    /// The names of classes whose methods are in stacks.
+    /// Iterates over the names of classes whose methods are in stacks.
     pub(crate) fn classes_in_stacks(&self) -> impl Iterator<Item = &Arc<str>> {
         let methods = self.methods.list.iter();
         methods.filter_map(|[class, ..]| self.text_of(*class))
     }
 
-    /// A site's frames, leaf first, and whether the stack was deeper.
+    /// Returns a site's frames, leaf first, and true if the stack was deeper.
     pub(crate) fn frames_of(&self, site: u32) -> (Vec<FrameName>, bool) {
         let Some((cut, frames)) = self.sites.get(site) else {
             return (Vec::new(), false);
@@ -209,7 +209,7 @@ impl Interner {
         (frames.iter().map(named).collect(), *cut)
     }
 
-    /// The id of a string that has one.
+    /// Returns the id of a string that has one, or 0.
     pub(crate) fn known_string(&self, text: &str) -> u32 {
         self.strings.ids.get(text).copied().unwrap_or(0)
     }
@@ -222,7 +222,7 @@ impl Interner {
         self.sites.list.len()
     }
 
-    /// Adds what the heap lacks of a string.
+    /// Adds the definition of a string to `pending`, if the heap lacks it.
     pub(crate) fn need_string(&self, pending: &mut Pending, id: u32) {
         if let Some(text) = self.strings.pending(id)
             && Pending::first(&mut pending.strings, id)
@@ -231,7 +231,7 @@ impl Interner {
         }
     }
 
-    /// Adds what the heap lacks of a type.
+    /// Adds the definitions of a type to `pending`, if the heap lacks them.
     pub(crate) fn need_class(&self, pending: &mut Pending, id: u32) {
         if let Some(&name) = self.types.pending(id)
             && Pending::first(&mut pending.types, id)
@@ -241,7 +241,7 @@ impl Interner {
         }
     }
 
-    /// Adds what the heap lacks of a site.
+    /// Adds the definitions of a site to `pending`, if the heap lacks them.
     pub(crate) fn need_site(&self, pending: &mut Pending, id: u32) {
         let Some((cut, frames)) = self.sites.pending(id) else {
             return;
@@ -269,7 +269,7 @@ impl Interner {
         pending.batch.site(id, frames, *cut);
     }
 
-    /// To be called when the batch is in the heap.
+    /// Marks the definitions as published. Call this once the batch is in the heap.
     pub(crate) fn publish(&mut self, pending: &Pending) {
         self.strings.publish(&pending.strings);
         self.methods.publish(&pending.methods);
@@ -279,7 +279,7 @@ impl Interner {
     }
 }
 
-/// The text, or its beginning up to the last whole character that fits.
+/// Truncates a string to at most [`LONGEST`] bytes, at a character boundary.
 fn cut(text: &str) -> &str {
     let mut end = text.len().min(LONGEST);
     while !text.is_char_boundary(end) {
@@ -320,7 +320,7 @@ mod tests {
         let a = stack(&mut interner, &[1, 2]);
         let b = stack(&mut interner, &[2, 3]);
         let (of_a, of_b) = (needed(&interner, a), needed(&interner, b));
-        // Each batch alone tells its whole stack.
+        // Each batch contains the complete stack.
         for (pending, site) in [(of_a, a), (of_b, b)] {
             interner.publish(&pending);
             let bytes = pending.batch.finish();
@@ -329,7 +329,7 @@ mod tests {
             assert_eq!(table.frames(site).len(), 2);
         }
         assert!(needed(&interner, a).batch.is_empty());
-        // Of a third only the site is new.
+        // For a third stack only the site is new.
         let c = stack(&mut interner, &[3, 1]);
         assert!(needed(&interner, c).batch.finish().len() <= 24);
     }

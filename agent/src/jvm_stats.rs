@@ -1,8 +1,8 @@
-//! The JVM's own figures: heap, metaspace, classes, collections.
+//! Reads the JVM's figures about heap, metaspace, classes and GCs.
 //!
-//! The heap's figures are those of `java.lang.Runtime`, which every JVM has and which are of this moment. The rest
-//! comes from the management beans; an image without `java.management` has its performance counters and
-//! the collector's pauses instead. The beans are asked without their server, which is not started.
+//! Heap figures come from `java.lang.Runtime`, which every JVM has and which reports current values. The rest comes
+//! from the management beans. A Java image without the module `java.management` has performance counters and GC pauses
+//! instead. The beans are called directly, so no management server is started.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::jvmti::calls::{Any, Env, Global, Local, Ref, Result, Text, Texts, Val
 use crate::jvmti::perf::{Counter, Perf};
 use crate::pauses::{Causes, Pause, Pauses};
 
-/// Beans of one kind at most.
+/// Maximum number of beans of one kind.
 const MOST_BEANS: i32 = 32;
-/// Free bytes of the heap from which on its beans are asked for.
+/// Free bytes of the heap that are required before the beans are looked up.
 const ROOM: u64 = 2 << 20;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
-/// The time after which a pause that no bean has claimed is taken to belong to no bean.
+/// Time after which a pause that no bean has claimed counts as belonging to no bean.
 const UNCLAIMED: Duration = Duration::from_millis(500);
-/// How exact the collector's times are, in milliseconds as they are.
+/// Precision of the GC's times, which are in milliseconds.
 const NEAR: Duration = Duration::from_millis(5);
-/// How late the end of a collection can be seen.
+/// Maximum delay between the end of a GC and the moment when it is seen.
 const FAR: Duration = Duration::from_millis(400);
 
-/// Figures of one moment.
+/// The JVM's figures at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) heap_used: u64,
@@ -39,9 +39,9 @@ pub(crate) struct Figures {
 struct Collector {
     bean: Global,
     name: String,
-    /// Collections so far.
+    /// Number of GCs so far.
     count: u64,
-    /// Milliseconds that they took, for beans that count pauses.
+    /// Total time of the GCs in milliseconds, for beans that count pauses.
     time: u64,
 }
 
@@ -55,18 +55,20 @@ struct Beans {
     paused: u64,
 }
 
-/// Lays the collector's clock, which begins when the JVM is half up, beside ours. The least time that was seen between
-/// the end of a collection and the look at it is taken for none, until a pause tells better.
+/// Converts times of the GC's clock, which starts during the JVM's initialization, to our clock.
+///
+/// At first the offset is an estimate: the smallest delay seen so far between the end of a GC and its observation
+/// counts as zero. Once a pause has been matched with a GC, the offset is exact.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clock {
-    /// Our time at which the collector's was 0, if all looks came at once.
+    /// The time on our clock when the GC's clock was 0.
     zero: Option<Instant>,
-    /// Whether a pause has said so.
+    /// True if a matched pause gave the offset.
     exact: bool,
 }
 
 impl Clock {
-    /// A collection that ended at `end_ms` of the collector's clock was seen now.
+    /// Records that a GC was seen now that ended at `end_ms` on the GC's clock.
     fn seen(&mut self, end_ms: u64, now: Instant) {
         let Some(zero) = now.checked_sub(Duration::from_millis(end_ms)) else {
             return;
@@ -83,12 +85,12 @@ impl Clock {
         at.unwrap_or(now).min(now)
     }
 
-    /// How far a pause of this collection can be from where it is looked for.
+    /// Returns the maximum difference between a GC's times and those of its pause.
     fn slack(&self) -> Duration {
         if self.exact { NEAR } else { FAR }
     }
 
-    /// A collection that ended at `end_ms` was this pause.
+    /// Records that a GC which ended at `end_ms` was this pause.
     fn was(&mut self, end_ms: u64, pause: &Pause) {
         if let Some(zero) = pause.end.checked_sub(Duration::from_millis(end_ms)) {
             self.zero = Some(zero);
@@ -107,23 +109,23 @@ struct PerfCounters {
     shared_unloaded: Option<Counter>,
 }
 
-/// Asks the JVM for its figures and its collections.
+/// Reads the JVM's figures and GCs.
 pub(crate) struct JvmStats {
     runtime: Arc<Global>,
-    /// The JVM has just come up, and what its beans have counted is counted here too.
+    /// True if the JVM has just been initialized. Then all GCs that its beans have counted are recorded here, too.
     young: bool,
-    /// Beans and counters have been asked for.
+    /// True once beans and counters were looked up.
     asked: bool,
-    /// That was put off, since the heap had no room.
+    /// True if the lookup was postponed because the heap was full.
     put_off: bool,
     beans: Option<Beans>,
     counters: Option<PerfCounters>,
     /// Pauses that no bean has claimed yet.
     pauses: Vec<Pause>,
-    /// Pauses from before the beans were there, which none of them claims.
+    /// Pauses recorded before the beans were looked up. No bean claims them.
     early: Vec<Pause>,
     last: Figures,
-    /// Collections that cannot be described, because others followed before they were seen.
+    /// Number of GCs without a description, because other GCs followed before they were seen.
     pub(crate) unseen: u64,
 }
 
@@ -131,27 +133,27 @@ fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-/// The JVM's `java.lang.Runtime`.
+/// Returns the `java.lang.Runtime` object of the JVM.
 pub(crate) fn runtime<'local>(env: &Env<'local>) -> Result<Local<'local>> {
     let class = env.class(c"java/lang/Runtime")?;
     let named = (c"getRuntime", c"()Ljava/lang/Runtime;");
     env.ask_class_for(class.get(), named, &[])
 }
 
-/// Bytes of the heap used and committed, by `java.lang.Runtime`.
+/// Returns the used and committed bytes of the heap.
 pub(crate) fn heap_of(env: &Env<'_>, runtime: Ref<'_>) -> Result<(u64, u64)> {
     let committed = env.ask_long(runtime, c"totalMemory")?;
     let free = env.ask_long(runtime, c"freeMemory")?;
     Ok((unsigned(committed - free), unsigned(committed)))
 }
 
-/// Bytes that the heap may grow to.
+/// Returns the maximum size of the heap in bytes.
 pub(crate) fn largest_heap(env: &Env<'_>, runtime: Ref<'_>) -> Result<u64> {
     Ok(unsigned(env.ask_long(runtime, c"maxMemory")?))
 }
 
 impl JvmStats {
-    /// `young`: the JVM has just come up.
+    /// Creates the reader. `young` is true if the JVM has just been initialized.
     pub(crate) fn new(runtime: Arc<Global>, pauses: &Pauses, young: bool) -> Self {
         if !young {
             pauses.take();
@@ -170,14 +172,14 @@ impl JvmStats {
         }
     }
 
-    /// Asks for beans and counters, once. Whether the management beans are there, else why not; `None` if that was told
-    /// before, or cannot be asked yet.
+    /// Looks up beans and counters, once. Returns `Some(Ok(()))` if the management beans exist, `Some(Err(_))` with the
+    /// reason if not, and `None` if the lookup was done before or is postponed.
     ///
-    /// To ask has the JVM initialise classes. One that is out of memory meanwhile leaves them unusable, for the program
-    /// too. So it is put off until the heap has room, collected or not.
+    /// The lookup initializes classes. If the heap is full during that, the classes stay unusable, for the program,
+    /// too. So the lookup is postponed until the heap has room for it.
     pub(crate) fn ask_for_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<Result<()>> {
         if self.asked || !self.has_room(env) {
-            // What was counted until then is known by its pauses.
+            // GCs until then are known only by their pauses.
             self.young = false;
             self.put_off |= !self.asked;
             return None;
@@ -193,7 +195,8 @@ impl JvmStats {
                 (collector.count, collector.time) = (0, 0);
             }
         } else {
-            // The beans have counted what was collected until now. Right after an attach that is left out.
+            // The beans have already counted all GCs until now, so no bean will claim the pauses recorded so far. They
+            // are kept only if the lookup was postponed. Right after an attach they are ignored.
             let (early, missed) = pauses.take();
             if self.put_off {
                 self.early = early;
@@ -237,7 +240,8 @@ impl JvmStats {
         })
     }
 
-    /// The present figures, or the last ones where memory is too short to ask. Figures that the JVM does not have are 0.
+    /// Returns the current figures, or the previous ones if they cannot be read for lack of memory. Figures that the
+    /// JVM does not have are 0.
     pub(crate) fn figures(&mut self, env: &Env<'_>) -> Figures {
         if let Ok(figures) = self.ask(env) {
             self.last = figures;
@@ -272,12 +276,12 @@ impl JvmStats {
         Ok(figures)
     }
 
-    /// Bytes used and committed.
+    /// Returns the used and committed bytes of the heap.
     fn heap(&self, env: &Env<'_>) -> Result<(u64, u64)> {
         heap_of(env, self.runtime.get())
     }
 
-    /// Collections since the last look.
+    /// Returns the GCs since the last call. `clock` converts a time to wall-clock time and uptime in milliseconds.
     pub(crate) fn collections(
         &mut self,
         env: &Env<'_>,
@@ -325,7 +329,7 @@ impl JvmStats {
                         .clone(),
                 };
                 let name = &beans.collectors[at].name;
-                // Those that came too fast: of them only the pause is known.
+                // GCs that were not seen in time. Only their pauses are known.
                 self.unseen += missed;
                 let lost = (0..missed).map(|_| {
                     let pause = (!self.pauses.is_empty()).then(|| self.pauses.remove(0));
@@ -353,7 +357,7 @@ impl JvmStats {
         Ok(seen)
     }
 
-    /// Pauses of no bean: G1's remark and cleanup before JDK 20, and all where there are no beans.
+    /// Adds pauses that no bean claims: G1's remark and cleanup before JDK 20, and all pauses if there are no beans.
     fn unclaimed(
         &mut self,
         env: &Env<'_>,
@@ -367,7 +371,7 @@ impl JvmStats {
         let (unnamed, marking) = match &self.beans {
             None => (old, Vec::new()),
             Some(beans) if beans.lacks_concurrent() => (early, old),
-            // The others are of a collection that its bean counts when the whole of it is done.
+            // Drop the other pauses. They belong to a cycle, and its bean will count them when the cycle is complete.
             Some(_) => (early, Vec::new()),
         };
         if unnamed.is_empty() && marking.is_empty() {
@@ -421,7 +425,7 @@ fn row(
     }
 }
 
-/// Whether a collector looks at the whole heap; G1's marking does. By the names that its bean may have.
+/// True if a collector with this bean name processes the whole heap. G1's concurrent marking does.
 fn is_major(collector: &str) -> bool {
     let minor = ["Copy", "ParNew", "PS Scavenge"];
     !(minor.contains(&collector) || collector.contains("Young") || collector.contains("Minor"))
@@ -436,7 +440,7 @@ fn micros_between(start: Instant, end: Instant) -> u64 {
     u64::try_from(micros).unwrap_or(u64::MAX)
 }
 
-/// Takes out the pauses of a collection: all within the time of a cycle, else the one that lasted as long.
+/// Removes and returns the pauses of a GC: all pauses during a cycle, or the one pause with about the same length.
 fn claim(pauses: &mut Vec<Pause>, gc: &LastGc, cycle: bool, slack: Duration) -> Vec<Pause> {
     let near = |p: &Pause| p.end + slack >= gc.start && p.start <= gc.end + slack;
     if cycle {
@@ -464,13 +468,13 @@ fn claim(pauses: &mut Vec<Pause>, gc: &LastGc, cycle: bool, slack: Duration) -> 
 struct LastGc {
     start: Instant,
     end: Instant,
-    /// By the collector's clock.
+    /// On the GC's clock.
     end_ms: u64,
     before: u64,
     after: u64,
 }
 
-/// The items of a list, as many as there may be, handed over one by one.
+/// Calls `item` for each item of a list, at most [`MOST_BEANS`] times.
 fn each_of(
     env: &Env<'_>,
     list: Ref<'_>,
@@ -537,7 +541,7 @@ impl Beans {
         has("G1 Young Generation") && !has(G1_CONCURRENT)
     }
 
-    /// Adds what pauses took since the last look, by the beans that count pauses of cycles.
+    /// Adds the pause times since the last call, from beans that count pauses of cycles.
     fn pause_time(&mut self, env: &Env<'_>) -> Result<()> {
         for collector in &mut self.collectors {
             if collector.name.ends_with("Pauses") {
@@ -549,8 +553,8 @@ impl Beans {
         Ok(())
     }
 
-    /// The last collection of a bean, if it is new, and how many came before it unseen. Pauses of a cycle are
-    /// no collections.
+    /// Returns the last GC of a bean if it is new, and the number of unseen GCs before it. Beans for the pauses of
+    /// cycles have no GCs of their own.
     fn news(&mut self, env: &Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
         let collector = &mut self.collectors[at];
         if collector.name.ends_with("Pauses") {
@@ -565,7 +569,7 @@ impl Beans {
         let named = (c"getLastGcInfo", c"()Lcom/sun/management/GcInfo;");
         let info = env.ask::<Any>(collector.bean.get(), named, &[]);
         let now = Instant::now();
-        // Without jdk.management, or before the first is complete.
+        // The module `jdk.management` is missing, or the first GC is not complete.
         let info = match info {
             Ok(Some(info)) => info,
             _ => {
@@ -592,7 +596,7 @@ impl Beans {
         Ok(Some((missed, last)))
     }
 
-    /// Bytes used in all pools of the heap.
+    /// Returns the used bytes of all heap pools.
     fn sum(&self, env: &Env<'_>, info: Ref<'_>, name: &CStr) -> Result<u64> {
         let map = env.ask_for::<Any>(info, (name, c"()Ljava/util/Map;"), &[])?;
         let get = (c"get", c"(Ljava/lang/Object;)Ljava/lang/Object;");
@@ -607,7 +611,7 @@ impl Beans {
     }
 }
 
-/// The JVM's own arguments and its program, as it tells them.
+/// The JVM's version, arguments and main class.
 pub(crate) struct Invocation {
     pub(crate) jvm: String,
     pub(crate) command: String,
@@ -615,7 +619,7 @@ pub(crate) struct Invocation {
 }
 
 impl Invocation {
-    /// What cannot be asked for is left empty.
+    /// Reads the invocation. Values that cannot be read are empty.
     pub(crate) fn of_this_jvm(env: &Env<'_>) -> Self {
         let property = |key| property(env, key).unwrap_or_default();
         let (name, version) = (property("java.vm.name"), property("java.vm.version"));

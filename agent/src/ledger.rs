@@ -1,8 +1,8 @@
-//! Accounts of sites for the trace: what was allocated and collected since the last tick, what is live.
+//! The accounts of sites for the trace: allocated and collected amounts since the last tick, and live amounts.
 //!
-//! Here a site is a stack and the class allocated there. Threads that allocate and the agent's thread
-//! book; the trace's thread closes the books for each tick. Locks are held for a few additions, never
-//! across a call into the JVM.
+//! Here a site is a stack together with the class allocated there. Allocating threads and the agent's thread book
+//! samples. The trace's thread closes the accounts for each tick. Locks are held for a few additions, never across a
+//! call into the JVM.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,12 +12,13 @@ use heapdiff_trace::{Activity, ClassChange, EstimatedAmount};
 use rustc_hash::FxHashMap;
 
 const SHARDS: usize = 16;
-/// The most accounts: some 20 MB.
+/// Maximum number of accounts. They take about 20 MB.
 const MOST: usize = 1 << 17;
-/// Class names in all.
+/// Maximum number of class names.
 const MOST_CLASSES: usize = 1 << 16;
 
-/// Where a live sample is booked, and with which sampling's weight; the default is nowhere.
+/// The account of a live sample, and the generation (number of doublings) of the sampling that gives its weight. The
+/// default value means no account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Booking(u32);
 
@@ -38,7 +39,7 @@ impl Booking {
         self.0
     }
 
-    /// Shard, index in it, and how often the sampling had been made coarser.
+    /// Returns the shard, the index in the shard, and the generation.
     fn place(self) -> Option<(usize, usize, u32)> {
         let account = (self.0 / Self::GENERATIONS).checked_sub(1)? as usize;
         Some((
@@ -85,11 +86,11 @@ pub(crate) struct Ledger {
     classes: Mutex<Classes>,
     refused: AtomicU64,
     refused_bytes: AtomicU64,
-    /// When the newest of the samples was allocated that were found to be collected since the books were closed.
+    /// Allocation time of the newest sample found to be collected since the last reading.
     newest_collected_ms: AtomicU64,
 }
 
-/// No account is left for a new site.
+/// Error: no account is left for a new site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -97,7 +98,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of a site's shard.
+/// Returns the index of a site's shard.
 fn shard_of(class: u32, stack: u32) -> usize {
     ((class as usize).wrapping_mul(31) ^ stack as usize) % SHARDS
 }
@@ -120,7 +121,7 @@ fn take(amount: &mut EstimatedAmount, variance: &mut f64, weight: &Weight) {
     amount.bytes -= weight.bytes;
     *variance -= weight.bytes_variance;
     if amount.samples == 0 {
-        // What rounding has left.
+        // Remove rounding errors.
         *amount = EstimatedAmount::default();
         *variance = 0.0;
     }
@@ -138,11 +139,11 @@ impl Ledger {
         }
     }
 
-    /// What a sample stands for after the sampling was made coarser so often.
+    /// Returns the weight of a sample after `generation` doublings of the interval.
     fn weight(&self, generation: u32, size: u64) -> Weight {
         let sampling = (0..generation).fold(self.first, |sampling, _| sampling.doubled());
         sampling.weight(size).unwrap_or_else(|| {
-            // Chosen by time: next to others of this JVM it counts for that much.
+            // Samples chosen by time have no absolute weight. This is their weight relative to others of this JVM.
             let bytes = sampling.relative_bytes(&self.first, size);
             #[allow(clippy::cast_precision_loss, reason = "an estimate")]
             let objects = bytes / size.max(1) as f64;
@@ -150,8 +151,8 @@ impl Ledger {
         })
     }
 
-    /// Books a sample. It was taken after the sampling had been made coarser so often, and if it is `followed` it is one
-    /// of those that are, after that many times.
+    /// Books a sample. `taken` is the generation at which it was taken. `followed` is the generation at which it is
+    /// tracked, or `None` if it is not tracked.
     pub(crate) fn allocated(
         &self,
         (class, stack): (u32, u32),
@@ -195,19 +196,20 @@ impl Ledger {
         Ok(booking.unwrap_or_default())
     }
 
-    /// Counts a sample that found no account, and the bytes that it stands for.
+    /// Counts a sample that found no account, and the bytes that it represents.
     pub(crate) fn refuse(&self, bytes: u64) {
         self.refused.fetch_add(1, Relaxed);
         self.refused_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// So many samples found no account, and stood for so many bytes.
+    /// Returns the number of samples that found no account, and the bytes that they represent.
     pub(crate) fn refused(&self) -> (u64, u64) {
         let bytes = self.refused_bytes.load(Relaxed);
         (self.refused.load(Relaxed), bytes)
     }
 
-    /// A sample was collected that was allocated at this uptime. Its class and stack; `None` if it is booked nowhere.
+    /// Books that a sample was collected. Returns its class and stack, or `None` if it has no account. `allocated_ms`
+    /// is the uptime at its allocation.
     pub(crate) fn collected(
         &self,
         booking: Booking,
@@ -215,7 +217,7 @@ impl Ledger {
         allocated_ms: u64,
     ) -> Option<(u32, u32)> {
         let (shard, index, generation) = booking.place()?;
-        // Before it is booked: a tick that has it knows this as well.
+        // Update this before the account: then a tick that contains the sample also contains this time.
         self.newest_collected_ms.fetch_max(allocated_ms, Relaxed);
         let weight = self.weight(generation, size);
         let mut shard = lock(&self.shards[shard]);
@@ -225,15 +227,15 @@ impl Ledger {
         Some((activity.class, activity.stack))
     }
 
-    /// When the newest of the samples was allocated that were found to be collected since the last time; `None`: none
+    /// Returns the allocation time of the newest sample found to be collected since the last call, or `None` if none
     /// was found.
     pub(crate) fn newest_collected_ms(&self) -> Option<u64> {
         let ms = self.newest_collected_ms.swap(0, Relaxed);
-        // Times of samples end after seven weeks.
+        // Sample times are 32-bit milliseconds and stop increasing after seven weeks.
         (1..u64::from(u32::MAX)).contains(&ms).then_some(ms)
     }
 
-    /// The class and the stack that a sample is booked for.
+    /// Returns the class and the stack of a sample's account.
     pub(crate) fn site(&self, booking: Booking) -> Option<(u32, u32)> {
         let (shard, index, _) = booking.place()?;
         let shard = lock(&self.shards[shard]);
@@ -241,8 +243,8 @@ impl Ledger {
         Some((activity.class, activity.stack))
     }
 
-    /// Books that the sampling was made coarser. A sample that it `keeps` weighs more now. The others do not count as
-    /// live any more, though they have not been collected.
+    /// Books that the interval was doubled. If the new sampling `keeps` the sample, its weight increases. Otherwise the
+    /// sample no longer counts as live, although it was not collected.
     pub(crate) fn thinned(
         &self,
         booking: Booking,
@@ -268,7 +270,7 @@ impl Ledger {
         }
     }
 
-    /// A class of this name was loaded or unloaded.
+    /// Counts that a class of this name was loaded or unloaded.
     pub(crate) fn class(&self, class: u32, loaded: bool) {
         let mut classes = lock(&self.classes);
         if classes.changes.len() >= MOST_CLASSES && !classes.changes.contains_key(&class) {
@@ -282,7 +284,7 @@ impl Ledger {
         }
     }
 
-    /// What was closed could not be written: it is booked again, and part of what the next [`Self::close`] gives.
+    /// Puts back accounts that were closed but could not be written. The next [`Self::close`] returns them again.
     pub(crate) fn reopen(
         &self,
         sites: &[Activity],
@@ -307,7 +309,7 @@ impl Ledger {
         self.newest_collected_ms.fetch_max(ms, Relaxed);
     }
 
-    /// Has the next [`Self::close`] tell every site of which something lives.
+    /// Makes the next [`Self::close`] return every site that has live samples.
     pub(crate) fn touch_live(&self) {
         for shard in &self.shards {
             let mut shard = lock(shard);
@@ -319,7 +321,7 @@ impl Ledger {
         }
     }
 
-    /// Where something has happened since the last time.
+    /// Returns the accounts that have changed since the last call, and the loaded and unloaded classes.
     pub(crate) fn close(&self) -> (Vec<Activity>, Vec<ClassChange>) {
         let mut sites = Vec::new();
         for shard in &self.shards {
@@ -397,7 +399,7 @@ mod tests {
         let a = ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
         ledger.class(7, true);
         let (sites, classes) = ledger.close();
-        // Meanwhile it goes on.
+        // Booking continues meanwhile.
         ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
         ledger.collected(a, 24, 9);
         ledger.class(7, true);

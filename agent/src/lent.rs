@@ -1,8 +1,9 @@
-//! A value that callbacks of the JVM use on many threads, and that is dropped when it is taken back and all of them are done.
+//! A value that JVM callbacks use on many threads. It is dropped once it was taken back and all callbacks that use it
+//! have returned.
 //!
-//! A callback that began before the value was taken back may use it for as long as it needs, so nobody waits for callbacks.
-//! Callbacks of different threads use different locks and counters as far as there are enough of them: with one they would
-//! wait for each other's cache line at each sample.
+//! A callback that began before the value was taken back may use it as long as it needs, so no thread waits for
+//! callbacks. Threads are spread over several locks and counters: with a single one, callbacks would compete for its
+//! cache line at each sample.
 
 use std::array;
 use std::ops::Deref;
@@ -13,26 +14,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const PLACES: usize = 8;
 
 thread_local! {
-    /// The place of this thread.
+    /// Index of this thread's place.
     static PLACE: usize = {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         NEXT.fetch_add(1, Relaxed) % PLACES
     };
 }
 
-/// The owner of the value, while there is one.
+/// The owner of the value. It may be empty.
 pub(crate) struct Lent<T> {
     places: [Place<T>; PLACES],
 }
 
-/// A lock, on a cache line of its own, and a counter.
+/// A lock with a counter, on its own cache line.
 #[repr(align(64))]
 struct Place<T>(Mutex<Option<Arc<Share<T>>>>);
 
-/// What the users of one place count together.
+/// A reference to the value, shared by the users of one place. Its counter is the one that they increment.
 struct Share<T>(Arc<T>);
 
-/// The value, which lives at least as long as this.
+/// A borrowed value, which lives at least as long as this.
 pub(crate) struct Loan<T>(Arc<Share<T>>);
 
 impl<T> Deref for Loan<T> {
@@ -50,35 +51,35 @@ impl<T> Place<T> {
 }
 
 impl<T> Lent<T> {
-    /// An owner without a value.
+    /// Creates an owner without a value.
     pub(crate) fn new() -> Self {
         Self {
             places: array::from_fn(|_| Place(Mutex::new(None))),
         }
     }
 
-    /// Lends the value from now on. The one before, if there is one, is dropped as by [`Self::take_back`].
+    /// Lends a value. The previous value, if any, is dropped as by [`Self::take_back`].
     pub(crate) fn lend(&self, value: T) {
         let value = Arc::new(value);
         let before = self
             .places
             .each_ref()
             .map(|place| place.locked().replace(Arc::new(Share(Arc::clone(&value)))));
-        // Outside of the locks: dropping the value may call the JVM.
+        // Drop it outside of the locks, since that may call the JVM.
         drop(before);
     }
 
-    /// The value, if there is one. A lock is held only while a counter is raised.
+    /// Borrows the value, if there is one. A lock is held only while a counter is incremented.
     pub(crate) fn borrow(&self) -> Option<Loan<T>> {
-        // A thread that ends has no place any more.
+        // A thread that is ending has lost its thread-local place.
         let place = PLACE.try_with(|place| *place).unwrap_or(0);
         self.places.get(place)?.locked().clone().map(Loan)
     }
 
-    /// Lends the value no more. It is dropped by whoever uses it last, which may be this thread.
+    /// Stops lending the value. The last user drops it, which may be this thread.
     pub(crate) fn take_back(&self) {
         let last = self.places.each_ref().map(|place| place.locked().take());
-        // Outside of the locks: dropping the value may call the JVM.
+        // Drop it outside of the locks, since that may call the JVM.
         drop(last);
     }
 }
@@ -111,7 +112,7 @@ mod tests {
         assert_eq!(drops.load(SeqCst), 0);
         drop(other);
         assert_eq!(drops.load(SeqCst), 1);
-        // Without users the owner drops it, and one value replaces another.
+        // Without users, the owner drops the value. A new value replaces the old one.
         lent.lend(Counted(&drops));
         lent.lend(Counted(&drops));
         assert_eq!(drops.load(SeqCst), 2);

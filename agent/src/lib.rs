@@ -1,60 +1,69 @@
-//! The native agent: samples allocations and leaves their stacks in the heap, where any dump
-//! finds them.
+//! The native agent: samples allocations and stores their stacks in the Java heap, so that every dump contains them.
 //!
-//! For each sample the JVM reports (`SampledObjectAlloc`, JEP 331) the agent makes one small Java
-//! object that refers to the sampled one by a phantom reference and names its allocation site.
-//! What a dump then holds is written down in `heapdiff_sites`.
+//! For each sample that the JVM reports (`SampledObjectAlloc`, JEP 331), the agent creates one small Java object. It
+//! refers to the sampled object by a phantom reference and contains the id of the allocation site. `heapdiff_sites`
+//! documents the resulting content of a dump.
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! |---|---|
 //! | `entry` | the functions that the JVM calls |
-//! | `jvmti` | JVMTI and JNI: nearly all `unsafe` is there; it imports nothing of ours |
-//! | `agent` | loading, starting, stopping; the one global |
-//! | `lent`, `giving_up` | what callbacks share until it is detached; whether faults ended it |
-//! | `ground` | what is in the Java heap from the start on: all of it is made, or nothing |
+//! | `jvmti` | JVMTI and JNI: nearly all `unsafe` code; imports no other module of the agent |
+//! | `agent` | loading, starting, stopping; the agent's global state |
+//! | `lent`, `giving_up` | state that callbacks share until a detach; the stop after internal errors |
+//! | `ground` | the initial objects in the Java heap: all of them are created, or none |
 //! | `options` | the option string |
-//! | `sampler` | what happens at a sample and at a class definition |
-//! | `strategy`, `random` | which samples are taken |
-//! | `stacks`, `intern` | from raw frames to the id of a site |
-//! | `heap`, `table`, `totals` | what is kept in the Java heap |
-//! | `slots` | the agent's own record of each sample, read without asking the JVM |
-//! | `collected` | collected samples that are remembered, in the heap and for the trace |
-//! | `reaper`, `wakeup` | the agent's thread: finds collected samples, thins, brings figures up to date |
-//! | `ledger`, `tracer`, `tries` | accounts of sites, the thread that writes them to a trace, and what it does where it cannot |
-//! | `jvm_stats`, `pauses` | the JVM's own figures: heap, metaspace, collections |
-//! | `log`, `counters` | what the agent says and counts |
-//! | `java` | the agent's own Java classes: sources and class files |
+//! | `sampler` | handling of a sample and of a class definition |
+//! | `strategy`, `random` | the choice of samples |
+//! | `stacks`, `intern` | the way from raw frames to the id of a site |
+//! | `heap`, `table`, `totals` | data in the Java heap |
+//! | `slots` | the agent's own record of each sample, readable without calling the JVM |
+//! | `collected` | collected samples that are kept, in the heap and for the trace |
+//! | `reaper`, `wakeup` | the agent's thread: finds collected samples, downsamples, updates figures |
+//! | `unproven`, `pace` | limits for tracked samples under generational ZGC |
+//! | `ledger`, `tracer`, `tries` | accounts of sites, the thread that writes them to a trace, and its retries |
+//! | `jvm_stats`, `pauses` | the JVM's figures: heap, metaspace, GCs |
+//! | `counting`, `usage` | exact counts of allocations, and of uses of JDK collections |
+//! | `snapshot` | dumps written by a forked child |
+//! | `log`, `counters` | messages and counters of the agent |
+//! | `java` | the agent's Java classes: sources and class files |
 //! | `sample_ref` | the class of samples in the JVM |
 //!
-//! # What it misses
+//! # What the agent misses
 //!
-//! * Allocations before the JVM is up (`VMInit`), and objects that the compiler does away with.
-//! * A thread that runs when sampling is turned on (by attaching, or after `delay`) is sampled from its
-//!   next allocation buffer on; on JDK 17 its first sample comes after the old interval of 512 KiB.
-//!   With `interval=0` from the start nothing is missed: the agent has the JVM collect once.
-//! * Before JDK 25 a thread forgets at each collection what it has allocated in its buffer since its last sample:
-//!   an interval in the mean, or half of the buffer where that is less. The JVM sizes buffers such that a thread fills
-//!   some fifty between two collections (`TLABWasteTargetPercent`), so estimates are about 1 % low at most once it
-//!   knows its threads: 1.3 to 2.4 % were seen where ten collections met forty new threads with 11 MB each. Which
-//!   objects are missed is chance, so shares stay right. It is not made up for: how many threads were allocating at
-//!   a collection, and how full their buffers were, the JVM does not tell. JDK 25 keeps count (JDK-8356372).
-//!   Before that the JVM also samples objects too rarely that it puts outside of a thread's buffer: up to a quarter
-//!   of large ones was missed (`Sampling::shortfall`, `docs/measurements.md`).
-//! * A sample near the end of a thread's stack or of the heap has no room for its object. It is counted.
+//! * Allocations before the JVM is initialized (`VMInit`), and objects that the JIT compiler removes.
+//! * A thread that already runs when sampling starts (by attaching, or after `delay`) is sampled from its next TLAB on.
+//!   On JDK 17 its first sample comes after the old interval of 512 KiB. With `interval=0` from the JVM's start nothing
+//!   is missed, because the agent requests one GC.
+//! * Before JDK 25, a thread forgets at each GC what it has allocated in its TLAB since its last sample: one interval
+//!   on average, or half of the TLAB if that is less. JDK 25 keeps this count (JDK-8356372). The JVM sizes TLABs such
+//!   that a thread fills about fifty of them between two GCs (`TLABWasteTargetPercent`). So estimates are at most about
+//!   1 % low once the JVM knows its threads. The largest error measured was 1.3 to 2.4 %, with ten GCs and forty new
+//!   threads of 11 MB each. The missed objects are random, so shares stay right. The agent does not correct this,
+//!   because the JVM does not report how many threads were allocating at a GC and how full their TLABs were.
+//! * Before JDK 25, the JVM samples objects outside of TLABs too rarely. Up to a quarter of the large ones was missed
+//!   (`Sampling::shortfall`, `docs/measurements.md`).
+//! * A sample has no room for its Java object if the thread's stack or the heap is nearly full. Such samples are
+//!   counted.
 //!
 //! # What a sample costs
 //!
-//! Nearly all is the JVM's `GetStackTrace`, a good 0.1 µs a frame; the rest is about 1 µs, half of it the
-//! collector's work on the references (`docs/measurements.md`). So overhead is the rate of allocation divided by the
-//! interval, times 2 to 9 µs; `interval` and `depth` change it. `AsyncGetCallTrace` is faster and is not used: called
-//! from a runtime stub, as here, it looks for debug information after the return address instead of at it
-//! and so gives the first compiled frame, the one that matters, wrong lines or wrong inlined methods.
+//! Most of the time is spent in the JVM's `GetStackTrace`, somewhat more than 0.1 µs per frame. The rest takes about 1
+//! µs, half of it for the GC's work on the references (`docs/measurements.md`). So the overhead is the allocation rate
+//! divided by the interval, times 2 to 9 µs. The options `interval` and `depth` change it.
+//!
+//! `AsyncGetCallTrace` is faster, but not used. When called from a runtime stub, as here, it looks for debug
+//! information after the return address instead of at it. So the first compiled frame, the most important one, gets
+//! wrong lines or wrong inlined methods.
 //!
 //! # Rules
 //!
-//! It lives in production JVMs. No panic leaves it, no lock is held across a call into the JVM, every
-//! table has a limit, and what does not fit is counted. A call into the JVM that throws is a call that failed: nothing is
-//! looked up or made in the Java heap to say why (`jvmti::calls`), for in a full heap that would throw as well.
+//! The agent runs in production JVMs. Therefore:
+//!
+//! * No panic leaves the agent.
+//! * No lock is held across a call into the JVM.
+//! * Every table has a limit, and whatever exceeds it is counted.
+//! * A call into the JVM that throws is a failed call. To find the reason, nothing is looked up or created in the Java
+//!   heap (`jvmti::calls`), because that would throw as well in a full heap.
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

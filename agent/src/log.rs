@@ -1,13 +1,13 @@
-//! What the agent says, on the standard error of the JVM that it is in.
+//! Messages of the agent, on the standard error of its JVM.
 
 use std::io::Write;
 
-/// Writes one line to standard error. Where that is closed the line is lost.
+/// Writes one line to standard error. If that is closed, the line is lost.
 pub(crate) fn say(text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "heapdiff agent: {text}");
 }
 
-/// Has panics told in one line, as all else.
+/// Makes panics print one line, like all other messages.
 pub(crate) fn say_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let text = panic.to_string().replace('\n', " ");

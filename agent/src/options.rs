@@ -9,11 +9,11 @@ use heapdiff_trace::Limits;
 use heapdiff_units::{Size, SizeError, Span, SpanError};
 use regex::Regex;
 
-/// The largest interval: the JVM takes a signed 32-bit number.
+/// Maximum interval in bytes. The JVM takes a signed 32-bit number.
 const MAX_INTERVAL: u64 = i32::MAX as u64;
-/// More frames than that make one batch of the site table too large.
+/// Maximum number of frames. With more, one batch of the site table would be too large.
 pub(crate) const MAX_DEPTH: usize = 1024;
-/// 64 million samples would take 4 GB of the heap.
+/// Maximum number of samples. 64 million samples take 4 GB of the heap.
 const MAX_SAMPLES: u64 = 64 << 20;
 const MAX_GARBAGE: u64 = 1 << 20;
 const MAX_RATE: u64 = 1 << 40;
@@ -26,85 +26,86 @@ const MAX_RETAIN: Duration = Duration::from_secs(3660 * DAY);
 const MIN_TRACE: u64 = 1 << 20;
 const MAX_TRACE: u64 = 1 << 40;
 
-/// How collected samples are found.
+/// The way in which collected samples are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ReaperChoice {
-    /// By what the JDK can do.
+    /// Depends on the JDK.
     #[default]
     Auto,
-    /// By asking every reference.
+    /// Checks every reference.
     Scan,
-    /// By a reference queue.
+    /// Uses a reference queue.
     Queue,
 }
 
-/// Which classes' allocations are counted, every one.
+/// The classes whose allocations are all counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum CountChoice {
-    /// None.
+    /// No classes.
     #[default]
     Off,
-    /// Those of the application.
+    /// Application classes.
     On,
-    /// Those of the JDK, too.
+    /// Application classes and classes of the JDK.
     Jdk,
 }
 
 /// Validated options.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How samples are chosen.
+    /// The sampling strategy with its interval or rate.
     pub sampling: Sampling,
-    /// The most frames of a stack.
+    /// Maximum number of frames per stack.
     pub depth: usize,
-    /// Which classes are sampled.
+    /// The classes that are sampled.
     pub filter: Filter,
-    /// Seconds before the first sample.
+    /// Delay before the first sample, in seconds.
     pub delay: u64,
-    /// What frames tell.
+    /// The amount of detail in frames.
     pub verbosity: Verbosity,
-    /// Whether samples are kept in the heap.
+    /// True if samples are stored in the heap.
     pub embed: bool,
-    /// The most live samples.
+    /// Maximum number of live samples.
     pub max_samples: usize,
-    /// Mean bytes between the samples that are followed under generational ZGC; `None`: as time allows.
+    /// Mean number of bytes between tracked samples under generational ZGC. `None` means as many as the time limit
+    /// allows.
     pub follow: Option<u64>,
-    /// Collected samples remembered, in each of the two collections.
+    /// Number of collected samples kept, in each of the two lists.
     pub garbage: usize,
-    /// Whether class definitions are recorded.
+    /// True if class definitions are recorded.
     pub classes: bool,
-    /// How collected samples are found.
+    /// The way in which collected samples are found.
     pub reaper: ReaperChoice,
-    /// Which classes' allocations are counted.
+    /// The classes whose allocations are counted.
     pub count: CountChoice,
-    /// Whether it is watched how the JDK's collections are used.
+    /// True if the use of JDK collections is counted.
     pub usage: bool,
-    /// The trace, if one is kept.
+    /// Options of the trace; `None` for no trace.
     pub trace: Option<TraceOptions>,
-    /// The text they were read from.
+    /// The option string as given.
     pub given: String,
 }
 
-/// How a trace is kept.
+/// Options of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
     file: String,
-    /// How often it is written.
+    /// Interval between two writes.
     pub tick: Duration,
-    /// How much of it is kept.
+    /// Limits for the age and size of the data.
     pub limits: Limits,
-    /// What the user calls the service.
+    /// Name of the service, chosen by the user.
     pub service: Option<String>,
 }
 
 impl TraceOptions {
-    /// The file; `%p` in its name is the process.
+    /// Returns the path of the file. `%p` in the name is replaced by the process id.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.path_in(std::process::id())
     }
 
-    /// The file of a process that has this id for itself.
+    /// Returns the path of the file for a process that has the id `pid` in its own namespace.
     #[must_use]
     pub fn path_in(&self, pid: u32) -> PathBuf {
         PathBuf::from(self.file.replace("%p", &pid.to_string()))
@@ -137,16 +138,17 @@ impl Default for Options {
     }
 }
 
-/// What a filter says of a class, by its name as in Java source.
+/// The result of a filter for one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// It is among what is included.
+    /// True if the class is included.
     pub included: bool,
-    /// It is excluded.
+    /// True if the class is excluded.
     pub excluded: bool,
 }
 
-/// Which objects are sampled, by their class and by the class whose code allocates them.
+/// A filter for sampled objects, by their class and by the class whose code allocates them. Names are in the form of
+/// Java source.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     include: Option<Regex>,
@@ -154,18 +156,18 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// What is included, and what is excluded.
+    /// Returns the `include` and `exclude` patterns.
     pub(crate) fn both(&self) -> [Option<Regex>; 2] {
         [self.include.clone(), self.exclude.clone()]
     }
 
-    /// Whether it lets every class pass.
+    /// True if no pattern is set.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.include.is_none() && self.exclude.is_none()
     }
 
-    /// What is said of a class; `None` for one whose name is not known.
+    /// Applies the patterns to a class name; `None` if the name is not known.
     #[must_use]
     pub fn named(&self, class: Option<&str>) -> Named {
         let finds = |re: &Regex| class.is_some_and(|class| re.is_match(class));
@@ -175,7 +177,7 @@ impl Filter {
         }
     }
 
-    /// Whether an object is sampled. Which code allocates it is asked for only if its class does not decide.
+    /// True if an object is sampled. Calls `allocating` only if the object's class does not decide.
     pub fn passes(&self, class: Named, allocating: impl FnOnce() -> Named) -> bool {
         if class.excluded {
             return false;
@@ -188,13 +190,13 @@ impl Filter {
     }
 }
 
-/// What is wrong with the options.
+/// An error in the options.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// No such key.
+    /// An unknown key.
     #[error("unknown option \"{key}\"; the options are {}", keys())]
     Unknown {
-        /// What was given.
+        /// The given key.
         key: String,
     },
     /// A key without a value.
@@ -203,7 +205,7 @@ pub enum OptionsError {
         /// The key.
         key: String,
     },
-    /// A value that does not fit.
+    /// An invalid value.
     #[error(
         "option \"{key}\" cannot be \"{value}\": {why} ({key}: {})",
         meaning(key)
@@ -211,9 +213,9 @@ pub enum OptionsError {
     Value {
         /// The key.
         key: String,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What is wrong with it.
+        /// The reason why the value is invalid.
         why: String,
     },
     /// A key given twice.
@@ -222,24 +224,24 @@ pub enum OptionsError {
         /// The key.
         key: String,
     },
-    /// A key that means nothing without a trace.
+    /// A key that requires a trace.
     #[error("option \"{key}\" needs trace=FILE")]
     NoTrace {
         /// The key.
         key: &'static str,
     },
-    /// Counts that no dump would have.
+    /// A key that requires storage in the heap.
     #[error("option \"{key}\" needs embed=on")]
     Nowhere {
         /// The key.
         key: &'static str,
     },
-    /// A key that means nothing with this strategy.
+    /// A key that does not belong to the chosen strategy.
     #[error("option \"{key}\" needs strategy={goes_with}")]
     Strategy {
         /// The key.
         key: &'static str,
-        /// With which it would.
+        /// The strategies that the key belongs to.
         goes_with: &'static str,
     },
 }
@@ -255,13 +257,14 @@ fn meaning(key: &str) -> &'static str {
         .map_or("", |(_, meaning)| meaning)
 }
 
-/// The key of one option.
+/// Returns the key of one option.
 fn key(option: &str) -> &str {
     option.split('=').next().unwrap_or(option).trim()
 }
 
 impl Options {
-    /// Returns the text of these options with `more`, which replace those with the same keys.
+    /// Returns the option string of these options combined with `more`. Options in `more` replace those with the same
+    /// key.
     pub(crate) fn with(&self, more: &str) -> String {
         let more = split(more);
         let is_replaced = |option: &&String| more.iter().any(|new| key(new) == key(option));
@@ -272,10 +275,10 @@ impl Options {
         escaped.join(",")
     }
 
-    /// Reads the text after the `=` of `-agentpath:library=`.
+    /// Parses the option string, the text after the `=` in `-agentpath:library=`.
     ///
     /// # Errors
-    /// When a key or a value is wrong; the message names it and what would be right.
+    /// Returns an error if a key or a value is invalid. The message names it and the valid ones.
     pub fn parse(text: &str) -> Result<Self, OptionsError> {
         let mut options = Self {
             given: text.to_owned(),
@@ -353,7 +356,7 @@ impl Options {
                 }
                 "usage" => options.usage = given.one_of(SWITCH)?,
                 "service" => keeping.service = Some(value.to_owned()),
-                // The table of keys has no other.
+                // `reaper` is the only other key in the table.
                 _ => {
                     options.reaper = given.one_of(&[
                         ("auto", ReaperChoice::Auto),
@@ -409,7 +412,7 @@ fn sampling(
     })
 }
 
-/// What goes with `trace`.
+/// Options that require `trace`.
 #[derive(Default)]
 struct Keeping {
     tick: Option<Duration>,
@@ -445,7 +448,7 @@ impl Keeping {
     }
 }
 
-/// Splits at commas; a backslash before a comma takes it into the value.
+/// Splits at commas. A backslash before a comma makes the comma part of the value.
 pub(crate) fn split(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut chars = text.chars().peekable();
@@ -507,7 +510,7 @@ impl Given<'_> {
         }
     }
 
-    /// A span of time; a number alone is in seconds.
+    /// Parses a duration. A number without a unit is in seconds.
     fn duration(&self, least: Duration, most: Duration) -> Result<Duration, OptionsError> {
         match self.value.parse() {
             Ok(Span(duration)) if (least..=most).contains(&duration) => Ok(duration),
@@ -523,7 +526,7 @@ impl Given<'_> {
 
     fn regex(&self) -> Result<Regex, OptionsError> {
         Regex::new(self.value).map_err(|error| {
-            // The error draws a picture over several lines; its last line says what is wrong.
+            // The error shows the pattern on several lines. Its last line contains the reason.
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();
             self.wrong(last.trim().trim_start_matches("error: "))
@@ -580,10 +583,10 @@ mod tests {
         };
         assert!(passes("com.acme.Bar", "org.X") && !passes("com.acme.Foo", "org.X"));
         assert!(!passes("org.acme.Bar", "org.X"));
-        // By the class whose code allocates.
+        // The class whose code allocates decides.
         assert!(passes("byte[]", "com.acme.Bar") && !passes("byte[]", "com.acme.Foo"));
         assert!(!passes("com.acme.Bar", "com.acme.Foo"));
-        // It is asked for only where it decides.
+        // That class is requested only if it decides.
         let open = Filter::default();
         assert!(open.passes(open.named(None), || unreachable!()));
         let one = Options::parse("include=^com").unwrap().filter;
@@ -599,7 +602,8 @@ mod tests {
         assert_eq!(sampling("strategy=class").rate, 1000);
         assert_eq!(sampling("strategy=time,ms=20,interval=0").rate, 20);
         assert_eq!(sampling("interval=0").interval, 0);
-        // As on the command line: with a B a power of 1000, unless it is an iB.
+        // The same as on the command line: units with `B` are powers of 1000, others and those with `iB` are powers of
+        // 1024.
         for (text, bytes) in [
             ("1MB", 1_000_000),
             ("1mb", 1_000_000),

@@ -1,30 +1,31 @@
-//! How many samples a second are followed, under generational ZGC: each keeps a page of the heap from being free at once.
+//! Limits how many samples per second are tracked under generational ZGC. Each tracked sample prevents a page of the
+//! heap from being freed at once.
 //!
-//! What that costs goes by the time, not by the bytes between two samples: a program that allocates little can have all of
-//! its samples followed. So they are counted in windows of time, and fewer are followed when a window has too many.
+//! The cost depends on the samples per time, not on the bytes between samples. A program that allocates slowly can have
+//! all its samples tracked. So samples are counted in time windows, and fewer are tracked if a window has too many.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Windows begin at multiples of this.
+/// Windows begin at multiples of this time.
 const WINDOW: Duration = Duration::from_secs(10);
-/// With so many in a window it is time to follow fewer: eight a second.
+/// Maximum number of samples per window. This is eight per second.
 const MOST: u32 = 80;
-/// Fewer in a small heap, one for each so many bytes: there a page that cannot be free at once is a larger part of the heap,
-/// and an object that lives on takes a page of its own in each minor collection until it is old.
+/// In small heaps the maximum is one sample per `BYTES_EACH` bytes of heap. There a page that cannot be freed at once
+/// is a larger part of the heap. Also, each live sampled object takes a page in each young GC until it is old.
 const BYTES_EACH: u64 = 8 << 20;
 const LEAST: u32 = 8;
 
-/// Samples that are followed in the present window.
+/// The samples tracked in the current window.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// Which window it is, and in the lower half how many.
+    /// Upper half: the window's number. Lower half: the count.
     window: AtomicU64,
     most: u32,
 }
 
 impl Pace {
-    /// In a heap that may grow to so many bytes.
+    /// Creates the limit for a heap of at most `largest_heap` bytes.
     pub(crate) fn new(largest_heap: u64) -> Self {
         let most = u32::try_from(largest_heap / BYTES_EACH).unwrap_or(MOST);
         Self {
@@ -33,12 +34,12 @@ impl Pace {
         }
     }
 
-    /// Counts one at this time since the start.
+    /// Counts a sample at a time since the start.
     pub(crate) fn add(&self, now: Duration) {
         let here = (now.as_secs() / WINDOW.as_secs()) << 32;
         let add = |window: u64| {
             let (at, count) = (window >> 32 << 32, low(window));
-            // A thread that is late counts in the window that there is.
+            // A sample that is late counts in the current window.
             Some(if at >= here {
                 at | u64::from(count.saturating_add(1))
             } else {
@@ -48,12 +49,12 @@ impl Pace {
         let _ = self.window.fetch_update(Relaxed, Relaxed, add);
     }
 
-    /// Whether it is time to follow fewer.
+    /// True if fewer samples should be tracked.
     pub(crate) fn is_full(&self) -> bool {
         low(self.window.load(Relaxed)) >= self.most
     }
 
-    /// Half of those that were followed are let go of.
+    /// Halves the count, after half of the tracked samples were discarded.
     pub(crate) fn halve(&self) {
         let halve = |window: u64| Some(window >> 32 << 32 | u64::from(low(window) / 2));
         let _ = self.window.fetch_update(Relaxed, Relaxed, halve);
@@ -76,7 +77,7 @@ mod tests {
     const FIRST: u64 = MIB / 2;
     const LARGE: u64 = 1024 * MIB;
 
-    /// The interval after so many seconds of a program that allocates so many bytes a second, from this one on.
+    /// Returns the interval after `seconds` of a program that allocates `bytes_per_second`, starting with `interval`.
     fn interval(seconds: u64, bytes_per_second: u64, interval: u64) -> u64 {
         interval_in(LARGE, seconds, bytes_per_second, interval)
     }
@@ -90,7 +91,7 @@ mod tests {
             if now.as_secs() >= seconds {
                 break;
             }
-            // Of those that are taken every so many are followed.
+            // One in `interval / FIRST` samples is tracked.
             if sample % (interval / FIRST) == 0 {
                 pace.add(now);
             }
@@ -136,11 +137,11 @@ mod tests {
             pace.is_full()
         };
         assert!(!add(9, MOST - 1) && !add(10, MOST - 1));
-        // One that is late.
+        // A late sample.
         assert!(add(9, 1));
         pace.halve();
         assert!(!add(19, MOST / 2 - 1) && add(19, 1));
-        // Many at once are halved until few enough are left.
+        // If there are very many, halve until few enough are left.
         add(40, 10 * MOST);
         let times = (0..).take_while(|_| {
             let full = pace.is_full();

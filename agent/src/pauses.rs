@@ -1,4 +1,4 @@
-//! Pauses of the collector, recorded in its callbacks.
+//! Records GC pauses in the GC's callbacks.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use crate::jvmti::perf::{Counter, Perf, TEXT};
 
-/// Pauses that are kept until the trace's thread takes them.
+/// Maximum number of pauses kept until the trace's thread takes them.
 const MOST: usize = 1024;
-/// What the JVM calls the cause while there is none.
+/// The JVM's text for the cause when no GC runs.
 const NO_CAUSE: &[u8] = b"No GC";
 
-/// A pause.
+/// One GC pause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pause {
     pub(crate) start: Instant,
@@ -20,7 +20,7 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    /// Why there was one, in the JVM's words; empty if it keeps no counters.
+    /// Returns the cause in the JVM's words; empty if the JVM has no counters.
     pub(crate) fn cause(&self) -> String {
         text(&self.cause)
     }
@@ -31,7 +31,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Where the JVM writes causes.
+/// The performance counters with the GC's cause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Causes {
     pub(crate) perf: Perf,
@@ -44,14 +44,14 @@ impl Causes {
         let read = |counter: Option<Counter>| counter.map(|c| self.perf.text(c));
         match read(self.now) {
             Some(text) if text[0] != 0 && !text.starts_with(NO_CAUSE) => text,
-            // Some collectors have taken it back when they tell that they are done.
+            // Some collectors have reset the cause when they report the end of a GC.
             _ => read(self.last)
                 .filter(|text| !text.starts_with(NO_CAUSE))
                 .unwrap_or([0; TEXT]),
         }
     }
 
-    /// The present cause or the last.
+    /// Returns the current or the last cause.
     pub(crate) fn cause(&self) -> String {
         text(&self.bytes())
     }
@@ -64,8 +64,10 @@ struct State {
     missed: u64,
 }
 
-/// Pauses that the trace's thread has not seen. The lock is held for a few instructions, also by the collector's
-/// thread at a safepoint. Other threads hold it in native code only, which a safepoint does not stop.
+/// Pauses that the trace's thread has not taken yet.
+///
+/// The lock is held for a few instructions, also by the GC's thread at a safepoint. Other threads hold it only in
+/// native code, which a safepoint does not stop. So the GC never waits for a stopped thread.
 pub(crate) struct Pauses {
     state: Mutex<State>,
     pub(crate) causes: OnceLock<Causes>,
@@ -103,7 +105,7 @@ impl Pauses {
         state.done.push_back(Pause { start, end, cause });
     }
 
-    /// Takes them, with the number of those that found no place.
+    /// Returns and removes the pauses, with the number of those that were dropped.
     pub(crate) fn take(&self) -> (Vec<Pause>, u64) {
         let mut state = self.state();
         let missed = std::mem::take(&mut state.missed);

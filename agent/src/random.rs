@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Draws numbers; quick, and good enough to spread samples.
+/// A random number generator. It is fast, and good enough to spread samples.
 #[derive(Debug)]
 pub(crate) struct Random(AtomicU64);
 
@@ -11,7 +11,7 @@ impl Random {
         Self(AtomicU64::new(seed))
     }
 
-    /// A number below `limit` (0 if that is 0): splitmix64 and a multiplication.
+    /// Returns a number less than `limit`, or 0 if that is 0. Uses splitmix64 and a multiplication.
     pub(crate) fn below(&self, limit: u64) -> u64 {
         let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,7 +25,7 @@ impl Random {
         high
     }
 
-    /// From half of `rate` to one and a half, `rate` in the mean, at least 1.
+    /// Returns a number from half of `rate` to one and a half of it, but at least 1. The mean is `rate`.
     pub(crate) fn around(&self, rate: u64) -> u64 {
         let half = rate / 2;
         (rate - half + self.below(2 * half + 1)).max(1)

@@ -1,8 +1,8 @@
-//! The agent's thread: finds collected samples, makes room when the table is full, and brings the
-//! figures in the heap up to date.
+//! The agent's thread: finds collected samples, frees slots when the table is full, and updates the figures in the
+//! heap.
 //!
-//! At small intervals the table fills with samples of garbage long before the collector runs by itself. So the
-//! JVM is had to collect first, and samples are thinned only if it is the living that fill the table.
+//! With a small interval the table fills with samples of dead objects long before the next GC. So the agent requests a
+//! GC first. It downsamples only if live samples fill the table.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,27 +23,27 @@ use crate::table::Table;
 use crate::unproven::{Looks, Unproven};
 use crate::wakeup::Wakeup;
 
-/// Without word from the collector the thread looks by itself: some collectors give none.
+/// Interval between searches if the GC does not report its end. Some collectors do not.
 const IDLE: Duration = Duration::from_secs(1);
-/// So often it doubles the interval at most in one look.
+/// Maximum number of times that the interval is doubled in one search.
 const MOST_DOUBLINGS: u32 = 16;
-/// Places that thinning gives back at a time.
+/// Number of slots that downsampling frees at a time.
 const BATCH: usize = 256;
-/// After a look it rests, however often the collector runs.
+/// Minimum time between two searches, even if GCs follow each other faster.
 const REST: Duration = Duration::from_millis(20);
 
-/// The JVM is had to collect only where a full table's samples stand for less than this: there its own collections
-/// come too late. Elsewhere so much was allocated that it has collected many times.
+/// A GC is requested only if a full table represents fewer allocated bytes than this. Then the JVM's own GCs come too
+/// late. Otherwise so much was allocated that the JVM has run many GCs itself.
 const MOST_BEFORE_A_COLLECTION: u64 = 1 << 30;
-/// One part in so many of the time may go to such collections, after a second that is free.
+/// Requested GCs may take at most 1 / `PART_FOR_COLLECTING` of the run time, plus `FREE_FOR_COLLECTING`.
 const PART_FOR_COLLECTING: u32 = 4;
 const FREE_FOR_COLLECTING: Duration = Duration::from_secs(1);
-/// In a heap with more in use than this none is asked for, and none any more after one that took longer than this: the
-/// program stands still meanwhile.
+/// No GC is requested if more bytes of the heap than this are in use, nor ever again after a GC that took longer than
+/// `LONGEST_COLLECTION`. The program is stopped meanwhile.
 const MOST_IN_USE: u64 = 1 << 30;
 const LONGEST_COLLECTION: Duration = Duration::from_millis(500);
 
-/// What the thread works on.
+/// The data that the thread works with.
 pub(crate) struct Work<'a> {
     pub(crate) jvmti: Jvmti,
     pub(crate) sampler: &'a Sampler,
@@ -51,24 +51,24 @@ pub(crate) struct Work<'a> {
     pub(crate) found: &'a Found,
     pub(crate) counters: &'a Counters,
     pub(crate) wakeup: &'a Wakeup,
-    /// Samples that had found no place when the thread looked last.
+    /// Value of [`Counter::DroppedFull`] at the last search.
     pub(crate) dropped: AtomicU64,
-    /// Nanoseconds that collections took which the agent asked for.
+    /// Total time of the requested GCs, in nanoseconds.
     pub(crate) collecting: AtomicU64,
-    /// One of them took too long.
+    /// Set if a requested GC took too long.
     pub(crate) collects_slowly: &'a AtomicBool,
-    /// When it looks for what was collected, where few are followed.
+    /// Decides when to search for collected samples, if only few are tracked.
     pub(crate) looks: Looks,
 }
 
-/// What a look at the samples is put into: the collected ones, and their places.
+/// Arrays in the heap for the result of a search: collected samples and their slots.
 pub(crate) struct Found {
     dead: Arc<Global<Objects>>,
     places: Arc<Global<Ints>>,
 }
 
 impl Found {
-    /// They are in fields, so that a dump shows whose they are.
+    /// Creates the arrays in static fields, so that a dump shows that they belong to the agent.
     pub(crate) fn create(env: &Env<'_>, fields: &mut Fields) -> Result<Self> {
         Ok(Self {
             dead: fields.objects(env, statics::DEAD, CHUNK)?,
@@ -78,10 +78,10 @@ impl Found {
 }
 
 impl Work<'_> {
-    /// Goes on until it is to stop.
+    /// Runs until the agent is stopped.
     pub(crate) fn run(&self, env: &Env<'_>) {
         while self.wakeup.wait(self.longest_wait()) {
-            // A look that fails for lack of memory is repeated the next time.
+            // A search that fails for lack of memory is repeated the next time.
             let _ = self.look(env);
             if !self.wakeup.rest(REST) {
                 break;
@@ -89,7 +89,7 @@ impl Work<'_> {
         }
     }
 
-    /// A look that was put off is made up for, whether anybody wakes the thread or not.
+    /// Returns the time to wait for a wakeup. It is shorter if a postponed search is owed.
     fn longest_wait(&self) -> Duration {
         let owed = self.looks.owed_in(self.sampler.started.elapsed());
         owed.unwrap_or(IDLE)
@@ -100,11 +100,11 @@ impl Work<'_> {
             Some(unproven) => self.look_at_unproven(env, unproven)?,
             None => self.find_collected(env)?,
         }
-        // Samples that find no place would make estimates too low. Which ones they are is not chance:
-        // even when the dead have made room again the table is too small for this interval.
+        // Samples that find no slot make estimates too low, and not at random. So the table is too small for this
+        // interval, even if dead samples have freed slots meanwhile.
         let dropped = self.counters.get(Counter::DroppedFull);
         let before = self.dropped.swap(dropped, Relaxed);
-        // Where few are followed those that had no room are so few because of that, and it has been seen to.
+        // If only few samples are tracked, that is the reason why samples found no room, and it has been handled.
         let is_small = dropped > before && self.sampler.unproven.is_none();
         let is_short = is_small || self.sampler.samples.is_crowded();
         if is_short && (dropped > before || !self.room_is_made(env)?) && !self.wakeup.is_stopping()
@@ -115,8 +115,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Looks for what was collected, if that is worth it, and follows fewer samples until those that are not tried take half
-    /// of their room, and no more than is allowed came of late.
+    /// Searches for collected samples if it is time. Then tracks fewer samples, until neither the unproven samples nor
+    /// those of the current time window exceed their limit.
     fn look_at_unproven(&self, env: &Env<'_>, unproven: &Unproven) -> Result<()> {
         if self.looks.is_due(self.sampler.started.elapsed()) {
             let tried = unproven.tried();
@@ -152,7 +152,7 @@ impl Work<'_> {
         }
     }
 
-    /// Has the JVM collect, if that may be asked of it. Whether half of the table is free then.
+    /// Requests a GC, if that is allowed now. Returns true if half of the table is free afterwards.
     fn room_is_made(&self, env: &Env<'_>) -> Result<bool> {
         let sampling = self.sampler.strategy.sampling();
         let samples = &self.sampler.samples;
@@ -182,7 +182,7 @@ impl Work<'_> {
             return Ok(false);
         }
         if self.sampler.refs.reaper() == Reaper::Queue {
-            // Another thread of the JVM fills the queue.
+            // Another thread of the JVM fills the reference queue.
             self.wakeup.rest(REST);
         }
         let taken = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -191,7 +191,7 @@ impl Work<'_> {
         Ok(samples.is_half_free())
     }
 
-    /// Brings the figures in the heap up to date.
+    /// Updates the figures in the heap.
     pub(crate) fn flush(&self, env: &Env<'_>) {
         self.sampler.totals.flush(env);
         self.sampler.allocated.flush(env);
@@ -225,7 +225,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Books for the trace what was collected, and notes how far collections have tried.
+    /// Books collected samples for the trace, and records the newest one as proof for older samples.
     fn book_collected(&self, table: &Table, slots: &[u32]) {
         if let Some(unproven) = &self.sampler.unproven
             && std::ptr::eq(table, &raw const self.sampler.samples)
@@ -253,18 +253,18 @@ impl Work<'_> {
 
     fn drain(&self, env: &Env<'_>) -> Result<()> {
         loop {
-            // This reaper looks at no chunk.
+            // This reaper ignores the first array.
             let count =
                 self.sampler
                     .refs
                     .sweep(env, self.dead(), self.dead(), self.found.places.get())?;
             for (index, place) in self.places(env, count)?.into_iter().enumerate() {
-                // Places of class definitions are complements.
+                // Slots of class definitions are stored as complements.
                 let (table, slot) = match u32::try_from(place) {
                     Ok(slot) => (&self.sampler.samples, slot),
                     Err(_) => (&self.sampler.classes, (!place).cast_unsigned()),
                 };
-                // Thinning may have dropped it, and another be in its place.
+                // Downsampling may have freed the slot meanwhile, and another sample may use it.
                 if Self::holds(env, table, slot, self.dead(), index)? {
                     table.clear(env, slot);
                     self.book_collected(table, &[slot]);
@@ -282,7 +282,7 @@ impl Work<'_> {
         self.found.dead.get()
     }
 
-    /// Whether the reference at `index` of `dead` is in this place.
+    /// True if the slot contains the reference at `index` of `dead`.
     fn holds(
         env: &Env<'_>,
         table: &Table,
@@ -307,7 +307,7 @@ impl Work<'_> {
         Ok(places)
     }
 
-    /// Remembers some of the collected references, and lets go of all.
+    /// Remembers some of the collected references, and clears all of `dead`.
     fn keep_collected(&self, env: &Env<'_>, count: usize) -> Result<()> {
         let seen = self.counters.get(Counter::Collected);
         let now = self.sampler.now();
@@ -319,11 +319,11 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Doubles interval or rate and drops the samples that would not have been taken so. Where samples keep garbage as many
-    /// are taken as before, and fewer followed.
+    /// Doubles the interval or rate, and drops the samples that the new sampling would not have taken. Under
+    /// generational ZGC, as many samples are taken as before but fewer are tracked.
     ///
-    /// A dump may be taken at any moment: the new interval is in the heap before any sample goes, and the
-    /// reader leaves out those that it does not keep.
+    /// A dump may be taken at any moment. So the new interval is written to the heap before any sample is removed, and
+    /// readers skip the samples that do not match it.
     fn thin(&self, env: &Env<'_>) -> Result<()> {
         let sampler = self.sampler;
         let now = sampler.strategy.sampling();
@@ -364,7 +364,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Gives places back while thinning goes on: other threads lose samples as long as there is no place.
+    /// Frees slots while downsampling continues, because other threads lose samples as long as no slot is free.
     fn give_back(&self, dropped: &mut Vec<u32>) {
         self.sampler.samples.give_back(dropped);
         self.counters.add(Counter::Thinned, dropped.len() as u64);
@@ -372,7 +372,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether another collection may be asked for when those before took so long altogether.
+/// True if another GC may be requested after requested GCs took `spent` in total.
 fn is_within_budget(spent: Duration, running: Duration) -> bool {
     spent <= running / PART_FOR_COLLECTING + FREE_FOR_COLLECTING
 }

@@ -1,4 +1,4 @@
-//! The class of samples, `heapdiff.SampleRef`, in the JVM. Its source is in `java/`.
+//! The Java class of samples, `heapdiff.SampleRef`. Its source is in `java/`.
 
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
@@ -19,12 +19,12 @@ const QUEUE: &str = "queue";
 const REFERENCE_QUEUE: &str = "java/lang/ref/ReferenceQueue";
 const QUEUE_TYPE: &str = "Ljava/lang/ref/ReferenceQueue;";
 
-/// How the agent finds out which objects were collected.
+/// The way in which the agent finds out which objects were collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reaper {
-    /// By `Reference.refersTo(null)`.
+    /// Uses `Reference.refersTo(null)`.
     Scan,
-    /// By a reference queue.
+    /// Uses a reference queue.
     Queue,
 }
 
@@ -36,14 +36,14 @@ pub(crate) struct RefClass {
     reaper: Reaper,
 }
 
-/// The class once it is defined, which it can be only once, with what it was made for.
+/// The class and its reaper, once the class was defined. It can be defined only once.
 static DEFINED: OnceLock<(Global<Class>, Reaper)> = OnceLock::new();
 
 /// A method's id.
 #[derive(Clone, Copy)]
 struct Method(jmethodID);
 
-// SAFETY: the id of a method belongs to no thread.
+// SAFETY: a method id belongs to no particular thread.
 unsafe impl Send for Method {}
 // SAFETY: as above.
 unsafe impl Sync for Method {}
@@ -61,7 +61,7 @@ pub(crate) struct RefFields {
     pub(crate) mark: i32,
 }
 
-/// The value that a static field gets.
+/// The new value of a static field.
 #[derive(Clone, Copy)]
 pub(crate) enum Static<'a> {
     Int(i32),
@@ -72,7 +72,7 @@ pub(crate) enum Static<'a> {
 }
 
 impl Static<'_> {
-    /// The type of the fields that it is for.
+    /// Returns the signature of the field's type.
     const fn signature(&self) -> &'static CStr {
         match self {
             Static::Int(_) => c"I",
@@ -96,7 +96,8 @@ const fn type_of_sweep(reaper: Reaper) -> &'static str {
 }
 
 impl RefClass {
-    /// Defines the class, unless that was done before: a heap that was full then may have had room for no more.
+    /// Defines the class, unless an earlier call did. An earlier call may have failed after the definition because the
+    /// heap was full.
     pub(crate) fn define(env: &Env<'_>, reaper: Reaper) -> Result<Self> {
         let (class, reaper) = match DEFINED.get() {
             Some(defined) => defined,
@@ -118,7 +119,7 @@ impl RefClass {
             let queue = env.make(queue.get(), c"()V", &[])?;
             let (name, signature) = (text(QUEUE)?, text(QUEUE_TYPE)?);
             let field = refs.static_field(env, &name, &signature)?;
-            // SAFETY: the field is the class's, and of the class that the object was just made of.
+            // SAFETY: the field belongs to this class, and its type is the class of the new object.
             unsafe {
                 jni!(
                     env.raw(),
@@ -133,8 +134,8 @@ impl RefClass {
         Ok(refs)
     }
 
-    /// The class, and what it is made for. A call that threw for lack of memory may yet have defined it: then the next
-    /// one is told so, and takes it as it is.
+    /// Defines the class and returns it with its reaper. An earlier call may have defined the class although it threw
+    /// for lack of memory. Then this call gets a `LinkageError` and uses the class as it is.
     fn defined(env: &Env<'_>, reaper: Reaper) -> Result<(Global<Class>, Reaper)> {
         let name = text(heapdiff_sites::CLASS_INTERNAL)?;
         let bytes = java::sample_ref(reaper == Reaper::Queue);
@@ -162,7 +163,7 @@ impl RefClass {
         self.reaper
     }
 
-    /// Makes one.
+    /// Creates a sample object.
     pub(crate) fn new_object<'local>(
         &self,
         env: &Env<'local>,
@@ -186,8 +187,7 @@ impl RefClass {
             jvalue { i: fields.mark },
         ];
         let (class, constructor) = (self.class.get().raw(), self.constructor.0);
-        // SAFETY: the constructor is this class's, and takes these types in this order
-        // (`CONSTRUCTOR`).
+        // SAFETY: the constructor belongs to this class and takes these types in this order (`CONSTRUCTOR`).
         unsafe {
             let made = jni!(
                 env.raw(),
@@ -200,8 +200,8 @@ impl RefClass {
         }
     }
 
-    /// Takes collected references out of a chunk ([`Reaper::Scan`]) or the queue ([`Reaper::Queue`], which
-    /// looks at no chunk): they are put into `dead`, their places into `places`. Returns how many.
+    /// Removes collected references from a chunk ([`Reaper::Scan`]) or from the queue ([`Reaper::Queue`], which ignores
+    /// the chunk). Stores them in `dead` and their slots in `places`. Returns their number.
     pub(crate) fn sweep(
         &self,
         env: &Env<'_>,
@@ -220,8 +220,8 @@ impl RefClass {
             Reaper::Queue => &arguments[1..],
         };
         let (class, sweep) = (self.class.get().raw(), self.sweep.0);
-        // SAFETY: the method is this class's; the arguments are of the types in `SCAN` or
-        // `DRAIN`, whichever the class was made with.
+        // SAFETY: the method belongs to this class. The arguments have the types in `SCAN` or `DRAIN`, whichever the
+        // class was defined with.
         let count = unsafe {
             jni!(
                 env.raw(),
@@ -238,7 +238,8 @@ impl RefClass {
     fn static_field(&self, env: &Env<'_>, name: &CStr, signature: &CStr) -> Result<jfieldID> {
         let class = self.class.get().raw();
         let (field, kind) = (name.as_ptr(), signature.as_ptr());
-        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+        // NUL-terminated.
         let field = unsafe { jni!(env.raw(), v1_1.GetStaticFieldID, class, field, kind) };
         env.check()?;
         if field.is_null() {
@@ -254,7 +255,7 @@ impl RefClass {
         let (raw, class) = (env.raw(), self.class.get().raw());
         let object = match value {
             Static::Int(value) => {
-                // SAFETY: the field is this class's, and of this type, or the JVM would not have found it.
+                // SAFETY: the JVM found the field in this class with this type.
                 unsafe { jni!(raw, v1_1.SetStaticIntField, class, field, value) };
                 return env.check();
             }
@@ -267,7 +268,7 @@ impl RefClass {
             Static::Ints(array) => array.raw(),
             Static::Longs(array) => array.raw(),
         };
-        // SAFETY: as above; the reference is to an object of this type.
+        // SAFETY: as above. The reference is to an object of this type.
         unsafe { jni!(raw, v1_1.SetStaticObjectField, class, field, object) };
         env.check()
     }

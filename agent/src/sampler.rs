@@ -1,4 +1,4 @@
-//! What happens at a sample and at a class definition, on the thread that allocates or defines.
+//! Handles samples and class definitions, on the thread that allocates the object or defines the class.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,58 +20,60 @@ use crate::table::Table;
 use crate::totals::Totals;
 use crate::unproven::Unproven;
 
-/// Class definitions kept at most.
+/// Maximum number of recorded class definitions.
 pub(crate) const MAX_CLASSES: usize = 1 << 17;
-/// A thread's name is asked for anew after so many of its samples.
+/// Number of samples after which a thread's name is read again.
 const NAME_USES: u32 = 32;
 
 thread_local! {
-    /// The id of this thread's name, how many more samples it is good for, and the sampler that gave it. A virtual
-    /// thread runs on other threads, and is asked every time.
+    /// Id of this thread's name, number of samples that may still use it, and number of the sampler that set it. A
+    /// virtual thread runs on changing carriers, so its name is read for every sample.
     static NAME: Cell<(u32, u32, usize)> = const { Cell::new((0, 0, 0)) };
 }
 
-/// All that a sample needs.
+/// The state of sampling.
 pub(crate) struct Sampler {
     pub(crate) refs: Arc<RefClass>,
-    /// Which sampler of this JVM it is, from 1 on.
+    /// Number of this sampler in the JVM, starting at 1.
     pub(crate) number: usize,
     pub(crate) stacks: Stacks,
     pub(crate) samples: Table,
     pub(crate) classes: Table,
-    /// Samples of each site, and their bytes.
+    /// Per site: number of samples, and sampled bytes.
     pub(crate) totals: Totals<2>,
-    /// Bytes that these stood for.
+    /// Per site: estimated allocated bytes.
     pub(crate) allocated: Totals<1>,
     pub(crate) class_totals: Option<Totals<2>>,
-    /// The class of each site's last sample, where not all are followed: of a site that has none no sample tells it.
+    /// Class of each site's last sample. Used if not all samples are tracked, since a site may then have no tracked
+    /// sample that shows its class.
     pub(crate) site_types: Option<Totals<1>>,
     pub(crate) strategy: ActiveStrategy,
-    /// Where samples keep garbage: how many may be followed. All are counted.
+    /// Limit of tracked samples, under generational ZGC only. All samples are counted.
     pub(crate) unproven: Option<Unproven>,
-    /// Where a trace is kept.
+    /// Accounts for the trace; `None` without a trace.
     pub(crate) ledger: Option<Ledger>,
-    /// Of no length without a trace.
+    /// Collected samples for the trace; empty without a trace.
     pub(crate) collected: CollectedSamples,
-    /// What is counted, where all is.
+    /// Allocation counts in the heap; `None` unless all allocations are counted.
     pub(crate) counted: Option<InHeap>,
-    /// How samples were chosen at first.
+    /// The sampling at the start.
     pub(crate) first: Sampling,
     pub(crate) filtered: bool,
     pub(crate) uids: AtomicU64,
     pub(crate) started: Instant,
     pub(crate) shown: Arc<Global<Longs>>,
-    /// `java.lang.Runtime`, which tells how full the heap is.
+    /// The `java.lang.Runtime` object, which reports how full the heap is.
     pub(crate) runtime: Arc<Global>,
 }
 
 impl Sampler {
-    /// Milliseconds since the start.
+    /// Returns the milliseconds since the start.
     pub(crate) fn now(&self) -> u32 {
         u32::try_from(self.started.elapsed().as_millis()).unwrap_or(u32::MAX)
     }
 
-    /// The JVM has sampled an allocation. `false` if the table needs the agent's thread: it is nearly full.
+    /// Handles an allocation that the JVM sampled. Returns false if the agent's thread is needed, because the table is
+    /// nearly full.
     pub(crate) fn sampled(
         &self,
         env: &Env<'_>,
@@ -81,16 +83,16 @@ impl Sampler {
     ) -> bool {
         counters.count(Counter::Events);
         let bytes = u64::try_from(size).unwrap_or(0);
-        // The program's exception must stay as it is, and JNI forbids nearly everything until it is handled.
+        // The program's pending exception must not change, and JNI forbids nearly all calls until it is handled.
         if env.is_throwing() {
             if let Some(totals) = &self.class_totals {
-                // Counted all the same, as one of an unknown class.
+                // Count the allocation nevertheless, under an unknown class.
                 totals.add(0, [1, bytes]);
             }
             self.lost(counters, Counter::DroppedPending, self.taken(), bytes);
             return true;
         }
-        // The class's name costs a call into the JVM: it is asked for first only where it decides.
+        // Reading the class's name requires a call into the JVM. Do this first only if the name decides.
         let counts_classes = self.strategy.counts_classes();
         let known = (self.filtered || counts_classes).then(|| self.stacks.class(class, counters));
         if self.filtered && known.is_some_and(|known| !self.stacks.passes(env, known)) {
@@ -124,7 +126,7 @@ impl Sampler {
             if self.unproven.is_none() {
                 return false;
             }
-            // Where few are followed it is counted as those are that are not to be.
+            // Count it like the samples that are not tracked.
         }
         let slot = slot.flatten();
         let site = self.stacks.site(env, counters);
@@ -169,7 +171,7 @@ impl Sampler {
             && !self.unproven.as_ref().is_some_and(is_crowded)
     }
 
-    /// Puts a sample, its uid, size, class and stack, into its place in the table; `false` if the heap has no room.
+    /// Stores a sample in its slot. `sample` is uid, size, class and stack. Returns false if the heap is full.
     fn follow(
         &self,
         env: &Env<'_>,
@@ -206,7 +208,7 @@ impl Sampler {
         true
     }
 
-    /// A place in the table for a sample of so many bytes, if there is one.
+    /// Reserves a slot for a sample of `bytes` bytes, if there is room.
     fn place(&self, bytes: u64) -> Option<u32> {
         let Some(unproven) = &self.unproven else {
             return self.samples.take();
@@ -221,13 +223,13 @@ impl Sampler {
         slot
     }
 
-    /// Whether a sample is followed until its object is collected: each, or where samples keep garbage those that the
-    /// present sampling keeps.
+    /// True if the sample is tracked until its object is collected. Under generational ZGC, only samples that the
+    /// current sampling keeps are tracked; otherwise all are.
     fn is_followed(&self, uid: u64, bytes: u64) -> bool {
         self.unproven.is_none() || self.strategy.sampling().keeps(&self.first, uid, bytes)
     }
 
-    /// How samples are taken, followed or not.
+    /// Returns the sampling by which samples are taken, tracked or not.
     fn taken(&self) -> Sampling {
         match self.unproven {
             Some(_) => self.first,
@@ -235,7 +237,7 @@ impl Sampler {
         }
     }
 
-    /// Bytes that a sample stands for that was chosen so.
+    /// Returns the allocated bytes that a sample represents if it was chosen with the sampling `chosen`.
     fn stands_for(&self, chosen: Sampling, bytes: u64) -> u64 {
         let weight = chosen.relative_bytes(&self.first, bytes).round();
         #[allow(
@@ -269,13 +271,13 @@ impl Sampler {
             })
     }
 
-    /// Counts a sample that is dropped, and was chosen so.
+    /// Counts a dropped sample that was chosen with the sampling `chosen`.
     fn lost(&self, counters: &Counters, counter: Counter, chosen: Sampling, bytes: u64) {
         counters.count(counter);
         counters.add(Counter::DroppedBytes, self.stands_for(chosen, bytes));
     }
 
-    /// The JVM has defined a class.
+    /// Handles a class that the JVM has defined.
     pub(crate) fn class_loaded(
         &self,
         env: &Env<'_>,
@@ -291,7 +293,7 @@ impl Sampler {
         if let Some(ledger) = &self.ledger {
             ledger.class(known.id, true);
         }
-        // Ordinary classes of the boot loader stay for ever: no leak comes of them.
+        // Ordinary classes of the boot loader are never unloaded, so they cannot leak.
         if !known.hidden && self.stacks.is_boot(env, class) {
             return;
         }
@@ -324,9 +326,9 @@ impl Sampler {
         counters.count(Counter::Classes);
     }
 
-    /// The next uid. After thinning only such as the present sampling keeps are given, so that
-    /// the next thinning finds all uids drawn alike (see `Sampling::keeps`); where not all samples are followed it is the
-    /// uid that decides which.
+    /// Returns the next uid. After downsampling, skips the uids that the current sampling would not keep. So the next
+    /// downsampling finds all uids equally likely (see `Sampling::keeps`). If not all samples are tracked, the uid
+    /// decides which are, and none is skipped.
     fn uid(&self, bytes: u64) -> u64 {
         let sampling = self.strategy.sampling();
         loop {
@@ -356,7 +358,7 @@ impl Sampler {
         id
     }
 
-    /// Makes the reference and puts it into its place, or gives the place back.
+    /// Creates the sample's reference object and stores it in its slot. If that fails, frees the slot.
     fn keep(
         &self,
         env: &Env<'_>,
@@ -368,7 +370,7 @@ impl Sampler {
         let object = self.refs.new_object(env, referent, fields);
         let kept = object.is_ok_and(|object| table.store(env, slot, object.get()));
         if !kept {
-            // Out of memory, or out of stack.
+            // The heap or the thread's stack is full.
             table.give_back(&[slot]);
         }
         kept
@@ -376,7 +378,7 @@ impl Sampler {
 
     /// Copies the counters to the heap.
     pub(crate) fn show(&self, env: &Env<'_>, counters: &Counters) {
-        // What is not copied now is with the next sample.
+        // If this fails, the next sample copies them.
         let _ = self.shown.get().put(env, 0, &counters.values());
     }
 }

@@ -1,4 +1,4 @@
-//! The agent's own record of what is in each slot of a table, so that the JVM need not be asked.
+//! The agent's own records of the content of table slots, which it can read without calling the JVM.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -13,19 +13,19 @@ use crate::ledger::Booking;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlotRecord {
     pub(crate) slot: u32,
-    /// Never given twice. Of a class definition it is its name's id.
+    /// Unique id of a sample, never reused. For a class definition, the id of the class's name.
     pub(crate) uid: u64,
     pub(crate) size: u64,
-    /// Where the trace has it booked.
+    /// The sample's account for the trace.
     pub(crate) booking: Booking,
-    /// The id of the thread's name.
+    /// Id of the thread's name.
     pub(crate) thread: u32,
     /// Milliseconds since the start.
     pub(crate) time: u32,
 }
 
 impl SlotRecord {
-    /// The sample as the trace lists it, booked for this class and stack.
+    /// Returns the sample as the trace lists it, for this class and stack.
     pub(crate) fn sample(&self, (class, stack): (u32, u32)) -> Sample {
         Sample {
             uid: self.uid,
@@ -40,7 +40,7 @@ impl SlotRecord {
 
 #[derive(Default)]
 struct AtomicRecord {
-    /// 0 where there is nothing.
+    /// 0 if the slot is empty.
     uid: AtomicU64,
     size: AtomicU64,
     booking: AtomicU32,
@@ -48,10 +48,10 @@ struct AtomicRecord {
     time: AtomicU32,
 }
 
-/// The records of all slots, in chunks that are made as they fill.
+/// The records of all slots, in chunks that are created as they fill.
 ///
-/// The thread that has taken a slot writes its record and clears it again; other threads read records at any time,
-/// without waiting.
+/// The thread that reserved a slot writes its record, and later clears it. Other threads read records at any time,
+/// without a lock.
 pub(crate) struct SlotRecords(Box<[OnceLock<Box<[AtomicRecord]>>]>);
 
 impl SlotRecords {
@@ -65,7 +65,7 @@ impl SlotRecords {
         self.0.get(chunk)?.get()?.get(place)
     }
 
-    /// Records what was put into a slot, which is empty and the caller's.
+    /// Records the content of a slot, which is empty and reserved by the caller.
     pub(crate) fn set(&self, record: SlotRecord) {
         let slot = record.slot as usize;
         let Some(chunk) = self.0.get(slot / CHUNK) else {
@@ -73,7 +73,7 @@ impl SlotRecords {
         };
         let records = chunk.get_or_init(|| (0..CHUNK).map(|_| AtomicRecord::default()).collect());
         let atomic = &records[slot % CHUNK];
-        // A thread that reads one of these reads the uid of the sample before as 0 from then on: it was cleared before.
+        // A thread that reads one of these values afterwards also sees that the previous uid was cleared.
         atomic.size.store(record.size, Release);
         atomic.booking.store(record.booking.bits(), Release);
         atomic.thread.store(record.thread, Release);
@@ -88,14 +88,14 @@ impl SlotRecords {
         }
     }
 
-    /// Says where a slot's sample is booked now.
+    /// Changes the account of a slot's sample.
     pub(crate) fn book(&self, slot: u32, booking: Booking) {
         if let Some(atomic) = self.get(slot) {
             atomic.booking.store(booking.bits(), Relaxed);
         }
     }
 
-    /// The record of a slot; `None` if the slot is empty, or changed meanwhile.
+    /// Returns the record of a slot, or `None` if the slot is empty or changes meanwhile.
     pub(crate) fn at(&self, slot: u32) -> Option<SlotRecord> {
         let atomic = self.get(slot)?;
         let uid = atomic.uid.load(Acquire);
@@ -107,11 +107,11 @@ impl SlotRecords {
             thread: atomic.thread.load(Acquire),
             time: atomic.time.load(Acquire),
         };
-        // No uid comes twice, so these are all its own.
+        // No uid is used twice. So if the uid is unchanged, all values belong to it.
         (uid != 0 && atomic.uid.load(Relaxed) == uid).then_some(record)
     }
 
-    /// The uid of what is in a slot; 0 for none.
+    /// Returns the uid of a slot's content, or 0 if it is empty.
     pub(crate) fn uid(&self, slot: u32) -> u64 {
         self.get(slot).map_or(0, |atomic| atomic.uid.load(Relaxed))
     }
@@ -147,12 +147,12 @@ mod tests {
         assert_eq!(records.at(last).unwrap().booking.bits(), 77);
         records.clear(last);
         assert!(records.at(last).is_none() && records.uid(last) == 0);
-        // Beyond the last chunk there is nothing, and nothing happens.
+        // A slot beyond the last chunk is empty, and writes to it have no effect.
         records.set(record(u32::MAX, 1));
         assert_eq!(records.uid(u32::MAX), 0);
     }
 
-    /// A place that changes hands all the time never shows parts of two samples.
+    /// A slot that changes all the time never shows parts of two samples.
     #[test]
     fn what_is_read_is_of_one_sample() {
         let records = SlotRecords::new(1);

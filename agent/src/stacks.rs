@@ -1,4 +1,4 @@
-//! From the current thread's stack to the id of a site, and from signatures to ids of types.
+//! Maps the current thread's stack to the id of a site, and signatures to ids of types.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,33 +15,33 @@ use crate::jvmti::versions::{Redefinitions, Version, VirtualThreads};
 use crate::jvmti::{Frame, Jvmti, RawFrame, Stack};
 use crate::options::{Filter, Named};
 
-/// Frames kept on the thread's own stack; deeper walks take memory from the C heap. A thread that is
-/// about to overflow its stack has the JVM's 80 KB of reserve left.
+/// Number of frames stored on the thread's own stack. Deeper walks use the C heap. A thread that is about to overflow
+/// its stack has only the JVM's reserve of 80 KB left.
 const SHALLOW: usize = 64;
 const SHARDS: usize = 16;
-/// Caches are emptied when they have so many entries.
+/// Maximum number of entries. A cache that reaches it is emptied.
 const MOST_STACKS: usize = 8192;
 const MOST_METHODS: usize = 16_384;
 const MOST_SIGNATURES: usize = 16_384;
 /// Maximum number of classes with one name whose versions are kept.
 const MOST_VERSIONS: usize = 64;
-/// Names of threads; what is beyond has the id 0.
+/// Maximum number of thread names. Further names have the id 0.
 const MOST_THREADS: u64 = 16_384;
 
-/// Frames that are looked at first for the class whose code allocates.
+/// Number of frames searched first for the class whose code allocates.
 const FEW: usize = 8;
 
 struct Method {
     id: u32,
     lines: Lines,
-    /// The version of the class that has these lines.
+    /// The version of the class that these lines belong to.
     version: Arc<Version>,
-    /// What the filter says of its class.
+    /// The filter's result for the method's class.
     named: Named,
     is_runtime: bool,
 }
 
-/// Where lines begin in a method's bytecode.
+/// A method's line table: bytecode index where each line begins, and the line number.
 #[derive(Default)]
 struct Lines(Box<[(i64, i32)]>);
 
@@ -55,13 +55,13 @@ impl Lines {
     }
 }
 
-/// The site of a stack, valid as long as no class with lines in the stack is redefined.
+/// The site of a stack. It is valid until a class with lines in the stack is redefined.
 struct Known {
     site: u32,
     versions: Box<[Arc<Version>]>,
 }
 
-/// A type and what the filter says of it.
+/// A type, with the filter's result for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Type {
     pub(crate) id: u32,
@@ -69,7 +69,7 @@ pub(crate) struct Type {
     pub(crate) hidden: bool,
 }
 
-/// Everything that has names.
+/// All names and sites.
 pub(crate) struct Stacks {
     jvmti: Jvmti,
     depth: usize,
@@ -77,11 +77,11 @@ pub(crate) struct Stacks {
     filter: Filter,
     virtual_threads: VirtualThreads,
     interner: Mutex<Interner>,
-    /// Raw stacks (hashed to 128 bits) to sites that are in the heap.
+    /// Sites that are in the heap, by the 128-bit hash of the raw stack.
     stacks: [Mutex<FxHashMap<u128, Known>>; SHARDS],
     methods: Mutex<FxHashMap<usize, Arc<Method>>>,
     redefinitions: Redefinitions,
-    /// The versions that classes had last, by signature. Classes of several loaders share one.
+    /// The last known version of each class, by signature. Classes of different loaders share an entry.
     versions: Mutex<FxHashMap<String, Vec<Arc<Version>>>>,
     types: Mutex<FxHashMap<String, Type>>,
     threads: Mutex<u64>,
@@ -116,9 +116,10 @@ impl Stacks {
         }
     }
 
-    /// The site of the current thread's stack; it is in the heap when this returns. 0 if there is none.
+    /// Returns the site of the current thread's stack, or 0 if there is none. The site is in the heap when this
+    /// returns.
     pub(crate) fn site(&self, env: &Env<'_>, counters: &Counters) -> u32 {
-        // One more than asked for tells whether the stack is deeper.
+        // Read one frame more than requested, to see whether the stack is deeper.
         let mut shallow = [RawFrame::EMPTY; SHALLOW + 1];
         let mut deep = Vec::new();
         let buffer = if self.depth <= SHALLOW {
@@ -149,7 +150,8 @@ impl Stacks {
             return site;
         }
         let methods: Vec<_> = stack.frames().map(|f| self.current(env, f)).collect();
-        // A class that was redefined meanwhile may have given its lines to the old bytecode's id. The frame has another id then.
+        // If a class was redefined meanwhile, its new lines may have been read for a frame that runs old bytecode. Then
+        // the frame has another id now. So read the stack again.
         let mut again = vec![RawFrame::EMPTY; stack.raw().len()];
         let now = self.jvmti.stack(env, &mut again);
         let now = now.as_ref().map_or(&[][..], Stack::raw);
@@ -169,8 +171,8 @@ impl Stacks {
         site
     }
 
-    /// The site of a stack not met lately; 0 if the table is full, `None` if the heap is. Frames that differ from those of the same
-    /// stack a moment later get no lines.
+    /// Returns the site of a stack that is not cached. Returns 0 if the table is full, and `None` if the heap is full.
+    /// Frames that differ between `stack` and `later` get no lines.
     fn new_site(
         &self,
         env: &Env<'_>,
@@ -210,7 +212,7 @@ impl Stacks {
         self.publish(env, pending, counters).then_some(site)
     }
 
-    /// Writes definitions to the heap. Whether that worked; if not, they are tried again with the next use.
+    /// Writes definitions to the heap. Returns true on success. After a failure, the next use writes them again.
     fn publish(&self, env: &Env<'_>, mut pending: Pending, counters: &Counters) -> bool {
         if pending.batch.is_empty() {
             return true;
@@ -223,7 +225,7 @@ impl Stacks {
         written
     }
 
-    /// The names of classes whose methods are in sampled stacks, as in Java source.
+    /// Returns the names of classes whose methods are in sampled stacks, in the form of Java source.
     pub(crate) fn classes(&self) -> FxHashSet<String> {
         let interner = lock(&self.interner);
         interner
@@ -232,20 +234,20 @@ impl Stacks {
             .collect()
     }
 
-    /// A frame's method, whose lines may be those of an earlier version of its class.
+    /// Returns a frame's method. Its lines may belong to an earlier version of its class.
     fn method(&self, env: &Env<'_>, frame: Frame<'_>) -> Option<Arc<Method>> {
         let known = lock(&self.methods).get(&frame.raw().method()).cloned();
         known.or_else(|| self.read_method(env, frame))
     }
 
-    /// A frame's method with the lines that it has now.
+    /// Returns a frame's method with its current lines.
     fn current(&self, env: &Env<'_>, frame: Frame<'_>) -> Option<Arc<Method>> {
         let known = lock(&self.methods).get(&frame.raw().method()).cloned();
         let known = known.filter(|method| method.version.is_current(env));
         known.or_else(|| self.read_method(env, frame))
     }
 
-    /// The version that a class has now.
+    /// Returns the current version of a class.
     fn version(
         &self,
         env: &Env<'_>,
@@ -272,7 +274,7 @@ impl Stacks {
         Some(version)
     }
 
-    /// Asks the JVM for a frame's method.
+    /// Reads a frame's method from the JVM.
     fn read_method(&self, env: &Env<'_>, frame: Frame<'_>) -> Option<Arc<Method>> {
         let key = frame.raw().method();
         let declaring = self.jvmti.declaring(env, frame).ok()?;
@@ -295,7 +297,7 @@ impl Stacks {
             named: self.filter.named(Some(&class)),
             is_runtime: is_jdk(&class),
         });
-        // The lines may be those of a redefinition since.
+        // Do not cache the method: the class may have been redefined while its lines were read.
         if !method.version.is_current(env) {
             return Some(method);
         }
@@ -307,7 +309,7 @@ impl Stacks {
         Some(method)
     }
 
-    /// The type of a class; its name is not in the heap yet.
+    /// Returns the type of a class. Its name may not be in the heap yet.
     pub(crate) fn class(&self, class: Ref<'_, Class>, counters: &Counters) -> Type {
         let Ok(signature) = self.jvmti.class_signature(class) else {
             counters.count(Counter::NamesFull);
@@ -338,13 +340,13 @@ impl Stacks {
         found
     }
 
-    /// Whether the filter lets an object of this type pass that the current thread allocates.
+    /// True if the filter accepts an object of this type that the current thread allocates.
     pub(crate) fn passes(&self, env: &Env<'_>, class: Type) -> bool {
         self.filter.passes(class.named, || self.allocating(env))
     }
 
-    /// What the filter says of the class whose code allocates: that of the first frame outside of the runtime, or
-    /// of the first frame where all are the runtime's. Mostly a few frames tell.
+    /// Returns the filter's result for the class whose code allocates. This is the class of the first frame outside of
+    /// the JDK, or of the first frame if all are JDK frames. A few frames are usually enough.
     fn allocating(&self, env: &Env<'_>) -> Named {
         let mut buffer = [RawFrame::EMPTY; SHALLOW];
         let mut first = None;
@@ -368,29 +370,29 @@ impl Stacks {
         first.unwrap_or_else(|| self.filter.named(None))
     }
 
-    /// Whether the boot loader defined a class.
+    /// True if the boot loader defined the class.
     pub(crate) fn is_boot(&self, env: &Env<'_>, class: Ref<'_, Class>) -> bool {
         self.jvmti.is_boot(env, class)
     }
 
-    /// Writes a type's name to the heap, if it is not there.
+    /// Writes a type's name to the heap if it is not there yet.
     pub(crate) fn publish_class(&self, env: &Env<'_>, id: u32, counters: &Counters) {
         let mut pending = Pending::default();
         lock(&self.interner).need_class(&mut pending, id);
         self.publish(env, pending, counters);
     }
 
-    /// Whether a thread is a virtual one.
+    /// True if the thread is virtual.
     pub(crate) fn is_virtual(&self, env: &Env<'_>, thread: Ref<'_>) -> bool {
         self.virtual_threads.contain(env, thread)
     }
 
-    /// A thread's name by its id.
+    /// Returns a thread's name by its id.
     pub(crate) fn thread_name(&self, id: u32) -> Option<Arc<str>> {
         lock(&self.interner).text_of(id).cloned()
     }
 
-    /// The id of a thread's name, which is in the heap when this returns; 0 if it has none.
+    /// Returns the id of a thread's name, or 0 if it has none. The name is in the heap when this returns.
     pub(crate) fn thread(
         &self,
         env: &Env<'_>,
@@ -441,7 +443,7 @@ impl heapdiff_trace::Names for Stacks {
     }
 }
 
-/// Versions of the classes with lines in a stack, each once.
+/// Returns the versions of all classes with lines in a stack, without duplicates.
 fn versions_of(methods: &[Option<Arc<Method>>]) -> Box<[Arc<Version>]> {
     let methods = methods.iter().flatten();
     let with_lines = methods.filter(|method| !method.lines.0.is_empty());
@@ -451,15 +453,15 @@ fn versions_of(methods: &[Option<Arc<Method>>]) -> Box<[Arc<Version>]> {
     versions.into()
 }
 
-/// Two multiplicative hashes side by side. With 128 bits two stacks in a cache of a hundred thousand share
-/// one about as often as the machine errs.
+/// Hashes a stack to 128 bits with two independent multiplicative hashes.
 ///
-/// Each takes a frame in one step, and the two do not wait for each other: what a step does to its
-/// 64 bits can be undone, so two stacks that differ in one frame never share a half of the hash.
+/// With 128 bits, a collision among a hundred thousand cached stacks is about as likely as a hardware error. The two
+/// hashes do not depend on each other, so the CPU computes them in parallel. Each step is invertible. So two stacks
+/// that differ in one frame never have the same value in either half.
 fn hash(frames: &[RawFrame], cut: bool) -> u128 {
     let (mut a, mut b) = (0x243f_6a88_85a3_08d3_u64, u64::from(cut));
     for frame in frames {
-        // Bytecode indices are below 2^16, or -1; ids of methods are addresses, below 2^48.
+        // Bytecode indexes are less than 2^16, or -1. Method ids are addresses below 2^48.
         let word = (frame.method() as u64) ^ frame.location().cast_unsigned().rotate_left(48);
         a = (a ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         a ^= a >> 29;
@@ -473,7 +475,7 @@ fn hash(frames: &[RawFrame], cut: bool) -> u128 {
 mod tests {
     use super::*;
 
-    /// Near and far methods, the first and the last bytecodes, native methods; in every order.
+    /// Tests methods near to and far from each other, the first and last bytecodes, and native methods, in every order.
     #[test]
     fn different_stacks_have_different_hashes() {
         let methods = [

@@ -1,4 +1,4 @@
-//! Which of the samples that the JVM hands over are taken: the strategies.
+//! The sampling strategies: decides which of the samples that the JVM reports are taken.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,17 +8,17 @@ use heapdiff_sites::{Sampling, Strategy, TOTALS_CHUNK};
 use crate::intern::MAX_TYPES;
 use crate::random::Random;
 
-/// The strategy at work: decides for each allocation whether it is taken.
+/// The current strategy.
 pub(crate) struct ActiveStrategy {
     strategy: Strategy,
     interval: AtomicU64,
     rate: AtomicU64,
-    /// The rate at which samples are taken. They may be followed more seldom, at `rate`.
+    /// The rate at which samples are taken. The rate at which they are tracked (`rate`) may be lower.
     taking: AtomicU64,
     random: Random,
-    /// Allocations so far.
+    /// Number of allocations so far.
     position: AtomicU64,
-    /// The allocation, or the time, of the next sample.
+    /// The allocation number, or the time, of the next sample.
     next: AtomicU64,
     next_of_class: Box<[OnceLock<Box<[AtomicU64]>>]>,
 }
@@ -44,7 +44,7 @@ impl ActiveStrategy {
         }
     }
 
-    /// How samples are chosen now.
+    /// Returns the current sampling.
     pub(crate) fn sampling(&self) -> Sampling {
         Sampling {
             strategy: self.strategy,
@@ -53,24 +53,24 @@ impl ActiveStrategy {
         }
     }
 
-    /// Chooses so from now on.
+    /// Replaces the sampling.
     pub(crate) fn set(&self, sampling: Sampling) {
         self.taking.store(sampling.rate, Relaxed);
         self.follow(sampling);
     }
 
-    /// Takes as many as before, and follows so many of them.
+    /// Changes the rate at which samples are tracked, but not the rate at which they are taken.
     pub(crate) fn follow(&self, sampling: Sampling) {
         self.interval.store(sampling.interval, Relaxed);
         self.rate.store(sampling.rate, Relaxed);
     }
 
-    /// Whether every allocation of each class is counted.
+    /// True if the allocations of each class are counted.
     pub(crate) fn counts_classes(&self) -> bool {
         self.strategy == Strategy::Class
     }
 
-    /// Whether to take a sample; `now` in nanoseconds is asked for only if it matters.
+    /// True if a sample is taken. `now` returns nanoseconds and is called only if needed.
     pub(crate) fn takes(&self, now: impl FnOnce() -> u64) -> bool {
         match self.strategy {
             Strategy::Bytes => true,
@@ -87,7 +87,7 @@ impl ActiveStrategy {
         }
     }
 
-    /// Whether to take this class's allocation number `position`, counted from 0.
+    /// True if a class's allocation number `position` (0-based) is taken.
     pub(crate) fn takes_class(&self, class: u32, position: u64) -> bool {
         let (chunk, place) = (class as usize / TOTALS_CHUNK, class as usize % TOTALS_CHUNK);
         let Some(lock) = self.next_of_class.get(chunk) else {
@@ -99,8 +99,10 @@ impl ActiveStrategy {
         self.hit(&next[place], position, rate, false)
     }
 
-    /// Whether `position` has reached `next`, which then moves on: from itself, so that the mean distance is
-    /// the rate whatever the positions are, or from the position, so that what was missed is not made up for.
+    /// True if `position` has reached `next`, which then advances by a random distance.
+    ///
+    /// If `from_here` is false, the distance counts from `next`. Then the mean distance is the rate, whatever the
+    /// positions are. If it is true, the distance counts from `position`. Then missed samples are not made up for.
     fn hit(&self, next: &AtomicU64, position: u64, rate: u64, from_here: bool) -> bool {
         let mut at = next.load(Relaxed);
         while position >= at {

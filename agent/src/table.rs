@@ -1,4 +1,4 @@
-//! The places of live references in the heap.
+//! Tables of live references in the heap.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,16 +11,16 @@ use crate::jvmti::calls::{Env, JniError, Objects, Ref, Result};
 use crate::ledger::Booking;
 use crate::slots::{SlotRecord, SlotRecords};
 
-/// A table of a fixed capacity, its chunks made as it fills.
+/// A table with a fixed capacity. Its chunks are created as it fills.
 pub(crate) struct Table {
     chunks: ObjectChunks,
     capacity: u32,
-    /// Places from here on were never used.
+    /// The first slot that was never used.
     fresh: AtomicU32,
-    /// Places that are taken.
+    /// Number of slots in use.
     live: AtomicU32,
     free: Mutex<Vec<u32>>,
-    /// What is in each place, so that thinning and the trace need not ask the JVM for it.
+    /// The content of each slot, so that downsampling and the trace do not need to call the JVM.
     records: SlotRecords,
 }
 
@@ -32,7 +32,7 @@ impl Table {
         capacity: usize,
     ) -> Result<Self> {
         let chunks = ObjectChunks::create(env, fields, name, capacity.div_ceil(CHUNK))?;
-        // Without the first there is no place for a sample.
+        // Without the first chunk there is no slot for any sample.
         if chunks.at(env, 0, CHUNK.min(capacity)).is_none() {
             return Err(JniError::HeapFull);
         }
@@ -46,7 +46,7 @@ impl Table {
         })
     }
 
-    /// Takes a place; `None` when all are taken.
+    /// Reserves a slot, or returns `None` if the table is full.
     pub(crate) fn take(&self) -> Option<u32> {
         let freed = self.free().pop();
         let fresh = |next| (next < self.capacity).then_some(next + 1);
@@ -55,7 +55,7 @@ impl Table {
         Some(slot)
     }
 
-    /// Gives places back, whose references are gone from the heap.
+    /// Frees slots. Their references must be gone from the heap.
     pub(crate) fn give_back(&self, slots: &[u32]) {
         for &slot in slots {
             self.records.clear(slot);
@@ -65,32 +65,32 @@ impl Table {
         self.free().extend_from_slice(slots);
     }
 
-    /// Records what was put into a place that was taken.
+    /// Records the content of a reserved slot.
     pub(crate) fn record(&self, record: SlotRecord) {
         self.records.set(record);
     }
 
-    /// The record of a place; `None` if it is empty or is just being filled anew.
+    /// Returns the record of a slot, or `None` if it is empty or changing.
     pub(crate) fn record_at(&self, slot: u32) -> Option<SlotRecord> {
         self.records.at(slot)
     }
 
-    /// The uid of what is in a place; 0 for none.
+    /// Returns the uid of the slot's content, or 0 if it is empty.
     pub(crate) fn uid_at(&self, slot: u32) -> u64 {
         self.records.uid(slot)
     }
 
-    /// Says where a place's sample is booked now.
+    /// Changes the account of a slot's sample.
     pub(crate) fn book(&self, slot: u32, booking: Booking) {
         self.records.book(slot, booking);
     }
 
-    /// Places that were ever used: those below this one.
+    /// Returns the number of slots that were ever used. Slots with larger numbers never were.
     pub(crate) fn places(&self) -> u32 {
         self.fresh.load(Relaxed)
     }
 
-    /// The records of all places that are not empty.
+    /// Iterates over the records of all slots that are not empty.
     pub(crate) fn records(&self) -> impl Iterator<Item = SlotRecord> {
         (0..self.places()).filter_map(|slot| self.record_at(slot))
     }
@@ -99,8 +99,8 @@ impl Table {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a reference into a place that was taken; `false` if the heap has no room for another chunk. The
-    /// next one is made when one is a quarter full.
+    /// Stores a reference in a reserved slot. Returns false if the heap is full. Creates the next chunk when the
+    /// current one is a quarter full.
     pub(crate) fn store(&self, env: &Env<'_>, slot: u32, object: Ref<'_>) -> bool {
         let (chunk, place) = Self::split(slot);
         if place >= CHUNK / 4 && self.chunks.get(chunk + 1).is_none() {
@@ -116,14 +116,14 @@ impl Table {
         array.get().put(env, place, Some(object)).is_ok()
     }
 
-    /// Empties a place.
+    /// Clears a slot.
     pub(crate) fn clear(&self, env: &Env<'_>, slot: u32) -> bool {
         self.place(slot)
             .is_some_and(|(chunk, place)| chunk.put(env, place, None).is_ok())
     }
 
-    /// Empties a place and lets go of the reference's object: else a reference that is old would keep it under generational
-    /// ZGC until it is collected itself.
+    /// Clears a slot and the reference itself. Under generational ZGC, a reference in the old generation would
+    /// otherwise keep its object alive until the reference itself is collected.
     pub(crate) fn let_go(&self, env: &Env<'_>, slot: u32) -> bool {
         let Some((chunk, place)) = self.place(slot) else {
             return false;
@@ -135,33 +135,33 @@ impl Table {
             return false;
         }
         if let Some(reference) = reference {
-            // If it fails the object is kept until the reference goes, which is all that was to be spared.
+            // If this fails, the object is only kept alive until the reference is collected.
             let _ = env.tell(reference.get(), c"clear");
         }
         true
     }
 
-    /// Empties all places, of a table that nothing is put into any more.
+    /// Clears all slots. Nothing may be stored in the table any more.
     pub(crate) fn clear_all(&self, env: &Env<'_>) {
         for record in self.records() {
             self.clear(env, record.slot);
         }
     }
 
-    /// Lets go of the objects of a table that nothing is put into any more.
+    /// Clears all slots and their references. Nothing may be stored in the table any more.
     pub(crate) fn let_all_go(&self, env: &Env<'_>) {
         for record in self.records() {
             self.let_go(env, record.slot);
         }
     }
 
-    /// The chunk that a place is in, and where.
+    /// Returns the chunk of a slot, and the slot's index in it.
     pub(crate) fn place(&self, slot: u32) -> Option<(Ref<'_, Objects>, usize)> {
         let (chunk, place) = Self::split(slot);
         Some((self.chunks.get(chunk)?.get(), place))
     }
 
-    /// The chunks in use, with the first place of each.
+    /// Iterates over the chunks in use, each with its first slot.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (u32, Ref<'_, Objects>)> {
         let used = (self.fresh.load(Relaxed) as usize).div_ceil(CHUNK);
         (0..used).filter_map(|chunk| {
@@ -170,17 +170,17 @@ impl Table {
         })
     }
 
-    /// Whether fewer than one place in eight is free.
+    /// True if less than one eighth of the slots is free.
     pub(crate) fn is_crowded(&self) -> bool {
         self.live.load(Relaxed) >= self.capacity - self.capacity / 8
     }
 
-    /// Whether half of the places are free.
+    /// True if at least half of the slots are free.
     pub(crate) fn is_half_free(&self) -> bool {
         self.live.load(Relaxed) <= self.capacity / 2
     }
 
-    /// All its places.
+    /// Returns the number of slots.
     pub(crate) const fn capacity(&self) -> u32 {
         self.capacity
     }

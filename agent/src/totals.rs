@@ -1,4 +1,4 @@
-//! Figures by id: counted here, copied to the heap.
+//! Figures by id: counted here, and copied to the heap.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -10,14 +10,14 @@ use crate::jvmti::calls::{Env, Result};
 
 type Chunk = Box<[AtomicU64]>;
 
-/// One or two counters for each id below a limit.
+/// `N` counters for each id below a limit.
 pub(crate) struct Totals<const N: usize> {
     chunks: Box<[OnceLock<Chunk>]>,
     dirty: Box<[AtomicBool]>,
     heap: LongChunks,
 }
 
-/// Figures as they were at a moment.
+/// The figures at an earlier moment.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Vec<Vec<u64>>);
 
@@ -38,7 +38,7 @@ impl<const N: usize> Totals<N> {
         Ok(totals)
     }
 
-    /// Counts; the figures before.
+    /// Adds to an id's figures and returns their previous values.
     pub(crate) fn add(&self, id: u32, amounts: [u64; N]) -> [u64; N] {
         let (chunk, place) = Self::split(id);
         let Some(counters) = self.chunk(chunk) else {
@@ -64,7 +64,7 @@ impl<const N: usize> Totals<N> {
         Some(lock.get_or_init(|| (0..N * TOTALS_CHUNK).map(|_| AtomicU64::new(0)).collect()))
     }
 
-    /// The ids whose figures have changed since `before`, by how much. Brings `before` up to date.
+    /// Returns the ids whose figures have changed since `before`, with the increases. Updates `before`.
     pub(crate) fn since(&self, before: &mut Seen) -> Vec<(u32, [u64; N])> {
         let mut changes = Vec::new();
         before.0.resize(self.chunks.len(), Vec::new());
@@ -87,7 +87,7 @@ impl<const N: usize> Totals<N> {
         changes
     }
 
-    /// Has [`Self::since`] tell these changes again.
+    /// Makes [`Self::since`] return these changes again.
     pub(crate) fn untell(before: &mut Seen, changes: impl IntoIterator<Item = (u32, [u64; N])>) {
         for (id, change) in changes {
             let (chunk, place) = Self::split(id);
@@ -100,7 +100,7 @@ impl<const N: usize> Totals<N> {
         }
     }
 
-    /// Where an id's figures begin.
+    /// Returns the chunk of an id, and the index of its figures in the chunk.
     const fn split(id: u32) -> (usize, usize) {
         (id as usize / TOTALS_CHUNK, N * (id as usize % TOTALS_CHUNK))
     }
@@ -114,12 +114,12 @@ impl<const N: usize> Totals<N> {
         let figures: [i64; N] =
             std::array::from_fn(|i| counters[place + i].load(Relaxed).cast_signed());
         if let Some(array) = self.heap.at(env, chunk, N * TOTALS_CHUNK) {
-            // If it fails the agent's thread copies it again.
+            // If this fails, the agent's thread copies the figures later.
             let _ = array.get().put(env, place, &figures);
         }
     }
 
-    /// Copies to the heap what has changed.
+    /// Copies changed chunks to the heap.
     pub(crate) fn flush(&self, env: &Env<'_>) {
         for (chunk, dirty) in self.dirty.iter().enumerate() {
             if !dirty.swap(false, Relaxed) {

@@ -1,8 +1,8 @@
-//! The trace's thread: writes what was booked to the trace, tick by tick.
+//! The trace's thread. Writes the accounts of the [`crate::ledger::Ledger`] to the trace, tick by tick.
 //!
-//! It asks the JVM for its figures, closes the [`crate::ledger::Ledger`]'s books and writes; no other thread
-//! ever waits for the disk. What could not be written for lack of room is booked again and part of a later, longer
-//! tick; any other error of the file ends the trace with one line, and the rest of the agent goes on.
+//! For each tick the thread reads the JVM's figures, closes the accounts and writes. No other thread ever waits for the
+//! disk. If the disk is full, the data is put back and becomes part of a later, longer tick. Any other error of the
+//! file ends the trace with one message, and the agent continues without a trace.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,14 +29,14 @@ use crate::totals::{Seen, Totals};
 use crate::tries::Tries;
 use crate::wakeup::Wakeup;
 
-/// After a look at the collector it rests, however often that runs.
+/// Minimum time between two reads of the GC's figures, even if GCs follow each other faster.
 const REST: Duration = Duration::from_millis(5);
-/// Collections that wait to be written, at most.
+/// Maximum number of GCs that wait to be written.
 const MOST_COLLECTIONS: usize = 4096;
-/// The JVM's name for the collection before a dump of live objects.
+/// The JVM's cause for the GC before a dump of live objects.
 const DUMP: &str = "Heap Dump Initiated GC";
 
-/// What the thread works with.
+/// The data that the thread works with.
 pub(crate) struct Tracing<'a> {
     pub(crate) options: &'a Options,
     pub(crate) trace: &'a TraceOptions,
@@ -45,11 +45,11 @@ pub(crate) struct Tracing<'a> {
     pub(crate) counters: &'a Counters,
     pub(crate) wakeup: &'a Wakeup,
     pub(crate) pauses: &'a Pauses,
-    /// Milliseconds since 1970 when sampling was set up.
+    /// Time when sampling was set up, in milliseconds since 1970.
     pub(crate) started_ms: i64,
-    /// Whether the agent was there from the JVM's start.
+    /// True if the agent was loaded at the JVM's start.
     pub(crate) at_startup: bool,
-    /// Set when the thread is done.
+    /// Set when the thread has ended.
     pub(crate) done: &'a AtomicBool,
 }
 
@@ -64,25 +64,25 @@ struct Before {
     sites_full: u64,
 }
 
-/// What waits for the next tick.
+/// Data that waits for the next tick.
 #[derive(Default)]
 struct Waiting {
-    /// What was counted of each class until the last one.
+    /// The counts of each class at the last tick.
     counted: Seen,
-    /// What was counted of each line of code.
+    /// The counts of each line of code.
     lines: Lines,
     collections: Vec<NewCollection>,
     dumps: Vec<(i64, i64, Option<String>)>,
     unsaid: Unsaid,
 }
 
-/// What is to be noted at the next tick.
+/// Notes for the next tick.
 #[derive(Clone, Default)]
 struct Unsaid {
     notes: Vec<String>,
-    /// Collections that the JVM did not tell of by themselves.
+    /// Number of GCs that the JVM did not report individually.
     unseen: u64,
-    /// Collections that had no place among those that wait.
+    /// Number of GCs dropped because too many were waiting.
     left_out: u64,
 }
 
@@ -104,12 +104,12 @@ impl Unsaid {
     }
 }
 
-/// How things stand when a tick is to be written.
+/// The situation when a tick is to be written.
 struct State {
     figures: Figures,
-    /// At the try before.
+    /// True if the disk was full at the previous attempt.
     lacked_room: bool,
-    /// Whether the counters of lines were read for it.
+    /// True if the counters of lines were read for this tick.
     counts: bool,
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn wall_ms() -> i64 {
     millis(since.unwrap_or_default())
 }
 
-/// What the trace notes where the management beans cannot be asked.
+/// Returns the trace's note for a JVM whose management beans cannot be read.
 fn without_beans(why: &JniError) -> String {
     let why = match why {
         JniError::Thrown(class) if class == "java.lang.NoClassDefFoundError" => {
@@ -137,7 +137,7 @@ fn without_beans(why: &JniError) -> String {
 }
 
 impl Tracing<'_> {
-    /// Goes on until the JVM ends or the trace fails.
+    /// Runs until the JVM ends or the trace fails.
     pub(crate) fn run(&self, env: &Env<'_>) {
         if let Err(why) = self.record(env) {
             let rest = if self.wakeup.is_stopping() {
@@ -197,7 +197,7 @@ impl Tracing<'_> {
                 break;
             }
             if !self.wakeup.rest(REST) {
-                // The last tick comes at once.
+                // The agent is being stopped, so write the last tick at once.
                 next = self.now();
             }
         }
@@ -216,7 +216,7 @@ impl Tracing<'_> {
         }
     }
 
-    /// What is told of a try; for how long nothing is to be tried.
+    /// Prints the message that follows from an attempt. Returns how long to wait before the next one.
     fn tried(
         &self,
         tries: &mut Tries,
@@ -230,7 +230,7 @@ impl Tracing<'_> {
         Ok(next.pause)
     }
 
-    /// Writes a tick. If that fails all waits that was to be written, and is part of the next tick.
+    /// Writes a tick. If that fails, puts its data back for the next tick.
     fn write(
         &self,
         writer: &mut Writer,
@@ -267,7 +267,7 @@ impl Tracing<'_> {
         written
     }
 
-    /// Time since sampling was set up.
+    /// Returns the time since sampling was set up.
     fn now(&self) -> Duration {
         self.sampler.started.elapsed()
     }
@@ -304,7 +304,7 @@ impl Tracing<'_> {
         }
     }
 
-    /// Collections since the last look.
+    /// Reads the GCs since the last call.
     fn look(&self, env: &Env<'_>, stats: &mut JvmStats, waiting: &mut Waiting) {
         self.ask_for_beans(env, stats, waiting);
         let clock = |at: Instant| {
@@ -326,7 +326,7 @@ impl Tracing<'_> {
         waiting.unsaid.unseen += std::mem::take(&mut stats.unseen);
     }
 
-    /// What has happened since `before`, which it brings up to date.
+    /// Returns a tick with all changes since `before`, and updates `before`.
     fn tick(&self, state: State, waiting: &mut Waiting, before: &mut Before) -> NewTick {
         let figures = state.figures;
         let get = |counter| self.counters.get(counter);
@@ -409,7 +409,7 @@ impl Tracing<'_> {
     }
 }
 
-/// As the trace lists them: each in its place in the table.
+/// Lists the samples for the trace, each by its slot in the table.
 impl Samples for Sampler {
     fn places(&self) -> u32 {
         self.samples.places()

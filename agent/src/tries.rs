@@ -1,5 +1,5 @@
-//! What follows from each try to write to the trace: patience with others that hold the file, and with a disk that has
-//! no room.
+//! Decides what follows from each attempt to write to the trace: how long to tolerate a lock by another process, and
+//! when to try again after the disk was full.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,27 +7,27 @@ use std::time::{Duration, Instant};
 use heapdiff_trace::{TraceError, Written};
 use heapdiff_units::Span;
 
-/// How long a file may be held by others before the trace gives up.
+/// Maximum time that others may lock the file before the trace ends.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// After how long a disk without room is tried again, at first; each time it is twice as long.
+/// First pause after the disk was full. The pause doubles with each failed attempt.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(180);
 
-/// The tries so far.
+/// The result of the attempts so far.
 #[derive(Debug)]
 pub(crate) struct Tries {
     free_since: Instant,
-    /// The first of the tries for which there was no room.
+    /// Time of the first failed attempt of the current lack of space.
     full_since: Option<Instant>,
-    /// When there was room again the last time.
+    /// Time when there was space again.
     room_since: Option<Instant>,
     pause: Duration,
 }
 
-/// What is to be done after a try.
+/// What to do after an attempt.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Next {
-    /// Nothing is to be tried for so long.
+    /// Time to wait before the next attempt.
     pub(crate) pause: Duration,
     pub(crate) say: Option<String>,
 }
@@ -42,12 +42,12 @@ impl Tries {
         }
     }
 
-    /// Whether there was no room at the last try.
+    /// True if the disk was full at the last attempt.
     pub(crate) const fn lack_room(&self) -> bool {
         self.full_since.is_some()
     }
 
-    /// What follows from a try that is over by now; why to give up, if that is to be done.
+    /// Returns what follows from an attempt that is over now, or an error with the reason why the trace ends.
     pub(crate) fn tried(
         &mut self,
         written: Result<Written, TraceError>,
@@ -81,7 +81,7 @@ impl Tries {
                 self.free_since = now;
                 let goes_on = self.lack_room();
                 self.full_since.get_or_insert(now);
-                // What little room there was may have been used up by the trace.
+                // The trace itself may have filled the little space that there was. So continue with long pauses.
                 let room_since = self.room_since;
                 let soon = |at| now.saturating_duration_since(at) < LONGEST_PAUSE;
                 self.pause = if goes_on || room_since.is_some_and(soon) {
@@ -111,7 +111,7 @@ mod tests {
         start + Duration::from_secs(seconds)
     }
 
-    /// The file is held by another connection for real; only the clock is set forward.
+    /// Another connection really locks the file. Only the clock is simulated.
     #[test]
     fn a_file_that_is_held_too_long_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ mod tests {
         tried(tick(2000), 2).unwrap();
         let busy = || Ok(Written::Busy);
         tried(busy(), 30).unwrap();
-        // Free in between: it begins anew.
+        // The file was not locked for a moment, so the time starts again.
         lock("ROLLBACK");
         tried(tick(30_500), 31).unwrap();
         lock("BEGIN IMMEDIATE");
@@ -184,7 +184,8 @@ mod tests {
         assert_eq!(now, 675);
         assert_eq!(try_at(now, Ok(Written::Done)), (0, Some(again)));
         assert_eq!(try_at(now + 1, Ok(Written::Done)), (0, None));
-        // Full again at once: not a line every ten seconds. After a while with room it begins anew.
+        // If the disk is full again at once, there is no message every ten seconds. After a longer time with space, the
+        // pauses start again.
         assert_eq!(try_at(now + 2, full()), (180, said.clone()));
         assert!(try_at(now + 182, Ok(Written::Done)).1.is_some());
         assert_eq!(try_at(now + 400, full()), (10, said));

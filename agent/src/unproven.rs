@@ -1,14 +1,15 @@
-//! How many samples are followed until their object is collected, under generational ZGC.
+//! Limits how many samples are tracked until their object is collected, under generational ZGC.
 //!
-//! Its minor collections take what a weak or phantom reference refers to for alive, until a major collection finds it dead in
-//! the old generation. A page of 2 MB in which nothing lives is free as soon as that is known; with one sampled object in it
-//! it has to be evacuated like any other. At an interval of half a megabyte there is a sample in every page. So all samples
-//! are counted, with their stacks, and no more than a few a second are followed ([`Pace`]), or those that an option asks for
-//! ([`followed_at_first`]): at an interval that doubles, as by thinning, when they are too many, or when those that no
-//! collection has tried take more than a small part of the heap.
+//! **The problem.** A young GC of generational ZGC treats an object with a weak or phantom reference as live, until a
+//! major GC finds it dead in the old generation. A page (2 MB) without live objects is free at once, but a page with
+//! one sampled object must be evacuated. With an interval of 512 KiB, nearly every page contains a sample.
 //!
-//! A sample is tried when one that is as young or younger was found to be dead: an object that is older has outlived as
-//! many collections, so it was in the old generation as well, and lives.
+//! **The solution.** All samples are counted with their stacks, but only a few are tracked: a few per second
+//! ([`Pace`]), or as many as the option `follow` asks for ([`followed_at_first`]). The interval between tracked samples
+//! doubles when there are too many, or when the unproven ones take more than a small part of the heap.
+//!
+//! A sample is *unproven* until a GC has found a sample dead that is as young or younger. An older sample has survived
+//! as many GCs. So it was in the old generation when that GC looked there, and it is live.
 
 use std::fs;
 use std::path::Path;
@@ -20,41 +21,43 @@ use heapdiff_sites::{Sampling, Strategy};
 use crate::options::Options;
 use crate::pace::Pace;
 
-/// What has not been tried takes no more than one part in so many of the largest heap.
+/// Unproven samples may take at most 1 / `PART` of the maximum heap size.
 const PART: u64 = 200;
-/// Beside the object: the sample's own reference, and what a small object holds.
+/// Bytes counted in addition to the object: the sample's reference, and what a small object refers to.
 const BESIDE: u64 = 160;
-/// A large object counts for one part in so many of the room, or a few that live on would leave none to others.
+/// One object counts for at most 1 / `LARGE` of the limit. Otherwise a few large live objects would leave no room for
+/// others.
 const LARGE: u64 = 8;
-/// The name, as the kernel has it, of a thread that only generational ZGC has.
+/// The kernel's name of a thread that only generational ZGC has.
 const THREAD: &str = "ZDriverMinor";
 
-/// What is followed and not tried.
+/// The tracked samples that are unproven.
 #[derive(Debug)]
 pub(crate) struct Unproven {
-    /// Bytes that it may take.
+    /// Maximum total size in bytes.
     most: u64,
     bytes: AtomicU64,
-    /// The newest sample that was found to be dead.
+    /// Uid of the newest sample that was found dead.
     tried: AtomicU64,
-    /// Where no option says how many are followed.
+    /// The limit per second; `None` if an option sets the number of tracked samples.
     pace: Option<Pace>,
 }
 
-/// Where minor collections find nothing it is looked no sooner again for what was collected.
+/// Minimum time between two searches for collected samples. Young GCs find none, so a search after each would be
+/// useless.
 const REST: Duration = Duration::from_millis(250);
 
-/// When is looked for what was collected.
+/// Decides when to search for collected samples.
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
-    /// The last one, nanoseconds since the start.
+    /// Time of the last search, in nanoseconds since the start.
     last: AtomicU64,
-    /// One was due too soon, or has failed, and is to be made up for.
+    /// True if a search was requested but was too early or has failed. It is made up for later.
     owed: AtomicBool,
 }
 
 impl Looks {
-    /// Whether it is time for one that is asked for now. It is owed until [`Self::made`].
+    /// Requests a search, and returns true if it is time for it. The search stays owed until [`Self::made`] is called.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
         self.owed.store(true, Relaxed);
         let is_due = self.rest(now).is_zero();
@@ -69,7 +72,7 @@ impl Looks {
         self.owed.store(false, Relaxed);
     }
 
-    /// How long to wait for the one that is owed.
+    /// Returns the time to wait for the owed search, or `None` if none is owed.
     pub(crate) fn owed_in(&self, now: Duration) -> Option<Duration> {
         self.owed.load(Relaxed).then(|| self.rest(now))
     }
@@ -80,14 +83,17 @@ impl Looks {
     }
 }
 
-/// Whether few samples are to be followed in this JVM: where they would keep garbage, unless every allocation is asked for.
+/// True if only few samples are to be tracked in this JVM: it uses generational ZGC, and the user has not asked for
+/// every allocation.
 pub(crate) fn is_to_follow_few(options: &Options) -> bool {
     let takes_all = options.sampling.probability(8) == Some(1.0);
     (options.follow.is_some() || !takes_all) && is_generational_z()
 }
 
-/// How many times the sampling is made coarser before the first sample, and what it is then, as to which samples are
-/// followed: those that are taken, unless an option says how many bytes lie between two, and samples are by bytes.
+/// Returns how often the tracking interval is doubled at the start, and the resulting sampling.
+///
+/// By default every sample is tracked at first, so the result is 0 doublings and the sampling itself. With
+/// `follow=BYTES` and the strategy `bytes`, the interval is doubled until it is at least that many bytes.
 pub(crate) fn followed_at_first(options: &Options) -> (u64, Sampling) {
     let (mut times, mut sampling) = (0, options.sampling);
     let interval = options.follow.unwrap_or(0);
@@ -97,7 +103,7 @@ pub(crate) fn followed_at_first(options: &Options) -> (u64, Sampling) {
     (times, sampling)
 }
 
-/// Whether this JVM's collector is generational ZGC.
+/// True if this JVM uses generational ZGC.
 fn is_generational_z() -> bool {
     has_thread(Path::new("/proc/self/task"), THREAD)
 }
@@ -111,7 +117,7 @@ fn has_thread(tasks: &Path, name: &str) -> bool {
 }
 
 impl Unproven {
-    /// In a heap that may grow to so many bytes; `pace`: as many as time allows.
+    /// Creates the limit for a heap of at most `largest_heap` bytes. `pace` limits the samples per second.
     pub(crate) fn new(largest_heap: u64, pace: Option<Pace>) -> Self {
         Self {
             most: (largest_heap / PART).max(64 * BESIDE),
@@ -121,8 +127,8 @@ impl Unproven {
         }
     }
 
-    /// Counts a sample of so many bytes that is to be followed; `false` if there is no room for it. `now`, since the start,
-    /// is asked for only if it matters.
+    /// Counts a sample of `size` bytes that is to be tracked. Returns false if there is no room for it. `now` returns
+    /// the time since the start and is called only if needed.
     pub(crate) fn add(&self, size: u64, now: impl FnOnce() -> Duration) -> bool {
         let more = self.charge(size);
         let add = |bytes: u64| {
@@ -136,24 +142,24 @@ impl Unproven {
         has_room
     }
 
-    /// A sample that was counted is not followed after all.
+    /// Removes a counted sample that is not tracked after all.
     pub(crate) fn take_back(&self, size: u64) {
         let less = |bytes: u64| Some(bytes.saturating_sub(self.charge(size)));
         let _ = self.bytes.fetch_update(Relaxed, Relaxed, less);
     }
 
-    /// A sample was found to be dead.
+    /// Records that a sample was found dead.
     pub(crate) fn found_dead(&self, uid: u64) {
         self.tried.fetch_max(uid, Relaxed);
     }
 
-    /// The newest sample that was found to be dead; 0 for none.
+    /// Returns the uid of the newest sample that was found dead, or 0.
     pub(crate) fn tried(&self) -> u64 {
         self.tried.load(Relaxed)
     }
 
-    /// Counts anew those of all followed samples, uid and size, that have not been tried. What is added meanwhile may
-    /// be missed, or counted twice.
+    /// Recounts the unproven samples. `followed` yields uid and size of all tracked samples. A sample that is added
+    /// meanwhile may be missed or counted twice.
     pub(crate) fn recount(&self, followed: impl Iterator<Item = (u64, u64)>) {
         let tried = self.tried();
         let untried = followed.filter(|(uid, _)| *uid > tried);
@@ -163,19 +169,19 @@ impl Unproven {
         self.bytes.store(bytes, Relaxed);
     }
 
-    /// Whether it is time to follow fewer: half of the room is taken, or there were too many of late.
+    /// True if fewer samples should be tracked: half of the room is used, or too many were added recently.
     pub(crate) fn is_crowded(&self) -> bool {
         self.bytes.load(Relaxed) > self.most / 2 || self.pace.as_ref().is_some_and(Pace::is_full)
     }
 
-    /// Half of those that were followed are let go of, and half as many will be.
+    /// Records that half of the tracked samples were discarded.
     pub(crate) fn halve(&self) {
         if let Some(pace) = &self.pace {
             pace.halve();
         }
     }
 
-    /// What a sample that is followed counts for.
+    /// Returns the bytes that a tracked sample counts for.
     fn charge(&self, size: u64) -> u64 {
         size.saturating_add(BESIDE).min(self.most / LARGE)
     }
@@ -194,13 +200,13 @@ mod tests {
         assert!(unproven.is_crowded() && !unproven.add(40, timeless));
         unproven.take_back(40);
         assert!(unproven.add(40, timeless));
-        // Of 10,000 that are there, half were tried.
+        // Half of the 10,000 samples are no longer unproven.
         unproven.found_dead(5000);
         unproven.found_dead(3000);
         unproven.recount((1..=10_000).map(|uid| (uid, 40)));
         assert_eq!((unproven.tried(), unproven.is_crowded()), (5000, false));
         assert!(unproven.add(40, timeless) && unproven.is_crowded());
-        // There is room for eight that are larger than it, and in a small heap for some at least.
+        // There is room for eight objects that are larger than the limit. Even a small heap has room for some samples.
         let small = Unproven::new(0, None);
         assert_eq!(
             (0..).take_while(|_| small.add(u64::MAX, timeless)).count(),
@@ -217,11 +223,11 @@ mod tests {
         assert!(looks.is_due(ms(1000)));
         looks.made();
         assert_eq!(looks.owed_in(ms(1000)), None);
-        // The collector says no second time that it has run.
+        // The GC does not report a second time that it has run.
         assert!(!looks.is_due(ms(1100)));
         assert_eq!(looks.owed_in(ms(1110)), Some(ms(140)));
         assert!(looks.is_due(ms(1250)));
-        // It fails, and is repeated.
+        // A search that fails is repeated.
         assert_eq!(looks.owed_in(ms(1260)), Some(ms(240)));
         assert_eq!(looks.owed_in(ms(9000)), Some(ms(0)));
         assert!(looks.is_due(ms(9000)));

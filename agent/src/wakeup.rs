@@ -1,4 +1,4 @@
-//! Waking the agent's threads.
+//! Wakes the agent's threads.
 
 use std::ffi::CStr;
 use std::sync::atomic::AtomicBool;
@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::jvmti::{Jvmti, Monitor};
 
-/// What the JVM calls the agent's monitors.
+/// Name of the agent's monitors in the JVM.
 pub(crate) const NAME: &CStr = c"heapdiff agent";
 
-/// Wakes one of the agent's threads and tells it when to stop: a raw monitor, which a callback of the collector may
-/// use too.
+/// Wakes one of the agent's threads and requests its stop. Uses a raw monitor, which GC callbacks may use, too.
 pub(crate) struct Wakeup {
     jvmti: Jvmti,
     monitor: Monitor,
@@ -29,27 +28,28 @@ impl Wakeup {
         }
     }
 
-    /// There is something to do: the collector has run, or a table is full.
+    /// Wakes the thread: a GC has ended, or a table is full.
     pub(crate) fn wake(&self) {
-        // To wake a thread that has not yet woken up changes nothing.
+        // If the thread was woken already, nothing needs to be done.
         if !self.woken.load(Acquire) {
             self.jvmti
                 .notify(self.monitor, || self.woken.store(true, Release));
         }
     }
 
-    /// Tells the thread to stop.
+    /// Requests that the thread stops.
     pub(crate) fn stop(&self) {
         self.jvmti
             .notify(self.monitor, || self.stopping.store(true, Release));
     }
 
-    /// Wakes the threads in [`Self::until`], so that they look again.
+    /// Wakes the threads in [`Self::until`], so that they check again.
     pub(crate) fn notify(&self) {
         self.jvmti.notify(self.monitor, || ());
     }
 
-    /// Waits until `done`, `most` at the longest; the thread that makes it so calls [`Self::notify`].
+    /// Waits until `done` returns true, but at most `most`. The thread that changes the condition calls
+    /// [`Self::notify`].
     pub(crate) fn until(&self, done: impl Fn() -> bool, most: Duration) {
         let end = Instant::now() + most;
         while !done() {
@@ -61,12 +61,12 @@ impl Wakeup {
         }
     }
 
-    /// Whether the thread has been told to stop.
+    /// True if a stop was requested.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Acquire)
     }
 
-    /// Waits until woken or until time is up; `false` if it is time to stop.
+    /// Waits until woken, but at most `most`. Returns false if a stop was requested.
     pub(crate) fn wait(&self, most: Duration) -> bool {
         let millis = u64::try_from(most.as_millis()).unwrap_or(u64::MAX).max(1);
         let ready = || self.is_stopping() || self.woken.load(Acquire);
@@ -75,7 +75,7 @@ impl Wakeup {
         waited.is_ok() && !self.is_stopping()
     }
 
-    /// Waits for so long, woken or not; `false` if it is time to stop.
+    /// Waits for `time`, even if woken. Returns false if a stop was requested.
     pub(crate) fn rest(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         while !self.is_stopping() {

@@ -1,5 +1,5 @@
-//! Collected samples that a dump finds: their Java objects, in two arrays each of which has another that says when
-//! they were found to be collected.
+//! Collected samples for dumps: their Java objects in two arrays. A parallel array for each records when the samples
+//! were found to be collected.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl RefArray {
     }
 }
 
-/// The references of the last collected samples, and of a uniform choice of all.
+/// The references of the most recent collected samples, and of a uniform random selection.
 pub(crate) struct CollectedRefs {
     recent: RefArray,
     chosen: RefArray,
@@ -65,7 +65,7 @@ impl CollectedRefs {
         })
     }
 
-    /// Remembers some of `count` references in `dead`; `seen` were before them.
+    /// Adds the first `count` references in `dead`. `seen` is the number of collected samples before them.
     pub(crate) fn add(
         &self,
         env: &Env<'_>,
@@ -74,7 +74,7 @@ impl CollectedRefs {
         seen: u64,
         now: u32,
     ) -> Result<()> {
-        // Those before would be overwritten at once.
+        // Earlier ones would be overwritten at once.
         let last = count.saturating_sub(self.reservoir.len());
         for index in 0..count {
             let places = self.reservoir.places(seen + index as u64);

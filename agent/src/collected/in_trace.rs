@@ -1,7 +1,7 @@
-//! Collected samples that the trace lists.
+//! Collected samples for the trace.
 //!
-//! The agent's thread adds their figures while it books them, and the trace's thread takes them for each tick.
-//! The lock is held for additions and for that copy, never across a call into the JVM.
+//! The agent's thread adds samples while it books them, and the trace's thread takes them at each tick. The lock is
+//! held for the additions and for copying, never across a call into the JVM.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,29 +10,29 @@ use rustc_hash::FxHashMap;
 
 use super::Reservoir;
 
-/// Places of each kind at most: 2 MB in all. In the heap there may be more.
+/// Maximum number of slots of each kind; 2 MB in all. The lists in the heap may be longer.
 const MOST: usize = 1 << 14;
 
-/// A sample, and when it was found to be collected in milliseconds since the start.
+/// A sample, and when it was found to be collected, in milliseconds since the start.
 pub(crate) type CollectedAt = (Sample, i64);
 
 #[derive(Default)]
 struct Lists {
     recent: Vec<CollectedAt>,
     chosen: Vec<CollectedAt>,
-    /// Samples collected so far.
+    /// Number of samples collected so far.
     seen: u64,
-    /// Of these, the trace knows.
+    /// Value of `seen` when the trace last took the samples.
     told: u64,
 }
 
-/// The last collected samples, and a uniform choice of all.
+/// The most recent collected samples, and a uniform random selection.
 pub(crate) struct CollectedSamples {
     lists: Mutex<Lists>,
     reservoir: Reservoir,
 }
 
-/// Puts something into a place, which is one of those that are there or the next.
+/// Stores an element in an existing slot or in the next one.
 fn put(list: &mut Vec<CollectedAt>, at: usize, one: CollectedAt) {
     match list.get_mut(at) {
         Some(place) => *place = one,
@@ -41,7 +41,7 @@ fn put(list: &mut Vec<CollectedAt>, at: usize, one: CollectedAt) {
 }
 
 impl CollectedSamples {
-    /// So many of each kind, within bounds; `seed` is for the choice.
+    /// Creates lists of `len` slots each, at most [`MOST`]. `seed` is for the random selection.
     pub(crate) fn new(len: usize, seed: u64) -> Self {
         Self {
             lists: Mutex::default(),
@@ -49,7 +49,7 @@ impl CollectedSamples {
         }
     }
 
-    /// Remembers some of these.
+    /// Adds collected samples. Keeps some of them.
     pub(crate) fn add(&self, dead: &[CollectedAt]) {
         if self.reservoir.len() == 0 || dead.is_empty() {
             return;
@@ -68,7 +68,8 @@ impl CollectedSamples {
         }
     }
 
-    /// All that are remembered, each once; `None` if none came since the last time and they are not to be told `anew`.
+    /// Returns all kept samples, each once. Returns `None` if there are no new ones since the last call, unless `anew`
+    /// is true.
     pub(crate) fn all(&self, anew: bool) -> Option<Vec<Collected>> {
         let (recent, chosen) = {
             let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +107,7 @@ mod tests {
         (sample, 5)
     }
 
-    /// The uids of one kind, ascending.
+    /// Returns the uids of one kind, in ascending order.
     fn uids(collected: &[Collected], is: impl Fn(&Collected) -> bool) -> Vec<u64> {
         let of_kind = collected.iter().filter(|c| is(c));
         let mut uids: Vec<u64> = of_kind.map(|c| c.sample.uid).collect();
@@ -131,7 +132,7 @@ mod tests {
         assert!(collected.iter().all(|c| c.collected_ms == 5));
     }
 
-    /// Each of 100 stays in one of ten places equally often.
+    /// Each of 100 samples has the same chance to stay in one of ten slots.
     #[test]
     fn the_choice_is_uniform() {
         let mut kept = [0_u32; 100];
@@ -144,7 +145,7 @@ mod tests {
                 kept[usize::try_from(uid).unwrap()] += 1;
             }
         }
-        // 200 in the mean, with a standard deviation of 13.4; five of those.
+        // The mean is 200 and the standard deviation 13.4; the limits are five standard deviations away.
         assert!(kept.iter().all(|n| (133..=267).contains(n)), "{kept:?}");
         assert_eq!(kept.iter().sum::<u32>(), 20_000);
     }

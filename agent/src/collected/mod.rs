@@ -1,5 +1,5 @@
-//! Collected samples that are remembered: the last ones, and a uniform choice of all. [`CollectedRefs`] has them in the
-//! heap, where a dump finds them, [`CollectedSamples`] for the trace.
+//! Collected samples that are kept: the most recent ones, and a uniform random selection. [`CollectedRefs`] keeps them
+//! in the heap for dumps, [`CollectedSamples`] for the trace.
 
 mod in_heap;
 mod in_trace;
@@ -9,13 +9,13 @@ pub(crate) use in_trace::CollectedSamples;
 
 use crate::random::Random;
 
-/// Says which of a stream's members are remembered, and in which of `len` places.
+/// Decides which elements of a stream are kept, and in which of `len` slots.
 struct Reservoir {
     len: usize,
     random: Random,
 }
 
-/// Where a member of the stream goes: its place among the last ones, and its place among those chosen of all.
+/// The slots of a stream element: among the most recent ones, and in the random selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KeptAt {
     recent: Option<usize>,
@@ -30,12 +30,12 @@ impl Reservoir {
         }
     }
 
-    /// How many places there are of each kind.
+    /// Returns the number of slots of each kind.
     fn len(&self) -> usize {
         self.len
     }
 
-    /// The places of the stream's member with this number, counted from 0. To be asked once for each, in order.
+    /// Returns the slots for stream element `number` (0-based). Call this once per element, in order.
     fn places(&self, number: u64) -> KeptAt {
         let len = self.len as u64;
         if len == 0 {
@@ -44,7 +44,7 @@ impl Reservoir {
                 chosen: None,
             };
         }
-        // Algorithm R (Vitter 1985): number n stays with probability len / n.
+        // Algorithm R (Vitter 1985): element number n is selected with probability len / n.
         let chosen = if number < len {
             number
         } else {
@@ -77,7 +77,7 @@ mod tests {
             assert_eq!(places.recent, Some(number % 4));
             assert!(places.chosen.is_none_or(|at| at < 4));
         }
-        // The sum of 4 / n from 5 to 1000 is 21.6.
+        // The expected number is the sum of 4 / n for n from 5 to 1000, which is 21.6.
         let chosen = later.iter().filter(|p| p.chosen.is_some()).count();
         assert!((8..=38).contains(&chosen), "{chosen}");
         let none = Reservoir::new(0, 1).places(7);

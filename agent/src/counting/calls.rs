@@ -1,23 +1,24 @@
-//! Which calls allocate without bytecode, and are counted where they are made.
+//! Decides which calls allocate without allocation bytecode in the called method. Such allocations are counted after
+//! the call, at the call site.
 //!
-//! So are methods of the JDK's that the compiler puts its own code in the place of, which passes no counters: these get none, and
-//! their callers do.
+//! This includes some methods of the JDK that the JIT compiler replaces by intrinsics. Intrinsic code contains no
+//! counters, so these methods get no counters in their bodies; their callers do.
 
 use heapdiff_bytecode::{Call, Invoke, Kind, Name, Site, Told};
 
 use super::hooks::{LEVELS, MADE};
 
-/// What marks sites of calls.
+/// Marks of call sites, stored in the site's kind.
 pub(crate) mod mark {
-    /// What is returned was made by the call.
+    /// The call allocates the object that it returns.
     pub(crate) const MADE: u8 = 0;
-    /// A class may have a method of its own in the place of the one that is called (`clone`), and that is counted, not
-    /// the call.
+    /// The call may run an overriding method, as with `clone`. If the object's class overrides the method, the
+    /// allocation is counted in that method and not at the call.
     pub(crate) const UNLESS_OVERRIDDEN: u8 = 1;
 }
 
 const STRING: &str = "java/lang/String";
-/// What joins texts: calls that are linked as they run lead here, by code in hidden classes.
+/// The JDK class that concatenates strings. Calls linked at run time (`invokedynamic`) reach it through hidden classes.
 const JOINS: &[u8] = b"java/lang/StringConcatHelper";
 const OBJECT_ARRAYS: &[u8] = b"java/util/Arrays";
 const UTF16: &[u8] = b"java/lang/StringUTF16";
@@ -28,7 +29,8 @@ fn is_copy(name: Name<'_>) -> bool {
     name.as_bytes().starts_with(b"copyOf")
 }
 
-/// A method of the JDK's that is counted where it is called: what it allocates itself by this means is not.
+/// True if the method belongs to the JDK and its allocations are counted at its call sites. Then the same kinds of
+/// calls in its own body are not counted.
 fn is_body(class: &[u8], method: Name<'_>, descriptor: Name<'_>) -> bool {
     let method_bytes = method.as_bytes();
     match class {
@@ -40,7 +42,8 @@ fn is_body(class: &[u8], method: Name<'_>, descriptor: Name<'_>) -> bool {
     }
 }
 
-/// What is told of what a call returns. Where the JVM does not tell classes apart (`by_class`), only that whose class the code tells.
+/// Returns the hook to call after `call`, or `None` if the call is not counted. If the JVM gives no access to the class
+/// of an object (`by_class` is false), only calls whose returned class follows from the code are counted.
 pub(crate) fn told(call: &Call<'_>, by_class: bool) -> Option<Told> {
     told_of(call).filter(|told| by_class || !matches!(told, Told::Returned { .. }))
 }
@@ -53,7 +56,8 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
         return None;
     }
     match (owner, name, call.descriptor.as_bytes()) {
-        // An array of arrays or of objects may be one of a subclass.
+        // Arrays of a primitive type and `String[]` have exactly this class. Other arrays may be of a subclass at run
+        // time.
         ([b'[', _] | b"[Ljava/lang/String;", b"clone", b"()Ljava/lang/Object;") => {
             Some(Told::Array)
         }
@@ -90,7 +94,7 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
         (JOINS, b"simpleConcat" | b"doConcat", _) if call.class.as_bytes() == STRING.as_bytes() => {
             Some(Told::Object(STRING))
         }
-        // Without something to hold a lambda is made once, when the call is linked.
+        // A lambda that captures nothing is created once, when the call is linked.
         (b"java/lang/invoke/LambdaMetafactory", _, descriptor) => {
             let holds = !descriptor.starts_with(b"()");
             let linked_by =
@@ -104,8 +108,9 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
     }
 }
 
-/// Whether a `+` of texts makes a new one. Of one number alone its class's method makes it, which is counted there, and
-/// `"" + true` makes none.
+/// True if string concatenation with these operands creates a new string. With a single primitive operand it may not:
+/// `"" + true` returns a constant, and the string of a number is created by the method of the number's class and
+/// counted there.
 fn is_joined(how: Invoke<'_>, descriptor: &[u8]) -> bool {
     let parameters = descriptor.split(|&c| c == b')').next().unwrap_or_default();
     let Invoke::Dynamic(_, recipe) = how else {
@@ -122,7 +127,7 @@ fn is_joined(how: Invoke<'_>, descriptor: &[u8]) -> bool {
     }
 }
 
-/// Whether a site is in a method that is counted where it is called.
+/// True if a site is in a method whose allocations are counted at its call sites.
 pub(crate) fn is_counted_by_callers(class: Name<'_>, site: &Site<'_>) -> bool {
     let class = class.as_bytes();
     match site.kind {

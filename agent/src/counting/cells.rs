@@ -1,45 +1,51 @@
-//! Counters, as hooks raise them: outside of the Java heap, two for each site, once for each stripe.
+//! The counters that hooks increment. They are outside of the Java heap: two per site, in each stripe.
 //!
-//! A stripe belongs to one thread as long as it lives, if there are enough of them, and the thread adds to it as to any other number.
-//! All other threads share stripes, and add to them in one step, so that nothing is lost. Threads of different stripes do not touch
-//! each other's lines of memory. Memory is given back to nobody: code that calls hooks may be running for ever. It is used as sites
-//! come, page by page.
+//! ```text
+//! stripe 0:   site 0 [allocations, array bytes], site 1 [..], ..
+//! stripe 1:   site 0 [allocations, array bytes], site 1 [..], ..
+//! ```
+//!
+//! A thread gets a stripe for itself as long as it lives, if one is left. It then adds without atomic instructions. All
+//! other threads share stripes and add atomically, so that no count is lost. Threads of different stripes never write
+//! to the same cache line. The memory is never freed, because code that calls hooks may run forever. The kernel
+//! allocates pages only as sites are used.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::returned::Returned;
 use crate::jvmti::Shared;
 
-/// Sites at most. What is beyond is not counted, and told.
+/// Maximum number of sites. Further sites are not counted; the report says so.
 pub(crate) const MOST_SITES: usize = 1 << 16;
-/// Stripes that threads share, a power of two.
+/// Number of stripes that threads share; a power of two.
 pub(crate) const STRIPES: i64 = 16;
-/// Stripes that belong to one thread each.
+/// Number of stripes that belong to one thread each.
 const OWN_STRIPES: usize = 128;
-/// Threads with larger numbers, of as many bits, get no stripe. No number comes twice.
+/// Threads whose number has more bits than this get no stripe. The JVM never uses a thread number twice.
 pub(crate) const THREAD_BITS: u8 = 20;
 const THREADS: usize = 1 << THREAD_BITS;
-/// Bytes of a site's counters in a stripe: by its number in the hooks, without the last four bits.
+/// Size of a site's counters in a stripe, in bytes. Hooks compute the offset from the site's number without its lowest
+/// four bits.
 const SITE: usize = 16;
-/// From a stripe's start to the next, not a power of two: counters of a site would share the few places that a cache has for
-/// addresses that are so far apart.
+/// Distance in bytes between the starts of two stripes. It is not a power of two: otherwise all counters of a site
+/// would compete for the same few lines of the CPU's set-associative caches.
 pub(crate) const STRIPE_BYTES: i64 = ((MOST_SITES * SITE) + 4096 + 64) as i64;
 const STRIPE: usize = STRIPE_BYTES as usize / 8;
 
-/// Counters.
+/// The counters of all sites.
 pub(crate) struct Cells {
-    /// The shared stripes, then the others.
+    /// The shared stripes, followed by the stripes of single threads.
     all: Shared,
-    /// By a thread's number where its own stripe is; 0 where it has none.
+    /// Address of each thread's own stripe, by the thread's number; 0 if it has none.
     places: Shared,
-    /// Each stripe that was ever given, with the thread that has it.
+    /// The current thread of each stripe that was ever assigned to one.
     owners: Mutex<Vec<Option<i64>>>,
-    /// What calls returned.
+    /// Counts of objects returned by calls.
     pub(crate) returned: Returned,
 }
 
 impl Cells {
-    /// All of them, at zero; `None` if there is no memory.
+    /// Allocates the counters, all zero. Returns `None` if there is not enough memory.
     pub(crate) fn new() -> Option<Self> {
         Some(Self {
             all: Shared::new((STRIPES as usize + OWN_STRIPES) * STRIPE)?,
@@ -49,17 +55,17 @@ impl Cells {
         })
     }
 
-    /// Where the shared ones are.
+    /// Returns the address of the shared stripes.
     pub(crate) fn start(&self) -> i64 {
         self.all.address()
     }
 
-    /// Where the table of threads is.
+    /// Returns the address of the table `places`.
     pub(crate) fn places(&self) -> i64 {
         self.places.address()
     }
 
-    /// What the hooks have counted of the first `sites`: allocations, and bytes of arrays.
+    /// Returns the sums over all stripes for the first `sites` sites: allocations, and bytes of arrays.
     pub(crate) fn read(&self, sites: usize) -> Vec<[u64; 2]> {
         let mut sums = vec![[0_u64; 2]; sites];
         let given = self.owners().len();
@@ -71,9 +77,9 @@ impl Cells {
         sums
     }
 
-    /// Gives a thread that lives a stripe, if one is left.
+    /// Assigns a free stripe to a live thread, if one is left.
     pub(crate) fn give(&self, thread: i64) {
-        // Threads have no number yet, 0, while their objects are made.
+        // A thread has the number 0 until its object is initialized.
         let Some(at) = usize::try_from(thread).ok().filter(|at| *at > 0) else {
             return;
         };
@@ -94,7 +100,7 @@ impl Cells {
         self.places.set(at, place.cast_unsigned());
     }
 
-    /// Takes their stripes from threads that are `over`, and run no Java code any more.
+    /// Frees the stripes of threads for which `over` returns true. These threads run no Java code any more.
     pub(crate) fn take_back(&self, over: impl Fn(i64) -> bool) {
         for owner in self.owners().iter_mut() {
             if let Some(thread) = owner.take_if(|thread| over(*thread)) {
@@ -103,7 +109,7 @@ impl Cells {
         }
     }
 
-    /// The threads that have stripes.
+    /// Returns the numbers of the threads that have a stripe.
     pub(crate) fn threads(&self) -> Vec<i64> {
         self.owners().iter().flatten().copied().collect()
     }

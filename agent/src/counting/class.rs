@@ -1,4 +1,4 @@
-//! The class with the hooks in the JVM, and the classes by the numbers by which hooks know them.
+//! Defines the class with the hooks in the JVM, and finds classes by the numbers that hooks use for them.
 
 use std::ffi::CString;
 use std::ptr::null_mut;
@@ -11,7 +11,7 @@ use crate::jvmti::classes::INITIALIZED;
 use crate::jvmti::{Jvmti, Result, call};
 
 impl Jvmti {
-    /// Classes that are loaded and `wanted` by the number that hooks know them by, with that and their signature.
+    /// Returns the loaded classes whose number is `wanted`, each with its number and its signature.
     pub(crate) fn by_number<'local>(
         &self,
         env: &Env<'local>,
@@ -33,9 +33,9 @@ impl Jvmti {
     /// True if a class overrides `Object.clone`.
     pub(crate) fn has_own_clone(&self, env: &Env<'_>, class: Ref<'_, Class>) -> bool {
         let mut status = 0;
-        // SAFETY: a reference to a class object, a pointer to an int.
+        // SAFETY: the reference is to a class object; the out parameter is a local int.
         let told = unsafe { call!(self, GetClassStatus, class.raw(), &raw mut status) };
-        // Asked for a method JNI waits until the class is initialised.
+        // Looking up a method through JNI would wait until the class is initialized.
         if told.is_err() || status & INITIALIZED == 0 {
             return false;
         }
@@ -43,9 +43,9 @@ impl Jvmti {
             return false;
         };
         let mut owner = null_mut();
-        // SAFETY: the method is of a class that the reference keeps, the pointer is to a pointer.
+        // SAFETY: the method belongs to a class that the reference keeps loaded; the out parameter is a local pointer.
         let told = unsafe { call!(self, GetMethodDeclaringClass, method.cast(), &raw mut owner) };
-        // SAFETY: a local reference to a class, fresh from the JVM and owned by nobody else, or null.
+        // SAFETY: the JVM has just returned this local reference to a class and nothing else owns it, or it is null.
         let owner = unsafe { Local::<Class>::new(env, owner) };
         let owner = owner.filter(|_| told.is_ok());
         let signature = owner.map(|owner| self.class_signature(owner.get()));
@@ -54,7 +54,7 @@ impl Jvmti {
 }
 
 impl Env<'_> {
-    /// Returns a function from classes to the numbers by which hooks identify them; 0 if a class has no number.
+    /// Returns a function from classes to the numbers that hooks use for them, or to 0 if the number cannot be read.
     fn numbers(&self) -> crate::jvmti::calls::Result<impl Fn(Ref<'_, Class>) -> u64 + use<'_>> {
         let unfit = |_| JniError::Unfit(hooks::THIS.to_owned());
         let name = CString::new(hooks::THIS).map_err(unfit)?;
@@ -62,8 +62,8 @@ impl Env<'_> {
         let method = self.static_method(hooks.get(), (c"number", c"(Ljava/lang/Class;)J"))?;
         Ok(move |class: Ref<'_, Class>| {
             let argument = jvalue { l: class.raw() };
-            // SAFETY: the method is the hooks' class's, which the reference keeps, is static, takes a class and returns a
-            // long.
+            // SAFETY: the method belongs to the hooks' class, which the reference keeps loaded. It is static, takes a
+            // class and returns a long.
             let number = unsafe {
                 jni!(
                     self.raw(),
@@ -80,12 +80,12 @@ impl Env<'_> {
         })
     }
 
-    /// Defines the class with the hooks in the boot loader, and has it initialised.
+    /// Defines the class with the hooks in the boot loader and initializes it.
     pub(crate) fn define_hooks(&self, bytes: &[u8]) -> crate::jvmti::calls::Result<()> {
         let text = |text: &str| CString::new(text).map_err(|_| JniError::Unfit(text.to_owned()));
         let name = text(hooks::THIS)?;
         let class = match self.define_class(&name, bytes) {
-            // A call that threw for lack of memory may yet have defined it.
+            // An earlier call may have defined the class although it threw for lack of memory.
             Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
                 self.class(&name)?
             }

@@ -1,4 +1,4 @@
-//! Reads the counters of all sites; sites of what calls returned are made as they are found.
+//! Reads the counters of all sites. Creates sites for objects that calls returned as they are found.
 
 use heapdiff_sites::types::of_class;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -9,10 +9,10 @@ use super::table::Resolved;
 use super::{Engine, locked};
 use crate::jvmti::calls::{Class, Env, Ref};
 
-/// The name of a class that was unloaded before its counters were read.
+/// The name used for a class that was unloaded before its counters were read.
 const UNLOADED: &str = "(an unloaded class)";
 impl Engine {
-    /// Counts of all sites.
+    /// Returns the objects and bytes of each site.
     pub(super) fn counters(&self, env: &Env<'_>) -> Vec<[u64; 2]> {
         let pairs = self.cells.returned.read();
         self.resolve(env, &pairs);
@@ -35,8 +35,8 @@ impl Engine {
         counters
     }
 
-    /// A class's name within the JVM, and the bytes of its objects where its name is not its own alone: of a class that was made as the
-    /// program ran.
+    /// Returns a class's JVM name. Several generated classes, such as lambdas, share one name once the varying part is
+    /// removed. For those, also returns the size of an object.
     fn named(
         &self,
         env: &Env<'_>,
@@ -57,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// Gives pairs that have none a site.
+    /// Creates a site for each pair that has none.
     fn resolve(&self, env: &Env<'_>, pairs: &FxHashMap<Pair, [u64; 2]>) {
         let mut unknown: Vec<Pair> = {
             let table = locked(&self.table);
@@ -69,7 +69,7 @@ impl Engine {
         if unknown.is_empty() {
             return;
         }
-        // In an order that does not change, which numbers of sites have then.
+        // Sort the pairs, so that sites are numbered in a stable order.
         unknown.sort_unstable();
         let numbers: FxHashSet<u64> = unknown.iter().map(|(_, class)| *class).collect();
         let Ok(classes) = self

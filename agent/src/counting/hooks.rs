@@ -1,5 +1,5 @@
-//! The class whose methods are called before allocations, `java/HeapdiffCounts.java`: its methods, and the class file for
-//! a JVM.
+//! The hooks: a class whose methods are called before allocations (`java/HeapdiffCounts.java`). This module names its
+//! methods and builds the class file for a JVM.
 
 use heapdiff_bytecode::{Damage, Hooks};
 
@@ -9,21 +9,23 @@ use super::returned;
 use crate::java;
 
 pub(crate) const THIS: &str = "java/lang/HeapdiffCounts";
-/// Methods that the rewriting has called, and one that tells whether the class is there.
+/// The hooks that rewritten code calls. `object` also serves to check that the class exists.
 pub(crate) const HOOKS: Hooks<'static> = Hooks {
     owner: THIS,
     object: "object",
     array: "array",
     level: "level",
 };
-/// Given what a call returned.
+/// The hook that gets an object returned by a call.
 pub(crate) const MADE: &str = "made";
-/// Given an array of arrays that a call returned.
+/// The hook that gets an array of arrays returned by a call.
 pub(crate) const LEVELS: &str = "levels";
 pub(crate) const OBJECT_TYPE: &str = "(I)V";
 
-/// Returns the class file for these counters and this layout of arrays. `klass` is where a class's number is in its object; if
-/// `carriers` is true, the JVM has a method that returns the thread which carries a virtual thread.
+/// Returns the class file for these counters and this array layout.
+///
+/// `klass` is the offset in a `Class` object of the address that serves as the class's number. `carriers` is true if
+/// the JVM has a method that returns the carrier of a virtual thread.
 pub(crate) fn bytes(
     layout: &Layout,
     cells: &Cells,
@@ -31,7 +33,7 @@ pub(crate) fn bytes(
     carriers: bool,
 ) -> Result<Vec<u8>, Damage> {
     let tables = cells.returned.start();
-    // The layout is checked: it knows these arrays.
+    // A checked layout has the elements of all these arrays.
     let elements = |class: &str| layout.elements(class.as_bytes()).unwrap_or(0).into();
     let numbers = [
         cells.start(),

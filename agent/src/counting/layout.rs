@@ -1,26 +1,26 @@
-//! How the JVM lays out arrays, so that a hook can tell how large one is.
+//! The JVM's array layout, from which a hook computes the size of an array.
 
 use heapdiff_bytecode::{ClassName, Kind};
 
 use crate::jvmti::Environment;
 use crate::jvmti::calls::{Env, JniError, Result};
 
-/// The smallest place of the first element that there is.
+/// The smallest offset of a first element in any JVM.
 pub(crate) const SMALLEST_BASE: i64 = 12;
 
-/// Arrays of this JVM.
+/// The array layout of this JVM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Sizes are multiples of it.
+    /// Alignment of objects in bytes.
     pub(crate) alignment: i64,
-    /// Where the first element is: of arrays of one byte each, of two, four, eight, and of references.
+    /// Offset of the first element in arrays with elements of 1, 2, 4 and 8 bytes, and in arrays of references.
     bases: [i32; 5],
-    /// Bytes of a reference, as a power of two.
+    /// Size of a reference in bytes, as a power of two.
     reference: i32,
 }
 
 impl Layout {
-    /// Asks the JVM.
+    /// Reads the layout from the JVM.
     pub(crate) fn of(environment: &Environment, env: &Env<'_>) -> Result<Self> {
         let class = env.class(c"jdk/internal/misc/Unsafe")?;
         let ask = |name| env.static_int(class.get(), name);
@@ -32,7 +32,7 @@ impl Layout {
             ask(c"ARRAY_OBJECT_BASE_OFFSET")?,
         ];
         let reference = ask(c"ARRAY_OBJECT_INDEX_SCALE")?;
-        // The sizes of arrays of bytes go up in steps.
+        // Sizes of byte arrays grow in steps of the alignment.
         let size = |length| {
             let array = env.bytes(length)?;
             environment.object_size(array.get().any()).ok_or_else(unfit)
@@ -49,7 +49,7 @@ impl Layout {
         Self::checked(alignment, bases, reference).ok_or_else(unfit)
     }
 
-    /// What the numbers of sites can tell.
+    /// Returns the layout if a site's number can encode it.
     fn checked(alignment: i64, bases: [i32; 5], reference: i32) -> Option<Self> {
         let is_base = |base: &i32| matches!(base, 12 | 16 | 20 | 24);
         let reference = match reference {
@@ -65,8 +65,13 @@ impl Layout {
         })
     }
 
-    /// The number of a site in the hooks: which one in the upper bits, where the first element is in two, and the bytes of an
-    /// element, as a power of two, in the last two.
+    /// Returns the number that identifies a site in the hooks, or `None` if it does not fit. Bits:
+    ///
+    /// ```text
+    /// 31..4  index of the site
+    ///  3..2  for arrays: (offset of the first element - 12) / 4
+    ///  1..0  for arrays: log2 of the element's size in bytes
+    /// ```
     pub(crate) fn number(&self, site: u32, kind: Kind, class: &ClassName<'_>) -> Option<i32> {
         let number = i32::try_from(site).ok()?.checked_mul(16)?;
         match kind {
@@ -75,7 +80,7 @@ impl Layout {
         }
     }
 
-    /// The last four bits of that for arrays of a class.
+    /// Returns the lowest four bits of a site's number for arrays of a class.
     pub(crate) fn elements(&self, class: &[u8]) -> Option<i32> {
         let shift = match class.get(1)? {
             b'Z' | b'B' => 0,

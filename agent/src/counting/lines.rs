@@ -1,7 +1,7 @@
-//! What a trace is told of the counters that stand: what each line of code allocated since it was told last.
+//! Reports the standing count to a trace: how much each line of code has allocated since the last report.
 //!
-//! The counters are read, and the JVM is asked for sizes, before the trace's file is locked. What was read is told with the
-//! next tick that is written, or told again with the one after.
+//! The counters and the sizes of objects are read before the trace's file is locked. The figures are reported with the
+//! next tick that is written. If that fails, they are reported with the tick after it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
@@ -15,44 +15,46 @@ use super::standing::STANDS;
 use super::{ENGINE, Engine, ROUND, locked};
 use crate::jvmti::calls::Env;
 
-/// Lines that are told in a second, about: where more count, they are told less often.
+/// Approximate maximum number of lines reported per second. If more lines change, reports are less frequent.
 const LINES_A_SECOND: u32 = 5000;
-/// How often classes are looked through again for sizes.
+/// Minimum time between two searches of the loaded classes for object sizes.
 const LOOKS: Duration = Duration::from_secs(10);
 
-/// A line of code, and what it allocates.
+/// Names of class, method and allocated class, and the line number.
 type Key = ([Arc<str>; 3], Option<u16>);
 
 struct Line {
     key: Key,
-    /// What it allocates, as the JVM names it; `None`: an array.
+    /// JVM name of the allocated class; `None` for arrays.
     object: Option<Arc<str>>,
-    /// Objects and bytes of arrays, or of objects whose class's name does not tell them, when the counters were read last.
+    /// Objects and bytes at the last reading of the counters. Bytes are those of arrays, and of objects of classes that
+    /// share a name.
     read: [u64; 2],
-    /// When they were told last.
+    /// The figures at the last report.
     told: [u64; 2],
 }
 
-/// How far the trace's thread has come.
+/// State of the reports to one trace.
 #[derive(Default)]
 pub(crate) struct Lines {
-    /// The count that is told: of another one nothing is.
+    /// The round of the count that is reported. Counts of other rounds are not reported.
     round: Option<u64>,
     numbers: FxHashMap<Key, usize>,
     lines: Vec<Line>,
-    /// The line of each site.
+    /// Index in `lines` for each site.
     of_site: Vec<usize>,
     names: FxHashMap<Arc<str>, Arc<str>>,
-    /// Bytes of an object of each class that was looked for; `None`: not known.
+    /// Size of an object of each class that was searched for; `None` if it is not known.
     sizes: FxHashMap<Arc<str>, Option<u64>>,
     looked: Option<(Instant, u64)>,
-    /// When it was read last, and how many lines it told then.
+    /// Time of the last reading, and the number of lines it had to report.
     last: Option<(Instant, usize)>,
     head: Counting,
 }
 
 impl Lines {
-    /// Reads the counters, if that is due. `uptime` is the time since the run began, `classes` how many the JVM has.
+    /// Reads the counters if a report is due, and returns true if it did. `uptime` is the time since the run began;
+    /// `is_last` is true at its end. `classes` is the number of loaded classes.
     pub(crate) fn read(
         &mut self,
         env: &Env<'_>,
@@ -73,7 +75,7 @@ impl Lines {
         {
             return false;
         }
-        // When the time since the run began was taken, about.
+        // This is about the moment at which `uptime` was measured.
         let read = Instant::now();
         if !self.count(engine, engine.counters(env), (uptime, read)) {
             return false;
@@ -83,7 +85,7 @@ impl Lines {
         true
     }
 
-    /// Takes the counters' figures.
+    /// Takes over the readings of the counters. Returns false if no count is running.
     fn count(
         &mut self,
         engine: &Engine,
@@ -111,7 +113,7 @@ impl Lines {
             return false;
         };
         self.head.at_ms = millis(uptime);
-        // Found once: it would be another one at each reading.
+        // Compute this only once, since each reading would give a slightly different result.
         if self.last.is_none() {
             let counted = read.saturating_duration_since(begun.at);
             self.head.from_ms = millis(uptime.saturating_sub(counted));
@@ -127,7 +129,7 @@ impl Lines {
         true
     }
 
-    /// The number of a line, by names as the JVM has them.
+    /// Returns the index of a line, by names in the JVM's form. Adds the line if it is new.
     fn line(&mut self, names: [Arc<str>; 3], line: Option<u16>, is_object: bool) -> usize {
         let [class, method, allocated] = names;
         let object = is_object.then(|| Arc::clone(&allocated));
@@ -143,13 +145,13 @@ impl Lines {
         })
     }
 
-    /// A class's name as in Java source.
+    /// Returns a class's name in the form of Java source.
     fn name(&mut self, class: Arc<str>) -> Arc<str> {
         let named = self.names.entry(class);
         Arc::clone(named.or_insert_with_key(|class| of_class(class).into()))
     }
 
-    /// Asks the JVM for the sizes of objects, where some are not known or there are other classes.
+    /// Reads sizes of objects from the JVM, if some are not known or the set of loaded classes has changed.
     fn size(&mut self, engine: &Engine, env: &Env<'_>, (is_last, classes): (bool, u64)) {
         let changed = self.changed().filter_map(|(_, line)| line.object.as_ref());
         let (mut new, mut unknown) = (false, false);
@@ -177,13 +179,13 @@ impl Lines {
         self.looked = Some((Instant::now(), classes));
     }
 
-    /// Lines with counts that were not told.
+    /// Iterates over lines whose counts have changed since the last report.
     fn changed(&self) -> impl Iterator<Item = (usize, &Line)> {
         let lines = self.lines.iter().enumerate();
         lines.filter(|(_, line)| line.read != line.told)
     }
 
-    /// What the last reading found that was not told.
+    /// Returns the report: changes between the last report and the last reading.
     pub(crate) fn counting(&self) -> Counting {
         let lines = self.changed().filter_map(|(number, line)| {
             let [objects, array_bytes] = [0, 1].map(|i| line.read[i].wrapping_sub(line.told[i]));
@@ -205,12 +207,12 @@ impl Lines {
         }
     }
 
-    /// All is to be told again.
+    /// Makes the next report contain all counts again.
     pub(crate) fn forget(&mut self) {
         self.lines.iter_mut().for_each(|line| line.told = [0; 2]);
     }
 
-    /// What the last reading found was told.
+    /// Records that the last reading was reported.
     pub(crate) fn told(&mut self) {
         for line in &mut self.lines {
             line.told = line.read;

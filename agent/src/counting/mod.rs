@@ -1,14 +1,23 @@
-//! Allocations counted, every one: calls of hooks are put before them in the classes' code, and taken out again.
+//! Counts every allocation. To do so, the agent inserts calls of hooks before allocations in the code of classes, and
+//! removes them in the end.
 //!
-//! A class file is rewritten as the JVM loads it ([`rewritten`]); classes that are loaded already are handed over again, some at a
-//! time. The hooks (`hooks`) add to counters outside of the Java heap (`cells`), of which each site has its own (`table`). A
-//! count is what was added between two moments. In the end the classes are handed over once more, and stay as they were.
+//! 1. Classes that are not loaded yet: their class file is rewritten when the JVM loads it ([`rewritten`]).
+//! 2. Loaded classes: the JVM hands their class files over again ("retransformation"), in batches.
+//! 3. The hooks (`hooks`) add to counters outside of the Java heap (`cells`). Each site has its own counters (`table`).
+//! 4. The result is the difference between two readings of the counters.
+//! 5. In the end, all changed classes are retransformed to their original form.
 //!
-//! What is counted is executed bytecode: also allocations that the compiler then removes, since it finds that nothing outside
-//! of a method sees the object. What calls allocate without bytecode is told to a hook after them (`calls`), and counted by
-//! site and class (`returned`). Not counted is what JNI and the JVM itself make, and what is made in hidden classes, whose files
-//! the JVM shows to no agent: behind a constructor's handle, `Foo::new`. Nor are some that intrinsics make: compiled code that takes
-//! the place of a method of the JDK's, and of its bytecode with the counters.
+//! Executed allocation bytecode is counted. This includes allocations that the JIT compiler removes because the object
+//! does not escape. Calls that allocate without bytecode are followed by a hook (`calls`), and their objects are
+//! counted by site and class (`returned`).
+//!
+//! Not counted:
+//!
+//! - objects created by JNI and by the JVM itself,
+//! - objects created in hidden classes, such as behind the constructor reference `Foo::new`, because the JVM does not
+//!   show their class files to agents,
+//! - some objects created by intrinsics. These are compiled code that replaces a JDK method, together with the counters
+//!   in its bytecode.
 
 mod calls;
 mod cells;
@@ -56,50 +65,52 @@ use progress::Progress;
 pub(crate) use standing::{InHeap, fall, stand};
 use table::Table;
 
-/// How often is told how far that is.
+/// Interval between progress messages.
 const TOLD: Duration = Duration::from_secs(2);
-/// When a count that nobody ended is ended, after its time.
+/// Time after its planned end at which the agent ends a count that nobody has ended.
 const GRACE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
-/// In a round's place: that its count is over.
+/// Round number of a thread that removes the hooks of a count that is over.
 const OVER: usize = 0;
-/// Looks for classes that were being loaded while those before them were restored.
+/// Number of passes over the classes at the end. Later passes restore classes that were being loaded during the first
+/// one.
 const LATE: u32 = 3;
 
-/// The action on classes, as the JVM's standard error names it.
+/// Names of the actions in messages of the agent.
 const PUT: &str = "inserting counters into classes";
 const TAKE_OUT: &str = "removing counters from classes";
 
-/// What the counters do.
+/// States of the counting.
 mod state {
     pub(super) const IDLE: u8 = 0;
-    /// Somebody begins or ends a count.
+    /// A count is being started or ended.
     pub(super) const CHANGING: u8 = 1;
     pub(super) const COUNTING: u8 = 2;
 }
 
-/// Returns the classes in the stacks of samples; `None` if the agent does not sample.
+/// Returns the names of classes in the stacks of samples, or `None` if the agent does not sample.
 type Sampled<'a> = &'a dyn Fn() -> Option<FxHashSet<String>>;
 
-/// All that counting has, from the first time on.
+/// The state of counting. It is created for the first count and kept.
 struct Engine {
     jvmti: Jvmti,
     cells: &'static Cells,
     layout: Layout,
-    /// Whether hooks can tell the class of what a call returns.
+    /// True if hooks can determine the class of an object that a call returns.
     by_class: bool,
     table: Mutex<Table>,
-    /// What is counted; `None` if nothing is.
+    /// The current plan; `None` if nothing is counted.
     plan: Mutex<Option<Arc<Plan>>>,
     begun: Mutex<Option<Begun>>,
-    /// What was counted last, until somebody has read it or counts anew.
+    /// The last result, until somebody has read it or the next count starts.
     result: Mutex<Option<File>>,
 }
 
-/// What tells a site as it is shown: its class, its method, the class of what it allocates; its line; whether that is no array.
+/// Key of a line in the result: names of class, method and allocated class; line number; true if the allocated class is
+/// not an array.
 type Place = ([Arc<str>; 3], Option<u16>, bool);
 
-/// The counters at the start.
+/// The readings of the counters when a count began.
 struct Begun {
     at: Instant,
     counters: Vec<[u64; 2]>,
@@ -110,12 +121,12 @@ static CELLS: OnceLock<Cells> = OnceLock::new();
 static STATE: AtomicU8 = AtomicU8::new(state::IDLE);
 static ROUND: AtomicU64 = AtomicU64::new(0);
 
-/// The JVMTI environment that hands over class files.
+/// Returns the JVMTI environment that receives class files.
 pub(crate) fn jvmti() -> Option<Jvmti> {
     ENGINE.get().map(|engine| engine.jvmti)
 }
 
-/// True if the classes hold counters.
+/// True if hooks are in the classes.
 pub(crate) fn is_on() -> bool {
     STATE.load(Acquire) == state::COUNTING || standing::STANDS.load(Acquire)
 }
@@ -124,12 +135,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Goes from one state to another; `false` if it is in none of both.
+/// Changes the state from `from` to `to`. Returns false if the state is not `from`.
 fn moves(from: u8, to: u8) -> bool {
     STATE.compare_exchange(from, to, AcqRel, Acquire).is_ok()
 }
 
-/// Does what was asked for. Returns one of [`attach`]'s codes.
+/// Handles a request and returns one of [`attach`]'s codes.
 pub(crate) fn ask(
     environment: Environment,
     env: &Env<'_>,
@@ -200,7 +211,7 @@ fn in_heap(why: JniError) -> Failed {
     (code, why.to_string())
 }
 
-/// Returns why the JVM does not take a changed class, in words.
+/// Returns a description of why the JVM rejected a changed class.
 fn words(why: JvmtiError) -> &'static str {
     match why.0 {
         error::INVALID_CLASS => "the JVM cannot link the class",
@@ -214,7 +225,8 @@ fn debugged() -> Result<(), Failed> {
     Err((attach::DEBUGGED, debugger::ATTACHED.to_owned()))
 }
 
-/// Reads the options, and takes the classes of sampled stacks from the agent if only these are wanted.
+/// Parses the options into a plan. If the plan is limited to classes in sampled stacks, gets these classes from the
+/// agent.
 fn planned(options: &str, sampled: Sampled<'_>) -> Result<Plan, Failed> {
     let mut plan = Plan::parse(options).map_err(|why| (attach::BAD_OPTIONS, why))?;
     if plan.sampled {
@@ -226,7 +238,7 @@ fn planned(options: &str, sampled: Sampled<'_>) -> Result<Plan, Failed> {
     Ok(plan)
 }
 
-/// Returns how many of the classes that are loaded a count with these options changes.
+/// Returns the number of loaded classes that a count with these options would change.
 fn changed_by(
     environment: Environment,
     env: &Env<'_>,
@@ -238,7 +250,7 @@ fn changed_by(
     Ok(wanted.map_err(failed)?.len())
 }
 
-/// Returns the engine, which the first call makes.
+/// Returns the engine. The first call creates it.
 fn engine(environment: Environment, env: &Env<'_>) -> Result<&'static Engine, Failed> {
     match ENGINE.get() {
         Some(engine) => Ok(engine),
@@ -255,7 +267,7 @@ fn begin(environment: Environment, env: &Env<'_>, plan: Plan) -> Result<(), Fail
     engine.begin(env, plan)
 }
 
-/// Has a thread end the count if nobody does.
+/// Starts a thread that ends the count if nobody else does.
 fn watched(env: &Env<'_>) -> Result<(), Failed> {
     let Some(engine) = ENGINE.get() else {
         return Ok(());
@@ -269,7 +281,8 @@ fn watched(env: &Env<'_>) -> Result<(), Failed> {
     started
 }
 
-/// Ends the count of this round when its time is long over; of [`OVER`], when no debugger is attached any more.
+/// The body of the watching thread. Ends the count of this round if nobody has ended it after its time and [`GRACE`].
+/// For round [`OVER`], removes the hooks when the debugger disconnects.
 pub(crate) fn watch(env: &Env<'_>, round: usize) {
     let Some(engine) = ENGINE.get() else {
         return;
@@ -296,7 +309,7 @@ pub(crate) fn watch(env: &Env<'_>, round: usize) {
     }
 }
 
-/// The class files of what is counted.
+/// Receives class files for counting.
 enum Counted {}
 
 impl ClassFiles for Counted {
@@ -321,7 +334,8 @@ impl ClassFiles for Counted {
     }
 }
 
-/// A class file that the JVM is about to parse, rewritten if it is to be counted. Calls nothing of the JVM's.
+/// Returns the class file with hooks, or `None` if the class is not counted. The JVM is about to parse the file, so
+/// this function must not call the JVM.
 fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> {
     let engine = ENGINE.get()?;
     let plan = locked(&engine.plan).clone()?;
@@ -347,7 +361,7 @@ fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> 
     }
 }
 
-/// Gives the sites of a class their numbers.
+/// Numbers the allocation sites of one class.
 struct Numbering<'e> {
     engine: &'e Engine,
     plan: &'e Plan,
@@ -408,7 +422,7 @@ impl Engine {
         })
     }
 
-    /// Puts hooks into all classes that are wanted, and remembers what the counters say then.
+    /// Inserts hooks into all wanted classes, and then reads the counters as the start of the count.
     fn begin(&self, env: &Env<'_>, plan: Plan) -> Result<(), Failed> {
         drop(locked(&self.result).take());
         locked(&self.table).begin();
@@ -417,7 +431,7 @@ impl Engine {
             return debugged();
         }
         *locked(&self.plan) = Some(Arc::clone(&plan));
-        // Threads without counters of their own share some: it costs more.
+        // If this fails, threads share stripes, which costs more.
         let _ = self.give_stripes(env);
         let classes = self
             .jvmti
@@ -440,7 +454,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The classes that are loaded and that a plan wants.
+    /// Returns the loaded classes that a plan wants.
     fn wanted<'local>(
         &self,
         env: &Env<'local>,
@@ -454,19 +468,19 @@ impl Engine {
         })
     }
 
-    /// Gives the threads that live, and those that start from now on, counters of their own.
+    /// Assigns stripes to the live threads, and to threads that start from now on.
     fn give_stripes(&self, env: &Env<'_>) -> crate::jvmti::Result<()> {
         let known = self.cells.threads();
         self.jvmti.hook_threads(true)?;
         let live = self.jvmti.live_threads(env)?;
-        // Some ended between two counts, when nobody looked.
+        // Some threads may have ended between two counts, when thread events were off.
         let over = |thread: i64| known.contains(&thread) && !live.contains(&thread);
         self.cells.take_back(over);
         live.into_iter().for_each(|thread| self.cells.give(thread));
         Ok(())
     }
 
-    /// Retransforms classes, a portion at a time, with rests in between. Fails if whoever counts ends it.
+    /// Retransforms classes in batches, with pauses in between. Fails if the user ends the count.
     fn hand_over(
         &self,
         classes: &[(String, Local<'_, Class>)],
@@ -506,7 +520,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Retransforms one portion of classes. Reports each class that the JVM refuses.
+    /// Retransforms one batch of classes. Records each class that the JVM rejects.
     fn hand_over_portion(&self, portion: &[(String, Local<'_, Class>)]) {
         let ask = |classes: &[(String, Local<'_, Class>)]| {
             let references: Vec<_> = classes.iter().map(|(_, class)| class.get()).collect();
@@ -518,8 +532,8 @@ impl Engine {
         });
     }
 
-    /// Ends the count: takes the hooks out or, where a debugger is attached, leaves that to a thread that waits until it disconnects.
-    /// Whether they are out.
+    /// Ends the count and removes the hooks. If a debugger is attached, leaves the removal to a thread that waits until
+    /// the debugger disconnects. Returns true if the hooks have been removed.
     fn leave(&self, env: &Env<'_>, progress: &Progress) -> bool {
         *locked(&self.plan) = None;
         let is_bare = locked(&self.table).changed.is_empty();
@@ -542,7 +556,7 @@ impl Engine {
         false
     }
 
-    /// Takes the hooks out as soon as no debugger is attached.
+    /// Waits until no debugger is attached and then removes the hooks.
     fn leave_later(&self, env: &Env<'_>) {
         while debugger::is_attached() {
             sleep(LOOK);
@@ -554,18 +568,18 @@ impl Engine {
         );
     }
 
-    /// Starts the thread that watches a round.
+    /// Starts a thread that runs [`watch`] for a round.
     fn run_watch(&self, env: &Env<'_>, round: usize) -> Result<(), Failed> {
         let thread = env.thread("heapdiff count").map_err(in_heap)?;
         let run = self.jvmti.run_thread(thread.get(), Thread::Count, round);
         run.map_err(failed)
     }
 
-    /// Takes the hooks out of all classes that have them.
+    /// Removes the hooks from all classes that have them.
     fn take_out(&self, env: &Env<'_>, progress: &Progress) {
         *locked(&self.plan) = None;
         *locked(&self.begun) = None;
-        // A class whose file was rewritten before that may not be among those that are loaded yet.
+        // A class whose file was rewritten a moment ago may not be in the JVM's list of loaded classes yet. So repeat.
         let mut restored: FxHashMap<String, usize> = FxHashMap::default();
         for look in 0..LATE {
             if look > 0 {
@@ -584,11 +598,11 @@ impl Engine {
                 *counts.entry(name.clone()).or_default() += 1;
             }
             found.retain(|(name, _)| restored.get(name) != counts.get(name));
-            // Nobody may end this.
+            // An early end by the user must not stop the removal.
             let _ = self.hand_over(&found, TAKE_OUT, progress);
             restored = counts;
         }
-        // An event that cannot be turned off was not on.
+        // If an event cannot be disabled, it was not enabled.
         let _ = self.jvmti.hook_threads(false);
         if self.jvmti.hook_class_files(false).is_err() {
             say(
@@ -597,7 +611,7 @@ impl Engine {
         }
     }
 
-    /// Shows what was counted, in a file in memory.
+    /// Publishes the result in a file in memory.
     fn shown(&self, env: &Env<'_>, token: &str) -> Result<(), Failed> {
         let begun = locked(&self.begun).take();
         let begun = begun.ok_or_else(|| failed("no count was started"))?;
@@ -611,12 +625,12 @@ impl Engine {
         Ok(())
     }
 
-    /// What was counted since then, the sites with most bytes first.
+    /// Returns the counts since `begun`, with the largest sites first.
     fn counts(&self, env: &Env<'_>, Begun { at, counters }: &Begun) -> Counts {
         let now = self.counters(env);
         let millis = u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX);
         let jdk = locked(&self.plan).as_ref().is_some_and(|plan| plan.jdk);
-        // By class, method, line and class of what is allocated: objects, and bytes of arrays.
+        // Number of objects and bytes of arrays, by the key of a line.
         let mut sums: FxHashMap<Place, [u64; 2]> = FxHashMap::default();
         {
             let table = locked(&self.table);
@@ -674,7 +688,8 @@ impl Engine {
         }
     }
 
-    /// Bytes of an object of each of these classes, where the JVM tells them and classes of one name agree.
+    /// Returns the size of an object of each class, or `None` if classes of this name have different sizes. Omits
+    /// classes whose size the JVM does not report.
     fn sizes(
         &self,
         env: &Env<'_>,

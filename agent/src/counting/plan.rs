@@ -1,4 +1,4 @@
-//! What is asked for, and which classes are counted.
+//! The request for a count, and the classes that are counted.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use rustc_hash::FxHashSet;
 use super::hooks;
 use crate::options::split;
 
-/// The longest count, in seconds.
+/// Maximum time of a count, in seconds.
 const LONGEST: u64 = 24 * 60 * 60;
 
-/// What the asker wants.
+/// A request about counting.
 #[derive(Debug)]
 pub(crate) enum Asked<'a> {
-    /// To count, by these options.
+    /// Start a count with these options.
     Begin(&'a str),
-    /// To end it, and see what was counted by this token.
+    /// End the count and publish the result under this token.
     End(&'a str),
-    /// How many classes a count with these options changes.
+    /// Return the number of classes that a count with these options would change.
     Classes(&'a str),
 }
 
 impl<'a> Asked<'a> {
-    /// What options ask for, if that concerns counting.
+    /// Returns the request in the agent's options, or `None` if they are not about counting.
     pub(crate) fn of(options: &'a str) -> Option<Self> {
         let begin = options.strip_prefix(attach::COUNT).map(Self::Begin);
         let end = || options.strip_prefix(attach::COUNT_END).map(Self::End);
@@ -34,25 +34,26 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Which classes are counted, and how long.
+/// Which classes are counted, and for how long.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) time: Duration,
-    /// Classes of the JDK's, too.
+    /// True if classes of the JDK are counted, too.
     pub(crate) jdk: bool,
     include: Option<Regex>,
     exclude: Option<Regex>,
-    /// Only these classes, by their names as in Java source.
+    /// If set, only these classes are counted. Names are in the form of Java source.
     pub(crate) only: Option<FxHashSet<String>>,
-    /// Only classes in sampled stacks, which `only` is to have.
+    /// True if only classes in sampled stacks are counted. `only` then holds them.
     pub(crate) sampled: bool,
-    /// The token of the file that shows how far the count has come.
+    /// Token of the file that shows the progress of the count.
     pub(crate) token: Option<String>,
 }
 
-/// Packages of the JDK's, whichever loader defines their classes.
+/// Packages of the JDK. Their classes belong to the JDK regardless of their loader.
 const JDK: [&str; 4] = ["java/", "jdk/", "sun/", "com/sun/"];
-/// Never counted: what hooks use, what the JVM calls where no hook may run, and what the JVM's recorder changes itself.
+/// Classes that are never counted. Hooks use them, the JVM calls them where no hook may run, or JFR rewrites them
+/// itself.
 const NEVER: [&str; 8] = [
     "java/lang/invoke/",
     "jdk/internal/vm/",
@@ -60,7 +61,7 @@ const NEVER: [&str; 8] = [
     "jdk/jfr/",
     "jdk/internal/misc/Unsafe",
     "java/lang/VirtualThread",
-    // What reflection spins is counted where that is called.
+    // Classes that reflection generates. Their allocations are counted at the reflective call.
     "jdk/internal/reflect/Generated",
     hooks::THIS,
 ];
@@ -95,7 +96,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// What counts as long as the agent does.
+    /// Returns the plan of a count that runs as long as the agent samples.
     pub(crate) fn standing(jdk: bool, [include, exclude]: [Option<Regex>; 2]) -> Self {
         Self {
             time: Duration::ZERO,
@@ -108,19 +109,19 @@ impl Plan {
         }
     }
 
-    /// Whether its filters let every class pass.
+    /// True if no filter is set.
     pub(crate) fn is_open(&self) -> bool {
         self.include.is_none() && self.exclude.is_none() && self.only.is_none()
     }
 
-    /// Whether its filters let a class pass, by its name as in Java source.
+    /// True if the filters accept a class. `name` is in the form of Java source.
     pub(crate) fn passes(&self, name: &str) -> bool {
         self.include.as_ref().is_none_or(|re| re.is_match(name))
             && !self.exclude.as_ref().is_some_and(|re| re.is_match(name))
             && self.only.as_ref().is_none_or(|only| only.contains(name))
     }
 
-    /// Whether a class is counted, by its name within the JVM and whether the boot loader defines it.
+    /// True if a class is counted. `name` is in the JVM's form; `is_boot` is true if the boot loader defines the class.
     pub(crate) fn wants(&self, name: &str, is_boot: bool) -> bool {
         let begins = |packages: &[&str]| packages.iter().any(|p| name.starts_with(p));
         if begins(&NEVER) || !self.jdk && (is_boot || begins(&JDK)) {

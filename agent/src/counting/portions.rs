@@ -1,20 +1,21 @@
-//! How many classes are handed over at once.
+//! Chooses the number of classes that are retransformed at once.
 //!
-//! Each time the JVM stops the program and walks all classes that are loaded: with 33,000 classes it takes 16 to 24 ms, however
-//! few of them are handed over. With small portions the walks take most of the time; with large ones the program stands
-//! still for long.
+//! For each batch the JVM stops the program and walks all loaded classes. With 33,000 classes this walk takes 16 to 24
+//! ms, regardless of the size of the batch. With small batches the walks take most of the total time. With large
+//! batches each stop of the program is long.
 
 use std::time::Duration;
 
 const FIRST: usize = 32;
-/// Maximum number of classes. With more, too much of the program's code is compiled again at once.
+/// Maximum number of classes in a batch. With larger batches, too much of the program's code would be compiled again at
+/// once.
 const MOST: usize = 256;
-/// A portion that takes less is not too large.
+/// A batch that takes less time than this is never too large.
 const SHORT: Duration = Duration::from_millis(20);
-/// A portion may take as many times what the shortest one took, which is little more than one walk.
+/// Maximum time of a batch, as a multiple of the shortest one. The shortest batch takes little more than one walk.
 const TIMES: u32 = 4;
 
-/// The size of the next portion, by the time that those before it took.
+/// The size of the next batch, adapted to the times of the previous ones.
 pub(super) struct Portions {
     size: usize,
     shortest: Duration,
@@ -32,7 +33,7 @@ impl Portions {
         self.size
     }
 
-    /// Adapts the size to the time that the last portion took.
+    /// Adapts the size to the time that the last batch took.
     pub(super) fn took(&mut self, time: Duration) {
         self.shortest = self.shortest.min(time);
         let longest = SHORT.max(self.shortest.saturating_mul(TIMES));
@@ -44,8 +45,9 @@ impl Portions {
     }
 }
 
-/// Does the work on all items and, if that fails, on each half of them, and so on. `failed` gets each item on which it fails
-/// alone: the JVM changes all classes of a portion or none.
+/// Calls `work` for all items. If that fails, splits the items into halves and tries each half, and so on. Calls
+/// `failed` for each single item that fails. This finds the classes that the JVM rejects: it changes all classes of a
+/// batch or none.
 pub(super) fn by_halves<'i, T, E>(
     items: &'i [T],
     mut work: impl FnMut(&'i [T]) -> Result<(), E>,
@@ -92,7 +94,8 @@ mod tests {
         by_halves(&items[..0], |_| Err(()), |_, ()| panic!("no item"));
     }
 
-    /// Hands over all classes; what it takes in all, and the longest portion. Times of a walk and a class in microseconds.
+    /// Simulates batches for `classes` classes. Returns the total time and the longest batch. `walk` and `class` are
+    /// the times per walk and per class in microseconds.
     fn hand_over(mut classes: usize, walk: u64, class: u64) -> (Duration, Duration) {
         let mut portions = Portions::new();
         let (mut all, mut longest) = (Duration::ZERO, Duration::ZERO);
@@ -110,19 +113,19 @@ mod tests {
     #[test]
     fn walks_do_not_take_most_of_the_time() {
         let millis = Duration::from_millis;
-        // Figures of JDK 17: 32 at a time took 22 s.
+        // Measured with JDK 17, where batches of 32 classes took 22 s in all.
         let (all, longest) = hand_over(33_651, 16_500, 120);
         assert!(
             all < millis(8000) && longest < millis(160),
             "{all:?} {longest:?}"
         );
-        // So many classes that one walk takes 200 ms.
+        // With so many classes that one walk takes 200 ms.
         let (all, longest) = hand_over(200_000, 200_000, 120);
         assert!(
             all < millis(200_000) && longest < millis(900),
             "{all:?} {longest:?}"
         );
-        // Few classes: the program does not stand still for longer than before.
+        // With few classes, the program does not stop for longer than with batches of 32.
         let (all, longest) = hand_over(1500, 500, 120);
         assert!(
             all < millis(200) && longest < millis(40),

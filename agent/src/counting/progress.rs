@@ -1,4 +1,4 @@
-//! A file in memory that shows how far a count has come: the JVM answers no other command meanwhile.
+//! Reports the progress of a count through a file in memory, because the JVM answers no other attach command meanwhile.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -8,11 +8,11 @@ use heapdiff_sites::attach::{Counting, counting_sign};
 
 use crate::jvmti::memory_file;
 
-/// The file, if there is one, and what it shows.
+/// The file, if there is one, and its content.
 pub(super) struct Progress(Option<File>, Cell<Counting>);
 
 impl Progress {
-    /// Creates the file for a token. Nothing is shown without a token, or if there is no memory.
+    /// Creates the file for a token. Without a token, or if memory is short, no progress is reported.
     pub(super) fn new(token: Option<&str>) -> Self {
         let file = token.and_then(|token| memory_file(&counting_sign(token)).ok());
         let progress = Self(file, Cell::default());
@@ -20,7 +20,7 @@ impl Progress {
         progress
     }
 
-    /// Shows that `done` of `all` classes are done.
+    /// Reports that `done` of `all` classes are done.
     pub(super) fn reached(&self, done: usize, all: usize) {
         let [done, all] = [done, all].map(|classes| classes as u64);
         self.1.set(Counting {
@@ -31,7 +31,7 @@ impl Progress {
         self.beat();
     }
 
-    /// Shows that the agent goes on.
+    /// Reports that the agent is still running.
     pub(super) fn beat(&self) {
         let counting = self.1.get();
         self.1.set(Counting {
@@ -45,12 +45,12 @@ impl Progress {
 
     fn write(&self) {
         if let Some(file) = &self.0 {
-            // The next write makes up for one that fails.
+            // If this write fails, the next one replaces it.
             let _ = file.write_all_at(&self.1.get().encode(), 0);
         }
     }
 
-    /// True if the other side emptied the file: it wants the count to end.
+    /// True if the requester emptied the file, which ends the count.
     pub(super) fn is_ended(&self) -> bool {
         let file = self.0.as_ref();
         file.is_some_and(|file| file.metadata().is_ok_and(|meta| meta.len() == 0))

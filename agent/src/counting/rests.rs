@@ -1,36 +1,37 @@
-//! Rests between two portions of classes, in which the program catches up.
+//! Pauses between two batches of changed classes, in which the program's compiled code is restored.
 //!
-//! Each portion stops the program for some milliseconds, and HotSpot discards the compiled code that contains a method of a changed
-//! class. The methods run in the interpreter until they are compiled again.
+//! Each batch stops the program for some milliseconds. HotSpot discards the compiled code that contains a method of a
+//! changed class, and such methods run in the interpreter until they are compiled again.
 //!
-//! HotSpot discards all compiled code when the first class of a JVM is changed, unless an agent was loaded at the start of the JVM:
-//! only then the compilers record from the start which code contains which method (`VM_RedefineClasses::flush_dependent_code`).
+//! When the first class of a JVM is changed, HotSpot discards all compiled code, unless an agent was loaded at the
+//! JVM's start. Only with such an agent do the compilers record from the start which code contains which method
+//! (`VM_RedefineClasses::flush_dependent_code`).
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A rest takes as many times what the portion before it took: the program is stopped for at most a quarter of the time.
+/// Ratio of a pause to the time of the batch before it. So the program is stopped for at most a quarter of the time.
 const TIMES: u32 = 3;
-/// Maximum time of a rest.
+/// Maximum length of a pause.
 const MOST: Duration = Duration::from_secs(5);
-/// How often is looked at the compilers.
+/// Interval between checks of the compiler threads.
 const LOOK: Duration = Duration::from_millis(50);
-/// Compilers that want less than this part of one processor have caught up, in percent.
+/// The compilers have caught up if they need less than this share of one processor, in percent.
 const CALM: u128 = 20;
-/// Number of checks that have to find the compilers idle before the rest after the first class ends.
+/// Number of consecutive checks that must find the compilers idle before the pause after the first class ends.
 const LOOKS: u32 = 5;
 
-/// True if a class of this JVM was changed before.
+/// True if a class of this JVM has been changed before.
 static CHANGED: AtomicBool = AtomicBool::new(false);
 
-/// Returns the number of classes of a portion: one if it is the first of the JVM, else `size`.
+/// Returns the number of classes in the next batch: one if it is the first batch in this JVM, else `size`.
 pub(super) fn portion(size: usize) -> usize {
     if CHANGED.load(Relaxed) { size } else { 1 }
 }
 
-/// Rests after a portion that took this time. Calls `look` from time to time, which returns true to end the rest.
+/// Pauses after a batch that took `time`. Calls `look` from time to time; if it returns true, the pause ends.
 pub(super) fn rest(time: Duration, look: impl Fn() -> bool) {
     let start = Instant::now();
     if CHANGED.swap(true, Relaxed) {
@@ -52,7 +53,7 @@ pub(super) fn rest(time: Duration, look: impl Fn() -> bool) {
     }
 }
 
-/// The threads that compile, by id: the kernel keeps 15 bytes of `C2 CompilerThread0`.
+/// Returns the ids of the compiler threads. The kernel keeps the first 15 bytes of a name such as `C2 CompilerThread0`.
 fn compilers() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task");
     let compiles = tasks.into_iter().flatten().flatten().filter(|task| {
@@ -63,7 +64,7 @@ fn compilers() -> Vec<String> {
     names.collect()
 }
 
-/// The time in which threads ran, or waited for a processor.
+/// Returns the time in which the threads ran or waited for a processor.
 fn wanted_by(threads: &[String]) -> Duration {
     let time = |thread: &String| -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
@@ -91,7 +92,7 @@ mod tests {
         let time = Duration::from_millis(20);
         assert!(rested(time, false) >= time * TIMES);
         assert!(rested(Duration::from_secs(900), true) < MOST);
-        // No thread here has the name of a JVM's.
+        // This test process has no JVM compiler threads.
         assert_eq!(wanted_by(&compilers()), Duration::ZERO);
     }
 }

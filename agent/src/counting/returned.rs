@@ -1,49 +1,51 @@
-//! What calls returned, counted by site and class: only the run tells the class.
+//! Counts objects that calls return, by site and class. The class of such an object is known only at run time.
 //!
-//! For each stripe of threads there is an open table outside of the Java heap. Its keys are a site's number and a class's: where the JVM
-//! has what it knows of the class, an address that no other class has that is loaded. (Identity hashes will not do: JDK 17 gives the
-//! classes that it loads those that classes in its archive have already.) When counters are read each pair becomes a site of its own,
-//! with the class's name (`counters`).
+//! Each stripe of threads has a hash table outside of the Java heap. The key combines a site's number and a class's
+//! number. A class's number is the address of the JVM's data about the class, which is unique among loaded classes.
+//! (Identity hash codes are not unique: JDK 17 gives classes that it loads hash codes that classes in its CDS archive
+//! already have.) When the counters are read, each pair becomes an allocation site with the class's name (`counters`).
 
 use rustc_hash::FxHashMap;
 
 use super::cells::{MOST_SITES, STRIPES};
 use crate::jvmti::Shared;
 
-/// Pairs at most in a stripe, as a power of two. What is beyond is not counted, and told.
+/// Maximum number of pairs in a stripe, as a power of two. Objects of further pairs are not counted; the report says
+/// so.
 pub(crate) const BITS: u32 = 14;
-/// Bytes of an entry, as a power of two: its key, objects, bytes of arrays, and one that is not used.
+/// Size of an entry in bytes, as a power of two. An entry consists of key, number of objects, bytes of arrays, and an
+/// unused word.
 pub(crate) const ENTRY_BITS: u8 = 5;
 const ENTRY: usize = 1 << ENTRY_BITS;
-/// From a stripe's start to the next, not a power of two either.
+/// Distance in bytes between the starts of two stripes. It is not a power of two, for the reason given in `cells`.
 pub(crate) const STRIPE_BYTES: i64 = ((ENTRY << BITS) + 4096 + 64) as i64;
 
-/// The bits of a key that are the site's.
+/// Number of bits of a key that hold the site's number.
 pub(crate) const SITE_BITS: u8 = 16;
-/// A key's part that is the site's.
+/// Mask of the site's number in a key.
 const SITES: u64 = (1 << SITE_BITS) - 1;
 const _: () = assert!(MOST_SITES == 1 << SITE_BITS);
 
-/// A site's number, and that of the class of what it returned.
+/// A site's number, and the number of the returned object's class.
 pub(crate) type Pair = (u32, u64);
 
-/// The tables.
+/// The tables of all stripes.
 pub(crate) struct Returned(Shared);
 
 impl Returned {
-    /// All of them, empty; `None` if there is no memory.
+    /// Allocates the tables, all empty. Returns `None` if there is not enough memory.
     pub(super) fn new() -> Option<Self> {
-        // Behind them are two counters of what found no room.
+        // The tables are followed by two counters for objects that found no room.
         let bytes = usize::try_from(STRIPES * STRIPE_BYTES).ok()? + ENTRY;
         Shared::new(bytes / 8).map(Self)
     }
 
-    /// Where they are.
+    /// Returns the address of the tables.
     pub(crate) fn start(&self) -> i64 {
         self.0.address()
     }
 
-    /// What was counted of each pair: objects, and bytes of arrays.
+    /// Returns the number of objects and the bytes of arrays for each pair.
     pub(super) fn read(&self) -> FxHashMap<Pair, [u64; 2]> {
         let stripe = usize::try_from(STRIPE_BYTES).unwrap_or(0) / 8;
         let mut pairs: FxHashMap<Pair, [u64; 2]> = FxHashMap::default();
@@ -60,7 +62,7 @@ impl Returned {
         pairs
     }
 
-    /// How many found no room.
+    /// Returns the number of objects that were not counted for lack of room.
     pub(super) fn lost(&self) -> u64 {
         let end = usize::try_from(STRIPES * STRIPE_BYTES).unwrap_or(0) / 8;
         self.0.get(end)

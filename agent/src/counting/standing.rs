@@ -1,6 +1,8 @@
-//! A count that stands as long as the agent samples (`count=on`), with a copy in the Java heap, where a dump has it.
+//! The standing count: counts allocations as long as the agent samples (`count=on`), and copies the counts to the Java
+//! heap, so that dumps contain them.
 //!
-//! `heapdiff count` asked of such a JVM puts in no hooks and takes out none: it is told the difference of two readings.
+//! While such a count runs, `heapdiff count` inserts and removes no hooks. It gets the difference between two readings
+//! of the counters.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -24,19 +26,19 @@ use crate::jvmti::calls::{Env, Global, Longs, Result};
 use crate::log::say;
 use crate::options::{CountChoice, Options};
 
-/// From one copy to the next at least.
+/// Minimum time between two copies.
 const OFTEN: Duration = Duration::from_secs(1);
-/// Sites that are put into the heap at once.
+/// Number of sites that are written to the heap at once.
 const PORTION: usize = 512;
-/// Figures of a site in the heap.
+/// Number of figures per site in the heap.
 const FIGURES: usize = 2;
 
-/// Whether it does.
+/// True while a standing count runs.
 pub(super) static STANDS: AtomicBool = AtomicBool::new(false);
-/// A count that shares the counters, with what it asks for.
+/// A count requested by `heapdiff count` that shares the counters, with its options.
 static SHARED: Mutex<Option<(Plan, Begun)>> = Mutex::new(None);
 
-/// Counts from now on, if the options say so. Where that cannot be the agent samples all the same.
+/// Starts a standing count if the options request it. If it cannot start, the agent samples without it.
 pub(crate) fn stand(env: &Env<'_>, options: &Options) {
     let jdk = match options.count {
         CountChoice::Off => return,
@@ -81,7 +83,7 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
     }
 }
 
-/// Counts no more, and takes the counters out, if they stand.
+/// Ends the standing count, if there is one, and removes the hooks.
 pub(crate) fn fall(env: &Env<'_>) {
     if !STANDS.swap(false, AcqRel) {
         return;
@@ -94,7 +96,8 @@ pub(crate) fn fall(env: &Env<'_>) {
     }
 }
 
-/// Answers what is asked while the counters stand, by one of [`attach`]'s codes; else `None`.
+/// Handles a request while the standing count runs, and returns one of [`attach`]'s codes. Returns `None` if no
+/// standing count runs.
 pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>, sampled: Sampled<'_>) -> Option<i32> {
     let engine = ENGINE.get().filter(|_| STANDS.load(Acquire))?;
     let standing = locked(&engine.plan).clone()?;
@@ -138,33 +141,33 @@ pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>, sampled: Sampled<'_>) -> Opt
     })
 }
 
-/// What is counted, in the Java heap.
+/// The copy of the counts in the Java heap.
 pub(crate) struct InHeap {
     head: Arc<Global<Longs>>,
     sites: Blobs,
     totals: LongChunks,
-    /// `None` while somebody copies.
+    /// The state of the copy; `None` while a thread copies.
     told: Mutex<Option<Told>>,
 }
 
-/// What the heap has.
+/// What the heap contains already.
 #[derive(Default)]
 struct Told {
     at: Option<Instant>,
     since: i64,
-    /// Numbers of names.
+    /// Numbers of names that were written.
     names: FxHashSet<u32>,
-    /// So many sites, the first ones.
+    /// Number of sites that were written; these are the first ones of the table.
     sites: usize,
-    /// Their figures, by chunk.
+    /// Figures of the sites, by chunk.
     figures: Vec<Vec<i64>>,
 }
 
-/// Sites that the heap has not: their numbers and names.
+/// Sites that the heap does not contain yet, with their names.
 type New = Vec<(Known, [Arc<str>; 3])>;
 
 impl InHeap {
-    /// Its place in the heap; none if nothing is to be counted.
+    /// Creates the arrays in the heap. Returns `None` if nothing is to be counted.
     pub(crate) fn create(
         env: &Env<'_>,
         fields: &mut Fields,
@@ -172,7 +175,7 @@ impl InHeap {
     ) -> Result<Option<Self>> {
         let head = fields.longs(env, statics::COUNTED, Counted::LEN)?;
         if choice == CountChoice::Off {
-            // What an agent before this one left goes.
+            // Removes the arrays of an earlier agent.
             fields.objects(env, statics::COUNTED_SITES, 0)?;
             fields.objects(env, statics::COUNTED_TOTALS, 0)?;
             return Ok(None);
@@ -186,13 +189,13 @@ impl InHeap {
         }))
     }
 
-    /// Copies what has changed, unless that was done just now.
+    /// Copies the changes, unless the last copy was less than [`OFTEN`] ago.
     pub(crate) fn copy_if_due(&self, env: &Env<'_>) {
         let is_due = |told: &Told| told.at.is_none_or(|at| at.elapsed() >= OFTEN);
         self.copy_where(env, is_due);
     }
 
-    /// Copies what has changed.
+    /// Copies the changes.
     pub(crate) fn copy(&self, env: &Env<'_>) {
         self.copy_where(env, |_| true);
     }
@@ -201,7 +204,7 @@ impl InHeap {
         let Some(engine) = ENGINE.get().filter(|_| STANDS.load(Acquire)) else {
             return;
         };
-        // One copies at a time, and nobody waits.
+        // Only one thread copies at a time. Others do not wait for it.
         let told = locked(&self.told).take_if(|told| is_wanted(told));
         if let Some(mut told) = told {
             self.copied(env, engine, &mut told);
@@ -210,7 +213,7 @@ impl InHeap {
     }
 
     fn copied(&self, env: &Env<'_>, engine: &Engine, told: &mut Told) {
-        // The time first: what is read afterwards has all that was counted until then.
+        // Read the clock before the counters. Then the figures include everything that was counted until this time.
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
         told.at = Some(Instant::now());
@@ -259,12 +262,12 @@ impl InHeap {
             head[Counted::Jdk.index()] = jdk.into();
             head[Counted::Since.index()] = told.since;
             head[Counted::At.index()] = now;
-            // If it fails the time before stands, and the next copy tells.
+            // If this fails, the heap keeps the old time, and the next copy writes the new one.
             let _ = self.head.get().put(env, 0, &head);
         }
     }
 
-    /// Puts sites into the heap, as far as it has room.
+    /// Writes sites to the heap until it is full.
     fn tell_sites(&self, env: &Env<'_>, new: &New, told: &mut Told) {
         for portion in new.chunks(PORTION) {
             let mut batch = Batch::new();
@@ -294,7 +297,7 @@ impl InHeap {
     }
 }
 
-/// What was counted of the first `sites`, by chunk. Ids begin at 1.
+/// Returns the increases of the first `sites` counters, by chunk. Ids of sites begin at 1.
 fn changes(now: &[[u64; 2]], before: &[[u64; 2]], sites: usize) -> Vec<Vec<i64>> {
     let mut chunks = vec![vec![0; FIGURES * TOTALS_CHUNK]; (sites + 1).div_ceil(TOTALS_CHUNK)];
     for (number, now) in now.iter().enumerate().take(sites) {
@@ -320,7 +323,7 @@ mod tests {
         assert!(chunks.iter().all(|c| c.len() == FIGURES * TOTALS_CHUNK));
         assert_eq!(chunks[0][..4], [0, 0, 5, 0]);
         assert_eq!(chunks[0][2 * 11..2 * 12], [5, 10]);
-        // Sites that came later had counted nothing before.
+        // Sites that were added after `before` was read had a count of 0 then.
         assert_eq!(chunks[0][2 * 1001..2 * 1002], [1005, 2000]);
         assert_eq!(chunks[1][..2], [1028, 2046]);
         assert_eq!(changes(&now, &before, 1023).len(), 1);

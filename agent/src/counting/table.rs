@@ -1,4 +1,4 @@
-//! Sites by number, and what became of classes.
+//! Allocation sites by number, and the outcome of rewriting classes.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::cells::MOST_SITES;
 use super::returned::Pair;
 use crate::jvmti::modified_utf8;
 
-/// Bytes that names may take, about.
+/// Approximate maximum size of all names, in bytes.
 const BUDGET: usize = 32 << 20;
 
-/// A site, by what tells it from others: its number stays as long as the JVM, since code that was rewritten once may run on.
+/// An allocation site. Its number is never reused, because rewritten code may run until the JVM ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Known {
     class: u32,
@@ -24,28 +24,28 @@ pub(crate) struct Known {
     bytecode: u16,
     pub(crate) line: Option<u16>,
     level: Option<u8>,
-    /// The mark of a call, of what is returned by which each class has a site of its own.
+    /// The mark of a call site whose results are counted by class; see `calls::mark`.
     returned: Option<u8>,
     pub(crate) is_object: bool,
 }
 
 impl Known {
-    /// The numbers of the names of its class, its method and the class of what it allocates.
+    /// Returns the numbers of three names: its class, its method and the allocated class.
     pub(crate) fn names(&self) -> [u32; 3] {
         [self.class, self.method, self.allocated]
     }
 }
 
-/// What is known of a site and a class that something it returned is of.
+/// The site created for objects of one class that one call site returned.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resolved {
-    /// The site of both; `None` if they are not counted.
+    /// The site; `None` if the pair is not counted.
     pub(crate) site: Option<u32>,
-    /// The bytes of an object, where the class's name does not tell them.
+    /// Size of an object, if classes with different sizes may share the class's name.
     pub(crate) size: Option<u64>,
 }
 
-/// Names, each once.
+/// A set of numbered strings.
 #[derive(Default)]
 struct Names {
     numbers: FxHashMap<Arc<str>, u32>,
@@ -78,7 +78,7 @@ impl Names {
     }
 }
 
-/// What is not counted: how much of it, and some names.
+/// Things that are not counted: their number, and some of their names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Missed {
     pub(crate) count: u64,
@@ -94,18 +94,18 @@ impl Missed {
     }
 }
 
-/// All that is known of sites.
+/// All allocation sites, and the statistics of the current round.
 #[derive(Default)]
 pub(crate) struct Table {
     names: Names,
     numbers: FxHashMap<Known, u32>,
     sites: Vec<Known>,
     pub(crate) resolved: FxHashMap<Pair, Resolved>,
-    /// So many things that calls returned found no room, since the start.
+    /// Number of objects returned by calls for which the tables had no room so far.
     lost: u64,
     /// Signatures of classes that were rewritten in this round.
     pub(crate) changed: FxHashSet<String>,
-    /// So many class files were.
+    /// Number of classes that were rewritten in this round.
     pub(crate) classes: u64,
     pub(crate) uncounted: u64,
     pub(crate) left_alone: Missed,
@@ -113,7 +113,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A site's number; `None` if there is no room.
+    /// Returns a site's number, or `None` if there is no room for it.
     pub(crate) fn number(&mut self, class: &[u8], site: &Site<'_>) -> Option<u32> {
         let number = self.known(class, site);
         self.uncounted += u64::from(number.is_none());
@@ -154,12 +154,12 @@ impl Table {
         Some(number)
     }
 
-    /// The mark of a call.
+    /// Returns the mark of a call site; `None` for other sites.
     pub(crate) fn mark(&self, site: u32) -> Option<u8> {
         self.sites.get(site as usize)?.returned
     }
 
-    /// A site and a class, by its name, have a site of their own from now on.
+    /// Creates the site for a pair of call site and class.
     pub(crate) fn resolve(&mut self, pair: Pair, name: &str, is_object: bool, size: Option<u64>) {
         let known = self.sites.get(pair.0 as usize).copied();
         let allocated = self.names.number(name.as_bytes());
@@ -175,13 +175,13 @@ impl Table {
         self.resolved.insert(pair, Resolved { site, size });
     }
 
-    /// So many found no room, since the start: a site's, if there are more than before.
+    /// Updates `lost`. An increase counts as one more uncounted site.
     pub(crate) fn tell_lost(&mut self, lost: u64) {
         self.uncounted += u64::from(lost > self.lost);
         self.lost = lost;
     }
 
-    /// Begins a new round.
+    /// Starts a new round.
     pub(crate) fn begin(&mut self) {
         self.changed.clear();
         self.classes = 0;
@@ -190,7 +190,7 @@ impl Table {
         self.refused = Missed::default();
     }
 
-    /// A class file was rewritten, as far as it could be.
+    /// Records the result of rewriting a class file.
     pub(crate) fn rewritten(&mut self, rewritten: &Rewritten<'_>) {
         let class = modified_utf8(rewritten.class.as_bytes());
         for left in &rewritten.left_alone {
@@ -199,17 +199,17 @@ impl Table {
             self.left_alone.add(name);
         }
         if rewritten.bytes.is_some() {
-            // The JVM hands over a class again if it refuses another one of the portion.
+            // If the JVM rejects a class of a batch, it gets the others again. Count each class once.
             self.classes += u64::from(self.changed.insert(format!("L{class};")));
         }
     }
 
-    /// How many sites there are.
+    /// Returns the number of sites.
     pub(crate) fn len(&self) -> usize {
         self.sites.len()
     }
 
-    /// A site with its class, its method and the class of what it allocates, as the JVM names them.
+    /// Returns a site with the names of its class, its method and the allocated class, in the JVM's form.
     pub(crate) fn site(&self, number: usize) -> Option<(Known, [Arc<str>; 3])> {
         let site = self.sites.get(number)?;
         let names = [site.class, site.method, site.allocated].map(|name| self.names.get(name));

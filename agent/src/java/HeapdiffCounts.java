@@ -3,15 +3,16 @@ package java.lang;
 import jdk.internal.misc.Unsafe;
 
 /**
- * Counts allocations: rewritten classes call it before each of them. It lies in java.lang, which every module reads and
- * which may use Unsafe.
+ * Counts allocations. Rewritten classes call its methods before each allocation. The class is in java.lang, because
+ * every module reads that package, and classes in it may use Unsafe.
  *
- * It allocates nothing, and calls no method that is rewritten or that an application may override (Thread.getId). An array
- * with a negative length cannot be allocated and is not counted.
+ * The methods allocate nothing, and call no method that is rewritten or that an application may override (such as
+ * Thread.getId). An array with a negative length cannot be allocated and is not counted.
  *
- * Public methods and the methods that they call for each object have at most 35 bytes of code: the JVM's first compiler
- * inlines such methods. The methods "shared" stay calls: the second compiler does not compile a call that never happens,
- * and would otherwise keep a loop's variables in memory.
+ * Public methods, and the methods that they call for each object, have at most 35 bytes of bytecode, because the C1
+ * compiler inlines only such methods. The slow paths (the methods "shared") stay separate methods. The C2 compiler does
+ * not compile a call that never happens. If the code were part of the caller, C2 would keep a loop's variables in
+ * memory.
  */
 public final class HeapdiffCounts {
     // The agent replaces these constants when it defines the class.
@@ -29,7 +30,7 @@ public final class HeapdiffCounts {
     static final long ALIGNMENT = 0x4845_4150_0000_0005L;
     /** Offset in a java.lang.Class of the address of the JVM's data about the class; 0 if it is unknown. */
     static final long KLASS = 0x4845_4150_0000_0006L;
-    /** Layout of arrays, as in the last four bits of a site's number. */
+    /** Array layouts, as in the last four bits of a site's number. */
     static final int BYTES = 0x4845_0007;
     static final int SHORTS = 0x4845_0008;
     static final int INTS = 0x4845_0009;
@@ -45,7 +46,7 @@ public final class HeapdiffCounts {
     static final int ENTRY_BITS = 5;
     static final long TABLE_BYTES = 528_448;
 
-    /** Maximum number of places at which an entry is searched. */
+    /** Maximum number of entries that are probed. */
     static final int PROBES = 100;
     /** An odd number with irregular bits: the golden ratio's. */
     static final long MIXER = 0x9e37_79b9_7f4a_7c15L;
@@ -58,8 +59,9 @@ public final class HeapdiffCounts {
     private HeapdiffCounts() {}
 
     /**
-     * Returns the number of the running thread, or of the carrier of a virtual thread: since JDK 19, the agent replaces the
-     * method's name by currentCarrierThread. A thread whose object is not initialized yet has the number 0.
+     * Returns the number of the running thread. For a virtual thread, returns its carrier's number: since JDK 19, the
+     * agent replaces the method's name by currentCarrierThread. A thread whose object is not initialized yet has the
+     * number 0.
      */
     static long thread() {
         return UNSAFE.getLong(Thread.currentThread(), TID);
@@ -84,7 +86,7 @@ public final class HeapdiffCounts {
         return (thread & STRIPES - 1) * STRIPE_BYTES + START + (site & -16);
     }
 
-    /** Returns the bytes of an array. */
+    /** Returns the size of an array in bytes. */
     static long size(int length, int site) {
         return ((long) length << (site & 3)) + (site & 12) + ROUND & ALIGNMENT;
     }
@@ -125,7 +127,7 @@ public final class HeapdiffCounts {
         UNSAFE.getAndAddLong(null, cell + 8, size(length, site));
     }
 
-    /** Counts arrays of one level of an array of arrays, and returns how many elements they have together. */
+    /** Counts the arrays of one level of a multi-dimensional array, and returns the total number of their elements. */
     public static long level(long count, int length, int site) {
         if (length < 0) return 0;
         long cell = cell(site, thread());
@@ -139,7 +141,7 @@ public final class HeapdiffCounts {
         if (made != null) add(made, 1, site);
     }
 
-    /** Counts the arrays of an array of arrays that a call returned. */
+    /** Counts the arrays of a multi-dimensional array that a call returned. */
     public static void levels(Object made, int site) {
         long count = 1;
         while (made != null) {
@@ -159,7 +161,7 @@ public final class HeapdiffCounts {
         if (size != 0) UNSAFE.getAndAddLong(null, entry + 8, count * size);
     }
 
-    /** Returns the bytes of an array; 0 for other objects. */
+    /** Returns the size of an array in bytes; 0 for other objects. */
     static long sizeOf(Object made) {
         if (made instanceof Object[]) return size(((Object[]) made).length, REFERENCES);
         if (made instanceof byte[]) return size(((byte[]) made).length, BYTES);
@@ -173,12 +175,12 @@ public final class HeapdiffCounts {
         return 0;
     }
 
-    /** Returns the number of a class in the tables. */
+    /** Returns the number that identifies a class in the tables. */
     static long number(Class<?> type) {
         return UNSAFE.getLong(type, klass) >>> 3;
     }
 
-    /** Returns the address of the counters of a site and a class. */
+    /** Returns the address of the counters for a site and a class. */
     static long entry(int site, long number) {
         long key = number << SITE_BITS | site >> 4;
         long table = (thread() & STRIPES - 1) * TABLE_BYTES + TABLES;

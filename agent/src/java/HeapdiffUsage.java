@@ -4,13 +4,14 @@ import java.lang.ref.WeakReference;
 import jdk.internal.misc.Unsafe;
 
 /**
- * Counts how collections are used: methods of the JDK's collections call it. It lies in java.lang, which every module reads
- * and which may use Unsafe. An instance is a weak reference to one collection, with its counters.
+ * Counts how collections are used. Methods of JDK collections call it. The class is in java.lang, because every module
+ * reads that package, and classes in it may use Unsafe. An instance is a weak reference to one collection, with its
+ * counters.
  *
- * It calls no method that is rewritten or that an application may override. It allocates only in "begin", when an element
- * is put into a large collection: once for each collection that is watched, and once for all collections without a place.
- * How much a collection of unknown size has grown is counted roughly, without a lock, since this decides only whether the
- * collection is watched.
+ * It calls no method that is rewritten or that an application may override. It allocates only in "begin", when an
+ * element is put into a large collection: once for each watched collection, and once for all collections without a
+ * place. The growth of a collection of unknown size is counted approximately, without a lock, because it only decides
+ * whether the collection is watched.
  */
 public final class HeapdiffUsage extends WeakReference<Object> {
     // The agent replaces these constants when it defines the class.
@@ -24,14 +25,14 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final long REFERS_TO = 0x4845_4150_0000_0003L;
 
     // These constants are also in the agent's code. A test compares them.
-    /** Maximum number of collections that are watched, about; a power of two. */
+    /** Approximate maximum number of watched collections; a power of two. */
     static final int SLOTS = 4096;
-    /** Number of places in TABLE in which a collection may be. */
+    /** Number of places in TABLE at which a collection may be. */
     static final int WINDOW = 16;
     static final int PUT = 0;
     static final int REMOVED = 1;
     static final int READ = 2;
-    /** Number of longs in a stripe, and what is at these places. */
+    /** Number of longs in a stripe, and their meaning. */
     static final int STRIPE = 8;
     static final int LAST = 3;
     static final int MARK = 4;
@@ -40,9 +41,9 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final int CROWDED = -2;
     static final int CROWDED_LONGS = 16384;
 
-    /** Number of elements from which on collections are watched; a power of two. */
+    /** Minimum number of elements of a watched collection; a power of two. */
     static final int LARGE = 256;
-    /** Counters of each kind, so that threads write to different lines of memory; a power of two. */
+    /** Number of counters of each kind, so that threads write to different cache lines; a power of two. */
     static final int STRIPES = 8;
 
     static final Unsafe UNSAFE = Unsafe.getUnsafe();
@@ -51,7 +52,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final HeapdiffUsage[] TABLE = new HeapdiffUsage[SLOTS + WINDOW + 1];
     /** Upper half: part of the hash of a collection. Lower half: when it was first seen, in units of 1.024 seconds. */
     static final int[] SEEN = new int[1 << 16];
-    /** How much the collection in SEEN has grown, if its size is unknown. */
+    /** Growth of the collection in SEEN, if its size is unknown. */
     static final int[] GROWN = new int[1 << 16];
     static final boolean HAS_REFERS_TO = isSet(REFERS_TO);
 
@@ -111,7 +112,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         else used(collection, (int) -n, REMOVED);
     }
 
-    /** Counts for a collection that is watched; begins to watch one that is large. */
+    /** Counts a use of a watched collection. Starts to watch a large one. */
     static void watched(Object collection, int size, int n, int kind) {
         int hash = System.identityHashCode(collection);
         int i = hash & SLOTS - 1, end = i + WINDOW;
@@ -126,7 +127,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         if (kind == PUT && (size < 0 || size >= LARGE)) begin(collection, size, n, hash);
     }
 
-    /** As "watched", for a collection of unknown size. */
+    /** Like "watched", for a collection of unknown size. */
     static void grown(Object collection, int size, int n, int kind) {
         int hash = System.identityHashCode(collection);
         int i = hash & SLOTS - 1, end = i + WINDOW;
@@ -154,7 +155,10 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         if (kind == PUT && ((int) before & 63) == 0) mark(stripe, before);
     }
 
-    /** Stores the time of a put; and time and number of puts whenever twice the time has passed. */
+    /**
+     * Stores the time of a put. Whenever the age of this instance has doubled since the last mark, also stores the time
+     * and the number of puts as a new mark.
+     */
     void mark(int stripe, long put) {
         long now = System.currentTimeMillis();
         long[] counts = this.counts;
@@ -167,12 +171,16 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         }
     }
 
-    /** Watches a collection that was seen at least a second ago: most large collections live shorter. */
+    /**
+     * Starts to watch a collection that was first seen at least a second ago. Most large collections do not live that
+     * long.
+     */
     static void begin(Object collection, int size, int n, int hash) {
         int now = (int) (System.currentTimeMillis() >>> 10);
         int mine = hash & 0xffff0000 | now & 0xffff, seen = SEEN[hash & 0xffff];
         if (((seen ^ mine) & 0xffff0000) != 0) {
-            // If two collections share a place in SEEN, one of them has precedence.
+            // If two collections share an entry of SEEN, the one with the larger hash wins, unless the entry is older
+            // than four seconds.
             if (seen >>> 16 < hash >>> 16 || (now - seen & 0xffff) >= 4) {
                 SEEN[hash & 0xffff] = mine;
                 GROWN[hash & 0xffff] = 0;
@@ -207,7 +215,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         crowded(hash);
     }
 
-    /** Sets a bit for a collection without a place. */
+    /** Records in a bitmap that a collection found no place. */
     static void crowded(int hash) {
         HeapdiffUsage all = TABLE[SLOTS + WINDOW];
         if (all == null) {

@@ -1,4 +1,4 @@
-//! The agent's own classes: Java sources in this folder, each with the class file that javac makes of it.
+//! The agent's Java classes: their sources in this folder, each with the class file that javac produces.
 //!
 //! `javac` of JDK 17 compiles the sources of one folder (this one, `scan` or `queue`):
 //!
@@ -6,34 +6,35 @@
 //! javac -g:none -nowarn -Xlint:-options -source 11 -target 11 --patch-module java.base=. -d OUT *.java
 //! ```
 //!
-//! The classes are for JDK 11, the oldest that the agent supports. They are compiled as part of `java.base`, since
-//! `--release 11` gives no access to `Unsafe`. A test checks that javac makes exactly these bytes.
+//! The classes are compiled for JDK 11, the oldest JDK that the agent supports. They are compiled as part of
+//! `java.base`, because `--release 11` gives no access to `Unsafe`. A test checks that javac produces exactly these
+//! bytes.
 //!
-//! A constant that differs from JVM to JVM is a placeholder in the source ([`heapdiff_bytecode::fill()`]): constants cost
-//! less than fields that the agent would set. So does the name of a method that differs.
+//! A constant that depends on the JVM is a placeholder in the source ([`heapdiff_bytecode::fill()`]), because constants
+//! are faster than fields set by the agent. Names of methods that depend on the JVM are placeholders, too.
 
 use heapdiff_bytecode::{Damage, fill};
 
-/// `java.lang.HeapdiffCounts`, see its source.
+/// `java.lang.HeapdiffCounts`; see its source.
 const COUNTS: &[u8] = include_bytes!("HeapdiffCounts.class");
-/// `java.lang.HeapdiffUsage`.
+/// `java.lang.HeapdiffUsage`; see its source.
 const USAGE: &[u8] = include_bytes!("HeapdiffUsage.class");
 /// `heapdiff.SampleRef` for JDK 16 and later.
 const SCAN: &[u8] = include_bytes!("scan/SampleRef.class");
 /// `heapdiff.SampleRef` with a reference queue.
 const QUEUE: &[u8] = include_bytes!("queue/SampleRef.class");
 
-/// Returns the class that counts allocations, with its placeholders' values in their order.
+/// Returns the class that counts allocations. `numbers` and `names` replace its placeholders, in order.
 pub(crate) fn counts(numbers: &[i64; 12], names: &[(&str, &str)]) -> Result<Vec<u8>, Damage> {
     fill(COUNTS, numbers, names)
 }
 
-/// Returns the class that counts how collections are used, with its placeholders' values in their order.
+/// Returns the class that counts uses of collections. `numbers` and `names` replace its placeholders, in order.
 pub(crate) fn usage(numbers: &[i64; 4], names: &[(&str, &str)]) -> Result<Vec<u8>, Damage> {
     fill(USAGE, numbers, names)
 }
 
-/// Returns the class of samples.
+/// Returns the class of samples. `is_queue` selects the one with a reference queue.
 pub(crate) fn sample_ref(is_queue: bool) -> Result<Vec<u8>, Damage> {
     fill(if is_queue { QUEUE } else { SCAN }, &[], &[])
 }
@@ -104,7 +105,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// No placeholder is left, and each has a value.
+    /// Each placeholder is replaced by a value.
     #[test]
     fn all_placeholders_are_filled() {
         let has = |class: &[u8], bytes: &[u8]| class.windows(bytes.len()).any(|w| w == bytes);
@@ -121,7 +122,7 @@ pub(crate) mod tests {
             let class = class.unwrap();
             assert!(!has(&class, &long[..7]) && !has(&class, &int[..3]));
         }
-        // The names that are replaced.
+        // The method names that are replaced.
         assert!(has(COUNTS, b"\x01\x00\x0dcurrentThread"));
         assert!(has(USAGE, b"\x01\x00\x16compareAndSetReference"));
     }

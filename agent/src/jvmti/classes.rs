@@ -1,4 +1,4 @@
-//! Class files as they are loaded, classes that are loaded already, and threads that start and end.
+//! Receives class files as they are loaded, lists loaded classes, and receives events about threads that start and end.
 
 use std::ffi::{CStr, c_char, c_int, c_uchar};
 use std::mem::transmute;
@@ -15,28 +15,29 @@ use super::calls::{Any, Class, Env, JniError, Kind, Local, Ref, jni};
 use super::sys::{Callbacks, capability, event};
 use super::{Environment, Jvmti, Result, modified_utf8};
 
-/// Local references beside those to the classes.
+/// Number of local references needed in addition to those to the classes.
 const MORE_LOCALS: jint = 64;
-/// Class status: initialised.
+/// Class status: initialized.
 pub(crate) const INITIALIZED: c_int = 4;
 
-/// What class files become that an environment of JVMTI is shown.
+/// A receiver of class files and thread events of one JVMTI environment.
 pub(crate) trait ClassFiles {
-    /// The environment.
+    /// Returns the environment.
     fn jvmti() -> Option<Jvmti>;
-    /// A class file that the JVM is about to parse, if it is to be another. Calls nothing of the JVM's.
+    /// Returns the class file that the JVM shall use in place of `file`, or `None` to keep it. Called when the JVM is
+    /// about to parse the file, so it must not call the JVM.
     fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>>;
-    /// A thread of this number begins to run.
+    /// Called when a thread with this number begins to run.
     fn thread_starts(_: i64) {}
-    /// A thread of this number has run all its Java code.
+    /// Called when a thread with this number has run all its Java code.
     fn thread_ended(_: i64) {}
 }
 
-/// A class file that is about to be parsed.
+/// JVMTI callback for a class file that is about to be parsed.
 ///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn class_file<F: ClassFiles>(
     _: *mut jvmtiEnv,
     _: *mut JNIEnv,
@@ -56,10 +57,10 @@ unsafe extern "C" fn class_file<F: ClassFiles>(
         }
         let name = match name.is_null() {
             true => None,
-            // SAFETY: the JVM's text, which ends with a zero byte.
+            // SAFETY: the name is a NUL-terminated string of the JVM.
             false => Some(modified_utf8(unsafe { CStr::from_ptr(name) }.to_bytes())),
         };
-        // SAFETY: the JVM tells how many bytes there are; they stay until this returns.
+        // SAFETY: `data` points to `len` bytes that stay valid until this function returns.
         let bytes = unsafe { std::slice::from_raw_parts(data, len) };
         F::rewritten(name.as_deref(), loader.is_null(), bytes)
     };
@@ -77,12 +78,12 @@ unsafe extern "C" fn class_file<F: ClassFiles>(
         return;
     };
     let mut memory: *mut u8 = null_mut();
-    // SAFETY: the pointer is to a pointer. The JVM takes the memory over, and gives it back to the environment.
+    // SAFETY: the out parameter is a local pointer. The JVM takes ownership of the memory and frees it.
     let allocated = unsafe { call!(jvmti, Allocate, length.into(), &raw mut memory) };
     if allocated.is_err() || memory.is_null() {
         return;
     }
-    // SAFETY: there are as many bytes at both ends; the JVM gave pointers to an int and a pointer.
+    // SAFETY: both buffers have `rewritten.len()` bytes; the JVM passed valid pointers to an int and a pointer.
     unsafe {
         memory.copy_from_nonoverlapping(rewritten.as_ptr(), rewritten.len());
         *new_len = length;
@@ -90,43 +91,45 @@ unsafe extern "C" fn class_file<F: ClassFiles>(
     }
 }
 
-/// A thread that is about to run.
+/// JVMTI callback for a thread that is about to run.
 ///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn thread_start<F: ClassFiles>(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
     thread: jobject,
 ) {
-    // SAFETY: the JVM gave both for this call.
+    // SAFETY: the JVM passed both arguments for this call.
     unsafe { with_number::<F>(env, thread, F::thread_starts) };
 }
 
-/// A thread that has run all its Java code.
+/// JVMTI callback for a thread that has run all its Java code.
 ///
 /// # Safety
-/// Only the JVM calls it.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn thread_end<F: ClassFiles>(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
     thread: jobject,
 ) {
-    // SAFETY: the JVM gave both for this call.
+    // SAFETY: the JVM passed both arguments for this call.
     unsafe { with_number::<F>(env, thread, F::thread_ended) };
 }
 
+/// Calls `work` with the number of a thread.
+///
 /// # Safety
-/// The JVM gave the environment and the reference to a thread for the call that this is within.
-// SAFETY: what is unsafe in it says so where it stands.
+/// The JVM passed the environment and the thread reference to the current native call.
+// SAFETY: both arguments are used only during this call, on the thread that they belong to.
 unsafe fn with_number<F: ClassFiles>(env: *mut JNIEnv, thread: jobject, work: fn(i64)) {
     let all = || {
-        // SAFETY: a local reference that the JVM takes back after the event.
+        // SAFETY: this is a local reference that stays valid during the event.
         let thread = unsafe { Ref::<Any>::new(thread) }?;
         let (raw, jvmti) = (NonNull::new(env)?, F::jvmti()?);
-        // SAFETY: the environment is the current thread's, and used here alone.
+        // SAFETY: the environment belongs to the current thread, and is used only here.
         let env = unsafe { Env::new(raw, jvmti) };
         work(env.thread_number(thread).ok()?);
         Some(())
@@ -136,10 +139,10 @@ unsafe fn with_number<F: ClassFiles>(env: *mut JNIEnv, thread: jobject, work: fn
     }
 }
 
-// SAFETY: the type of a function; only the JVM calls those that have it.
+// SAFETY: this is only a function type. Only the JVM calls the functions that have it.
 type ThreadEvent = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject);
 
-// SAFETY: the type of a function; only the JVM calls those that have it.
+// SAFETY: this is only a function type. Only the JVM calls the functions that have it.
 type ClassFileHook = unsafe extern "C" fn(
     *mut jvmtiEnv,
     *mut JNIEnv,
@@ -154,12 +157,13 @@ type ClassFileHook = unsafe extern "C" fn(
 );
 
 impl Environment {
-    /// Has the JVM hand over class files, once that is turned on, and keeps the environment.
+    /// Keeps the environment and prepares it to receive class files. They arrive once the event is enabled.
     pub(crate) fn for_class_files<F: ClassFiles>(self) -> Result<Jvmti> {
         self.add_capabilities(&[capability::RETRANSFORM_CLASSES])?;
         self.set_callbacks(&Callbacks {
             base: jvmtiEventCallbacks {
-                // SAFETY: the types differ in the name of the JNI environment alone, which jvmti-sys takes from an older jni-sys.
+                // SAFETY: the types differ only in the name of the JNI environment, which jvmti-sys takes from an older
+                // jni-sys.
                 ClassFileLoadHook: unsafe {
                     transmute::<Option<ClassFileHook>, jvmtiEventClassFileLoadHook>(Some(
                         class_file::<F>,
@@ -181,33 +185,33 @@ impl Environment {
         Ok(self.keep())
     }
 
-    /// The bytes of an object.
+    /// Returns the size of an object in bytes.
     pub(crate) fn object_size(&self, object: Ref<'_>) -> Option<i64> {
         self.0.object_size(object)
     }
 }
 
 impl Jvmti {
-    /// Turns class files on or off.
+    /// Enables or disables the event for class files.
     pub(crate) fn hook_class_files(&self, on: bool) -> Result<()> {
         self.set_event(event::CLASS_FILE_LOAD_HOOK, on)
     }
 
-    /// Turns threads that begin and end on or off.
+    /// Enables or disables the events for threads that start and end.
     pub(crate) fn hook_threads(&self, on: bool) -> Result<()> {
         self.set_event(event::THREAD_END, on)?;
         self.set_event(event::THREAD_START, on)
     }
 
-    /// The numbers of all threads that live, virtual ones left out.
+    /// Returns the numbers of all live platform threads.
     pub(crate) fn live_threads(&self, env: &Env<'_>) -> Result<Vec<i64>> {
         let (mut count, mut list) = (0, null_mut());
-        // SAFETY: the pointers are to an int and a pointer.
+        // SAFETY: the out parameters are a local int and a local pointer.
         unsafe { call!(self, GetAllThreads, &raw mut count, &raw mut list)? };
         if list.is_null() {
             return Ok(Vec::new());
         }
-        // SAFETY: the JVM gave a list of so many local references, ours from now on.
+        // SAFETY: the JVM returned a list of `count` local references, which we own.
         let threads = unsafe { self.owned::<Any>(env, count, list) };
         let numbers = threads
             .iter()
@@ -215,8 +219,8 @@ impl Jvmti {
         Ok(numbers.collect())
     }
 
-    /// Classes that are loaded, can be changed and are `wanted` by their signature and whether the boot loader
-    /// defined them.
+    /// Returns the loaded classes that can be changed and are `wanted`. The arguments of `wanted` are the signature,
+    /// and true if the boot loader defined the class.
     pub(crate) fn changeable<'local>(
         &self,
         env: &Env<'local>,
@@ -227,7 +231,7 @@ impl Jvmti {
             let signature = self.class_signature(class.get())?;
             if signature.starts_with('L') && wanted(&signature, self.is_boot(env, class.get())) {
                 let mut changeable = 0;
-                // SAFETY: a reference to a class object, a pointer to a byte.
+                // SAFETY: the reference is to a class object; the out parameter is a local byte.
                 unsafe { call!(self, IsModifiableClass, class.raw(), &raw mut changeable)? };
                 if changeable != 0 {
                     found.push((signature, class));
@@ -237,7 +241,7 @@ impl Jvmti {
         Ok(found)
     }
 
-    /// Classes that are loaded and `wanted` by their signature.
+    /// Returns the loaded classes whose signature is `wanted`.
     pub(crate) fn loaded<'local>(
         &self,
         env: &Env<'local>,
@@ -253,23 +257,23 @@ impl Jvmti {
         Ok(found)
     }
 
-    /// All classes that are loaded.
+    /// Returns all loaded classes.
     pub(crate) fn classes<'local>(&self, env: &Env<'local>) -> Result<Vec<Local<'local, Class>>> {
         let (mut count, mut list) = (0, null_mut());
-        // SAFETY: the pointers are to an int and a pointer.
+        // SAFETY: the out parameters are a local int and a local pointer.
         unsafe { call!(self, GetLoadedClasses, &raw mut count, &raw mut list)? };
         if list.is_null() {
             return Ok(Vec::new());
         }
-        // SAFETY: the JVM gave a list of so many local references, ours from now on.
+        // SAFETY: the JVM returned a list of `count` local references, which we own.
         Ok(unsafe { self.owned(env, count, list) })
     }
 
-    /// What is in a list that the JVM allocated, which is given back.
+    /// Takes over the references in a list that the JVM allocated, and frees the list.
     ///
     /// # Safety
-    /// The list is the JVM's, of so many local references that nobody else owns.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// The JVM allocated the list. It contains `count` local references that nobody else owns.
+    // SAFETY: each reference gets exactly one owner, and the list is freed once.
     unsafe fn owned<'local, K: Kind>(
         &self,
         env: &Env<'local>,
@@ -277,51 +281,53 @@ impl Jvmti {
         list: *mut jobject,
     ) -> Vec<Local<'local, K>> {
         let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: by the caller's promise, until it is given back below.
+        // SAFETY: the caller guarantees a list of `count` references. It is deallocated below.
         let objects = unsafe { std::slice::from_raw_parts(list, count) }.to_vec();
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { self.deallocate(list.cast()) };
-        // What JVMTI gave is not told to JNI, whose checks warn of it.
+        // JNI does not know about local references that JVMTI created. `-Xcheck:jni` would warn about too many
+        // references.
         let locals = jint::try_from(count)
             .unwrap_or(0)
             .saturating_add(MORE_LOCALS);
-        // SAFETY: the environment is the current thread's.
+        // SAFETY: the environment belongs to the current thread.
         unsafe { jni!(env.raw(), v1_2.EnsureLocalCapacity, locals) };
-        // Without room for more the JVM makes some all the same.
+        // If this fails, the JVM still creates the references.
         let _ = env.check();
         let owned = objects.into_iter().filter_map(|object| {
-            // SAFETY: a local reference, fresh from the JVM and owned by nobody else.
+            // SAFETY: the JVM has just returned this local reference, and nothing else owns it.
             unsafe { Local::<K>::new(env, object) }
         });
         owned.collect()
     }
 
-    /// Has the JVM hand over the files of these classes again, and take what comes back.
+    /// Retransforms classes: the JVM passes their files to the callback again and uses the result.
     pub(crate) fn retransform(&self, classes: &[Ref<'_, Class>]) -> Result<()> {
         let raw: Vec<jclass> = classes.iter().map(|class| class.raw()).collect();
         let count = jint::try_from(raw.len()).unwrap_or(0);
-        // SAFETY: as many references to classes as told.
+        // SAFETY: the array contains `count` valid references to classes.
         unsafe { call!(self, RetransformClasses, count, raw.as_ptr()) }
     }
 
-    /// The bytes of an object.
+    /// Returns the size of an object in bytes.
     pub(crate) fn object_size(&self, object: Ref<'_>) -> Option<i64> {
         let mut size = 0;
-        // SAFETY: a reference to an object, a pointer to a long.
+        // SAFETY: the reference is valid; the out parameter is a local long.
         unsafe { call!(self, GetObjectSize, object.raw(), &raw mut size) }.ok()?;
         Some(size)
     }
 
-    /// The bytes of an object of a class. Where the class is initialised one is made, without a constructor, and let go.
+    /// Returns the size in bytes of an instance of a class, or `None` if the class is not initialized. Allocates an
+    /// instance without calling a constructor, measures it, and drops it.
     pub(crate) fn instance_size(&self, env: &Env<'_>, class: Ref<'_, Class>) -> Option<u64> {
         let mut status = 0;
-        // SAFETY: a reference to a class object, a pointer to an int.
+        // SAFETY: the reference is to a class object; the out parameter is a local int.
         unsafe { call!(self, GetClassStatus, class.raw(), &raw mut status) }.ok()?;
         if status & INITIALIZED == 0 {
             return None;
         }
-        // SAFETY: the environment is the current thread's, the reference is to a class; what comes back is a new local
-        // reference or null.
+        // SAFETY: the environment belongs to the current thread, and the reference is to a class. The result is a new
+        // local reference or null.
         let made: super::calls::Result<Local<'_>> = unsafe {
             let made = jni!(env.raw(), v1_1.AllocObject, class.raw());
             env.made(made, "an object")
@@ -332,7 +338,7 @@ impl Jvmti {
 }
 
 impl Env<'_> {
-    /// A static number of a class: an `int`, or a `long` that is no larger than one.
+    /// Returns a static field of a class: an `int`, or a `long` that fits into an `i32`.
     pub(crate) fn static_int(
         &self,
         class: Ref<'_, Class>,
@@ -341,7 +347,8 @@ impl Env<'_> {
         let unfit = || JniError::Unfit(name.to_string_lossy().into_owned());
         let field = |kind: &CStr| {
             let (name, kind) = (name.as_ptr(), kind.as_ptr());
-            // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+            // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+            // NUL-terminated.
             let field = unsafe { jni!(self.raw(), v1_1.GetStaticFieldID, class.raw(), name, kind) };
             self.check()?;
             NonNull::new(field).ok_or_else(unfit)
@@ -349,32 +356,34 @@ impl Env<'_> {
         match field(c"I") {
             Ok(field) => {
                 let field = field.as_ptr();
-                // SAFETY: the field is the class's, and an int, or the JVM would not have found it.
+                // SAFETY: the JVM found the field in this class with the type `int`.
                 Ok(unsafe { jni!(self.raw(), v1_1.GetStaticIntField, class.raw(), field) })
             }
             Err(JniError::HeapFull) => Err(JniError::HeapFull),
             Err(_) => {
                 let field = field(c"J")?.as_ptr();
-                // SAFETY: as above, a long.
+                // SAFETY: as above, with the type `long`.
                 let long = unsafe { jni!(self.raw(), v1_1.GetStaticLongField, class.raw(), field) };
                 i32::try_from(long).map_err(|_| unfit())
             }
         }
     }
 
-    /// The number of a thread, by which hooks know it. `Thread.getId` would be the program's to override.
+    /// Returns the number of a thread that hooks use. It is read from the field, because the program may override
+    /// `Thread.getId`.
     fn thread_number(&self, thread: Ref<'_>) -> super::calls::Result<i64> {
         let class = self.class(c"java/lang/Thread")?;
         let (name, kind) = (c"tid".as_ptr(), c"J".as_ptr());
-        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+        // NUL-terminated.
         let field = unsafe { jni!(self.raw(), v1_1.GetFieldID, class.raw(), name, kind) };
         self.check()?;
         let field = NonNull::new(field).ok_or_else(|| JniError::Unfit("Thread.tid".to_owned()))?;
-        // SAFETY: the reference is to a thread, whose class has the field, a long.
+        // SAFETY: the reference is to a thread, whose class has this field of type `long`.
         Ok(unsafe { jni!(self.raw(), v1_1.GetLongField, thread.raw(), field.as_ptr()) })
     }
 
-    /// Whether threads that carry virtual ones can be told from these.
+    /// True if the JDK has a method that returns the carrier of the current virtual thread.
     pub(crate) fn knows_carriers(&self) -> bool {
         let method = (c"currentCarrierThread", c"()Ljava/lang/Thread;");
         let class = self.class(c"java/lang/Thread");

@@ -1,4 +1,4 @@
-//! Memory: counters that Java code adds to, and files and pipes without a name in any folder.
+//! Memory outside of the Java heap: counters that Java code increments, anonymous files in memory, and pipes.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ffi::CString;
@@ -8,45 +8,45 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
-/// What a pipe holds at most, where the system lets it.
+/// Requested capacity of a pipe in bytes. The kernel may refuse it.
 const PIPE: libc::c_int = 1 << 20;
 
-/// A new file in memory. Its name shows only among the open files of the process.
+/// Creates a file in memory. Its name shows only among the open files of the process.
 pub(crate) fn memory_file(name: &str) -> io::Result<File> {
     let name = CString::new(name)?;
-    // Not by the C library, which has the function from glibc 2.27 on.
-    // SAFETY: the name ends with a zero byte and outlives the call.
+    // Calls the kernel directly, because glibc has this function only since 2.27.
+    // SAFETY: the name is NUL-terminated and outlives the call.
     let made = unsafe { libc::syscall(libc::SYS_memfd_create, name.as_ptr(), libc::MFD_CLOEXEC) };
     match RawFd::try_from(made) {
-        // SAFETY: the kernel has just given it, to nobody else.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(made) if made >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(made) }.into()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// A new pipe that holds much.
+/// Creates a pipe with a large buffer.
 pub(crate) fn wide_pipe() -> io::Result<(PipeReader, PipeWriter)> {
     let (from, to) = io::pipe()?;
-    // SAFETY: the descriptor is open, and the argument a number. Where it fails the pipe stays as it is.
+    // SAFETY: the descriptor is open, and the argument is a number. If the call fails, the pipe keeps its size.
     let _ = unsafe { libc::fcntl(to.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE) };
     Ok((from, to))
 }
 
-/// Counters that compiled Java code adds to. They are there until the process ends.
+/// Counters that compiled Java code increments. They are never freed.
 pub(crate) struct Shared {
     start: NonNull<AtomicU64>,
     len: usize,
 }
 
-// SAFETY: the memory belongs to no thread, and all access to it is atomic.
+// SAFETY: the memory belongs to no particular thread, and all access to it is atomic.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// So many counters at zero; `None` if there is no memory.
+    /// Allocates `len` counters, all zero. Returns `None` if there is not enough memory.
     pub(crate) fn new(len: usize) -> Option<Self> {
-        // A line of memory more, so that the first counter can begin one.
+        // Allocate one cache line more, so that the first counter can be aligned to a line.
         let layout = Layout::array::<AtomicU64>(len.checked_add(8)?).ok()?;
         if len == 0 {
             return None;
@@ -54,7 +54,7 @@ impl Shared {
         // SAFETY: the size is not zero.
         let memory = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         let skipped = memory.align_offset(64);
-        // SAFETY: fewer than 64 bytes, which were added, and a multiple of eight, as the memory is aligned to eight.
+        // SAFETY: the offset is a multiple of 8 and less than 64, and 64 bytes more were allocated.
         let start = unsafe { memory.add(skipped) }.cast::<AtomicU64>();
         Some(Self { start, len })
     }
@@ -64,16 +64,16 @@ impl Shared {
     }
 
     fn at(&self, at: usize) -> Option<&AtomicU64> {
-        // SAFETY: there are as many as `len` says; they were zero bytes at first, and are never given back.
+        // SAFETY: the index is less than `len`. The counters were initialized to zero and are never freed.
         (at < self.len).then(|| unsafe { self.start.add(at).as_ref() })
     }
 
-    /// A counter; 0 for one that is not there.
+    /// Returns a counter's value, or 0 if the index is out of range.
     pub(crate) fn get(&self, at: usize) -> u64 {
         self.at(at).map_or(0, |counter| counter.load(Relaxed))
     }
 
-    /// Sets a counter, if it is there.
+    /// Sets a counter, if the index is in range.
     pub(crate) fn set(&self, at: usize, to: u64) {
         if let Some(counter) = self.at(at) {
             counter.store(to, Release);

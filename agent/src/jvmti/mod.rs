@@ -1,10 +1,11 @@
-//! JVMTI and JNI: the bottom of the agent. It imports nothing of the agent's other modules.
+//! Wraps JVMTI and JNI. This is the lowest layer of the agent, so it imports nothing from the agent's other modules.
 //!
-//! [`Environment`] and [`Jvmti`] wrap the functions of JVMTI, `calls` those of JNI, and `classes` and `versions` what
-//! concerns class files and classes. What only one feature needs is in the feature's folder. `entry`, which has what the JVM
-//! calls, hands over its functions as [`Called`]. What a call needs to be sound is in the types: a
-//! [`Jvmti`] exists only of an environment that is never disposed of, a [`Frame`] only while it is on the
-//! stack.
+//! [`Environment`] and [`Jvmti`] wrap the functions of JVMTI. `calls` wraps those of JNI. `classes` and `versions`
+//! handle class files and classes. Functions that only one feature needs are in that feature's folder. `entry` contains
+//! the functions that the JVM calls, and registers them here as [`Called`].
+//!
+//! The types express the conditions under which a call is sound: a [`Jvmti`] exists only for an environment that is
+//! never disposed of, and a [`Frame`] only while it is on the stack.
 
 pub(crate) mod calls;
 mod memory;
@@ -28,20 +29,20 @@ use sys::{Callbacks, Interface, VERSION_11, as_int, capabilities, error, event};
 
 /// A JVMTI environment that is being set up.
 ///
-/// It cannot be copied. Dropping it gives it back to the JVM with all its capabilities; [`Self::keep`]
-/// makes it the agent's for as long as the process lives.
+/// It cannot be copied. Dropping it returns it to the JVM with all its capabilities. [`Self::keep`] keeps it as long as
+/// the process lives.
 #[derive(Debug)]
 pub(crate) struct Environment(Jvmti);
 
-/// A JVMTI environment, for as long as the process lives: the agent never disposes of it.
+/// A JVMTI environment that is never disposed of.
 ///
-/// Outside of this module it comes from [`Environment::keep`] alone, or from `Environment::jvmti` with a promise.
+/// Code outside of this module gets one only from [`Environment::keep`], or from the unsafe `Environment::jvmti`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jvmti(NonNull<jvmtiEnv>);
 
-// SAFETY: a JVMTI environment belongs to no thread; any attached thread may use it.
+// SAFETY: a JVMTI environment belongs to no particular thread; any attached thread may use it.
 unsafe impl Send for Jvmti {}
-// SAFETY: as above; the JVM does the locking.
+// SAFETY: as above; the JVM does its own locking.
 unsafe impl Sync for Jvmti {}
 
 /// A JVMTI error, by number.
@@ -51,32 +52,33 @@ pub(crate) struct JvmtiError(pub(crate) c_int);
 
 pub(crate) type Result<T> = std::result::Result<T, JvmtiError>;
 
-/// Functions that the JVM calls.
+/// Functions that the JVM calls, registered by `entry`.
 pub(crate) struct Called {
-    /// The callbacks of the environment that samples.
+    /// Returns the callbacks of the environment that samples.
     pub(crate) callbacks: fn() -> Callbacks,
-    /// The bodies of the agent's threads.
+    /// Returns the body of an agent thread.
     pub(crate) thread: fn(Thread) -> as_int::AgentThread,
-    /// Counts a panic within a callback.
+    /// Counts a panic in a callback.
     pub(crate) fault: fn(),
 }
 
 /// Set before the agent does anything else.
 static CALLED: OnceLock<Called> = OnceLock::new();
 
-/// Sets what the JVM calls. Only the first call has an effect.
+/// Registers the functions that the JVM calls. Only the first call has an effect.
 pub(crate) fn set_called(called: Called) {
     let _ = CALLED.set(called);
 }
 
-/// Something went wrong in a callback.
+/// Counts a panic in a callback.
 fn fault() {
     if let Some(called) = CALLED.get() {
         (called.fault)();
     }
 }
 
-/// A text as the JVM writes it: its characters beyond 16 bits are two of three bytes each, and zero is two bytes.
+/// Decodes the JVM's modified UTF-8: characters beyond 16 bits are two surrogates of three bytes each, and NUL is two
+/// bytes. Invalid bytes become U+FFFD.
 pub(crate) fn modified_utf8(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.to_owned();
@@ -107,8 +109,8 @@ pub(crate) fn check(code: c_int) -> Result<()> {
     }
 }
 
-/// A frame as the JVM writes it into a buffer: two numbers. The method may be gone since; what asks the JVM
-/// about a method takes a [`Frame`].
+/// A stack frame as JVMTI writes it: two numbers. Its method may have been unloaded meanwhile. Functions that pass a
+/// method to the JVM take a [`Frame`] instead.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct RawFrame(jvmtiFrameInfo);
@@ -125,7 +127,7 @@ impl RawFrame {
         location: 0,
     });
 
-    /// A frame of no method.
+    /// Returns a frame with arbitrary numbers, for tests.
     #[cfg(test)]
     pub(crate) fn of(method: usize, location: i64) -> Self {
         Self(jvmtiFrameInfo {
@@ -134,29 +136,29 @@ impl RawFrame {
         })
     }
 
-    /// The method's id. The JVM gives no id to a second method, even after the first's class is unloaded.
+    /// Returns the method's id. The JVM never reuses an id, even after the class is unloaded.
     pub(crate) fn method(&self) -> usize {
         self.0.method.addr()
     }
 
-    /// The index of the bytecode; negative for native methods.
+    /// Returns the bytecode index; negative for native methods.
     pub(crate) fn location(&self) -> i64 {
         self.0.location
     }
 }
 
-/// The frames of the current thread's stack, leaf first, as [`Jvmti::stack`] wrote them into a buffer.
+/// The stack of the current thread, leaf first, in the buffer that [`Jvmti::stack`] filled.
 ///
-/// `'local` is the lifetime of a native call, as in [`Env`]. Until that call returns its callers stay on the
-/// stack, so that their methods are valid. The raw pointers within keep it on its thread.
+/// `'local` is the lifetime of a native call, as in [`Env`]. Until that call returns, its callers stay on the stack, so
+/// their methods are valid. The raw pointers inside keep a value on its thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Stack<'buffer, 'local> {
     frames: &'buffer [RawFrame],
     call: PhantomData<&'local ()>,
 }
 
-/// A frame that is on the current thread's stack until the native call `'local` returns. Its method is valid:
-/// no class is unloaded while one of its methods is on a stack.
+/// A frame that stays on the current thread's stack until the native call `'local` returns. Its method is valid,
+/// because no class is unloaded while one of its methods is on a stack.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'local> {
     raw: RawFrame,
@@ -164,12 +166,12 @@ pub(crate) struct Frame<'local> {
 }
 
 impl<'buffer, 'local> Stack<'buffer, 'local> {
-    /// The frames as numbers.
+    /// Returns the frames as numbers.
     pub(crate) fn raw(&self) -> &'buffer [RawFrame] {
         self.frames
     }
 
-    /// The first frames, so many at most.
+    /// Returns the first frames, at most `most`.
     pub(crate) fn top(self, most: usize) -> Self {
         Self {
             frames: &self.frames[..self.frames.len().min(most)],
@@ -177,7 +179,7 @@ impl<'buffer, 'local> Stack<'buffer, 'local> {
         }
     }
 
-    /// The frames, leaf first.
+    /// Iterates over the frames, leaf first.
     pub(crate) fn frames(&self) -> impl Iterator<Item = Frame<'local>> + use<'buffer, 'local> {
         self.frames.iter().map(|&raw| Frame {
             raw,
@@ -187,49 +189,49 @@ impl<'buffer, 'local> Stack<'buffer, 'local> {
 }
 
 impl Frame<'_> {
-    /// The frame as numbers.
+    /// Returns the frame as numbers.
     pub(crate) fn raw(&self) -> RawFrame {
         self.raw
     }
 }
 
-/// What a method's id stands for.
+/// Name, source file and line table of a method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MethodNames {
     pub(crate) name: String,
     pub(crate) file: Option<String>,
-    /// First bytecode and line, by first bytecode.
+    /// Line table: bytecode index where each line begins, and the line number, in ascending order.
     pub(crate) lines: Box<[(i64, i32)]>,
 }
 
 /// The agent's threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Thread {
-    /// The one that looks for collected samples.
+    /// Finds samples whose objects were collected.
     Agent,
-    /// The one that writes the trace.
+    /// Writes the trace.
     Trace,
-    /// The one that ends a count which nobody ends.
+    /// Ends a count that nobody has ended.
     Count,
 }
 
-/// A raw monitor.
+/// A JVMTI raw monitor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Monitor(NonNull<c_void>);
 
-// SAFETY: a raw monitor is made for use from several threads.
+// SAFETY: raw monitors are made for use by several threads.
 unsafe impl Send for Monitor {}
 // SAFETY: as above.
 unsafe impl Sync for Monitor {}
 
-/// Casts an entry of the function table to a type with integers in place of enums and calls it.
+/// Calls a function of the JVMTI table, after casting it to a type with integers in place of enums.
 macro_rules! call {
     ($jvmti:expr, $name:ident $(, $argument:expr)*) => {{
         let jvmti: &$crate::jvmti::Jvmti = &$jvmti;
         match jvmti.table().base.$name {
-            // SAFETY: the two types differ in C enums against `int`, which are the same to the
-            // C ABI, and in the constness of pointers. The arguments are what the
-            // function's specification asks for, as the caller's comment says.
+            // SAFETY: the two types differ only in `int` in place of C enums, which have the same ABI, and in the
+            // constness of pointers. The comment at each use argues that the arguments satisfy the function's
+            // specification.
             Some(function) => {
                 #[allow(
                     clippy::missing_transmute_annotations,
@@ -250,35 +252,37 @@ pub(crate) use call;
 pub(crate) mod classes;
 
 impl Environment {
-    /// An environment for JVMTI 11; else the JVM's answer, which is `JNI_EDETACHED` of a JVM that is not up.
+    /// Returns a new environment for JVMTI 11, or JNI's error code. The code is `JNI_EDETACHED` if the JVM is not
+    /// initialized yet.
     ///
     /// # Safety
     /// `vm` is the JVM that called, or null.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: the JVM gets only a pointer to a local variable, and returns a new environment.
     pub(crate) unsafe fn of(vm: *mut JavaVM) -> std::result::Result<Self, jint> {
         if vm.is_null() {
             return Err(JNI_ERR);
         }
         let mut env: *mut c_void = null_mut();
-        // SAFETY: the JVM that called has a full table; the pointer is to a pointer.
+        // SAFETY: the JVM that called has a complete function table; the out parameter is a local pointer.
         let result = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, VERSION_11) };
         if result != JNI_OK {
             return Err(result);
         }
-        // The JVM makes a new one with each call, so that this is the only one that refers to it.
+        // Each call creates a new environment, so nothing else refers to this one.
         let env = NonNull::new(env.cast()).ok_or(JNI_ERR)?;
         Ok(Self(Jvmti(env)))
     }
 
-    /// A new one of the JVM that a thread belongs to.
+    /// Creates another environment for the JVM of the current thread.
     pub(crate) fn another(env: &Env<'_>) -> Option<Self> {
         let vm = env.vm().ok()?;
         // SAFETY: JNI returned this pointer for the JVM of `env`.
         unsafe { Self::of(vm.as_ptr()) }.ok()
     }
 
-    /// Enables the events that are needed before the program runs. With `at_load`, the JVM has not started yet, so it
-    /// reports the end of its start, too. An agent that is attached during a start must not get this event.
+    /// Enables the events that are needed before the program runs. With `at_load`, the JVM has not been initialized
+    /// yet, so the event for the end of its initialization is enabled, too. An agent that is attached during the
+    /// initialization must not get this event.
     pub(crate) fn arm(&self, at_load: bool) -> Result<()> {
         let called = CALLED.get().ok_or(JvmtiError(error::NULL_POINTER))?;
         self.set_callbacks(&(called.callbacks)())?;
@@ -286,42 +290,42 @@ impl Environment {
         self.0.set_event(event::VM_INIT, at_load)
     }
 
-    /// The environment, while it is not kept.
+    /// Returns the environment before it is kept.
     ///
     /// # Safety
-    /// The result is not used after the environment is given back.
-    // SAFETY: the caller's promise is all that it needs.
+    /// The result is not used after `self` is dropped.
+    // SAFETY: the function only copies a pointer; the contract above makes later use of it sound.
     pub(crate) unsafe fn jvmti(&self) -> Jvmti {
         self.0
     }
 
-    /// Keeps the environment for as long as the process lives.
+    /// Keeps the environment as long as the process lives.
     pub(crate) fn keep(self) -> Jvmti {
         ManuallyDrop::new(self).0
     }
 
     pub(crate) fn add_capabilities(&self, bits: &[u32]) -> Result<()> {
         let set = capabilities(bits);
-        // SAFETY: the pointer is to a full set.
+        // SAFETY: the pointer is to a complete capability set.
         unsafe { call!(self.0, AddCapabilities, &raw const set) }
     }
 
     fn set_callbacks(&self, callbacks: &Callbacks) -> Result<()> {
         let size = c_int::try_from(size_of::<Callbacks>()).unwrap_or(0);
         let callbacks = (&raw const *callbacks).cast::<jvmtiEventCallbacks>();
-        // SAFETY: the JVM copies as many bytes as are told, all of which are there.
+        // SAFETY: the JVM copies `size` bytes, which is the size of the structure.
         unsafe { call!(self.0, SetEventCallbacks, callbacks, size) }
     }
 
-    /// The mean bytes between samples, for all threads.
+    /// Sets the mean number of bytes between samples, for all threads.
     pub(crate) fn set_interval(&self, bytes: u64) -> Result<()> {
         self.0.set_interval(bytes)
     }
 
-    /// Makes a raw monitor. It is never destroyed, not even with the environment.
+    /// Creates a raw monitor. It is never destroyed, even if the environment is disposed of.
     pub(crate) fn monitor(&self, name: &CStr) -> Result<Monitor> {
         let mut monitor: jrawMonitorID = null_mut();
-        // SAFETY: the name ends with a zero byte, the pointer is to a pointer.
+        // SAFETY: the name is NUL-terminated; the out parameter is a local pointer.
         unsafe { call!(self.0, CreateRawMonitor, name.as_ptr(), &raw mut monitor)? };
         NonNull::new(monitor.cast())
             .map_or(Err(JvmtiError(error::NULL_POINTER)), |m| Ok(Monitor(m)))
@@ -330,27 +334,27 @@ impl Environment {
 
 impl Drop for Environment {
     fn drop(&mut self) {
-        // SAFETY: the environment is valid, and nobody else has it: an `Environment` is neither copied nor
-        // cloned, and its `Jvmti` leaves it in `keep` alone, which drops nothing. Callbacks that may be running
-        // do not use the environment that the JVM hands to them.
+        // SAFETY: the environment is valid and nobody else has it: an `Environment` cannot be copied or cloned, and its
+        // `Jvmti` leaves it only in `keep`, which does not drop it. Callbacks that may be running do not use the
+        // environment that the JVM passes to them.
         let _ = unsafe { call!(self.0, DisposeEnvironment) };
     }
 }
 
 impl Jvmti {
-    /// The environment as the JVM knows it.
+    /// Returns the raw pointer to the environment.
     pub(crate) fn raw(&self) -> *mut jvmtiEnv {
         self.0.as_ptr()
     }
 
     pub(crate) fn table(&self) -> &Interface {
-        // SAFETY: the environment was made for version 11 or later, whose table is as long as
-        // `Interface`; it lives as long as the process.
+        // SAFETY: the environment was created for JVMTI 11 or later, whose table has at least the size of `Interface`.
+        // It lives as long as the process.
         unsafe { &*(*self.0.as_ptr()).cast::<Interface>() }
     }
 
     fn set_event(&self, event: c_int, on: bool) -> Result<()> {
-        // SAFETY: no thread means all; numbers of events are checked by the JVM.
+        // SAFETY: a null thread means all threads; the JVM checks the number of the event.
         unsafe {
             call!(
                 self,
@@ -362,7 +366,7 @@ impl Jvmti {
         }
     }
 
-    /// Turns on all that comes while the program runs; class definitions if asked.
+    /// Enables the events that occur while the program runs; class loading only if `classes` is true.
     pub(crate) fn enable(&self, classes: bool) -> Result<()> {
         self.set_event(event::GARBAGE_COLLECTION_START, true)?;
         self.set_event(event::GARBAGE_COLLECTION_FINISH, true)?;
@@ -370,7 +374,7 @@ impl Jvmti {
         self.set_event(event::SAMPLED_OBJECT_ALLOC, true)
     }
 
-    /// Turns off all that comes while the program runs.
+    /// Disables the events that occur while the program runs.
     pub(crate) fn disable(&self) {
         for event in [
             event::SAMPLED_OBJECT_ALLOC,
@@ -378,12 +382,12 @@ impl Jvmti {
             event::GARBAGE_COLLECTION_START,
             event::GARBAGE_COLLECTION_FINISH,
         ] {
-            // An event that fails was not on.
+            // If an event cannot be disabled, it was not enabled.
             let _ = self.set_event(event, false);
         }
     }
 
-    /// The mean bytes between samples, for all threads.
+    /// Sets the mean number of bytes between samples, for all threads.
     pub(crate) fn set_interval(&self, bytes: u64) -> Result<()> {
         let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
         match self.table().set_heap_sampling_interval {
@@ -393,7 +397,7 @@ impl Jvmti {
         }
     }
 
-    /// The current thread's stack, as much of it as the buffer has room for.
+    /// Reads the current thread's stack, up to the size of the buffer.
     pub(crate) fn stack<'buffer, 'local>(
         &self,
         _: &Env<'local>,
@@ -402,8 +406,8 @@ impl Jvmti {
         let most = c_int::try_from(buffer.len()).unwrap_or(c_int::MAX);
         let mut count = 0;
         let start = buffer.as_mut_ptr().cast::<jvmtiFrameInfo>();
-        // SAFETY: no thread means the current one; the buffer has room for as many frames as told,
-        // and `RawFrame` has their layout.
+        // SAFETY: a null thread means the current one. The buffer has room for `most` frames, and `RawFrame` has the
+        // layout of the JVM's frames.
         unsafe {
             call!(
                 self,
@@ -422,7 +426,7 @@ impl Jvmti {
         })
     }
 
-    /// The class of a frame's method.
+    /// Returns the class that declares a frame's method.
     pub(crate) fn declaring<'local>(
         &self,
         env: &Env<'local>,
@@ -430,23 +434,24 @@ impl Jvmti {
     ) -> Result<Local<'local, Class>> {
         let method: as_int::MethodId = frame.raw.0.method.cast();
         let mut class = null_mut();
-        // SAFETY: the frame is on the current thread's stack, as its type says, so its method is valid.
+        // SAFETY: the frame's type guarantees that it is on the current thread's stack, so its method is valid.
         unsafe { call!(self, GetMethodDeclaringClass, method, &raw mut class)? };
-        // SAFETY: a local reference to a class, fresh from the JVM and owned by nobody else.
+        // SAFETY: the JVM has just returned this local reference to a class, and nothing else owns it.
         let class = unsafe { Local::<Class>::new(env, class) };
         class.ok_or(JvmtiError(error::NULL_POINTER))
     }
 
-    /// Names and lines of a frame's method, which is of this class.
+    /// Returns name, source file and lines of a frame's method. `class` is the class that declares it.
     pub(crate) fn method(&self, class: Ref<'_, Class>, frame: Frame<'_>) -> Result<MethodNames> {
         let method: as_int::MethodId = frame.raw.0.method.cast();
         let mut file = null_mut();
-        // SAFETY: the class is valid, the pointer is to a pointer.
+        // SAFETY: the class is valid; the out parameter is a local pointer.
         let has_file = unsafe { call!(self, GetSourceFileName, class.raw(), &raw mut file) };
-        // SAFETY: what the JVM has just given; null where it gave nothing.
+        // SAFETY: the JVM has just returned the string, or it is null.
         let file = has_file.ok().and_then(|()| unsafe { self.text(file) });
         let mut name = null_mut();
-        // SAFETY: the frame is on the current thread's stack, so its method is valid; signature and generic signature are not asked for.
+        // SAFETY: the frame is on the current thread's stack, so its method is valid. The two signatures are not
+        // requested.
         unsafe {
             call!(
                 self,
@@ -457,7 +462,7 @@ impl Jvmti {
                 null_mut()
             )?
         };
-        // SAFETY: what the JVM has just given.
+        // SAFETY: the JVM has just returned the string.
         let name = unsafe { self.text(name) };
         Ok(MethodNames {
             name: name.unwrap_or_default(),
@@ -467,12 +472,14 @@ impl Jvmti {
         })
     }
 
+    /// Returns a method's line table, sorted by bytecode index.
+    ///
     /// # Safety
     /// The method's class is loaded.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: JVMTI gets only the valid method and pointers to local variables.
     pub(crate) unsafe fn lines(&self, method: as_int::MethodId) -> Box<[(i64, i32)]> {
         let (mut count, mut entries) = (0, null_mut());
-        // SAFETY: the method is valid by the caller's promise; the pointers are to an int and a pointer.
+        // SAFETY: the caller guarantees a valid method; the out parameters are a local int and a local pointer.
         let result = unsafe {
             call!(
                 self,
@@ -482,12 +489,12 @@ impl Jvmti {
                 &raw mut entries
             )
         };
-        // Native methods and classes compiled without lines have no table.
+        // Native methods and classes compiled without line numbers have no table.
         if result.is_err() || entries.is_null() {
             return Box::default();
         }
         let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: the JVM gave a table of so many entries, ours until it is given back below.
+        // SAFETY: the JVM returned a table of `count` entries, which we own until it is deallocated below.
         let table = unsafe { std::slice::from_raw_parts(entries, count) };
         let mut lines: Vec<(i64, i32)> = table
             .iter()
@@ -499,10 +506,10 @@ impl Jvmti {
         lines.into()
     }
 
-    /// A class's signature, such as `[Lcom/acme/Foo;`.
+    /// Returns a class's signature, such as `[Lcom/acme/Foo;`.
     pub(crate) fn class_signature(&self, class: Ref<'_, Class>) -> Result<String> {
         let mut text = null_mut();
-        // SAFETY: a reference to a class object; the generic signature is not asked for.
+        // SAFETY: the reference is to a class object; the generic signature is not requested.
         unsafe {
             call!(
                 self,
@@ -512,22 +519,22 @@ impl Jvmti {
                 null_mut()
             )?
         };
-        // SAFETY: what the JVM has just given.
+        // SAFETY: the JVM has just returned the string.
         Ok(unsafe { self.text(text) }.unwrap_or_default())
     }
 
-    /// Whether the boot loader defined a class.
+    /// True if the boot loader defined the class.
     pub(crate) fn is_boot(&self, env: &Env<'_>, class: Ref<'_, Class>) -> bool {
         let mut loader = null_mut();
-        // SAFETY: a reference to a class object; the pointer is to a pointer.
+        // SAFETY: the reference is to a class object; the out parameter is a local pointer.
         let asked = unsafe { call!(self, GetClassLoader, class.raw(), &raw mut loader) };
         let boot = asked.is_ok() && loader.is_null();
-        // SAFETY: a local reference, fresh from the JVM and owned by nobody else, or null.
+        // SAFETY: the JVM has just returned this local reference and nothing else owns it, or it is null.
         drop(unsafe { Local::<Any>::new(env, loader) });
         boot
     }
 
-    /// A thread's name; `None` if it has none.
+    /// Returns a thread's name, or `None` if it has none.
     pub(crate) fn thread_name(&self, env: &Env<'_>, thread: Ref<'_>) -> Option<String> {
         let mut info = jvmtiThreadInfo {
             name: null_mut(),
@@ -536,52 +543,53 @@ impl Jvmti {
             thread_group: null_mut(),
             context_class_loader: null_mut(),
         };
-        // SAFETY: a reference to a thread; the pointer is to a full record.
+        // SAFETY: the reference is to a thread; the pointer is to a complete record.
         unsafe { call!(self, GetThreadInfo, thread.raw(), &raw mut info).ok()? };
         for reference in [info.thread_group, info.context_class_loader] {
-            // SAFETY: local references, fresh from the JVM and owned by nobody else, or null.
+            // SAFETY: the JVM has just returned these local references and nothing else owns them, or they are null.
             drop(unsafe { Local::<Any>::new(env, reference) });
         }
-        // SAFETY: what the JVM has just given.
+        // SAFETY: the JVM has just returned the string.
         unsafe { self.text(info.name) }
     }
 
-    /// Takes over a text that the JVM allocated.
+    /// Copies a string that the JVM allocated, and frees the original.
     ///
     /// # Safety
-    /// The text is null, or the JVM has given it to the caller, who does not use it any more.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// The string is null, or the JVM has returned it to the caller, who does not use it any more.
+    // SAFETY: the string is read before it is freed, and freed once.
     pub(crate) unsafe fn text(&self, text: *mut c_char) -> Option<String> {
         if text.is_null() {
             return None;
         }
-        // SAFETY: by the caller's promise the JVM's; it ends its texts, which are modified UTF-8, with a zero byte.
+        // SAFETY: the caller guarantees that the string is from the JVM, whose strings are NUL-terminated modified
+        // UTF-8.
         let owned = modified_utf8(unsafe { CStr::from_ptr(text) }.to_bytes());
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller upholds the `# Safety` contract.
         unsafe { self.deallocate(text.cast()) };
         Some(owned)
     }
 
-    /// Gives back memory that the JVM allocated.
+    /// Frees memory that the JVM allocated.
     ///
     /// # Safety
-    /// The JVM has given the memory to the caller, who does not use it any more.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// The JVM has returned the memory to the caller, who does not use it any more.
+    // SAFETY: the memory is freed once, as the contract above allows.
     pub(crate) unsafe fn deallocate(&self, memory: *mut u8) {
-        // SAFETY: by the caller's promise. It cannot fail then.
+        // SAFETY: the caller upholds the `# Safety` contract. Then the call cannot fail.
         let _ = unsafe { call!(self, Deallocate, memory) };
     }
 
-    /// Has the JVM collect garbage, all of it.
+    /// Requests a full GC.
     pub(crate) fn collect_garbage(&self) -> Result<()> {
-        // SAFETY: it takes no arguments; the environment is valid.
+        // SAFETY: the function takes no arguments, and the environment is valid.
         unsafe { call!(self, ForceGarbageCollection) }
     }
 
-    /// Makes `change` and wakes the threads that wait at the monitor.
+    /// Runs `change` while holding the monitor, and wakes the threads that wait for it.
     pub(crate) fn notify(&self, monitor: Monitor, change: impl FnOnce()) {
         let raw: jrawMonitorID = monitor.0.as_ptr().cast();
-        // SAFETY: the monitor is never destroyed; it is entered and left by this thread.
+        // SAFETY: the monitor is never destroyed; this thread enters and leaves it.
         unsafe {
             if call!(self, RawMonitorEnter, raw).is_ok() {
                 change();
@@ -591,7 +599,7 @@ impl Jvmti {
         }
     }
 
-    /// Waits until notified or for so long, unless `ready` says that it need not.
+    /// Waits until notified, but at most `millis` milliseconds. Does not wait if `ready` returns true.
     pub(crate) fn wait(
         &self,
         monitor: Monitor,
@@ -613,13 +621,13 @@ impl Jvmti {
         }
     }
 
-    /// Starts a thread of the agent at `place` on a `java.lang.Thread` that has not been started.
+    /// Runs an agent thread on a `java.lang.Thread` that has not been started. `place` is passed to its body.
     pub(crate) fn run_thread(&self, thread: Ref<'_>, which: Thread, place: usize) -> Result<()> {
         const NORMAL: c_int = 5;
         let called = CALLED.get().ok_or(JvmtiError(error::NULL_POINTER))?;
         let body = (called.thread)(which);
-        // SAFETY: a new thread object; the function lives as long as the library, which the JVM
-        // does not unload; its argument is a number, which nobody reads through.
+        // SAFETY: the thread object is new. The function lives as long as the library, which the JVM does not unload.
+        // The argument is a number that is never dereferenced.
         unsafe {
             call!(
                 self,

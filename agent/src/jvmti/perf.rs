@@ -1,7 +1,7 @@
-//! The JVM's performance counters (what `jstat` reads): a piece of memory that the JVM writes and anybody
-//! may read at any time, in a callback of the collector too, where nothing can be asked of the JVM.
+//! Reads the JVM's performance counters (the data of `jstat`). They are in memory that the JVM writes and anybody may
+//! read at any time. GC callbacks may read them, too, although they must not call the JVM.
 //!
-//! The format is that of `sun.jvmstat.perfdata.monitor.v2_0`. With `-XX:-UsePerfData` there is none.
+//! The format is that of `sun.jvmstat.perfdata.monitor.v2_0`. With `-XX:-UsePerfData` there are no counters.
 
 use std::ptr::NonNull;
 
@@ -10,9 +10,9 @@ use super::calls::{Any, Buffer, Env, Result, Value};
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const MAJOR: u8 = 2;
 const PROLOGUE: usize = 32;
-/// More counters than any JVM has.
+/// Maximum number of counters to search; more than any JVM has.
 const MOST_ENTRIES: usize = 16_384;
-/// The longest text that is read.
+/// Maximum length of a string counter that is read, in bytes.
 pub(crate) const TEXT: usize = 64;
 
 /// The counters' memory. The JVM never unmaps it.
@@ -22,12 +22,12 @@ pub(crate) struct Perf {
     len: usize,
 }
 
-// SAFETY: the memory lives as long as the process, and is only read, a byte or word at a time.
+// SAFETY: the memory lives as long as the process and is only read, one byte or word at a time.
 unsafe impl Send for Perf {}
 // SAFETY: as above.
 unsafe impl Sync for Perf {}
 
-/// Where a counter's value is.
+/// The location of a counter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counter {
     offset: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Counter {
 }
 
 impl Perf {
-    /// The JVM's own; `None` if it keeps none.
+    /// Returns the counters of this JVM, or `None` if it has none.
     pub(crate) fn of_this_jvm(env: &Env<'_>) -> Option<Self> {
         let perf = Self::attach(env).ok().flatten()?;
         let magic: [u8; 4] = std::array::from_fn(|at| perf.byte(at));
@@ -48,7 +48,7 @@ impl Perf {
         let class = env.class(c"jdk/internal/perf/Perf")?;
         let named = (c"getPerf", c"()Ljdk/internal/perf/Perf;");
         let perf = env.ask_class_for::<Any>(class.get(), named, &[])?;
-        // 0 is this JVM. Later JDKs only read.
+        // Process id 0 means this JVM. Later JDKs omit the mode, since they always open read-only.
         let own = Value::Int(0);
         let mode = env.text("r")?;
         let old = c"(ILjava/lang/String;)Ljava/nio/ByteBuffer;";
@@ -70,8 +70,8 @@ impl Perf {
         if at >= self.len {
             return 0;
         }
-        // SAFETY: within the memory, which lives as long as the process. The JVM may write
-        // at the same time: hence volatile, and any value is good.
+        // SAFETY: the address is within the memory, which lives as long as the process. The JVM may write at the same
+        // time. Therefore the read is volatile, and any value is acceptable.
         unsafe { self.start.as_ptr().add(at).read_volatile() }
     }
 
@@ -80,7 +80,7 @@ impl Perf {
         usize::try_from(i32::from_ne_bytes(bytes)).ok()
     }
 
-    /// The counters of these names.
+    /// Returns the locations of the counters with these names.
     pub(crate) fn find<const N: usize>(&self, names: [&str; N]) -> [Option<Counter>; N] {
         let mut found = [None; N];
         let (Some(mut at), Some(count)) = (self.int(24), self.int(28)) else {
@@ -116,7 +116,7 @@ impl Perf {
         found
     }
 
-    /// A number's value.
+    /// Returns the value of a numeric counter.
     pub(crate) fn number(&self, counter: Counter) -> u64 {
         let at = counter.offset;
         if counter.len != 8 || at + 8 > self.len {
@@ -127,11 +127,11 @@ impl Perf {
         if !place.is_aligned() {
             return 0;
         }
-        // SAFETY: within the memory and aligned; else as in `byte`.
+        // SAFETY: the address is within the memory and aligned; otherwise as in `byte`.
         unsafe { place.read_volatile() }
     }
 
-    /// A text's value, zeros after it.
+    /// Returns the value of a string counter, padded with zeros.
     pub(crate) fn text(&self, counter: Counter) -> [u8; TEXT] {
         let mut text = [0; TEXT];
         let len = counter.len.min(TEXT);

@@ -1,30 +1,30 @@
-//! What HotSpot tells debuggers of its own structures: a table that its library exports.
+//! Reads HotSpot's description of its own structures, a table exported by the JVM's library for debuggers.
 
 use std::ffi::{CStr, c_char, c_void};
 
-/// Entries that are looked at at most: there are some two thousand.
+/// Maximum number of entries to search. HotSpot has about two thousand.
 const MOST: usize = 20_000;
 
-/// What the library exports under a name.
+/// Returns the address of an exported symbol.
 fn exported(name: &CStr) -> Option<*const c_void> {
-    // SAFETY: the name ends with a zero byte; the JVM's library stays in memory.
+    // SAFETY: the name is NUL-terminated. The JVM's library stays loaded, so the address stays valid.
     let place = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     (!place.is_null()).then_some(place.cast_const())
 }
 
-/// A number that the library exports.
+/// Returns the value of an exported number.
 fn number(name: &CStr) -> Option<usize> {
     let place = exported(name)?.cast::<u64>();
-    // SAFETY: HotSpot's numbers about its tables are `uint64_t`, set before any agent is loaded.
+    // SAFETY: HotSpot's numbers about this table are `uint64_t` and are set before any agent is loaded.
     usize::try_from(unsafe { place.read_unaligned() }).ok()
 }
 
-/// Where in a class's object the JVM keeps the address of what it knows of the class: no two classes that are loaded have it in
-/// common. `None` where HotSpot does not say.
+/// Returns the offset of a hidden field in `Class` objects, or `None` if HotSpot does not export it. The field contains
+/// the address of the JVM's data about the class. This address is unique among loaded classes.
 pub(crate) fn klass_offset() -> Option<i64> {
     let mut entry = {
         let table = exported(c"gHotSpotVMStructs")?.cast::<*const u8>();
-        // SAFETY: it is a pointer to the first entry.
+        // SAFETY: the symbol is a pointer to the first entry.
         unsafe { table.read_unaligned() }
     };
     let stride = number(c"gHotSpotVMStructEntryArrayStride")?;
@@ -34,8 +34,8 @@ pub(crate) fn klass_offset() -> Option<i64> {
     if entry.is_null() || stride == 0 || stride > 1024 || kind.max(field).max(address) >= stride {
         return None;
     }
-    // SAFETY: each entry has as many bytes as the library says, with pointers at the places that it names; the last has none
-    // for its type. Those are texts that end with a zero byte, and never change.
+    // SAFETY: each entry has `stride` bytes and contains pointers at the exported offsets. The type name of the last
+    // entry is null. The other names are NUL-terminated strings that never change.
     let text = |entry: *const u8, at: usize| unsafe {
         let text = entry.add(at).cast::<*const c_char>().read_unaligned();
         (!text.is_null()).then(|| CStr::from_ptr(text))
@@ -43,17 +43,17 @@ pub(crate) fn klass_offset() -> Option<i64> {
     for _ in 0..MOST {
         let of = text(entry, kind)?;
         if of == c"java_lang_Class" && text(entry, field) == Some(c"_klass_offset") {
-            // SAFETY: as above; a static field's address.
+            // SAFETY: as above. The pointer is the address of a static field, or null.
             let place = unsafe { entry.add(address).cast::<*const i32>().read_unaligned() };
             if place.is_null() {
                 return None;
             }
-            // SAFETY: the field is an `int` of the JVM's, which it has set when it has started.
+            // SAFETY: the field is an `int` in the JVM, set during the JVM's start.
             let offset = unsafe { place.read_unaligned() };
             let fits = (8..=1024).contains(&offset) && offset % 8 == 0;
             return fits.then(|| offset.into());
         }
-        // SAFETY: the one without a type has not come yet.
+        // SAFETY: the current entry has a type name, so it is not the last one.
         entry = unsafe { entry.add(stride) };
     }
     None

@@ -1,7 +1,7 @@
-//! What `jvmti-sys` lacks: the additions of JDK 11, and numbers in place of its closed enums.
+//! Additions to `jvmti-sys`: what JDK 11 added to JVMTI, and integers in place of closed enums.
 //!
-//! A JVM may return an error and announce an event that those enums do not know, which no Rust enum may
-//! hold. So functions that take or return them are called through types with integers ([`as_int`]).
+//! A JVM may return error codes and events that those enums do not contain, and a Rust enum must not hold other values.
+//! So functions that take or return such values are called through types with integers ([`as_int`]).
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -11,9 +11,9 @@ use jvmti_sys::{
     jvmtiInterface_1, jvmtiLineNumberEntry, jvmtiStackInfo, jvmtiThreadInfo,
 };
 
-/// JVMTI of JDK 11.
+/// JVMTI version of JDK 11.
 pub(crate) const VERSION_11: jint = 0x300B_0000;
-/// JVMTI of JDK 17.
+/// JVMTI version of JDK 17.
 pub(crate) const VERSION_17: jint = 0x3011_0000;
 pub(crate) const VERSION_21: jint = 0x3015_0000;
 
@@ -24,11 +24,11 @@ pub(crate) struct Interface {
     pub(crate) set_heap_sampling_interval: Option<SetInterval>,
 }
 
-/// The callbacks with those up to `SampledObjectAlloc`.
+/// The event callbacks up to `SampledObjectAlloc`.
 #[repr(C)]
 pub(crate) struct Callbacks {
     pub(crate) base: jvmtiEventCallbacks,
-    /// Number 85 is reserved.
+    /// Event 85 is reserved.
     pub(crate) reserved: Option<unsafe extern "C" fn()>,
     pub(crate) sampled_object_alloc: Option<SampledObjectAlloc>,
 }
@@ -37,7 +37,7 @@ pub(crate) type SetInterval = unsafe extern "C" fn(*mut jvmtiEnv, jint) -> jint;
 pub(crate) type SampledObjectAlloc =
     unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject, jobject, jclass, jlong);
 
-/// Function types with integers instead of enums, and pointers to what is only read.
+/// Function types with integers in place of enums, and const pointers to data that is only read.
 pub(crate) mod as_int {
     use super::*;
 
@@ -177,7 +177,7 @@ pub(crate) mod error {
     pub(crate) const NULL_POINTER: c_int = 100;
 }
 
-/// Capabilities, by bit from the first byte on.
+/// Capabilities, by bit number.
 pub mod capability {
     /// `can_generate_garbage_collection_events`
     pub const GARBAGE_COLLECTION_EVENTS: u32 = 31;
@@ -206,7 +206,7 @@ pub(crate) fn capabilities(bits: &[u32]) -> jvmtiCapabilities {
     set
 }
 
-/// Where things are, for a test that compares it with what the JDK's header says.
+/// Offsets and sizes in JVMTI's structures. A test compares them with the JDK's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each name is the field at this offset")]
 pub struct Places {
@@ -229,7 +229,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// As this crate has them.
+    /// Returns the offsets and sizes that this crate uses.
     #[must_use]
     pub const fn ours() -> Self {
         use std::mem::{offset_of, size_of};

@@ -1,7 +1,8 @@
-//! What a snapshot needs to know before the fork: classes with their fields, threads with their stacks.
+//! Collects the data that a snapshot needs before the fork: classes with their fields, and threads with their stacks.
 //!
-//! Ids are given here: each class object, loader and thread is tagged with its id. Local references to all classes are
-//! held until [`Held`] goes, so that no class is unloaded meanwhile and each method of theirs stays valid.
+//! This module also assigns ids: each class object, class loader and thread is tagged with its id. Local references to
+//! all classes are held until [`Held`] is dropped. No class can be unloaded before that, so all their method ids stay
+//! valid.
 
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -18,25 +19,25 @@ use crate::jvmti::sys::{as_int, error};
 use crate::jvmti::versions::Redefinitions;
 use crate::jvmti::{Environment, Jvmti, JvmtiError, Result, call};
 
-/// The first id. It looks as addresses of a heap usually do.
+/// The first id. It resembles a usual heap address.
 const BASE: u64 = 0x7_0000_0000;
-/// Class status: linked. It stays with a class whose initialiser failed.
+/// Class status: linked. A class keeps this status if its initializer fails.
 const PREPARED: c_int = 2;
 const ERROR: c_int = 8;
 const ARRAY: c_int = 16;
 const PRIMITIVE: c_int = 32;
 const STATIC: c_int = 8;
-/// The most frames of a thread that are in the dump.
+/// Maximum number of frames per thread in the dump.
 pub(super) const DEEPEST: c_int = 1024;
 
-/// Local references that go when this goes.
+/// A JNI local frame. Its local references are released when it is dropped.
 pub(crate) struct Held<'a, 'local>(&'a Env<'local>);
 
 impl<'a, 'local> Held<'a, 'local> {
     fn new(env: &'a Env<'local>, references: usize) -> Option<Self> {
         let raw = env.raw();
         let capacity = c_int::try_from(references).unwrap_or(c_int::MAX);
-        // SAFETY: the environment is the current thread's.
+        // SAFETY: the environment belongs to the current thread.
         let pushed = unsafe { ((**raw).v1_2.PushLocalFrame)(raw, capacity) };
         (pushed == 0).then_some(Self(env))
     }
@@ -45,24 +46,25 @@ impl<'a, 'local> Held<'a, 'local> {
 impl Drop for Held<'_, '_> {
     fn drop(&mut self) {
         let raw = self.0.raw();
-        // SAFETY: the frame was pushed when this was made, by this thread, for an `Env` stays on its thread.
+        // SAFETY: `new` pushed the frame on this same thread, because an `Env` stays on its thread.
         let _ = unsafe { ((**raw).v1_2.PopLocalFrame)(raw, null_mut()) };
     }
 }
 
-/// Classes by their ids, while they are gathered.
+/// Indexes of classes by id, while classes are gathered, and the next free id.
 pub(super) struct Ids {
     pub(super) next: u64,
     classes: HashMap<u64, usize>,
 }
 
 impl Environment {
-    /// Asks for all that is known before the fork. The references stay valid until the second result goes.
+    /// Collects all data needed before the fork. The class references stay valid until the returned [`Held`] is
+    /// dropped.
     pub(crate) fn gather<'a, 'local>(
         &self,
         env: &'a Env<'local>,
     ) -> Result<(Gathered, Held<'a, 'local>)> {
-        // SAFETY: it is used within this call, for which the environment is borrowed.
+        // SAFETY: the pointer is used only within this call, which borrows the environment.
         let jvmti = unsafe { self.jvmti() };
         let held = Held::new(env, 1 << 12).ok_or(JvmtiError(error::NULL_POINTER))?;
         let mut ids = Ids {
@@ -75,21 +77,21 @@ impl Environment {
         };
         let lists = jvmti.lists_of_virtual_threads(env);
         let (mut count, mut list) = (0, null_mut());
-        // SAFETY: the pointers are to an int and a pointer.
+        // SAFETY: the out parameters are a local int and a local pointer.
         unsafe { call!(jvmti, GetLoadedClasses, &raw mut count, &raw mut list)? };
         let count = usize::try_from(count).unwrap_or(0);
         let classes: Vec<jclass> = match list.is_null() {
             true => Vec::new(),
-            // SAFETY: the JVM gave a list of so many references, ours until it is given back below.
+            // SAFETY: the JVM returned a list of `count` references, which we own until it is deallocated below.
             false => unsafe { std::slice::from_raw_parts(list, count) }.to_vec(),
         };
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { jvmti.deallocate(list.cast()) };
-        // SAFETY: as below.
+        // SAFETY: `classes` holds valid class references, as below.
         unsafe { jvmti.link(env, &classes) };
-        // All are tagged before the first asks who its superclass is.
+        // Tag all classes before the first lookup of a superclass, which finds a class by its tag.
         for (index, &class) in classes.iter().enumerate() {
-            // SAFETY: local references, fresh from the JVM, valid until `held` goes.
+            // SAFETY: the JVM has just returned these local references; they stay valid until `held` is dropped.
             let address = unsafe { jvmti.give_id(class, &mut ids.next)? };
             ids.classes.insert(address, index);
         }
@@ -114,12 +116,12 @@ impl Environment {
         let mut methods = HashMap::new();
         jvmti.threads(env, &mut methods, &mut ids, &mut gathered)?;
         gathered.reports_virtual_threads = jvmti.reports_virtual_threads();
-        // SAFETY: arrays of threads, valid until `held` goes.
+        // SAFETY: the references are to arrays of threads and stay valid until `held` is dropped.
         unsafe { jvmti.virtual_stacks(env, &lists, &mut methods, &mut ids, &mut gathered)? };
         let known = methods.into_iter();
         let known = known.filter_map(|(method, info)| Some((method, info?)));
         gathered.methods = known.collect();
-        // A class that was redefined meanwhile may have given the lines of other bytecode.
+        // If a class was redefined meanwhile, its line tables may belong to other bytecode than its frames.
         let after = counts();
         gathered.remove_lines(|class| before.get(class) != after.get(class));
         gathered.next = ids.next;
@@ -128,88 +130,92 @@ impl Environment {
 }
 
 impl Environment {
-    /// Where some objects lie: one that was just made, and a class object. `None` if the heap has no room for the first.
+    /// Returns the addresses of two objects: a new string and a class object. Returns `None` if the heap has no room
+    /// for the string.
     pub(crate) fn heap_addresses(&self, env: &Env<'_>) -> Option<[u64; 2]> {
         let raw = env.raw();
         let address = |reference: jobject| {
             if reference.is_null() {
-                // SAFETY: the environment is this thread's.
+                // SAFETY: the environment belongs to this thread.
                 unsafe { ((**raw).v1_2.ExceptionClear)(raw) };
                 return None;
             }
-            // SAFETY: HotSpot's local references are pointers to a slot with the object's address. The address is
-            // told, not used: the object may have moved.
+            // SAFETY: in HotSpot a local reference points to a slot with the object's address. The address is only
+            // reported, never dereferenced, because the object may have moved.
             let address = unsafe { reference.cast::<u64>().read_volatile() };
             delete(env, reference);
             Some(address)
         };
-        // SAFETY: the environment is this thread's; the text ends with a zero byte.
+        // SAFETY: the environment belongs to this thread; the string is NUL-terminated.
         let made = unsafe { ((**raw).v1_2.NewStringUTF)(raw, c"heapdiff".as_ptr()) };
         let made = address(made)?;
-        // SAFETY: as above, and no exception is pending. The class is loaded, so only a full heap lets this fail.
+        // SAFETY: as above, and no exception is pending. `java.lang.Object` is loaded, so this fails only if the heap
+        // is full.
         let class = unsafe { ((**raw).v1_2.FindClass)(raw, c"java/lang/Object".as_ptr()) };
         Some([made, address(class)?])
     }
 }
 
 impl Jvmti {
-    /// Tags an object with a new id; one that has an id keeps it.
+    /// Tags an object with a new id and returns the id. An object that already has an id keeps it.
     ///
     /// # Safety
     /// The reference is valid.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: JVMTI gets only the valid reference and pointers to local variables.
     pub(super) unsafe fn give_id(&self, object: jobject, next: &mut u64) -> Result<u64> {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller upholds the `# Safety` contract.
         let known = unsafe { self.id_of(object) };
         if known != 0 {
             return Ok(known);
         }
         let mut size = 0;
-        // SAFETY: by the caller's promise; the pointer is to a long.
+        // SAFETY: the caller upholds the `# Safety` contract; the out parameter is a local long.
         unsafe { call!(self, GetObjectSize, object, &raw mut size)? };
         let id = *next;
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller upholds the `# Safety` contract.
         unsafe { call!(self, SetTag, object, id.cast_signed())? };
         *next += u64::try_from(size).unwrap_or(0).next_multiple_of(8).max(8);
         Ok(id)
     }
 
-    /// The object's tag; 0 for none and for null.
+    /// Returns the object's tag, or 0 if the object has no tag or the reference is null.
     ///
     /// # Safety
     /// The reference is valid or null.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: JVMTI gets only the valid reference and a pointer to a local variable.
     unsafe fn id_of(&self, object: jobject) -> u64 {
         let mut tag = 0;
         if !object.is_null() {
-            // SAFETY: by the caller's promise; the pointer is to a long. Where it fails the tag stays 0.
+            // SAFETY: the caller upholds the `# Safety` contract; the out parameter is a local long. If the call fails,
+            // the tag stays 0.
             let _ = unsafe { call!(self, GetTag, object, &raw mut tag) };
         }
         tag.cast_unsigned()
     }
 
-    /// Measures the object layout of the JVM: two arrays show how long a reference is, and the sizes of all classes' objects
-    /// show the alignment. Returns `None` if the heap has no room for the arrays.
+    /// Measures the JVM's object layout. The sizes of two arrays give the size of a reference; the sizes of all class
+    /// objects give the alignment. Returns `None` if the heap has no room for the arrays.
     fn object_layout(&self, env: &Env<'_>, classes: &[jclass]) -> Option<ObjectLayout> {
-        /// A multiple of every alignment.
+        /// A multiple of every possible alignment.
         const ELEMENTS: c_int = 256;
         let raw = env.raw();
         let size = |object: jobject| {
             let mut size = 0;
-            // SAFETY: the reference is valid; the pointer is to a long.
+            // SAFETY: the reference is valid; the out parameter is a local long.
             unsafe { call!(self, GetObjectSize, object, &raw mut size) }.ok()?;
             u64::try_from(size).ok()
         };
-        // SAFETY: the environment is this thread's; the text ends with a zero byte.
+        // SAFETY: the environment belongs to this thread; the string is NUL-terminated.
         let class = unsafe { ((**raw).v1_2.FindClass)(raw, c"java/lang/Object".as_ptr()) };
         let array = |length| {
             if class.is_null() {
                 return None;
             }
-            // SAFETY: the environment is this thread's, the reference is to a class; null is an allowed element.
+            // SAFETY: the environment belongs to this thread and the reference is to a class; null is a valid initial
+            // element.
             let made = unsafe { ((**raw).v1_2.NewObjectArray)(raw, length, class, null_mut()) };
             if made.is_null() {
-                // SAFETY: the environment is this thread's.
+                // SAFETY: the environment belongs to this thread.
                 unsafe { ((**raw).v1_2.ExceptionClear)(raw) };
                 return None;
             }
@@ -230,18 +236,20 @@ impl Jvmti {
         })
     }
 
-    /// Links the boot loader's classes that are not.
+    /// Links those classes of the boot loader that are not linked yet.
     ///
-    /// Of a class that is not linked JVMTI tells no fields, and no object can be made. But the JVM's archive has objects of
-    /// such classes. Linking changes nothing that a program sees; asking for the declared fields does it. Only public fields
-    /// are asked for: the JVM loads the types of those that it tells, and they stay loaded.
+    /// JVMTI reports no fields of an unlinked class. A program cannot create instances of such a class, but the JVM's
+    /// CDS archive contains some. Linking has no effect that a program can see. `getDeclaredFields0` links the class.
+    /// Only public fields are requested, because the JVM loads the types of all fields it returns, and these classes
+    /// stay loaded.
     ///
     /// # Safety
     /// The references are to classes.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: JNI and JVMTI get only valid class references, names of existing methods, and pointers to local
+    // variables.
     unsafe fn link(&self, env: &Env<'_>, classes: &[jclass]) {
         let raw = env.raw();
-        // SAFETY: the environment is this thread's; the texts end with a zero byte; the method takes a boolean and
+        // SAFETY: the environment belongs to this thread; the strings are NUL-terminated; the method takes a boolean,
         // returns an object, and is called on class objects.
         unsafe {
             let of = ((**raw).v1_2.FindClass)(raw, c"java/lang/Class".as_ptr());
@@ -271,7 +279,8 @@ impl Jvmti {
                         ((**raw).v1_2.ExceptionClear)(raw);
                         let is_full = ((**raw).v1_2.IsInstanceOf)(raw, thrown, full);
                         delete(env, thrown);
-                        // In a full heap the others would fail as well, and each failure is an error to the program's JVM.
+                        // In a full heap, linking the other classes would fail, too. The JVM treats each failure as an
+                        // OutOfMemoryError of the program.
                         if is_full {
                             break;
                         }
@@ -284,16 +293,16 @@ impl Jvmti {
         }
     }
 
-    /// Holds what class objects refer to by their own fields, such as their names, of which the walk tells nothing: held
-    /// by this thread it is reached.
+    /// Creates local references to the objects in instance fields of class objects, such as their names. The walk does
+    /// not report these fields, so without the references it would not reach those objects.
     ///
     /// # Safety
     /// The references are to classes.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: only fields of `java.lang.Class` are read, from references to classes.
     unsafe fn hold_fields(&self, env: &Env<'_>, classes: &[jclass]) {
         let raw = env.raw();
-        // SAFETY: the environment is this thread's; the fields are those of `java.lang.Class`, not static, and of
-        // types that are no primitives.
+        // SAFETY: the environment belongs to this thread; the fields are non-static reference fields of
+        // `java.lang.Class`.
         unsafe {
             let of = ((**raw).v1_2.FindClass)(raw, c"java/lang/Class".as_ptr());
             if of.is_null() {
@@ -309,7 +318,7 @@ impl Jvmti {
                 .collect();
             for &class in classes {
                 for &field in &held {
-                    // Local references stay until the frame goes.
+                    // The local reference stays valid until the local frame is popped.
                     let _ = ((**raw).v1_2.GetObjectField)(raw, class, field);
                 }
             }
@@ -317,9 +326,12 @@ impl Jvmti {
         }
     }
 
+    /// Reads signature, superclass, loader, interfaces and fields of a class.
+    ///
     /// # Safety
     /// The reference is to a class.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: JNI and JVMTI get only the valid class reference, references that they returned, and pointers to local
+    // variables.
     unsafe fn class_info(
         &self,
         env: &Env<'_>,
@@ -327,32 +339,32 @@ impl Jvmti {
         ids: &mut Ids,
         others: &mut Vec<u64>,
     ) -> Result<ClassInfo> {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller upholds the `# Safety` contract.
         let reference = unsafe { Ref::<Class>::new(class) };
         let reference = reference.ok_or(JvmtiError(error::NULL_POINTER))?;
         let mut info = ClassInfo {
-            // SAFETY: by the caller's promise.
+            // SAFETY: the caller upholds the `# Safety` contract.
             address: unsafe { self.id_of(class) },
             signature: self.class_signature(reference)?,
             ..ClassInfo::default()
         };
         let mut status = 0;
-        // SAFETY: by the caller's promise; the pointer is to an int.
+        // SAFETY: the caller upholds the `# Safety` contract; the out parameter is a local int.
         unsafe { call!(self, GetClassStatus, class, &raw mut status)? };
         info.linked = status & PREPARED != 0 && status & (ARRAY | PRIMITIVE) == 0;
         let raw = env.raw();
-        // SAFETY: the environment is this thread's, the reference is to a class.
+        // SAFETY: the environment belongs to this thread, the reference is to a class.
         let above = unsafe { ((**raw).v1_2.GetSuperclass)(raw, class) };
-        // SAFETY: fresh from the JVM, or null.
+        // SAFETY: the JVM has just returned this reference, or null.
         info.superclass = ids.classes.get(&unsafe { self.id_of(above) }).copied();
         delete(env, above);
         let mut loader = null_mut();
-        // SAFETY: by the caller's promise; the pointer is to a pointer.
+        // SAFETY: the caller upholds the `# Safety` contract; the out parameter is a local pointer.
         if unsafe { call!(self, GetClassLoader, class, &raw mut loader) }.is_ok()
             && !loader.is_null()
         {
             let before = ids.next;
-            // SAFETY: fresh from the JVM.
+            // SAFETY: the JVM has just returned this reference.
             info.loader = unsafe { self.give_id(loader, &mut ids.next)? };
             if info.loader == before {
                 others.push(before);
@@ -363,7 +375,7 @@ impl Jvmti {
             return Ok(info);
         }
         let (mut count, mut list) = (0, null_mut());
-        // SAFETY: by the caller's promise; the pointers are to an int and a pointer.
+        // SAFETY: the caller upholds the `# Safety` contract; the out parameters are a local int and a local pointer.
         if unsafe {
             call!(
                 self,
@@ -377,10 +389,10 @@ impl Jvmti {
             && !list.is_null()
         {
             let count = usize::try_from(count).unwrap_or(0);
-            // SAFETY: the JVM gave a list of so many references, ours until it is given back below.
+            // SAFETY: the JVM returned a list of `count` references, which we own until it is deallocated below.
             let interfaces: &[jclass] = unsafe { std::slice::from_raw_parts(list, count) };
             for &interface in interfaces {
-                // SAFETY: fresh from the JVM.
+                // SAFETY: the JVM has just returned this reference.
                 let id = unsafe { self.id_of(interface) };
                 info.interfaces.extend(ids.classes.get(&id));
                 delete(env, interface);
@@ -388,31 +400,34 @@ impl Jvmti {
             // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
             unsafe { self.deallocate(list.cast()) };
         }
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller upholds the `# Safety` contract.
         info.fields = unsafe { self.fields(class)?.0 };
         Ok(info)
     }
 
+    /// Reads the fields of a class, with their ids. Array classes have none.
+    ///
     /// # Safety
     /// The reference is to a class.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: JVMTI gets only the valid class reference, field ids that it returned for this class, and pointers to
+    // local variables.
     unsafe fn fields(&self, class: jclass) -> Result<(Vec<FieldInfo>, Vec<jfieldID>)> {
         let (mut count, mut list) = (0, null_mut());
-        // SAFETY: by the caller's promise; the pointers are to an int and a pointer.
+        // SAFETY: the caller upholds the `# Safety` contract; the out parameters are a local int and a local pointer.
         let asked = unsafe { call!(self, GetClassFields, class, &raw mut count, &raw mut list) };
-        // Array classes have none.
+        // JVMTI reports an error for array classes.
         if asked.is_err() || list.is_null() {
             return Ok(Default::default());
         }
         let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: the JVM gave a list of so many fields, ours until it is given back below.
+        // SAFETY: the JVM returned a list of `count` fields, which we own until it is deallocated below.
         let fields: Vec<jfieldID> = unsafe { std::slice::from_raw_parts(list, count) }.to_vec();
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { self.deallocate(list.cast()) };
         let mut infos = Vec::with_capacity(count);
         for &field in &fields {
             let (mut name, mut signature, mut modifiers) = (null_mut(), null_mut(), 0);
-            // SAFETY: a field of this class; the generic signature is not asked for.
+            // SAFETY: the field belongs to this class; the generic signature is not requested.
             let (name, signature) = unsafe {
                 call!(self, GetFieldModifiers, class, field, &raw mut modifiers)?;
                 call!(
@@ -435,7 +450,7 @@ impl Jvmti {
         Ok((infos, fields))
     }
 
-    /// Threads, and their stacks as they are at one moment.
+    /// Records all platform threads with their stacks, taken at one moment.
     fn threads(
         &self,
         env: &Env<'_>,
@@ -444,13 +459,13 @@ impl Jvmti {
         gathered: &mut Gathered,
     ) -> Result<()> {
         let mut own = null_mut();
-        // SAFETY: the pointer is to a pointer.
+        // SAFETY: the out parameter is a local pointer.
         unsafe { call!(self, GetCurrentThread, &raw mut own)? };
-        // SAFETY: fresh from the JVM.
+        // SAFETY: the JVM has just returned this reference.
         let own_id = unsafe { self.give_id(own, &mut ids.next)? };
         delete(env, own);
         let (mut count, mut list) = (0, null_mut());
-        // SAFETY: the pointers are to a pointer and an int.
+        // SAFETY: the out parameters are a local pointer and a local int.
         unsafe {
             call!(
                 self,
@@ -464,21 +479,21 @@ impl Jvmti {
             return Ok(());
         }
         let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: the JVM gave a list of so many stacks, ours until it is given back below.
+        // SAFETY: the JVM returned a list of `count` stacks, which we own until it is deallocated below.
         let stacks: &[jvmtiStackInfo] = unsafe { std::slice::from_raw_parts(list, count) };
         for stack in stacks {
-            // SAFETY: fresh from the JVM.
+            // SAFETY: the JVM has just returned this reference.
             let address = unsafe { self.give_id(stack.thread, &mut ids.next)? };
             let count = usize::try_from(stack.frame_count).unwrap_or(0);
             let frames: &[jvmtiFrameInfo] = match stack.frame_buffer.is_null() {
                 true => &[],
-                // SAFETY: the JVM gave so many frames with the list.
+                // SAFETY: the JVM returned `count` frames together with the list.
                 false => unsafe { std::slice::from_raw_parts(stack.frame_buffer, count) },
             };
             let frames = frames
                 .iter()
                 .filter_map(|frame| {
-                    // SAFETY: all classes are held, and their methods with them.
+                    // SAFETY: local references to all classes are held, so their methods stay valid.
                     let method = unsafe { self.known_method(env, frame, methods, ids) };
                     Some(method?.frame_at(frame.location))
                 })
@@ -505,8 +520,8 @@ impl Jvmti {
     /// Returns the method of a frame, or `None` if its class was loaded after the classes were gathered.
     ///
     /// # Safety
-    /// All classes that are known by their ids are held.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// Local references to all classes in `ids` are held.
+    // SAFETY: methods of the held classes are valid, and those of other classes are rejected.
     pub(super) unsafe fn known_method<'m>(
         &self,
         env: &Env<'_>,
@@ -516,15 +531,18 @@ impl Jvmti {
     ) -> Option<&'m MethodInfo> {
         let method = methods
             .entry(frame.method.addr())
-            // SAFETY: by the caller's promise their methods are valid. A method of a class that was loaded since is refused,
-            // for the class has no id. The JVM checks ids of methods.
+            // SAFETY: the caller guarantees that methods of the classes in `ids` are valid. A class that was loaded
+            // later has no id, so `method_of` rejects its methods. The JVM checks method ids.
             .or_insert_with(|| unsafe { self.method_of(env, frame, ids) });
         method.as_ref()
     }
 
+    /// Reads name, signature, source file and lines of a frame's method.
+    ///
     /// # Safety
     /// The method's class is loaded.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: the method is valid, because its class is loaded. JVMTI gets only this method, its class, and pointers to
+    // local variables.
     unsafe fn method_of(
         &self,
         env: &Env<'_>,
@@ -533,19 +551,20 @@ impl Jvmti {
     ) -> Option<MethodInfo> {
         let method: as_int::MethodId = frame.method.cast();
         let mut class = null_mut();
-        // SAFETY: the method is valid by the caller's promise; the pointer is to a pointer.
+        // SAFETY: the caller guarantees a valid method; the out parameter is a local pointer.
         unsafe { call!(self, GetMethodDeclaringClass, method, &raw mut class).ok()? };
-        // SAFETY: fresh from the JVM.
+        // SAFETY: the JVM has just returned this reference.
         let known = ids.classes.get(&unsafe { self.id_of(class) }).copied();
         let mut file = null_mut();
-        // SAFETY: the class is valid; the pointer is to a pointer. What is not given stays null.
+        // SAFETY: the class is valid; the out parameter is a local pointer. It stays null if the class has no source
+        // file.
         let _ = unsafe { call!(self, GetSourceFileName, class, &raw mut file) };
-        // SAFETY: what the JVM has just given, or null.
+        // SAFETY: the JVM has just returned the string, or it is null.
         let file = unsafe { self.text(file) };
         delete(env, class);
         let known = known?;
         let (mut name, mut signature) = (null_mut(), null_mut());
-        // SAFETY: the method is valid; its generic signature is not asked for.
+        // SAFETY: the method is valid; its generic signature is not requested.
         unsafe {
             call!(
                 self,
@@ -558,9 +577,9 @@ impl Jvmti {
             .ok()?;
         }
         let mut is_native = 0;
-        // SAFETY: the method is valid; the pointer is to a byte. If it fails the byte stays 0.
+        // SAFETY: the method is valid; the out parameter is a local byte. If the call fails, the byte stays 0.
         let _ = unsafe { call!(self, IsMethodNative, method, &raw mut is_native) };
-        // SAFETY: what the JVM has just given.
+        // SAFETY: the JVM has just returned both strings.
         let (name, signature) = unsafe { (self.text(name), self.text(signature)) };
         Some(MethodInfo {
             frame: FrameInfo {
@@ -577,11 +596,11 @@ impl Jvmti {
     }
 }
 
-/// Methods by their ids; `None` for those of classes that are not known.
+/// Methods by id; `None` for methods of classes that were loaded after the classes were gathered.
 pub(super) type Methods = HashMap<usize, Option<MethodInfo>>;
 
-/// Gives a local reference back.
+/// Deletes a local reference.
 pub(super) fn delete(env: &Env<'_>, reference: jobject) {
-    // SAFETY: local references, fresh from the JVM and owned by nobody else, or null.
+    // SAFETY: the JVM has just returned this local reference and nothing else owns it, or it is null.
     drop(unsafe { Local::<Any>::new(env, reference) });
 }

@@ -1,7 +1,8 @@
-//! What of a snapshot is known before the fork: names, classes, threads, and where each value has its place.
+//! The part of a dump that is known before the fork: names, classes, threads, and the place of each value.
 //!
-//! The parent writes it all. The child fills in what the walk tells of classes: the values of static fields, loaders,
-//! signers. Their places in the class section are known beforehand, so that all classes come before all objects.
+//! The parent writes all of it. The child fills in the values of classes that the walk reports: static fields, loaders
+//! and signers. Their places in the class section are computed beforehand, so that all class records precede all object
+//! records.
 
 use std::collections::HashMap;
 
@@ -23,14 +24,14 @@ pub(super) mod tag {
     pub(crate) const PRIMITIVE_ARRAY: u8 = 0x23;
 }
 
-/// HPROF's number of the type of a reference.
+/// HPROF's type number of references.
 pub(super) const REFERENCE: u8 = 2;
-/// The trace without frames, which every object record names.
+/// Serial number of the empty stack trace, which every object record refers to.
 pub(super) const NO_TRACE: u32 = 1;
-/// The name of HotSpot's own pseudo field for the string constants of a class.
+/// Name of the pseudo static field in HotSpot's dumps that holds the string constants of a class.
 const RESOLVED: &str = "<resolved_references>";
 
-/// A field as JVMTI tells it.
+/// A field as JVMTI reports it.
 #[derive(Debug, Clone)]
 pub(crate) struct FieldInfo {
     pub(crate) name: String,
@@ -44,11 +45,12 @@ pub(crate) struct ClassInfo {
     /// The id of the class object in the dump.
     pub(crate) address: u64,
     pub(crate) signature: String,
-    /// Whether the walk tells anything of the class object: it is of an instance class or interface, and linked.
+    /// True if the walk reports references of the class object. This requires a linked class or interface that is not
+    /// an array.
     pub(crate) linked: bool,
     pub(crate) superclass: Option<usize>,
     pub(crate) interfaces: Vec<usize>,
-    /// The loader's id; 0 is the boot loader.
+    /// Id of the class loader; 0 for the boot loader.
     pub(crate) loader: u64,
     pub(crate) fields: Vec<FieldInfo>,
 }
@@ -63,18 +65,18 @@ pub(crate) struct FrameInfo {
     pub(crate) line: i32,
 }
 
-/// A method of a stack.
+/// A method that occurs in a stack.
 #[derive(Debug, Clone)]
 pub(crate) struct MethodInfo {
-    /// Its frame, whatever the line.
+    /// The method as a frame, without a line number.
     pub(crate) frame: FrameInfo,
     pub(crate) is_native: bool,
-    /// Where lines begin in its bytecode.
+    /// Line table: bytecode index where each line begins, and the line number.
     pub(crate) lines: Box<[(i64, i32)]>,
 }
 
 impl MethodInfo {
-    /// The frame at a bytecode.
+    /// Returns the frame at a bytecode index.
     pub(crate) fn frame_at(&self, location: i64) -> FrameInfo {
         FrameInfo {
             line: line_at(&self.lines, location),
@@ -83,26 +85,26 @@ impl MethodInfo {
     }
 }
 
-/// A thread.
+/// A platform thread.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ThreadInfo {
     pub(crate) address: u64,
     pub(crate) frames: Vec<FrameInfo>,
-    /// Whether it is the thread that takes the snapshot: what it holds is ours.
+    /// True for the thread that takes the snapshot. The agent's own objects on its stack are no roots of the program.
     pub(crate) own: bool,
 }
 
-/// How a JVM lays out objects.
+/// The object layout of a JVM.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ObjectLayout {
-    /// Bytes of a reference in the heap.
+    /// Size of a reference in the heap, in bytes.
     pub(crate) reference: u32,
-    /// Object sizes are multiples of this.
+    /// Alignment of objects, in bytes.
     pub(crate) align: u32,
 }
 
 impl ObjectLayout {
-    /// The text that records the layout in the dump. Other readers take it for a name that nothing uses.
+    /// Returns the string that records the layout in the dump. Other readers take it for an unused name.
     fn text(self) -> String {
         let Self { reference, align } = self;
         format!(
@@ -111,33 +113,33 @@ impl ObjectLayout {
     }
 }
 
-/// All that is asked of the JVM before the fork.
+/// All data collected from the JVM before the fork.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gathered {
     pub(crate) classes: Vec<ClassInfo>,
     pub(crate) threads: Vec<ThreadInfo>,
-    /// Objects that are neither classes nor threads, and have ids already: loaders.
+    /// Ids of objects that are neither classes nor platform threads: class loaders and virtual threads.
     pub(crate) others: Vec<u64>,
     /// The first id.
     pub(crate) base: u64,
     /// The next free id.
     pub(crate) next: u64,
     pub(crate) taken_ms: u64,
-    /// `None` if the heap was too full to measure it.
+    /// `None` if the heap was too full to measure the layout.
     pub(crate) layout: Option<ObjectLayout>,
-    /// True if the walk reports the stacks of virtual threads that are not mounted.
+    /// True if the walk reports the stacks of unmounted virtual threads.
     pub(crate) reports_virtual_threads: bool,
-    /// Ids of virtual threads, and which of the stacks each has.
+    /// Ids of virtual threads, each with the index of its stack in `stacks`.
     pub(crate) virtual_threads: Vec<(u64, usize)>,
     pub(crate) stacks: Vec<Vec<Place>>,
     /// Number of virtual threads whose stacks were not read.
     pub(crate) stacks_left: usize,
-    /// All methods of all stacks, by JVMTI's ids.
+    /// Methods of all stacks, by JVMTI's method id.
     pub(crate) methods: Vec<(usize, MethodInfo)>,
 }
 
 impl Gathered {
-    /// Removes the lines from frames and methods of some classes.
+    /// Removes line numbers from the frames and methods of the classes for which `is_stale` returns true.
     pub(crate) fn remove_lines(&mut self, is_stale: impl Fn(usize) -> bool) {
         let frames = self.threads.iter_mut().flat_map(|t| &mut t.frames);
         for frame in frames.filter(|frame| frame.line > 0 && is_stale(frame.class)) {
@@ -151,7 +153,7 @@ impl Gathered {
     }
 }
 
-/// What objects of a class look like.
+/// The shape of a class's objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Form {
     Instance,
@@ -159,29 +161,29 @@ pub(super) enum Form {
     PrimitiveArray,
 }
 
-/// Where a class's values have their places.
+/// Places of a class's static fields and of its instances' fields in the dump.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) form: Form,
     pub(super) linked: bool,
-    /// Bytes of an instance's values.
+    /// Size of an instance's field values, in bytes.
     pub(super) bytes: u32,
-    /// By JVMTI's number of a field, the place of its value in an instance, where it has one.
+    /// Offset of each field in an instance's values, by JVMTI's field index; [`NOWHERE`] for static fields.
     pub(super) places: Box<[u32]>,
-    /// By JVMTI's number of a field, the place of a static field's value in the class section.
+    /// JVMTI's index of each static field, and the offset of its value in the class section.
     pub(super) statics: Box<[(u32, u32)]>,
-    /// Where the class's record begins in the class section.
+    /// Offset of the class's record in the class section.
     pub(super) record: usize,
-    /// Where the reference to its string constants stands.
+    /// Offset in the class section of the reference to the class's string constants.
     pub(super) resolved: Option<usize>,
-    /// HPROF's number of the type of an array's elements.
+    /// HPROF's type number of an array's elements.
     pub(super) elements: u8,
 }
 
-/// A field that has no place in an instance.
+/// Offset of a field that has no value in instances.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// What a slot of the ids given before the fork is.
+/// The object to which an id assigned before the fork belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Free,
@@ -189,29 +191,29 @@ pub(super) enum Slot {
     Object,
 }
 
-/// Everything that is known before the fork.
+/// All data known before the fork, in the form that the child needs.
 #[derive(Debug)]
 pub(crate) struct Image {
-    /// The file up to and including the class section.
+    /// The file's content up to the end of the class section.
     pub(crate) start: Vec<u8>,
-    /// Where in it the class section begins.
+    /// Offset of the class section in `start`.
     pub(super) section: usize,
     pub(super) layouts: Vec<Layout>,
     pub(super) slots: Vec<Slot>,
-    /// Serial numbers of threads by their ids; 0 for our own.
+    /// Serial numbers of platform threads by id; 0 for the thread that takes the snapshot.
     pub(super) threads: HashMap<u64, u32>,
     pub(super) stacks: KnownStacks,
-    /// Where virtual threads have their state; `None` if the walk does not report their stacks.
+    /// Where to find the state of a virtual thread; `None` if the walk does not report stacks of virtual threads.
     pub(super) virtual_state: Option<VirtualState>,
     pub(super) base: u64,
     pub(super) next: u64,
-    /// The class objects of `java.lang.Class` and of `Object[]`.
+    /// Ids of the class objects of `Class`, `Object[]` and `Object`.
     pub(super) class_class: u64,
     pub(super) object_array: u64,
     pub(super) object: u64,
 }
 
-/// HPROF's number of a type.
+/// Returns HPROF's type number of a type signature.
 pub(crate) fn kind_of(signature: &str) -> u8 {
     match signature.as_bytes().first() {
         Some(b'Z') => 4,
@@ -226,7 +228,7 @@ pub(crate) fn kind_of(signature: &str) -> u8 {
     }
 }
 
-/// The bytes of a value of a type.
+/// Returns the size in bytes of a value of an HPROF type.
 pub(super) fn width(kind: u8) -> u32 {
     match kind {
         4 | 8 => 1,
@@ -236,8 +238,9 @@ pub(super) fn width(kind: u8) -> u32 {
     }
 }
 
-/// The name as dumps have it: `java/lang/String`, `[Ljava/lang/String;`, and `a/B$$Lambda+0x12` for a hidden class. The JVM's own leave
-/// out the number that there is before JDK 15.
+/// Returns a class name as the JVM's own dumps write it: `java/lang/String`, `[Ljava/lang/String;`, and
+/// `a/B$$Lambda+0x12` for a hidden class. Before JDK 15 the name of a VM anonymous class ends in a number, which the
+/// JVM's dumps leave out.
 fn name_of(signature: &str) -> String {
     let inner = signature
         .strip_prefix('L')
@@ -245,7 +248,7 @@ fn name_of(signature: &str) -> String {
     without_number(inner.unwrap_or(signature)).replace('.', "+")
 }
 
-/// Texts with their numbers.
+/// UTF8 records with their ids; each string is stored once.
 #[derive(Default)]
 struct Texts {
     known: HashMap<String, u64>,
@@ -378,7 +381,7 @@ impl Image {
     }
 }
 
-/// Writes frames and traces; returns the threads' serial numbers, and what is known of virtual threads' stacks.
+/// Appends the frame and stack trace records. Returns the threads' serial numbers and the stacks of virtual threads.
 fn stacks(
     gathered: &Gathered,
     texts: &mut Texts,
@@ -420,13 +423,13 @@ fn stacks(
     (serials, KnownStacks::new(gathered, methods, next_frame))
 }
 
-/// The ids of a method's name, its signature and its source file.
+/// Returns the ids of a method's name, its signature and its source file.
 fn names_of(frame: &FrameInfo, texts: &mut Texts) -> [u64; 3] {
     let file = frame.file.as_deref().map_or(0, |file| texts.id(file));
     [texts.id(&frame.method), texts.id(&frame.signature), file]
 }
 
-/// Writes the class records, and tells where their values have their places.
+/// Appends the class records and returns the places of their values.
 fn layouts(classes: &[ClassInfo], texts: &mut Texts, section: &mut Vec<u8>) -> Vec<Layout> {
     classes
         .iter()
@@ -446,7 +449,7 @@ fn layouts(classes: &[ClassInfo], texts: &mut Texts, section: &mut Vec<u8>) -> V
             section.extend_from_slice(&[0; 32]);
             section.extend_from_slice(&bytes.to_be_bytes());
             section.extend_from_slice(&[0; 2]);
-            // String constants of the boot loader's classes hang on arrays that are roots.
+            // The JVM keeps string constants of the boot loader's classes in arrays that are roots.
             let has_resolved = class.linked && class.loader != 0;
             let statics = class.fields.iter().filter(|field| field.is_static).count();
             let count = u16::try_from(statics + usize::from(has_resolved)).unwrap_or(u16::MAX);
@@ -496,12 +499,12 @@ fn layouts(classes: &[ClassInfo], texts: &mut Texts, section: &mut Vec<u8>) -> V
         .collect()
 }
 
-/// The class and its superclasses, itself first.
+/// Returns the superclasses of a class, the direct one first.
 fn chain(classes: &[ClassInfo], class: &ClassInfo) -> Vec<usize> {
     let mut chain = Vec::new();
     let mut at = class.superclass;
     while let Some((index, above)) = at.and_then(|index| Some((index, classes.get(index)?))) {
-        // A class is never its own superclass; what is told wrongly ends all the same.
+        // A correct chain ends by itself. This check stops a loop if the JVM reports a cycle.
         if chain.len() > classes.len() {
             break;
         }
@@ -511,10 +514,14 @@ fn chain(classes: &[ClassInfo], class: &ClassInfo) -> Vec<usize> {
     chain
 }
 
-/// By JVMTI's number, where a field has its place in an instance's values, and how many bytes these are.
+/// Returns the offset of each field in an instance's values, by JVMTI's field index, and the size of the values.
 ///
-/// JVMTI counts the fields of all interfaces first, then those of the superclasses from the topmost on, then the
-/// class's own, static ones among them. HPROF has the class's own values first.
+/// JVMTI and HPROF order the fields of a class `C` that extends `B` and implements `I` as follows:
+///
+/// ```text
+/// JVMTI's indexes: fields of I, B, C (static fields included)
+/// HPROF's values:  instance fields of C, B
+/// ```
 fn places(classes: &[ClassInfo], class: &ClassInfo, chain: &[usize]) -> (Vec<u32>, u32) {
     let above = || chain.iter().filter_map(|&index| classes.get(index));
     let mut interfaces: Vec<usize> = Vec::new();

@@ -1,8 +1,10 @@
-//! A snapshot of the heap that a forked child writes, while the JVM goes on.
+//! Takes a snapshot of the heap in a forked child process, while the JVM keeps running.
 //!
-//! Three steps: [`take`] asks the JVM for classes, names and stacks and writes the start of the file; a child is
-//! forked at a safepoint and writes what the walk tells it (`writer`); the parent watches it to its end (`watch`). What is
-//! known before has its place in `image`, and `room` tells where forking is no good.
+//! 1. [`take`] reads classes, names and stacks from the JVM and writes the start of the file.
+//! 2. A child is forked at a safepoint. It walks its copy of the heap and writes the objects (`writer`).
+//! 3. The parent watches the child until it ends (`watch`).
+//!
+//! `image` holds the data collected before the fork. `room` decides whether forking is possible and safe.
 
 #[allow(unsafe_code)]
 mod gather;
@@ -39,41 +41,41 @@ use walk::{NoChild, end};
 pub use watch::State;
 pub(crate) use writer::{Kind, Reference, Tally, Writer};
 
-/// How many children are made in all, where they wait for a thread that held a lock at the fork. On a busy machine every other one
-/// did, right after the program's start.
+/// Maximum number of children forked for one dump. A child is replaced if it waits for a lock that a thread of the
+/// parent held at the fork. On a busy machine, right after the program's start, this happened to every second child.
 const TRIES: u32 = 10;
 
-/// How far a child is.
+/// The progress of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Calls of the walk that it has dealt with.
+    /// Number of calls of the walk that the child has handled.
     pub(crate) callbacks: u64,
-    /// Whether part of the dump is on its way to who reads a pipe.
+    /// True if part of the dump has been sent to the reader of a pipe.
     pub(crate) sent: bool,
-    /// Whether it is dealing with one.
+    /// True while the child handles a call of the walk.
     pub(crate) busy: bool,
     pub(crate) tally: Tally,
 }
 
-/// Where a snapshot is to go.
+/// The destination of a snapshot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wanted<'a> {
-    /// To a new file of this name.
+    /// A new file with this name.
     File(&'a str),
-    /// Through a pipe, to the process that gave this token.
+    /// A pipe to the process that passed this token.
     Pipe(&'a str),
 }
 
 impl<'a> Wanted<'a> {
-    /// What options ask for, if they ask for a snapshot.
+    /// Returns the destination named in the options, or `None` if they do not request a snapshot.
     pub(crate) fn of(options: &'a str) -> Option<Self> {
         let file = options.strip_prefix(attach::SNAPSHOT).map(Self::File);
         file.or_else(|| options.strip_prefix(attach::SNAPSHOT_PIPE).map(Self::Pipe))
     }
 }
 
-/// Writes a snapshot. Returns one of [`attach`]'s codes. The environment is given back in the end, with
-/// all tags.
+/// Writes a snapshot and returns one of the result codes of [`attach`]. The caller disposes of the environment
+/// afterwards, which releases all tags.
 pub(crate) fn take(environment: &Environment, env: &Env<'_>, wanted: Wanted<'_>) -> i32 {
     match snapshot(environment, env, wanted) {
         Ok(tally) => {
@@ -141,7 +143,7 @@ fn snapshot(
             .fork(image, target, room::shared_files())
             .map_err(not_forked)?;
         let ended = watch::watch(&mut child, file, room::still_enough);
-        // The child is gone when this returns.
+        // `child` is dropped here, which kills the process if it still runs.
         Ok(((image, target), ended, child.progress()))
     };
     let begin_anew = |(_, target): &mut (Image, Target)| target.begin_anew(start);
@@ -150,8 +152,9 @@ fn snapshot(
     Ok(tally)
 }
 
-/// Has children write, one after the other, until one of them does not wait for a lock: [`TRIES`] at most, and none after
-/// one that has sent part of the dump. `child` gives how one ended, `begin_anew` takes back what it wrote.
+/// Runs children one after another until one ends without waiting for a lock. Runs at most [`TRIES`] children, and none
+/// after a child that has sent part of the dump. `child` runs one child and returns how it ended. `begin_anew` discards
+/// what the child wrote.
 fn first_unlocked<T>(
     mut target: T,
     mut child: impl FnMut(T) -> Result<(T, watch::Ended, Progress), (i32, String)>,
@@ -185,7 +188,7 @@ fn not_forked(why: NoChild) -> (i32, String) {
     }
 }
 
-/// Why there is no dump of a child that ended so.
+/// Returns the result code and message for a child that did not write a complete dump.
 fn unfinished(ended: watch::Ended) -> (i32, String) {
     let failed = |why: &str| (attach::FAILED, why.to_owned());
     match ended {
@@ -206,7 +209,7 @@ fn unfinished(ended: watch::Ended) -> (i32, String) {
     }
 }
 
-/// A new file with the start of the dump.
+/// Creates the dump file and writes the start of the dump.
 fn begun(path: &str, start: &[u8]) -> Result<File, (i32, String)> {
     let failed = |code, e| (code, format!("{path}: {e}"));
     let mut file = OpenOptions::new()

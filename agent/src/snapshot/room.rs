@@ -1,4 +1,4 @@
-//! Where a fork is no snapshot, or may cost the JVM its memory.
+//! Checks whether forking is possible, and whether enough memory is left for it.
 
 use std::fs;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use heapdiff_sites::attach;
 use heapdiff_units::Size;
 
-/// What has to be available before the fork, and while the child runs.
+/// Minimum free memory before the fork. While the child runs, half of it is required.
 const LEAST: u64 = 64 << 20;
 
-/// Whether the heap's memory is copied when it is written to after a fork, told by the mappings that objects lie in. If
-/// not, one of [`attach`]'s codes, and why.
+/// Checks that the heap's memory is copied on write after a fork, by the mappings that contain the given objects. If
+/// not, returns one of [`attach`]'s codes and the reason.
 pub(super) fn heap_is_private(addresses: &[u64]) -> Result<(), (i32, String)> {
     let maps = fs::read_to_string("/proc/self/maps")
         .map_err(|e| (attach::FAILED, format!("/proc/self/maps: {e}")))?;
@@ -36,8 +36,8 @@ fn private_in(maps: &str, addresses: &[u64]) -> Result<(), (i32, String)> {
     Ok(())
 }
 
-/// Where the JVM's counters for `jstat` are mapped, which others see change: the child's thread would count there. Other
-/// shared mappings are the program's, which does not run in the child.
+/// Returns the mappings of the JVM's `jstat` counters (hsperfdata), which other processes read. The child's thread
+/// would count there, too. Other shared mappings belong to the program, which does not run in the child.
 pub(super) fn shared_files() -> Vec<(usize, usize)> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     shared_in(&maps)
@@ -55,7 +55,7 @@ fn shared_in(maps: &str) -> Vec<(usize, usize)> {
     maps.lines().filter_map(range).collect()
 }
 
-/// The name of the mapping that an address lies in, and whether it is shared.
+/// Returns the name of the mapping that contains an address, and whether the mapping is shared.
 fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
     maps.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
@@ -69,12 +69,13 @@ fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
     })
 }
 
-/// Whether there is room for the copies that a fork leads to.
+/// Checks that there is enough memory for the pages that a fork makes the kernel copy.
 ///
-/// The child's tags and the pages that the JVM writes to meanwhile are copies. How much that will be is not known: a
-/// share of what the JVM has is asked for, and the watch ends the child when memory runs short all the same.
+/// Copies are needed for the child's tags and for each page that the JVM modifies meanwhile. Their size is not known in
+/// advance. So this function requires a share of the JVM's resident memory, and the watch ends the child if memory
+/// still runs short.
 ///
-/// `marks_objects`: the walk marks in the headers of objects, which copies the pages that they lie in.
+/// `marks_objects`: the walk marks objects in their headers, which copies the pages that contain them.
 pub(super) fn enough(marks_objects: bool) -> Result<(), String> {
     let resident = fs::read_to_string("/proc/self/status")
         .ok()
@@ -85,7 +86,7 @@ pub(super) fn enough(marks_objects: bool) -> Result<(), String> {
     require(share(resident, marks_objects, together))
 }
 
-/// What to ask for beside a JVM that has so much.
+/// Returns the free memory to require for a JVM with `resident` bytes.
 fn share(resident: u64, marks_objects: bool, killed_together: bool) -> u64 {
     let share = match (marks_objects, killed_together) {
         (true, _) => resident,
@@ -95,8 +96,8 @@ fn share(resident: u64, marks_objects: bool, killed_together: bool) -> u64 {
     LEAST.max(share)
 }
 
-/// Whether the kernel, when it kills the child for memory, kills the JVM as well: the control group or one above it is to
-/// be killed as a whole. The first version of control groups has no such setting.
+/// True if the kernel also kills the JVM when it kills the child for lack of memory. This happens if the control group
+/// or one of its ancestors has `memory.oom.group` set. Version 1 of control groups has no such setting.
 fn killed_together(root: &Path, groups: &str) -> bool {
     let Some(path) = groups.lines().find_map(|line| line.strip_prefix("0::")) else {
         return false;
@@ -108,7 +109,7 @@ fn killed_together(root: &Path, groups: &str) -> bool {
     })
 }
 
-/// Whether there is room still.
+/// Checks that there is still enough memory while the child runs.
 pub(super) fn still_enough() -> Result<(), String> {
     require(LEAST / 2)
 }
@@ -124,7 +125,7 @@ fn require(wanted: u64) -> Result<(), String> {
     }
 }
 
-/// The memory that this process could still take, and what bounds it: the machine, or the container.
+/// Returns the memory that this process can still allocate, and whether the machine or the container limits it.
 #[must_use]
 pub fn memory_left() -> Option<(u64, &'static str)> {
     let machine = fs::read_to_string("/proc/meminfo")
@@ -143,7 +144,7 @@ fn kilobytes(text: &str, key: &str) -> Option<u64> {
     number.checked_mul(1024)
 }
 
-/// What the process's control group and those above it have left, by the second version of their files or the first.
+/// Returns the memory left in the process's control group and its ancestors, for version 2 or 1 of control groups.
 fn of_group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mut least = None;
@@ -166,7 +167,7 @@ fn of_group() -> Option<u64> {
                 fs::read_to_string(file).ok()?.trim().parse().ok()
             };
             if let (Some(limit), Some(used)) = (read(limit), read(used)) {
-                // File pages count as used and are given up first.
+                // File cache counts as used, but the kernel reclaims it first.
                 let stat = format!("{root}{}/memory.stat", path.trim_end_matches('/'));
                 let files = fs::read_to_string(stat).ok().and_then(|stat| {
                     stat.lines()

@@ -1,7 +1,9 @@
-//! Where a snapshot goes: to a file, or through a pipe to the process that asked for it, so that there is no file anywhere.
+//! The destination of a snapshot: a file, or a pipe to the process that requested it, so that no file is written
+//! anywhere.
 //!
-//! The asker cannot hand a pipe over: in a container the JVM sees none of its files. So the agent makes one and shows it,
-//! and the asker, who may look into the JVM's process, takes an end of it ([`heapdiff_sites::piped`]).
+//! The requester cannot pass a pipe to the JVM: in a container the JVM sees none of its files. So the agent creates the
+//! pipe and announces it. The requester has access to the JVM's process and opens one end of the pipe
+//! ([`heapdiff_sites::piped`]).
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -14,23 +16,23 @@ use heapdiff_sites::piped;
 
 use crate::jvmti::{memory_file, wide_pipe};
 
-/// How long the asker may take to take its end of the pipe, and when is looked.
+/// Maximum time for the requester to open the pipe, and the interval between checks.
 const TAKEN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(2);
-/// Most bytes that are written to a pipe at once. What the kernel counts tells whether the child moves, and it counts a
-/// call when it is over.
+/// Maximum number of bytes written to a pipe in one call. The kernel updates its count of written bytes only after a
+/// call, and the watch uses this count to see progress.
 const PART: usize = 1 << 20;
 
-/// Where the dump goes.
+/// A writer of the dump.
 pub(crate) trait Output {
-    /// Writes at the end.
+    /// Appends bytes.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Writes over what is there. A pipe takes this once, at the very end.
+    /// Overwrites bytes at offset `at`. A pipe accepts this only once, as the last call.
     fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// A file with the start of the dump, or a pipe that gets all of it from the child: with a reader that stands still the
-/// JVM must not wait.
+/// A file that contains the start of the dump, or a pipe to which the child writes all of it. The JVM never writes to
+/// the pipe itself, so a reader that stops cannot block it.
 #[derive(Debug)]
 pub(crate) enum Target {
     File(File),
@@ -38,19 +40,19 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// The one file that the child keeps.
+    /// Returns the only file descriptor that the child keeps open.
     pub(crate) fn descriptor(&self) -> RawFd {
         match self {
             Self::File(file) | Self::Pipe { pipe: file, .. } => file.as_raw_fd(),
         }
     }
 
-    /// Whether part of the dump went through a pipe: it cannot be begun anew.
+    /// True if part of the dump was sent through a pipe, so that the dump cannot be restarted.
     pub(crate) fn has_sent(&self) -> bool {
         matches!(self, Self::Pipe { start, .. } if start.is_empty())
     }
 
-    /// Takes back what a child wrote behind the `start` of the dump.
+    /// Discards what a child wrote after the first `start` bytes of the dump.
     pub(crate) fn begin_anew(&mut self, start: u64) -> io::Result<()> {
         let Self::File(file) = self else {
             return Ok(());
@@ -82,7 +84,7 @@ impl Output for Target {
     }
 }
 
-/// Makes a pipe, shows it to the asker by its token, and waits until it is taken. Returns the end to write to.
+/// Creates a pipe, announces it under the requester's token, and waits until it is opened. Returns the write end.
 pub(super) fn offered(token: &str) -> io::Result<File> {
     let (from, to) = wide_pipe()?;
     let mut sign = memory_file(&piped::sign(token))?;
@@ -92,7 +94,8 @@ pub(super) fn offered(token: &str) -> io::Result<File> {
         let mut first = [0];
         sign.seek(SeekFrom::Start(0))?;
         if sign.read(&mut first)? == 0 {
-            // The asker has emptied it, and its end of the pipe is its own: without it writing fails.
+            // The requester emptied the announcement and holds its own read end. Our read end is closed here, so
+            // writing fails once the requester closes its end.
             return Ok(File::from(OwnedFd::from(to)));
         }
         if shown.elapsed() > TAKEN {

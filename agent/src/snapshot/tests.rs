@@ -1,4 +1,4 @@
-//! What a walk tells, made up, and what the dump reader makes of the file.
+//! Feeds an invented walk to the writer and reads the result with the dump reader.
 
 use std::fs::{self, File};
 use std::io;
@@ -40,7 +40,7 @@ fn field(name: &str, signature: &str, is_static: bool) -> FieldInfo {
     }
 }
 
-/// Classes, in this order, 64 bytes each; and a thread after them.
+/// Returns eight classes in this order, with ids 64 bytes apart, and a thread after them.
 fn gathered() -> Gathered {
     let class = |number: u64, signature: &str, superclass: Option<usize>| ClassInfo {
         address: BASE + 64 * number,
@@ -94,7 +94,7 @@ fn gathered() -> Gathered {
     }
 }
 
-/// A walk over made-up objects.
+/// A walk over invented objects.
 struct Walk {
     writer: Writer<Bytes>,
     file: Bytes,
@@ -111,7 +111,7 @@ impl Walk {
         }
     }
 
-    /// Tells a reference to an object of a class; its id.
+    /// Reports a reference to an object of a class. Returns the object's id.
     fn tell(&mut self, kind: Kind, from: u64, index: u32, to: &To) -> u64 {
         let mut id = to.id;
         let reference = Reference {
@@ -130,13 +130,13 @@ impl Walk {
         id
     }
 
-    /// The object is visited.
+    /// Reports that the object is visited.
     fn visit(&mut self, object: u64, class: u64) {
         self.tell(Kind::Class, object, 0, &To::class(class));
     }
 }
 
-/// What is referred to.
+/// The target of a reference.
 struct To {
     id: u64,
     class: u64,
@@ -176,7 +176,7 @@ fn what_is_told_is_what_is_read() {
     let leaf = walk.tell(Kind::JniGlobal, 0, 0, &To::new(6, 32, None));
     walk.tell(Kind::SystemClass, 0, 0, &To::class(0));
     walk.visit(leaf, 6);
-    // Fields of the interface count first, then those of the superclass, then its own: 0, 1 to 3, 4 to 6.
+    // JVMTI's field indexes: 0 is the interface's field, 1 to 3 the superclass's, 4 to 6 the class's own.
     let array = walk.tell(Kind::Field, leaf, 2, &To::new(2, 40, Some(5)));
     walk.tell(Kind::Field, leaf, 4, &To::known(leaf, 6));
     let mut primitive = |index, kind, value: &[u8]| {
@@ -237,7 +237,7 @@ fn what_is_told_is_what_is_read() {
     assert_eq!(count, Some(Value::Long(9)));
     let constants = snapshot.static_value(by_name("a.Leaf"), "<resolved_references>");
     assert!(constants.unwrap().object().is_some());
-    // The distance to the next id is the size.
+    // The distance to the next id is the object's size.
     assert_eq!((array - leaf, ints - array), (32, 40));
     let threads = snapshot.threads();
     assert_eq!(threads.len(), 1);
@@ -256,7 +256,7 @@ fn the_walk_is_over_when_all_that_was_seen_was_visited() {
     assert!(!is_over(&walk), "and the class above it");
     walk.tell(Kind::Constant, BASE + 64 * 5, 1, &To::class(5));
     assert!(is_over(&walk));
-    // Class objects of arrays are seen, and nothing is told of them.
+    // The walk sees class objects of arrays, but reports nothing about them.
     walk.tell(Kind::SystemClass, 0, 0, &To::class(3));
     assert!(is_over(&walk));
     assert_eq!(walk.writer.tally().late, 0);
@@ -317,8 +317,8 @@ fn large_arrays_are_segments_of_their_own() {
     assert_eq!(snapshot.array_length(find(ints)), Some(1 << 20));
 }
 
-/// Has children write to a file with a start, which end so, one after the other; what comes of it, how many there were, and
-/// the file.
+/// Runs children that write to a file and end as given, one after another. Returns the result, the number of children,
+/// and the file's content.
 fn children(ends: &[Ended], sent: bool) -> (Result<Tally, (i32, String)>, usize, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dump");

@@ -1,34 +1,38 @@
-//! Threads that get their numbers while the child writes: virtual threads, and threads that started meanwhile.
+//! Threads that get their serial numbers while the child writes: virtual threads, and threads started after the fork
+//! was prepared.
 //!
-//! The walk reports what the stack of a virtual thread holds when it comes to the thread, frame by frame, but only frames
-//! that hold something. The whole stack was read before the fork. If it still agrees with what the walk reports, then the
-//! dump has it; if the thread has moved on, or its stack was not read, then the dump has the frames that the walk reports.
+//! When the walk comes to a virtual thread, it reports the objects on the thread's stack frame by frame, but only
+//! frames that hold objects. The complete stack was read before the fork.
+//!
+//! - If that stack agrees with the frames of the walk, the dump gets the complete stack.
+//! - If the thread has moved on or its stack was not read, the dump gets only the frames that the walk reports.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::image::{Gathered, NO_TRACE, frame, trace, width};
 
-/// States of a virtual thread that was not started, and of one that has ended.
+/// Values of `VirtualThread.state` for a thread that was not started, and for a thread that has ended.
 const NOT_ALIVE: [i32; 2] = [0, 99];
-/// Maximum number of innermost frames that JVMTI leaves out of a stack but reports in a walk: those that unmount the thread.
+/// Maximum number of innermost frames that the walk reports but JVMTI leaves out of a stack. These frames unmount the
+/// thread.
 const HIDDEN: usize = 8;
 
-/// A frame: JVMTI's id of the method, and the place in its bytecode.
+/// A frame: JVMTI's id of the method, and the bytecode index.
 pub(crate) type Place = (usize, i64);
 
-/// A method, with the names that it has in the dump.
+/// A method with its ids in the dump.
 #[derive(Debug)]
 pub(super) struct KnownMethod {
-    /// The ids of its name, its signature and its source file.
+    /// Ids of its name, its signature and its source file.
     pub(super) names: [u64; 3],
-    /// The serial number of its class.
+    /// Serial number of its class.
     pub(super) class: u32,
     pub(super) is_native: bool,
-    /// Where lines begin in its bytecode.
+    /// Line table: bytecode index where each line begins, and the line number.
     pub(super) lines: Box<[(i64, i32)]>,
 }
 
-/// The line of a place in a method. HPROF has -3 for native methods, -1 if the line is not known.
+/// Returns the line number at a bytecode index. HPROF uses -3 for native methods and -1 for unknown lines.
 pub(crate) fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
     let after = lines.partition_point(|&(start, _)| start <= location);
     match (location < 0, after.checked_sub(1)) {
@@ -38,14 +42,14 @@ pub(crate) fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
     }
 }
 
-/// Stacks of virtual threads before the fork, and the methods of all stacks.
+/// Stacks of virtual threads, read before the fork, and the methods of all stacks.
 #[derive(Debug, Default)]
 pub(super) struct KnownStacks {
-    /// By the thread's id, which of the stacks it has.
+    /// Index in `stacks` of each thread's stack, by the thread's id.
     threads: HashMap<u64, usize>,
     stacks: Vec<Vec<Place>>,
     methods: HashMap<usize, KnownMethod>,
-    /// The first id of a frame that no record has.
+    /// The first frame id that is not in use.
     next_frame: u64,
 }
 
@@ -63,15 +67,15 @@ impl KnownStacks {
         }
     }
 
-    /// True if the method is known and not native: then no JNI references are its frame's.
+    /// True if the method is known and not native. A frame of such a method has no JNI references.
     pub(super) fn is_java(&self, method: usize) -> bool {
         self.methods
             .get(&method)
             .is_some_and(|known| !known.is_native)
     }
 
-    /// The stack that a thread had before the fork, and how many of its innermost frames JVMTI left out. `None` if the
-    /// walk reported another frame anywhere.
+    /// Returns the stack that the thread had before the fork, and the number of innermost frames that JVMTI left out.
+    /// Returns `None` if the walk reported a frame that differs from this stack.
     fn agreeing(&self, thread: u64, reported: &Reported) -> Option<(&[Place], usize)> {
         let known = self.stacks.get(*self.threads.get(&thread)?)?;
         let agrees = |hidden: usize| {
@@ -80,7 +84,8 @@ impl KnownStacks {
                 visible.is_none_or(|at| known.get(at).is_some_and(|k| k.0 == place.0))
             })
         };
-        // Frames that are all above the visible ones agree with any stack.
+        // Do not hide more frames than the deepest reported one. Otherwise all reported frames would be hidden, and the
+        // comparison would accept any stack.
         let last = reported
             .last_key_value()
             .map_or(0, |(&depth, _)| depth as usize);
@@ -89,10 +94,10 @@ impl KnownStacks {
     }
 }
 
-/// Frames by their depth.
+/// Frames by depth.
 type Reported = BTreeMap<u32, Place>;
 
-/// Adds a frame if there is none, or only its method is known.
+/// Adds a frame. Replaces an existing frame only if its bytecode index is not known.
 fn add(frames: &mut Reported, depth: u32, place: Place) {
     let known = frames.entry(depth).or_insert(place);
     if known.1 < 0 {
@@ -100,12 +105,12 @@ fn add(frames: &mut Reported, depth: u32, place: Place) {
     }
 }
 
-/// Where virtual threads have their state.
+/// Where an instance of `VirtualThread` stores its state.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct VirtualState {
-    /// The class object of `java.lang.VirtualThread`.
+    /// Class object of `java.lang.VirtualThread`.
     pub(super) class: u64,
-    /// Where the state stands in the values of an instance.
+    /// Offset of the state in the values of an instance.
     place: usize,
 }
 
@@ -113,7 +118,7 @@ impl VirtualState {
     pub(super) fn of(gathered: &Gathered) -> Option<Self> {
         let mut classes = gathered.classes.iter();
         let class = classes.find(|class| class.signature == "Ljava/lang/VirtualThread;")?;
-        // A class's own values come first.
+        // A class's own values precede those of its superclasses.
         let mut instance = class.fields.iter().filter(|field| !field.is_static);
         let before = instance.clone().take_while(|field| field.name != "state");
         let place = before.map(|field| width(field.kind) as usize).sum();
@@ -124,44 +129,44 @@ impl VirtualState {
         })
     }
 
-    /// True if the thread with these values was started and has not ended.
+    /// True if the thread with these field values was started and has not ended.
     pub(super) fn is_alive(self, values: &[u8]) -> bool {
         let state = values.get(self.place..).and_then(|rest| rest.first_chunk());
         state.is_some_and(|state| !NOT_ALIVE.contains(&i32::from_be_bytes(*state)))
     }
 }
 
-/// A thread without a number before the fork.
+/// A thread that had no serial number before the fork.
 struct Late {
     id: u64,
-    /// The frames that hold something.
+    /// The frames that hold objects.
     reported: Reported,
 }
 
-/// Threads that the walk comes upon, numbered from `first` on.
+/// Threads that the walk finds, numbered from `first`.
 pub(super) struct LateThreads {
     first: u32,
     threads: Vec<Late>,
     numbers: HashMap<u64, usize>,
-    /// The thread whose stack the walk is reporting, if the thread is a root.
+    /// Id of the thread root whose stack the walk is reporting.
     pub(super) current: u64,
 }
 
-/// The traces of all late threads.
+/// Stack traces of all late threads.
 #[derive(Default)]
 pub(super) struct Traces {
     /// Records for the dump.
     pub(super) records: Vec<u8>,
-    /// Ids and serial numbers.
+    /// Ids and serial numbers of the threads.
     pub(super) threads: Vec<(u64, u32)>,
-    /// For each thread the depths of its frames, in order.
+    /// Depths of the frames in each thread's trace, in ascending order.
     depths: Vec<Vec<u32>>,
     /// Ids of frames by method and line.
     frames: HashMap<(usize, i32), u64>,
 }
 
 impl Traces {
-    /// The id of a frame; `None` if its method is not known.
+    /// Returns the id of a frame, or `None` if its method is not known. Writes the frame's record on first use.
     fn frame(&mut self, stacks: &KnownStacks, (method, location): Place) -> Option<u64> {
         let known = stacks.methods.get(&method)?;
         let line = if known.is_native {
@@ -180,7 +185,7 @@ impl Traces {
 }
 
 impl LateThreads {
-    /// `known` threads have numbers from 1 on.
+    /// `known` is the number of threads that have serial numbers already.
     pub(super) fn new(known: usize) -> Self {
         Self {
             first: u32::try_from(known + 1).unwrap_or(u32::MAX),
@@ -190,7 +195,7 @@ impl LateThreads {
         }
     }
 
-    /// Gives the thread a number if it has none. Returns it.
+    /// Returns the thread's serial number. Assigns one if the thread has none.
     pub(super) fn serial(&mut self, id: u64) -> u32 {
         let at = *self.numbers.entry(id).or_insert_with(|| {
             self.threads.push(Late {
@@ -207,7 +212,7 @@ impl LateThreads {
         Some(serial.checked_sub(self.first)? as usize)
     }
 
-    /// Records a frame of a thread that has such a number.
+    /// Records a reported frame, if the serial number belongs to a late thread.
     pub(super) fn report(&mut self, serial: u32, depth: u32, place: Place) {
         let at = self.number(serial);
         if let Some(thread) = at.and_then(|at| self.threads.get_mut(at))
@@ -217,10 +222,11 @@ impl LateThreads {
         }
     }
 
-    /// The traces of all these threads.
+    /// Returns the traces of all late threads.
     pub(super) fn traces(&self, stacks: &KnownStacks) -> Traces {
         let mut traces = Traces::default();
-        // Frames that JVMTI leaves out, by how many they are and their depth: what the walk reports of one thread is so of all.
+        // Frames that JVMTI leaves out, by their number and depth. All threads with the same number of such frames
+        // unmount in the same way, so a frame reported for one thread is valid for all of them.
         let mut hidden: HashMap<(usize, u32), Place> = HashMap::new();
         for thread in &self.threads {
             if let Some((_, left_out)) = stacks.agreeing(thread.id, &thread.reported) {
@@ -255,8 +261,8 @@ impl LateThreads {
         traces
     }
 
-    /// The place of a frame in its thread's trace, which is that of no frame if the trace does not have it. The traces of
-    /// threads that were known before the fork have all frames.
+    /// Returns the index of a frame in its thread's trace, or `u32::MAX` (HPROF's "no frame") if the trace does not
+    /// contain the frame. Traces of threads known before the fork contain all frames.
     pub(super) fn place(&self, traces: &Traces, serial: u32, depth: u32) -> u32 {
         match self.number(serial).and_then(|at| traces.depths.get(at)) {
             None => depth,
@@ -272,7 +278,7 @@ impl LateThreads {
 mod tests {
     use super::*;
 
-    /// Methods 1 to 9, of which 9 is native, and a thread 100 whose stack was read.
+    /// Methods 1 to 9, where 9 is native, and thread 100 whose stack was read.
     fn known(stack: &[Place]) -> KnownStacks {
         let method = |number: usize| KnownMethod {
             names: [number as u64; 3],
@@ -288,7 +294,7 @@ mod tests {
         }
     }
 
-    /// Methods and lines of a thread's trace, and the places of its frames by depth.
+    /// Returns method and line of each frame in a thread's trace, and the index in the trace for depths 0 to 4.
     fn trace_of(
         stacks: &KnownStacks,
         thread: u64,
@@ -307,7 +313,7 @@ mod tests {
             .iter()
             .map(|(&frame, &id)| (id, frame))
             .collect();
-        // The record of the trace is the last: ids of its frames stand at the end.
+        // The trace's record is the last one and ends with the ids of the frames.
         let count = traces.depths[0].len();
         let ids = &traces.records[traces.records.len() - 8 * count..];
         let ids = ids
@@ -325,11 +331,11 @@ mod tests {
     #[test]
     fn a_stack_that_agrees_is_whole() {
         let stacks = known(&[(3, 1), (4, 6), (9, -1)]);
-        // Another place in the same method is that of the walk.
+        // If the bytecode index differs within the same method, the trace uses the walk's.
         let (frames, places) = trace_of(&stacks, 100, &[(0, (3, 7))]);
         assert_eq!(frames, [(3, 20), (4, 20), (9, -3)]);
         assert_eq!(places, [0, 1, 2, NOWHERE, NOWHERE]);
-        // A place that the walk does not know is that of before.
+        // If the walk does not know the bytecode index, the trace uses the one read before.
         let (frames, _) = trace_of(&stacks, 100, &[(1, (4, -1))]);
         assert_eq!(frames, [(3, 10), (4, 20), (9, -3)]);
     }
@@ -351,7 +357,7 @@ mod tests {
             vec![0, 1, NOWHERE, NOWHERE, NOWHERE],
         );
         assert_eq!(trace_of(&stacks, 100, &moved), expected);
-        // And so has one whose stack was not read.
+        // A thread whose stack was not read also gets the frames of the walk.
         assert_eq!(trace_of(&stacks, 200, &moved), expected);
         assert_eq!(trace_of(&stacks, 200, &[]).0, []);
     }

@@ -1,10 +1,12 @@
-//! Virtual threads and their stacks, which `GetAllStackTraces` leaves out.
+//! Finds virtual threads and reads their stacks, which `GetAllStackTraces` leaves out.
 //!
-//! The JVM has no list of virtual threads. The JDK has: each one is in a thread container, as the JVM's own thread dumps
-//! (`jcmd Thread.dump_to_file`) use them. With `-Djdk.trackAllThreads=false` threads that no executor started are in none.
+//! The JVM has no list of virtual threads, but the JDK has: each virtual thread is in a thread container. The JVM's own
+//! thread dumps (`jcmd Thread.dump_to_file`) use these containers, too. With `-Djdk.trackAllThreads=false`, threads
+//! that were not started by an executor are in no container.
 //!
-//! Stacks are read at safepoints, a few threads at each. Outside of a safepoint a carrier may mount the thread while its
-//! stack is read: JVMTI prevents that only after a costly switch in all virtual threads, which lasts as long as the JVM.
+//! Stacks are read at safepoints, a few threads at each. Outside a safepoint, a carrier may mount the thread while its
+//! stack is read. JVMTI can prevent that, but only after an expensive switch in all virtual threads that lasts until
+//! the JVM ends.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int};
@@ -24,7 +26,7 @@ use crate::jvmti::{Jvmti, Result, call};
 const MOST: usize = 20_000;
 /// Maximum number of threads whose stacks are read at one safepoint.
 const BATCH: usize = 64;
-/// How long stacks are read in all.
+/// Maximum total time for reading stacks.
 const LONGEST: Duration = Duration::from_secs(2);
 /// Maximum number of thread containers.
 const CONTAINERS: c_int = 10_000;
@@ -33,12 +35,12 @@ const INITIALIZED: c_int = 4;
 /// Thread state: alive.
 const ALIVE: c_int = 1;
 
-/// JNI calls of which a failure returns null and leaves no exception.
+/// JNI calls that return null on failure and leave no pending exception.
 struct Calls(*mut JNIEnv);
 
 impl Calls {
     fn cleared(&self, object: jobject) -> jobject {
-        // SAFETY: the environment is the current thread's.
+        // SAFETY: the environment belongs to the current thread.
         unsafe {
             if ((**self.0).v1_2.ExceptionCheck)(self.0) {
                 ((**self.0).v1_2.ExceptionClear)(self.0);
@@ -48,16 +50,16 @@ impl Calls {
         object
     }
 
-    /// A class of the boot loader, by its name with dots. `FindClass` would initialize the class: that of virtual threads
-    /// starts the threads that run them.
+    /// Returns a class of the boot loader by its name with dots, without initializing it. `FindClass` would initialize
+    /// `VirtualThread`, which starts its carrier and helper threads.
     fn uninitialized(&self, name: &CStr) -> jobject {
         let class = self.class(c"java/lang/Class");
         if class.is_null() {
             return class;
         }
         let signature = c"(Ljava/lang/String;ZLjava/lang/ClassLoader;)Ljava/lang/Class;";
-        // SAFETY: the environment is the current thread's, the texts end with a zero byte, the method is static, takes these
-        // arguments and returns a reference. Null is the boot loader.
+        // SAFETY: the environment belongs to the current thread and the strings are NUL-terminated. The method is
+        // static, takes these arguments and returns a reference. A null loader is the boot loader.
         unsafe {
             let name = self.cleared(((**self.0).v1_2.NewStringUTF)(self.0, name.as_ptr()));
             let method = ((**self.0).v1_2.GetStaticMethodID)(
@@ -84,48 +86,48 @@ impl Calls {
     }
 
     fn class(&self, name: &CStr) -> jobject {
-        // SAFETY: the environment is the current thread's, the text ends with a zero byte.
+        // SAFETY: the environment belongs to the current thread, the string is NUL-terminated.
         self.cleared(unsafe { ((**self.0).v1_2.FindClass)(self.0, name.as_ptr()) })
     }
 
-    /// Calls a method without arguments that returns an object.
+    /// Calls a method that takes no arguments and returns an object.
     ///
     /// # Safety
-    /// The reference is null or to an object of the class.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// The reference is null or to an object of the class. `signature` has no parameters, and its result is an object.
+    // SAFETY: the method is looked up in the class, so the object has it.
     unsafe fn call(&self, object: jobject, class: &CStr, name: &CStr, signature: &CStr) -> jobject {
         let class = self.class(class);
         if object.is_null() || class.is_null() {
             return null_mut();
         }
-        // SAFETY: the class is valid, and the texts end with a zero byte.
+        // SAFETY: the class is valid, and the strings are NUL-terminated.
         let method = unsafe {
             ((**self.0).v1_2.GetMethodID)(self.0, class, name.as_ptr(), signature.as_ptr())
         };
         if method.is_null() {
             return self.cleared(null_mut());
         }
-        // SAFETY: by the caller's promise the object has the method, which takes no arguments.
+        // SAFETY: the caller guarantees that the object has this method, which takes no arguments.
         self.cleared(unsafe { ((**self.0).v1_2.CallObjectMethodA)(self.0, object, method, null()) })
     }
 
-    /// The elements of a `java.util.Set`, as an array.
+    /// Returns the elements of a `java.util.Set` as an array.
     ///
     /// # Safety
-    /// The reference is null or to such an object.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// The reference is null or to a `java.util.Set`.
+    // SAFETY: every `java.util.Set` has this method.
     unsafe fn elements(&self, set: jobject) -> jobject {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller upholds the `# Safety` contract.
         unsafe { self.call(set, c"java/util/Set", c"toArray", c"()[Ljava/lang/Object;") }
     }
 
-    /// The value of a static field.
+    /// Returns the value of a static reference field.
     fn field(&self, class: &CStr, name: &CStr, signature: &CStr) -> jobject {
         let class = self.class(class);
         if class.is_null() {
             return class;
         }
-        // SAFETY: the class is valid, the texts end with a zero byte, and the field is one of references.
+        // SAFETY: the class is valid, the strings are NUL-terminated, and the field has a reference type.
         unsafe {
             let field = ((**self.0).v1_2.GetStaticFieldID)(
                 self.0,
@@ -141,38 +143,43 @@ impl Calls {
         }
     }
 
+    /// Returns the length of an array; 0 for null.
+    ///
     /// # Safety
     /// The reference is null or to an array of references.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: JNI gets only a valid reference to an array.
     unsafe fn length(&self, array: jobject) -> c_int {
         match array.is_null() {
             true => 0,
-            // SAFETY: by the caller's promise.
+            // SAFETY: the caller upholds the `# Safety` contract.
             false => unsafe { ((**self.0).v1_2.GetArrayLength)(self.0, array) },
         }
     }
 
+    /// Returns one element of an array.
+    ///
     /// # Safety
-    /// The reference is to an array of references with more elements.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// The reference is to an array of references with more than `at` elements.
+    // SAFETY: JNI gets only a valid reference to an array and an index within it.
     unsafe fn element(&self, array: jobject, at: c_int) -> jobject {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller upholds the `# Safety` contract.
         self.cleared(unsafe { ((**self.0).v1_2.GetObjectArrayElement)(self.0, array, at) })
     }
 }
 
 impl Jvmti {
-    /// True if the walk reports the stacks of virtual threads: JDK 21 and later.
+    /// True if the walk reports the stacks of virtual threads. This is so in JDK 21 and later.
     pub(super) fn reports_virtual_threads(&self) -> bool {
         let mut version = 0;
-        // SAFETY: the pointer is to an int. If it fails the version stays 0.
+        // SAFETY: the out parameter is a local int. If the call fails, the version stays 0.
         let _ = unsafe { call!(self, GetVersionNumber, &raw mut version) };
         version >= VERSION_21
     }
 
-    /// Arrays with all virtual threads in the JDK's thread containers; none if the program has not started any.
+    /// Returns arrays that together contain all virtual threads in the JDK's thread containers. Returns no array if the
+    /// program has not started a virtual thread.
     ///
-    /// Classes may be loaded meanwhile. The references stay until the caller's frame of references goes.
+    /// This may load classes. The references stay valid until the caller's local frame is popped.
     pub(super) fn lists_of_virtual_threads(&self, env: &Env<'_>) -> Vec<jobject> {
         let calls = Calls(env.raw());
         if !self.reports_virtual_threads() {
@@ -183,19 +190,20 @@ impl Jvmti {
         if class.is_null() {
             return Vec::new();
         }
-        // SAFETY: the class is valid; the pointer is to an int. If it fails the status stays 0.
+        // SAFETY: the class is valid; the out parameter is a local int. If the call fails, the status stays 0.
         let _ = unsafe { call!(self, GetClassStatus, class, &raw mut status) };
         if status & INITIALIZED == 0 {
             return Vec::new();
         }
-        // Threads that no executor started.
+        // Threads that were not started by an executor.
         let root = c"jdk/internal/vm/ThreadContainers$RootContainer$TrackingRootContainer";
         let set = calls.field(root, c"VTHREADS", c"Ljava/util/Set;");
-        // SAFETY: the field's type is the interface.
+        // SAFETY: the field has the type `java.util.Set`.
         let mut lists = vec![unsafe { calls.elements(set) }];
         let containers = c"jdk/internal/vm/ThreadContainers";
         let set = calls.field(containers, c"CONTAINER_REGISTRY", c"Ljava/util/Set;");
-        // SAFETY: the field's type is the interface; its elements are weak references to containers, which have these methods.
+        // SAFETY: the field has the type `java.util.Set`. Its elements are weak references to containers, which have
+        // these methods.
         unsafe {
             let registered = calls.elements(set);
             for at in 0..calls.length(registered).min(CONTAINERS) {
@@ -216,11 +224,11 @@ impl Jvmti {
         lists
     }
 
-    /// Gives virtual threads ids and reads their stacks: of [`MOST`] threads at most, for [`LONGEST`] at most.
+    /// Tags virtual threads with ids and reads their stacks: at most [`MOST`] threads, for at most [`LONGEST`].
     ///
     /// # Safety
     /// The references are to arrays of references.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: every element read from the arrays is checked to be a virtual thread before it is used.
     pub(super) unsafe fn virtual_stacks(
         &self,
         env: &Env<'_>,
@@ -237,13 +245,13 @@ impl Jvmti {
         if class.is_null() {
             return Ok(());
         }
-        // SAFETY: all classes are held, and their methods with them.
+        // SAFETY: local references to all classes are held, so their methods stay valid.
         unsafe { self.methods_that_unmount(env, methods, ids) };
         let started = Instant::now();
         let mut known = HashMap::new();
         let mut batch = Vec::with_capacity(BATCH);
         for &list in lists {
-            // SAFETY: by the caller's promise.
+            // SAFETY: the caller upholds the `# Safety` contract.
             let length = unsafe { calls.length(list) };
             let mut at = 0;
             while at < length {
@@ -252,11 +260,11 @@ impl Jvmti {
                     break;
                 }
                 while at < length && batch.len() < BATCH {
-                    // SAFETY: the array has more elements.
+                    // SAFETY: `at` is less than the array's length.
                     let thread = unsafe { calls.element(list, at) };
                     at += 1;
                     let raw = env.raw();
-                    // SAFETY: valid references, or null, of which this is true for each class.
+                    // SAFETY: both references are valid, or `thread` is null. JNI defines the result for null as true.
                     let is_instance = unsafe { ((**raw).v1_2.IsInstanceOf)(raw, thread, class) };
                     let is_virtual = is_instance && !thread.is_null();
                     if is_virtual {
@@ -265,7 +273,7 @@ impl Jvmti {
                         delete(env, thread)
                     }
                 }
-                // SAFETY: valid references to threads.
+                // SAFETY: the references are to threads.
                 let read = unsafe { self.batch(env, &batch, &mut known, methods, ids, gathered) };
                 for thread in batch.drain(..) {
                     delete(env, thread);
@@ -276,28 +284,30 @@ impl Jvmti {
         Ok(())
     }
 
-    /// Looks up the methods that unmount a thread, which JVMTI leaves out of stacks.
+    /// Looks up the methods that unmount a virtual thread. JVMTI leaves their frames out of stacks, but the walk
+    /// reports them.
     ///
     /// # Safety
-    /// All classes that are known by their ids are held.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// Local references to all classes in `ids` are held.
+    // SAFETY: the methods are those that JVMTI returned for a valid class.
     unsafe fn methods_that_unmount(&self, env: &Env<'_>, methods: &mut Methods, ids: &Ids) {
         let class = Calls(env.raw()).class(c"jdk/internal/vm/Continuation");
         let (mut count, mut list) = (0, null_mut());
         if class.is_null() {
             return;
         }
-        // SAFETY: the class is valid, the pointers are to an int and a pointer. If it fails they stay as they are.
+        // SAFETY: the class is valid; the out parameters are a local int and a local pointer. If the call fails, they
+        // stay unchanged.
         let _ = unsafe { call!(self, GetClassMethods, class, &raw mut count, &raw mut list) };
         if !list.is_null() {
             let count = usize::try_from(count).unwrap_or(0);
-            // SAFETY: the JVM gave as many methods, ours until they are given back below.
+            // SAFETY: the JVM returned `count` methods, which we own until they are deallocated below.
             for &method in unsafe { std::slice::from_raw_parts(list, count) } {
                 let frame = jvmtiFrameInfo {
                     method: method.cast(),
                     location: 0,
                 };
-                // SAFETY: by the caller's promise.
+                // SAFETY: the caller upholds the `# Safety` contract.
                 let _ = unsafe { self.known_method(env, &frame, methods, ids) };
             }
             // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
@@ -306,11 +316,11 @@ impl Jvmti {
         delete(env, class);
     }
 
-    /// Reads the stacks of some threads at one safepoint.
+    /// Reads the stacks of the given threads at one safepoint.
     ///
     /// # Safety
     /// The references are to threads.
-    // SAFETY: what is unsafe in it says so where it stands.
+    // SAFETY: JVMTI gets only the valid references and pointers to local variables.
     unsafe fn batch(
         &self,
         env: &Env<'_>,
@@ -323,12 +333,13 @@ impl Jvmti {
         let Some(&first) = threads.first() else {
             return Ok(());
         };
-        // The stack of one thread alone would be read without a safepoint.
+        // For a single thread, the JVM would read the stack without a safepoint. So pass the thread twice.
         let two = [first; 2];
         let asked = if threads.len() == 1 { &two } else { threads };
         let count = c_int::try_from(asked.len()).unwrap_or(0);
         let mut list: *mut jvmtiStackInfo = null_mut();
-        // SAFETY: by the caller's promise; there are as many threads as told, and the pointer is to a pointer.
+        // SAFETY: the caller guarantees valid threads, `asked` has `count` elements, and the out parameter is a local
+        // pointer.
         let read = unsafe {
             call!(
                 self,
@@ -342,16 +353,16 @@ impl Jvmti {
         if read.is_err() || list.is_null() {
             return Ok(());
         }
-        // SAFETY: the JVM gave a stack for each thread, ours until it is given back below.
+        // SAFETY: the JVM returned one stack for each thread, which we own until they are deallocated below.
         let stacks: &[jvmtiStackInfo] = unsafe { std::slice::from_raw_parts(list, asked.len()) };
         for (stack, &thread) in stacks.iter().zip(threads) {
             let count = usize::try_from(stack.frame_count).unwrap_or(0);
             let is_alive = stack.state & ALIVE != 0;
             if is_alive && count > 0 && !stack.frame_buffer.is_null() {
-                // SAFETY: the JVM gave `count` frames with the list, which is freed below.
+                // SAFETY: the JVM returned `count` frames together with the list, which is deallocated below.
                 let frames = unsafe { std::slice::from_raw_parts(stack.frame_buffer, count) };
                 let before = ids.next;
-                // SAFETY: by the caller's promise.
+                // SAFETY: the caller upholds the `# Safety` contract.
                 let id = unsafe { self.give_id(thread, &mut ids.next)? };
                 if id == before {
                     gathered.others.push(id);
@@ -362,7 +373,7 @@ impl Jvmti {
                     Some(&at) => at,
                     None => {
                         for frame in frames {
-                            // SAFETY: all classes are held, and their methods with them.
+                            // SAFETY: local references to all classes are held, so their methods stay valid.
                             let _ = unsafe { self.known_method(env, frame, methods, ids) };
                         }
                         gathered.stacks.push(places.clone());
@@ -373,7 +384,7 @@ impl Jvmti {
                 gathered.virtual_threads.push((id, at));
             }
         }
-        // The references in it are those that were passed.
+        // The thread references in the list are the ones that were passed in, so they are not deleted here.
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { self.deallocate(list.cast()) };
         Ok(())

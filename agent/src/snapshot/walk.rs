@@ -1,16 +1,23 @@
-//! The walk that forks: `FollowReferences` calls back while all threads stand at a safepoint, and the first call makes a
-//! child. The parent ends its walk at once; the child goes on walking its copy of the memory, and writes.
+//! The heap walk that forks. `FollowReferences` calls back while all Java threads are stopped at a safepoint. The first
+//! callback forks a child. The parent aborts its walk at once; the child continues to walk its copy of the memory and
+//! writes the dump.
 //!
-//! **What the child may not do.** It has the JVM's memory, and of its threads only the one that walks. So it may wait for
-//! nothing that another thread would have to do. Memory is taken from `malloc`, whose locks `fork` holds while
-//! it copies, so that they are free in the child; the JVM's own table of tags is used by the walk alone while threads stand.
-//! What may still block it is a lock of the JVM's that a compiler thread held at the fork, such as that of the memory in which
-//! stacks are walked: the parent's watch sees that it waits for what nobody can give back, kills it, and forks again.
+//! # Restrictions of the child
 //!
-//! **The end of the walk.** The walk returns into the JVM's own thread, which then waits for work that never
-//! comes, so the child cannot know; the parent does. The child's thread sleeps in no part of the walk but in a
-//! callback, when it writes. So when the kernel says that it sleeps, it is in no callback, and all that was seen was visited,
-//! the walk is over; the parent sends a signal, whose handler writes the end.
+//! The child has a copy of the JVM's memory, but only one of its threads: the one that walks. So the child must not
+//! wait for anything that another thread would have to do.
+//!
+//! - `malloc` is safe: `fork` takes its locks before it copies, so they are free in the child.
+//! - The JVM's tag table is safe: only the walk uses it during a safepoint.
+//! - A lock that a compiler thread held at the fork blocks the child forever. One example is the lock of the memory
+//!   used for stack walking. The parent's watch detects the endless wait, kills the child and forks again.
+//!
+//! # How the end of the walk is detected
+//!
+//! The walk returns into the JVM's own thread, which then waits for work that never comes. So the child cannot notice
+//! the end, but the parent can. During the walk, the child sleeps only inside callbacks, when it writes. The walk is
+//! therefore over if the kernel reports that the child sleeps, the child is not in a callback, and all objects that
+//! were seen have been visited. The parent then sends a signal, and its handler writes the end of the dump.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,11 +36,11 @@ use crate::jvmti::{Environment, JvmtiError, Result, call};
 
 const VISIT_OBJECTS: jint = 0x100;
 const VISIT_ABORT: jint = 0x8000;
-/// The most seconds that a child may take.
+/// Maximum run time of a child, in seconds.
 const LONGEST: u32 = 4 * 3600;
-/// How long a child that was killed is waited for.
+/// Maximum time to wait for a killed child to end.
 const DYING: Duration = Duration::from_secs(5);
-/// How the child ends.
+/// Exit codes of the child.
 pub(crate) mod end {
     pub(crate) const DONE: i32 = 0;
     pub(crate) const FAILED: i32 = 70;
@@ -41,7 +48,7 @@ pub(crate) mod end {
     pub(crate) const PANICKED: i32 = 72;
 }
 
-/// What the child tells the parent, in memory that both see.
+/// The child's progress, in memory shared with the parent.
 #[repr(C)]
 struct Shared {
     callbacks: AtomicU64,
@@ -51,16 +58,16 @@ struct Shared {
     cut: AtomicU64,
     sent: AtomicBool,
     busy: AtomicBool,
-    /// Whether the file is whole.
+    /// True if the file is complete.
     done: AtomicBool,
 }
 
-/// The page with it.
+/// The shared memory page that holds a [`Shared`].
 struct Page(NonNull<Shared>);
 
 impl Page {
     fn new() -> Option<Self> {
-        // SAFETY: a new mapping, of no file; zeroed memory is a `Shared`.
+        // SAFETY: this creates a new anonymous mapping. Zeroed memory is a valid `Shared`.
         let page = unsafe {
             libc::mmap(
                 null_mut(),
@@ -78,44 +85,44 @@ impl Page {
     }
 
     fn shared(&self) -> &Shared {
-        // SAFETY: the mapping lives as long as this, and is as long as a `Shared`.
+        // SAFETY: the mapping is large enough for a `Shared` and lives as long as `self`.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this one's, and nothing refers to it any more.
+        // SAFETY: `self` owns the mapping, and nothing refers to it any more.
         let _ = unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Shared>()) };
     }
 }
 
-/// The walk, in the parent until it has forked, then in the child.
+/// State of the walk, used by the parent until it has forked and then by the child.
 struct Walk {
     writer: Writer<Target>,
     page: Page,
     file: c_int,
-    /// Mappings of files that the JVM writes to.
+    /// Start and length of mappings of files that the JVM writes to.
     shared: Vec<(usize, usize)>,
     in_child: bool,
-    /// The child, or the error of the fork.
+    /// Process id of the child, or the error number of the failed fork.
     forked: Option<std::result::Result<c_int, c_int>>,
 }
 
-/// The child's walk, for the handler of the signal that ends it.
+/// The child's walk, for the signal handler that ends it.
 static CHILD: AtomicPtr<Walk> = AtomicPtr::new(null_mut());
 
-/// A child that walks.
+/// A child process that walks the heap.
 pub(crate) struct Child {
     pid: c_int,
     page: Page,
     ended: Option<i32>,
 }
 
-/// Why there is no child.
+/// Reason why no child was forked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NoChild {
-    /// The system's error.
+    /// Error number of the failed system call.
     Fork(c_int),
     Jvm(JvmtiError),
 }
@@ -130,7 +137,7 @@ struct Callbacks {
     reserved: [Option<unsafe extern "C" fn()>; 11],
 }
 
-/// What a reference is by: a field's or an element's number, or what a stack holds it.
+/// Details of a reference: the index of a field or array element, or the stack frame that holds the reference.
 #[repr(C)]
 union Info {
     index: jint,
@@ -144,11 +151,11 @@ struct StackInfo {
     thread_id: jlong,
     depth: jint,
     method: *const c_void,
-    /// Only for local variables of Java.
+    /// Bytecode index in the frame's method. Valid only for Java local variables.
     location: jlong,
 }
 
-// SAFETY: types of functions; only the JVM calls those that have them.
+// SAFETY: these are only function types. Only the JVM calls the functions that have them.
 type OnReference = unsafe extern "C" fn(
     jint,
     *const Info,
@@ -168,18 +175,18 @@ type OnArray =
     unsafe extern "C" fn(jlong, jlong, *mut jlong, jint, jint, *const c_void, *mut c_void) -> jint;
 
 impl Environment {
-    /// Whether the walk marks in the headers of objects what it has visited. From JDK 17 on it has a table for that.
+    /// True if the walk marks visited objects in their headers. Since JDK 17 the JVM uses a separate bitmap.
     pub(crate) fn marks_objects(&self) -> bool {
         let mut version = 0;
-        // SAFETY: the pointer is to an int. Where it fails the version stays 0.
+        // SAFETY: the out parameter is a local int. If the call fails, the version stays 0.
         let _ = unsafe { call!(self.jvmti(), GetVersionNumber, &raw mut version) };
         version < VERSION_17
     }
 
-    /// Forks at a safepoint. The start of a file is written; the child writes the rest. With the child come image and
-    /// target, for another try.
+    /// Forks at a safepoint. The start of the dump must be written already; the child writes the rest. Also returns
+    /// image and target, for another attempt.
     ///
-    /// `shared` are mappings of files of which the child is to have copies of its own.
+    /// `shared` lists mappings of files that the child must replace by private copies.
     pub(crate) fn fork(
         &self,
         image: Image,
@@ -203,8 +210,9 @@ impl Environment {
             string_primitive_value: None,
             reserved: [None; 11],
         };
-        // SAFETY: no filter, no class, no object: all that is reachable. The callbacks are as JVMTI lays them out, and
-        // get the walk, which outlives the call and which nothing else uses meanwhile.
+        // SAFETY: without a filter, class and start object, the call walks all reachable objects. `Callbacks` has the
+        // layout that JVMTI defines. The callbacks receive the walk, which outlives the call and is not used elsewhere
+        // during it.
         let walked: Result<()> = unsafe {
             call!(
                 self.jvmti(),
@@ -231,12 +239,12 @@ impl Environment {
 }
 
 impl Walk {
-    /// Makes the child, in the first callback.
+    /// Forks the child, in the first callback.
     fn fork(&mut self) {
         if self.forked.is_some() {
             return;
         }
-        // SAFETY: no arguments. What the child may do afterwards is said above.
+        // SAFETY: both calls take no arguments. The module's documentation explains what the child may do afterwards.
         let (parent, pid) = unsafe { (libc::getpid(), libc::fork()) };
         if pid == 0 {
             self.in_child = true;
@@ -249,11 +257,11 @@ impl Walk {
         });
     }
 
-    /// The child leaves everything behind that it shares with the JVM.
+    /// Detaches the child from everything that it shares with the JVM: signal handlers, open files and shared mappings.
     fn alone(&mut self, parent: c_int) {
         CHILD.store(&raw mut *self, Release);
-        // SAFETY: system calls with numbers and pointers to what is on the stack; the handler is a function that
-        // takes a number.
+        // SAFETY: these are system calls with numbers and with pointers to local variables and constants. The signal
+        // handler is a function that takes an int.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             if libc::getppid() != parent {
@@ -269,7 +277,8 @@ impl Walk {
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, null_mut());
             libc::alarm(LONGEST);
-            // One byte: no core file, and nothing for a program that takes cores from a pipe.
+            // A core limit of one byte prevents a core file, and also a dump piped to a crash handler, which a limit of
+            // 0 does not.
             let core = libc::rlimit {
                 rlim_cur: 1,
                 rlim_max: 1,
@@ -288,7 +297,7 @@ impl Walk {
         }
     }
 
-    /// Runs a callback's work in the child; ends it where that fails.
+    /// Runs a callback's work in the child. Ends the child if the work fails.
     fn tell(&mut self, work: impl FnOnce(&mut Writer<Target>) -> std::io::Result<()>) {
         let shared = self.page.shared();
         shared.busy.store(true, Release);
@@ -309,7 +318,7 @@ impl Walk {
             Ok(Err(e)) => code_of(&e),
             Err(_) => end::PANICKED,
         };
-        // SAFETY: ends the child, and nothing of the JVM's runs.
+        // SAFETY: this ends the child without running any code of the JVM.
         unsafe { libc::_exit(code) }
     }
 }
@@ -321,20 +330,21 @@ fn code_of(error: &std::io::Error) -> c_int {
     }
 }
 
-/// Puts a copy in place of a mapping that others see; does nothing where it was not inherited.
+/// Replaces a shared mapping by a private copy. Does nothing if the mapping was not inherited.
 ///
 /// # Safety
-/// The mapping was there before the fork, and only this thread may use it.
-// SAFETY: what is unsafe in it says so where it stands.
+/// The mapping existed before the fork, and only this thread uses it.
+// SAFETY: the mapping is replaced by one of the same size, and nothing else uses it meanwhile.
 unsafe fn own_copy(start: usize, length: usize) {
     let place: *mut u8 = std::ptr::with_exposed_provenance_mut(start);
-    // SAFETY: any address may be asked for; what is not mapped is an error, and nothing is changed.
+    // SAFETY: `msync` accepts any address. It returns an error if the range is not mapped, and changes nothing.
     if unsafe { libc::msync(place.cast(), length, libc::MS_ASYNC) } != 0 {
         return;
     }
-    // SAFETY: it is mapped, and by the caller's promise nothing else uses it. A file that was cut meanwhile ends the child, and harms nobody.
+    // SAFETY: the range is mapped, and the caller guarantees that nothing else uses it. If another process truncates
+    // the file meanwhile, the child gets SIGBUS and ends, which harms nobody.
     let content = unsafe { std::slice::from_raw_parts(place, length) }.to_vec();
-    // SAFETY: the new mapping takes the place of the old one, of the same length.
+    // SAFETY: the new mapping replaces the old one and has the same length.
     unsafe {
         let made = libc::mmap(
             place.cast(),
@@ -351,30 +361,30 @@ unsafe fn own_copy(start: usize, length: usize) {
     }
 }
 
-/// Closes all files but one.
+/// Closes all open files except one.
 ///
 /// # Safety
-/// Nothing uses the others any more.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Nothing uses the other files any more.
+// SAFETY: closing a file affects only its users, and the caller guarantees that there are none.
 unsafe fn close_all_but(kept: c_int) {
     let close = |from: c_int, to: c_int| {
         if from > to {
             return;
         }
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller upholds the `# Safety` contract.
         if unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) } == 0 {
             return;
         }
-        // Kernels before 5.9 have no such call.
+        // Kernels before 5.9 do not have `close_range`.
         let mut limit = libc::rlimit {
             rlim_cur: 1 << 16,
             rlim_max: 0,
         };
-        // SAFETY: the pointer is to a full record.
+        // SAFETY: the pointer is to an initialized `rlimit`.
         unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
         let most = c_int::try_from(limit.rlim_cur.min(1 << 20)).unwrap_or(1 << 20);
         for file in from..=to.min(most) {
-            // SAFETY: by the caller's promise.
+            // SAFETY: the caller upholds the `# Safety` contract.
             unsafe { libc::close(file) };
         }
     };
@@ -382,14 +392,14 @@ unsafe fn close_all_but(kept: c_int) {
     close(kept + 1, c_int::MAX);
 }
 
-/// The parent says that the walk is over.
+/// Signal handler: the parent reports that the walk is over.
 extern "C" fn finish(_: c_int) {
     let walk = CHILD.load(Acquire);
     if walk.is_null() {
         return;
     }
-    // SAFETY: the walk lives as long as the child, which has this one thread: it sleeps, and is in no callback,
-    // as is looked at first.
+    // SAFETY: the walk lives as long as the child. The child has only this thread. The thread sleeps outside of
+    // callbacks, and the check of `busy` below confirms this, so no other reference to the walk is in use.
     let walk = unsafe { &mut *walk };
     if walk.page.shared().busy.load(Acquire) {
         return;
@@ -403,12 +413,12 @@ extern "C" fn finish(_: c_int) {
         Ok(Err(e)) => code_of(&e),
         Err(_) => end::PANICKED,
     };
-    // SAFETY: ends the child, and nothing of the JVM's runs.
+    // SAFETY: this ends the child without running any code of the JVM.
     unsafe { libc::_exit(code) }
 }
 
 impl Child {
-    /// A process that walks nowhere.
+    /// Returns a child handle for any process, for tests.
     #[cfg(test)]
     pub(crate) fn of(pid: c_int) -> Self {
         Self {
@@ -422,7 +432,7 @@ impl Child {
         self.pid
     }
 
-    /// How far it is.
+    /// Returns the child's progress.
     pub(crate) fn progress(&self) -> Progress {
         let shared = self.page.shared();
         Progress {
@@ -438,11 +448,11 @@ impl Child {
         }
     }
 
-    /// How it ended, if it has: its exit code, or the number of the signal, negative.
+    /// Returns the exit code if the child has ended, or the negated signal number if a signal ended it.
     pub(crate) fn ended(&mut self) -> Option<i32> {
         if self.ended.is_none() {
             let mut status = 0;
-            // SAFETY: the pointer is to an int.
+            // SAFETY: the out parameter is a local int.
             let waited = unsafe { libc::waitpid(self.pid, &raw mut status, libc::WNOHANG) };
             self.ended = match waited {
                 0 => None,
@@ -450,8 +460,8 @@ impl Child {
                     Some(libc::WEXITSTATUS(status))
                 }
                 pid if pid == self.pid => Some(-libc::WTERMSIG(status)),
-                // An interruption; or somebody else in the process waited for it, or nobody is to, since the program
-                // ignores SIGCHLD.
+                // Either a signal interrupted the call, or the child's status is gone: other code in this process
+                // waited for it, or the program ignores SIGCHLD.
                 _ => match std::io::Error::last_os_error().raw_os_error() {
                     Some(libc::EINTR) => None,
                     _ if self.page.shared().done.load(Acquire) => Some(end::DONE),
@@ -464,7 +474,7 @@ impl Child {
 
     /// Tells the child that the walk is over.
     pub(crate) fn finish(&self) {
-        // SAFETY: a child of ours that has not been waited for: the id is no other's.
+        // SAFETY: the child has not been waited for, so no other process has this id.
         unsafe { libc::kill(self.pid, libc::SIGUSR1) };
     }
 }
@@ -474,9 +484,9 @@ impl Drop for Child {
         if self.ended().is_some() {
             return;
         }
-        // SAFETY: a child of ours that has not been waited for: the id is no other's.
+        // SAFETY: the child has not been waited for, so no other process has this id.
         unsafe { libc::kill(self.pid, libc::SIGKILL) };
-        // One that hangs in the kernel, for a disk that does not answer, ends when it can.
+        // A child that hangs in the kernel, for example on a disk that does not respond, ends later.
         let killed = Instant::now();
         while self.ended().is_none() && killed.elapsed() < DYING {
             std::thread::sleep(Duration::from_millis(10));
@@ -488,9 +498,11 @@ fn id(tag: jlong) -> u64 {
     tag.cast_unsigned()
 }
 
+/// Receives one reference from the JVM.
+///
 /// # Safety
-/// Only the JVM calls it, while it walks.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function, during the walk.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn on_reference(
     kind: jint,
     info: *const Info,
@@ -502,7 +514,7 @@ unsafe extern "C" fn on_reference(
     length: jint,
     walk: *mut c_void,
 ) -> jint {
-    // SAFETY: what was given to the walk; nothing else uses it meanwhile.
+    // SAFETY: this is the pointer that was passed to the walk, and nothing else uses it meanwhile.
     let walk = unsafe { &mut *walk.cast::<Walk>() };
     if !walk.in_child {
         walk.fork();
@@ -533,7 +545,7 @@ unsafe extern "C" fn on_reference(
     if !info.is_null() {
         match kind {
             Kind::StackLocal | Kind::JniLocal => {
-                // SAFETY: for these kinds the JVM gives a record that begins so.
+                // SAFETY: for these kinds the JVM passes a record that begins with these fields.
                 let stack = unsafe { (*info).stack };
                 (thread, depth) = (id(stack.thread_tag), stack.depth.cast_unsigned());
                 method = stack.method.addr();
@@ -541,11 +553,12 @@ unsafe extern "C" fn on_reference(
                     location = stack.location;
                 }
             }
-            // SAFETY: for the others it gives a number.
+            // SAFETY: for other kinds the record is an index.
             _ => index = unsafe { (*info).index }.cast_unsigned(),
         }
     }
-    // SAFETY: the JVM gives a pointer to the tag of what is referred to, and of what refers to it or null.
+    // SAFETY: the JVM passes a pointer to the tag of the referenced object. The pointer to the referrer's tag is valid
+    // or null.
     let (mut number, from) = unsafe { (id(*tag), from.as_ref().copied()) };
     let reference = Reference {
         kind,
@@ -560,14 +573,17 @@ unsafe extern "C" fn on_reference(
         from: id(from.unwrap_or(0)),
     };
     walk.tell(|writer| writer.reference(&reference, &mut number));
-    // SAFETY: as above. An object that refers to itself has one tag, to which both lead; that was read.
+    // SAFETY: as above. If an object refers to itself, both pointers lead to one tag; `from` was copied before this
+    // write.
     unsafe { *tag = number.cast_signed() };
     VISIT_OBJECTS
 }
 
+/// Receives the value of one primitive field from the JVM.
+///
 /// # Safety
-/// Only the JVM calls it, while it walks.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function, during the walk.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn on_primitive(
     kind: jint,
     info: *const Info,
@@ -577,12 +593,13 @@ unsafe extern "C" fn on_primitive(
     value_type: jint,
     walk: *mut c_void,
 ) -> jint {
-    // SAFETY: what was given to the walk; nothing else uses it meanwhile.
+    // SAFETY: this is the pointer that was passed to the walk, and nothing else uses it meanwhile.
     let walk = unsafe { &mut *walk.cast::<Walk>() };
     if !walk.in_child {
         return VISIT_ABORT;
     }
-    // SAFETY: the JVM gives the object's tag, the field's number and a value of the type that it names.
+    // SAFETY: the JVM passes valid pointers to the object's tag and to the field's index, and a value of the type in
+    // `value_type`.
     let (object, index, bytes) = unsafe {
         let value: ([u8; 8], usize) = match u8::try_from(value_type).unwrap_or(0) {
             b'Z' | b'B' => ([value.b.to_be_bytes()[0], 0, 0, 0, 0, 0, 0, 0], 1),
@@ -604,9 +621,11 @@ unsafe extern "C" fn on_primitive(
     VISIT_OBJECTS
 }
 
+/// Receives the contents of one primitive array from the JVM.
+///
 /// # Safety
-/// Only the JVM calls it, while it walks.
-// SAFETY: what is unsafe in it says so where it stands.
+/// Only the JVM calls this function, during the walk.
+// SAFETY: the JVM passes the arguments that JVMTI specifies. Each unsafe block below names those it relies on.
 unsafe extern "C" fn on_array(
     _: jlong,
     _: jlong,
@@ -616,7 +635,7 @@ unsafe extern "C" fn on_array(
     elements: *const c_void,
     walk: *mut c_void,
 ) -> jint {
-    // SAFETY: what was given to the walk; nothing else uses it meanwhile.
+    // SAFETY: this is the pointer that was passed to the walk, and nothing else uses it meanwhile.
     let walk = unsafe { &mut *walk.cast::<Walk>() };
     if !walk.in_child {
         return VISIT_ABORT;
@@ -629,8 +648,8 @@ unsafe extern "C" fn on_array(
         _ => 8,
     };
     let bytes = usize::try_from(count).unwrap_or(0) * width;
-    // SAFETY: the JVM gives a pointer to so many elements of this type, which stay where they are while it walks, and
-    // the array's tag.
+    // SAFETY: the JVM passes pointers to `count` elements of this type and to the array's tag. The elements do not move
+    // during the walk.
     let (elements, object) = unsafe {
         let elements = if elements.is_null() {
             &[]
@@ -643,7 +662,7 @@ unsafe extern "C" fn on_array(
     VISIT_OBJECTS
 }
 
-/// HPROF's number of a primitive type, from JVMTI's.
+/// Returns HPROF's type number for a JVMTI type character.
 fn kind_of(value_type: jint) -> u8 {
     match u8::try_from(value_type).unwrap_or(0) {
         b'Z' => 4,

@@ -1,5 +1,5 @@
-//! The parent's watch over the child: it tells when the walk is over, and ends a child that is stuck or takes memory
-//! that is needed.
+//! Watches the child from the parent. Detects when the walk is over, and ends a child that is stuck or uses memory that
+//! is needed elsewhere.
 
 use std::fs;
 use std::path::Path;
@@ -10,30 +10,32 @@ use super::Progress;
 use super::walk::Child;
 
 const POLL: Duration = Duration::from_millis(10);
-/// How long a child may do nothing: on the clock while it sleeps, of a processor's time while it could run. It has the
-/// lowest priority, and on a busy machine it may have to wait for long.
+/// Maximum time without progress: wall-clock time while the child sleeps, CPU time while it is runnable. The child has
+/// the lowest priority and may wait long for a CPU on a busy machine.
 const STUCK: Duration = Duration::from_secs(60);
-/// After so many looks at which nothing has changed a child that waits for another thread is given up: it has none.
+/// Number of checks without any change after which a child that waits for another thread is ended. The child has no
+/// other thread.
 const LOOKS: u32 = 5;
-/// How often memory is looked at.
+/// Interval between checks of free memory.
 const MEMORY: Duration = Duration::from_millis(20);
 
 /// How a child ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// Its exit code, or the number of the signal that ended it, negative.
+    /// The exit code, or the negated number of the signal that ended the child.
     Code(i32),
     Stuck,
-    /// It waits for another thread, of which it has none.
+    /// The child waits for another thread, but has no other thread.
     Locked,
     Memory(String),
-    /// Its file was removed: nobody waits for it any more.
+    /// The dump file was removed, so nobody wants it any more.
     Unwanted,
 }
 
-/// Waits until the child has ended, as long as there is `room` for it. Where this ends it, it is killed when it is dropped.
+/// Waits until the child has ended, as long as `room` reports enough memory. If this function gives the child up, the
+/// child is killed when it is dropped.
 ///
-/// `file`: where it writes to; without one to a pipe, where it fails once nobody reads.
+/// `file` is the dump file. It is `None` for a pipe, where writing fails once nobody reads.
 pub(super) fn watch(
     child: &mut Child,
     file: Option<&Path>,
@@ -76,7 +78,7 @@ pub(super) fn watch(
             if file.is_some_and(|file| length_of(file).is_none()) {
                 return Ended::Unwanted;
             }
-            // A large array is written within one callback.
+            // A large array is written within one callback, so the bytes written count as progress.
             let now = written_by(child.pid()).or_else(|| length_of(file?));
             if now != written {
                 (moved, written) = (Instant::now(), now);
@@ -87,36 +89,36 @@ pub(super) fn watch(
     }
 }
 
-/// Whether a child that slept between two looks has walked to the end: it is in no callback, and all that was seen was
-/// visited.
+/// True if a child that slept between the two readings has finished its walk: it is not in a callback, and all objects
+/// that were seen have been visited.
 fn is_over(before: &Progress, after: &Progress) -> bool {
     let tally = &after.tally;
     before == after && !after.busy && after.callbacks > 0 && tally.seen == tally.visited
 }
 
-/// The state of a process as the kernel tells it.
+/// The state of a process as the kernel reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// `S` sleeps until something wakes it, `R` runs or would if it could.
+    /// `S` for sleeping, `R` for running or runnable.
     pub letter: char,
-    /// The process that made it.
+    /// Id of the parent process.
     pub parent: i32,
-    /// The processor's time that it took, in [`State::TICKS`].
+    /// CPU time used, in units of 1 / [`State::TICKS`] s.
     pub ticks: u64,
 }
 
 impl State {
-    /// The kernel's ticks in which processes' times are told, in a second.
+    /// Kernel ticks per second, the unit of CPU times in `/proc`.
     pub const TICKS: u64 = 100;
 
-    /// That of a process; `None` if there is none.
+    /// Reads the state of a process; `None` if the process does not exist.
     #[must_use]
     pub fn of(pid: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         Self::read(&stat)
     }
 
-    /// That of one thread of a process; `None` if there is none.
+    /// Reads the state of one thread of a process; `None` if the thread does not exist.
     #[must_use]
     pub fn of_thread(pid: i32, thread: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat")).ok()?;
@@ -124,11 +126,11 @@ impl State {
     }
 
     fn read(stat: &str) -> Option<Self> {
-        // The name before it may have blanks and brackets.
+        // The name before the state may contain spaces and brackets.
         let mut words = stat.rsplit_once(") ")?.1.split_ascii_whitespace();
         let letter = words.next()?.chars().next()?;
         let parent = words.next()?.parse().ok()?;
-        // In the program, and in the kernel for it.
+        // Time in user mode and in kernel mode.
         let (own, kernel) = (words.nth(9)?, words.next()?);
         let ticks = own.parse::<u64>().ok()? + kernel.parse::<u64>().ok()?;
         Some(Self {
@@ -138,19 +140,21 @@ impl State {
         })
     }
 
-    /// Whether a process has had its time: it had taken so much when it last did something.
+    /// True if the process sleeps, or has used more CPU time than allowed since it last made progress. `used` is its
+    /// CPU time at that moment.
     fn is_stuck(self, used: u64) -> bool {
         self.letter != 'R' || self.ticks.saturating_sub(used) > STUCK.as_secs() * Self::TICKS
     }
 }
 
-/// Whether a process's first thread waits for another one, for as long as it takes; not where the kernel does not tell.
+/// True if the main thread of a process waits for another thread without a timeout. False if the kernel does not show
+/// it.
 fn waits_for_a_thread(pid: i32) -> bool {
     let call = fs::read_to_string(format!("/proc/{pid}/syscall"));
     call.is_ok_and(|call| is_endless_wait(&call))
 }
 
-/// Whether a system call, as the kernel shows it with its arguments, is to wait on a futex without an end.
+/// True if a line of `/proc/PID/syscall` shows a futex wait without a timeout.
 fn is_endless_wait(call: &str) -> bool {
     let mut words = call.split_ascii_whitespace();
     let number = words.next().and_then(|word| word.parse().ok());
@@ -158,7 +162,7 @@ fn is_endless_wait(call: &str) -> bool {
         let word: Option<&str> = words.nth(n);
         u64::from_str_radix(word?.strip_prefix("0x")?, 16).ok()
     };
-    // The second and the fourth.
+    // The second argument is the operation, the fourth is the timeout.
     let (operation, timeout) = (argument(1), argument(1));
     let flags = u64::from((libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).unsigned_abs());
     let waits = [
@@ -175,7 +179,7 @@ fn is_endless_wait(call: &str) -> bool {
         && timeout == Some(0)
 }
 
-/// The bytes that a process has written so far, to files and pipes; `None` where the kernel does not tell.
+/// Returns the number of bytes that a process has written to files and pipes; `None` if the kernel does not show it.
 fn written_by(pid: i32) -> Option<u64> {
     let counts = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     let written = counts
@@ -184,7 +188,7 @@ fn written_by(pid: i32) -> Option<u64> {
     written.parse().ok()
 }
 
-/// The length of a file; `None` where there is none.
+/// Returns the length of a file; `None` if the file does not exist.
 fn length_of(file: &Path) -> Option<u64> {
     Some(fs::symlink_metadata(file).ok()?.len())
 }
@@ -239,13 +243,13 @@ mod tests {
         }
     }
 
-    /// As for a lock that a thread held which the child does not have.
+    /// The test process waits like a child that needs a lock which another thread held at the fork.
     #[test]
     #[expect(clippy::zombie_processes, reason = "`Child` waits for it")]
     fn who_waits_for_a_thread_is_given_up_at_once() {
         const WAITS: &str = "HEAPDIFF_TEST_WAITS";
         if std::env::var_os(WAITS).is_some() {
-            // The first thread waits for this one, or is this one. `watch` ends it.
+            // Either the main thread waits for this thread, or this is the main thread. `watch` ends the process.
             loop {
                 std::thread::park();
             }
@@ -303,7 +307,7 @@ mod tests {
 
     #[test]
     fn what_goes_through_a_pipe_is_seen() {
-        // It fits into the pipe, so that nobody has to read.
+        // The data fits into the pipe, so nobody has to read it.
         let script = "head -c 36864 /dev/zero; exec sleep 60";
         let mut child = Command::new("sh")
             .args(["-c", script])
@@ -312,7 +316,7 @@ mod tests {
             .unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         let deadline = Instant::now() + Duration::from_secs(20);
-        // What a process's children wrote counts once they were waited for.
+        // The kernel adds the bytes written by a child process once it has been waited for.
         let is_seen = || written_by(pid).is_some_and(|bytes| bytes >= 36_864);
         while !is_seen() && Instant::now() < deadline {
             sleep(POLL);
@@ -343,7 +347,7 @@ mod tests {
             let sleeper = Command::new("sleep").arg("60").spawn().unwrap();
             Child::of(i32::try_from(sleeper.id()).unwrap())
         };
-        // Others use more and more of the memory while the child is at work.
+        // Other processes use more and more memory while the child works.
         let mut left = 3;
         let mut child = started();
         let ended = watch(&mut child, Some(&file), || {
@@ -357,7 +361,7 @@ mod tests {
         assert!(State::of(pid).is_some());
         drop(child);
         assert_eq!(State::of(pid), None, "killed, and waited for");
-        // A file that is gone: nobody waits for it.
+        // If the file is gone, nobody waits for the dump.
         fs::remove_file(&file).unwrap();
         let mut child = started();
         assert_eq!(watch(&mut child, Some(&file), || Ok(())), Ended::Unwanted);

@@ -1,11 +1,19 @@
-//! The child's side of a snapshot: from what the walk tells to HPROF records.
+//! Converts the callbacks of the heap walk to HPROF records, in the child.
 //!
-//! The walk tells of one object after another: the reference to its class first, then what it refers to and its primitive
-//! values. So an object is complete when the next begins. An object gets its id when it is first seen: the running sum of
-//! the sizes that the JVM tells, so that the distance to the next id is its size to the byte.
+//! The walk reports one object after another: first the reference to its class, then its other references and its
+//! primitive values. So an object is complete when the next object begins.
 //!
-//! Ids of what the walk has seen are its tags, which the JVM keeps. [`Tally`] tells whether all that was seen has been
-//! visited: one of the two signs that the walk is over.
+//! An object gets its id when the walk first sees it. The id is the running sum of the object sizes that the JVM
+//! reports. So the distance to the next id is exactly the object's size. Example with two objects of 16 and 24 bytes:
+//!
+//! ```text
+//! object A: id 0x700000000
+//! object B: id 0x700000010
+//! next id:     0x700000028
+//! ```
+//!
+//! The ids of visited objects are stored as JVMTI tags. [`Tally`] shows whether all objects that were seen have been
+//! visited. This is one of the two signs that the walk is over; the other one is a sleeping child.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,16 +22,17 @@ use super::image::{Form, Image, NO_TRACE, NOWHERE, REFERENCE, Slot, tag, width};
 use super::target::Output;
 use super::threads::LateThreads;
 
-/// About so many bytes make a segment.
+/// Target size of a heap dump segment, in bytes.
 const SEGMENT: u64 = 1 << 20;
-/// The largest object alignment of a JVM. An array that is made up takes enough ids for every layout, so it contradicts none.
+/// The largest object alignment of a JVM. An artificial array takes ids in multiples of this, so it agrees with every
+/// object layout.
 const LARGEST_ALIGNMENT: u64 = 256;
-/// A segment's header: tag, time, length.
+/// Size of a segment's header in bytes: tag, time, length.
 const HEADER: usize = 9;
-/// The name of a class that was loaded after the classes were asked for.
+/// Class name used for classes that were loaded after the classes were gathered.
 const LATE: &str = "loaded/while/the/snapshot/began";
 
-/// How an object is referred to.
+/// The kind of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Class,
@@ -34,7 +43,7 @@ pub(crate) enum Kind {
     ProtectionDomain,
     Static,
     Constant,
-    /// A superclass or an interface: known before.
+    /// From a class to its superclass or interface. These are known before the walk.
     Known,
     JniGlobal,
     SystemClass,
@@ -42,43 +51,45 @@ pub(crate) enum Kind {
     StackLocal,
     JniLocal,
     Thread,
-    /// A root of the JVM's own.
+    /// From another root of the JVM.
     Other,
 }
 
-/// A reference as the walk tells it.
+/// A reference as the walk reports it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reference {
     pub(crate) kind: Kind,
-    /// The field's number, or the element's.
+    /// Index of the field or array element.
     pub(crate) index: u32,
-    /// For what a stack holds: the thread's id, 0 if it has none yet, and the frame's depth, method and place in it.
+    /// For references from a stack: the thread's id (0 if it has no id yet), and the frame's depth, method and bytecode
+    /// index.
     pub(crate) thread: u64,
     pub(crate) depth: u32,
     pub(crate) method: usize,
     pub(crate) location: i64,
-    /// The class object of the class of the object that is referred to; 0 if not known.
+    /// Id of the referenced object's class; 0 if not known.
     pub(crate) class: u64,
     pub(crate) size: u64,
-    /// If the object that is referred to is an array.
+    /// The array length, if the referenced object is an array.
     pub(crate) length: Option<u32>,
-    /// The object that refers to it; 0 for roots.
+    /// Id of the referrer; 0 for roots.
     pub(crate) from: u64,
 }
 
-/// What was written.
+/// Counts of objects handled so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Objects that were seen and will be visited with a callback.
+    /// Number of objects that were seen and will be visited in a callback.
     pub(crate) seen: u64,
     pub(crate) visited: u64,
-    /// Objects of classes that were loaded after the classes were asked for; their fields are not in the dump.
+    /// Number of objects whose classes were loaded after the classes were gathered. The dump has no field values for
+    /// them.
     pub(crate) late: u64,
-    /// Arrays that were cut, since no HPROF record is so long.
+    /// Number of truncated arrays. An HPROF record is at most 4 GiB long.
     pub(crate) cut: u64,
 }
 
-/// The object that is being told of.
+/// The object that the walk is reporting.
 enum Current {
     Nothing,
     Instance {
@@ -107,33 +118,33 @@ struct Root {
     count: u8,
 }
 
-/// Writes what the walk tells.
+/// Writes the dump from the callbacks of the walk.
 pub(crate) struct Writer<O> {
     image: Image,
     output: O,
     next: u64,
-    /// Of the slots in the image, those that the walk has seen, and those of classes that it has visited.
+    /// For each slot of the image: true if the walk has seen the object, and true if it has visited the class.
     seen: Vec<bool>,
     visited: Vec<bool>,
-    /// Lengths of arrays of references that were seen and not visited.
+    /// Lengths of reference arrays that were seen but not visited, by id.
     lengths: HashMap<u64, u32>,
-    /// Class objects that were not known before, and whether they stand for a class that has instances or was visited.
+    /// Class objects that were not known before the fork. The value is true if the class has instances or was visited.
     strangers: HashMap<u64, bool>,
     current: Current,
-    /// The values of the instance that is being told of.
+    /// Field values of the current instance.
     values: Vec<u8>,
-    /// String constants of the class that is being told of.
+    /// String constants of the current class.
     constants: Vec<u64>,
     roots: Vec<Root>,
     late: LateThreads,
     buffer: Vec<u8>,
-    /// Within a record that is a segment of its own.
+    /// True within a record that is larger than a segment and gets its own segment.
     streaming: bool,
     tally: Tally,
 }
 
 impl<O: Output> Writer<O> {
-    /// The start of the dump is written already, or by the output itself.
+    /// Returns a writer. The start of the dump must be written already, or `output` writes it.
     pub(crate) fn new(image: Image, output: O) -> Self {
         let slots = image.slots.len();
         let mut buffer = Vec::with_capacity(usize::try_from(SEGMENT).unwrap_or(0) + HEADER);
@@ -165,12 +176,12 @@ impl<O: Output> Writer<O> {
         &self.output
     }
 
-    /// What it was made of. Nothing was told it, or it is lost.
+    /// Returns the parts that the writer was made of. Data that the walk has already reported is lost.
     pub(crate) fn into_parts(self) -> (Image, O) {
         (self.image, self.output)
     }
 
-    /// The walk tells of a reference. `id` is the tag of the object that is referred to.
+    /// Handles a reference. `id` is the tag of the referenced object; an object without a tag gets one.
     pub(crate) fn reference(&mut self, reference: &Reference, id: &mut u64) -> io::Result<()> {
         self.see(reference, id);
         let (id, from, index) = (*id, reference.from, reference.index);
@@ -202,7 +213,7 @@ impl<O: Output> Writer<O> {
         }
     }
 
-    /// The walk tells of a primitive field; `value` is big-endian.
+    /// Handles a primitive field. `value` is big-endian.
     pub(crate) fn primitive(
         &mut self,
         is_static: bool,
@@ -218,7 +229,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// The walk tells of the contents of a primitive array.
+    /// Handles the contents of a primitive array.
     pub(crate) fn array(&mut self, object: u64, kind: u8, elements: &[u8]) -> io::Result<()> {
         if !matches!(self.current, Current::Primitive { object: now, .. } if now == object) {
             return Ok(());
@@ -231,7 +242,7 @@ impl<O: Output> Writer<O> {
         self.array_start(tag::PRIMITIVE_ARRAY, object, length);
         self.buffer.push(kind);
         let elements = elements.get(..bytes).unwrap_or(elements);
-        // In pieces, so that a large array is not in memory twice.
+        // Convert in pieces, so that a large array is not in memory twice.
         for piece in elements.chunks(1 << 16) {
             if width == 1 {
                 self.buffer.extend_from_slice(piece);
@@ -244,7 +255,7 @@ impl<O: Output> Writer<O> {
         self.end_record()
     }
 
-    /// Writes what is left. The walk is over.
+    /// Writes the remaining records after the walk is over.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.close()?;
         let mut roots = std::mem::take(&mut self.roots);
@@ -285,7 +296,7 @@ impl<O: Output> Writer<O> {
         self.output.overwrite(self.image.section as u64, section)
     }
 
-    /// Class objects that were not known before the fork.
+    /// Writes the class objects that were not known before the fork.
     fn strangers(&mut self) -> io::Result<()> {
         let mut strangers: Vec<(u64, bool)> = self.strangers.drain().collect();
         strangers.sort_unstable();
@@ -294,7 +305,7 @@ impl<O: Output> Writer<O> {
             .layout_of(class_class)
             .map_or(0, |layout| self.image.layouts[layout].bytes);
         for &(id, _) in strangers.iter().filter(|(_, is_class)| !is_class) {
-            // Class objects of the primitive types, as HotSpot's own dumps have them.
+            // HotSpot's own dumps also write class objects of primitive types as instances.
             self.start_record(25 + u64::from(bytes))?;
             self.buffer.push(tag::INSTANCE);
             self.buffer.extend_from_slice(&id.to_be_bytes());
@@ -338,7 +349,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Gives the object an id if it has none.
+    /// Assigns an id to the object if it has none, and counts it if it is seen for the first time.
     fn see(&mut self, reference: &Reference, id: &mut u64) {
         if *id == 0 {
             *id = self.next;
@@ -386,7 +397,7 @@ impl<O: Output> Writer<O> {
         }
     }
 
-    /// An object is being visited.
+    /// Begins a new object.
     fn begin(&mut self, object: u64, class: u64) -> io::Result<()> {
         self.close()?;
         self.tally.visited += 1;
@@ -466,7 +477,8 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// A class object is being visited. Its place in the class section, if the class is known.
+    /// Begins a class object, unless it is the current object already. Returns the index of its layout if the class is
+    /// known.
     fn class(&mut self, object: u64) -> io::Result<Option<usize>> {
         if let Current::Class {
             object: now,
@@ -512,7 +524,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Writes into the class section.
+    /// Overwrites bytes in the class section.
     fn patch(&mut self, at: usize, bytes: &[u8]) {
         let at = self.image.section + at;
         if let Some(place) = self.image.start.get_mut(at..at + bytes.len()) {
@@ -526,7 +538,8 @@ impl<O: Output> Writer<O> {
         let virtual_class = self.image.virtual_state.map(|state| state.class);
         let thread = match reference.kind {
             Kind::StackLocal | Kind::JniLocal => {
-                // The JVM looks for the thread's tag before it reports the thread, which has none then if it was not known.
+                // The JVM reads the thread's tag before it reports the thread itself. So a thread that was not known
+                // has no tag here.
                 let thread = match reference.thread {
                     0 => self.late.current,
                     thread => thread,
@@ -546,7 +559,7 @@ impl<O: Output> Writer<O> {
                 }
                 None
             }
-            // A virtual thread that is mounted.
+            // A mounted virtual thread.
             Kind::Other if Some(reference.class) == virtual_class => {
                 self.late.current = object;
                 self.late.serial(object);
@@ -556,9 +569,9 @@ impl<O: Output> Writer<O> {
         };
         let (tag, numbers, count) = match reference.kind {
             Kind::Monitor => (0x07, [0, 0], 0),
-            // What we hold while we take the snapshot is no root of the program's.
+            // References that this thread holds during the snapshot are not roots of the program.
             Kind::JniLocal | Kind::StackLocal if thread == Some(0) => return,
-            // A constant in compiled code, which is no root in the JVM's own dumps.
+            // A constant in compiled code. The JVM's own dumps do not report it as a root.
             Kind::JniLocal if self.image.stacks.is_java(reference.method) => return,
             Kind::JniLocal => (JNI_LOCAL, [thread.unwrap_or(0), depth], 2),
             Kind::StackLocal => (JAVA_FRAME, [thread.unwrap_or(0), depth], 2),
@@ -577,7 +590,7 @@ impl<O: Output> Writer<O> {
         });
     }
 
-    /// The number of a thread, which gets one if it has none.
+    /// Returns the thread's serial number. Assigns one if the thread has none.
     fn serial(&mut self, thread: u64) -> u32 {
         match self.image.threads.get(&thread) {
             Some(&serial) => serial,
@@ -585,7 +598,7 @@ impl<O: Output> Writer<O> {
         }
     }
 
-    /// The object that was being told of is complete.
+    /// Writes the current object, which is complete.
     fn close(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.current, Current::Nothing) {
             Current::Nothing => Ok(()),
@@ -610,7 +623,7 @@ impl<O: Output> Writer<O> {
                 self.nulls(length - next)?;
                 self.end_record()
             }
-            // Of an array without elements the walk may tell nothing.
+            // The walk may report nothing for an empty array.
             Current::Primitive { object, layout } => {
                 let kind = self.image.layouts[layout].elements;
                 self.start_record(18)?;
@@ -622,7 +635,8 @@ impl<O: Output> Writer<O> {
         }
     }
 
-    /// The string constants of a class hang on an array, as they do in the JVM, which the walk does not tell of.
+    /// Writes the string constants of the current class as an artificial array. The JVM has such an array, too, but the
+    /// walk does not report it.
     fn close_class(&mut self, layout: Option<usize>) -> io::Result<()> {
         let constants = std::mem::take(&mut self.constants);
         let resolved = layout.and_then(|layout| self.image.layouts[layout].resolved);
@@ -654,14 +668,14 @@ impl<O: Output> Writer<O> {
         self.buffer.extend_from_slice(&length.to_be_bytes());
     }
 
-    /// The most elements that a record can have.
+    /// Returns `length`, limited to the maximum number of elements of one record. Counts a truncated array.
     fn longest(&mut self, length: usize, width: usize) -> u32 {
         let most = (u32::MAX as usize - 64) / width;
         self.tally.cut += u64::from(length > most);
         u32::try_from(length.min(most)).unwrap_or(0)
     }
 
-    /// A record of so many bytes follows.
+    /// Prepares for a record of `length` bytes. Starts a new segment if the record does not fit into the current one.
     fn start_record(&mut self, length: u64) -> io::Result<()> {
         if self.buffer.len() as u64 + length > SEGMENT {
             self.end_segment()?;
@@ -682,7 +696,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Within a record that is a segment of its own: writes what there is.
+    /// Writes the buffer to the output if it is full and within a record that has its own segment.
     fn drain(&mut self) -> io::Result<()> {
         if self.streaming && self.buffer.len() as u64 >= SEGMENT {
             self.output.append(&self.buffer)?;

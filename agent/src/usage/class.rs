@@ -1,4 +1,5 @@
-//! What watching collections needs of the JVM: the class with the hook, and what other classes have.
+//! JNI calls for counting the use of collections: defines the class with the hooks, and checks fields and methods of
+//! other classes.
 
 use std::ffi::CString;
 
@@ -12,10 +13,11 @@ fn text(text: &str) -> Result<CString> {
 }
 
 impl<'local> Env<'local> {
-    /// Whether a class has a field of this name and type, or one above it has.
+    /// True if a class or one of its superclasses has a field of this name and type.
     pub(crate) fn has_field(&self, class: Ref<'_, Class>, name: &str, kind: &str) -> Result<bool> {
         let (name, kind) = (text(name)?, text(kind)?);
-        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+        // NUL-terminated.
         let field = unsafe {
             let (name, kind) = (name.as_ptr(), kind.as_ptr());
             jni!(self.raw(), v1_1.GetFieldID, class.raw(), name, kind)
@@ -27,40 +29,41 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// Whether a class has a method of this name and descriptor.
+    /// True if a class has a method of this name and descriptor.
     pub(crate) fn has(&self, class: Ref<'_, Class>, name: &str, descriptor: &str) -> Result<bool> {
         self.has_method(class, (&text(name)?, &text(descriptor)?))
     }
 
-    /// The class with the hook, defined in the boot loader unless it is there, and initialised.
+    /// Returns the class with the hooks. Defines it in the boot loader if it does not exist yet.
     pub(crate) fn usage_class(&self, bytes: &[u8]) -> Result<Local<'local, Class>> {
         let name = text(hook::THIS)?;
         let class = match self.define_class(&name, bytes) {
-            // A call that threw for lack of memory may yet have defined it.
+            // An earlier call may have defined the class although it threw for lack of memory.
             Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
                 self.class(&name)?
             }
             other => other?,
         };
-        // An agent of another version may have defined it, which knew less.
+        // An agent of another version may have defined the class, with fewer hooks.
         for [_, hook, descriptor] in hook::ALL {
             self.static_method(class.get(), (&text(hook)?, &text(descriptor)?))?;
         }
         Ok(class)
     }
 
-    /// The table of that class.
+    /// Returns the table of watched collections from that class.
     pub(crate) fn usage_table(&self, class: Ref<'_, Class>) -> Result<Global<Objects>> {
         let (name, kind) = (text(hook::TABLE.0)?, text(hook::TABLE.1)?);
         let (raw, of) = (self.raw(), class.raw());
-        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+        // NUL-terminated.
         let field = unsafe { jni!(raw, v1_1.GetStaticFieldID, of, name.as_ptr(), kind.as_ptr()) };
         self.check()?;
         if field.is_null() {
             return Err(JniError::Unfit(hook::TABLE.0.to_owned()));
         }
-        // SAFETY: the field is the class's, and an array of references, or the JVM would not have found it; what comes back is a
-        // new local reference or null.
+        // SAFETY: the JVM found the field in this class, with the type of an array of references. The result is a new
+        // local reference or null.
         let table: Local<'_, Objects> = unsafe {
             let table: jobject = jni!(raw, v1_1.GetStaticObjectField, of, field);
             self.made(table, hook::TABLE.0)?

@@ -1,7 +1,7 @@
-//! The JDK's collections that are watched.
+//! The JDK collections whose use is counted.
 //!
-//! What a method tells when it is entered depends on what it calls: of several that call each other one is here. What that is was
-//! read in the sources of JDK 17 and 25, and is tested with each JDK, method by method.
+//! If several methods of a class call each other, only one of them is listed here, so that each use is counted once.
+//! The calls were read in the sources of JDK 17 and 25. Tests check each method with each JDK.
 
 use heapdiff_sites::usage::Kind;
 
@@ -15,7 +15,7 @@ const MAP_GATE: Gate = Gate::Changes("modCount");
 const MAP_SIZE: Size = Size::After("size");
 const LINKED_MAP: &str = "java/util/LinkedHashMap";
 
-/// A map.
+/// Returns the description of a class in the family of `HashMap`.
 const fn of_map(class: &'static str, points: &'static [Point]) -> Watched {
     Watched {
         of: MAP,
@@ -77,7 +77,7 @@ const LINKED_HASH_MAP: Watched = of_map(
 const MAP_OUTSIDE: &str = "Ljava/util/HashMap;";
 const LINKED_OUTSIDE: &str = "Ljava/util/LinkedHashMap;";
 
-/// A view of a map, which has it in the field of its outer object.
+/// Describes a view of a map, which refers to the map as its outer object.
 const fn view(class: &'static str, outside: &'static str, points: &'static [Point]) -> Watched {
     Watched {
         class,
@@ -96,7 +96,7 @@ const CONCURRENT_MAP: Watched = Watched {
     gate: Gate::Array("table", NODES),
     size: Size::Asked,
     points: &[
-        // What is put is counted in one place, and what is removed.
+        // Each put and each removal passes through `addCount`.
         point(Kind::Put, Many::Difference(1), &["addCount"]),
         read(&[
             "get",
@@ -151,11 +151,11 @@ const TREE_MAP: Watched = Watched {
     size: Size::Field("size"),
     points: &[
         put(&["addEntry", "addEntryToEmptyMap"]),
-        // Before JDK 15 each method that puts has its own code: the size tells.
+        // Before JDK 15, each method that puts has its own code. So the number of elements shows how many were put.
         point(Kind::Put, Many::Some, &["put|addEntry"]),
         removed(&["deleteEntry"]),
         cleared(&["clear"]),
-        // What goes through it, by itself or by a view, asks for the first entry that it wants.
+        // Iterations over the map or a view of it begin with a search for the first entry.
         read(&[
             "get",
             "containsKey",
@@ -289,7 +289,7 @@ const PRIORITY_BLOCKING_QUEUE: Watched = Watched {
         point(Kind::Removed, Many::IfAny, &["dequeue"]),
         removed(&["removeAt"]),
         cleared(&["clear"]),
-        // Iterators, spliterators and others have it copied.
+        // Iterators, spliterators and other methods call `toArray`.
         read(&["peek", "contains", "forEach", "toArray"]),
     ],
     ..own(PRIORITY_BLOCKING)
@@ -326,7 +326,7 @@ const VECTOR: Watched = Watched {
 };
 
 const TABLE: &str = "java/util/Hashtable";
-/// It is synchronised, and each of its methods changes the number of elements by itself.
+/// Each method changes the number of elements itself, so writes of the field are counted. All methods are synchronized.
 const HASHTABLE: Watched = Watched {
     gate: Gate::Changes("modCount"),
     size: Size::Field("count"),
@@ -353,7 +353,7 @@ const HASHTABLE: Watched = Watched {
 
 const WEAK: &str = "java/util/WeakHashMap";
 const WEAK_OUTSIDE: &str = "Ljava/util/WeakHashMap;";
-/// What is expunged is removed.
+/// Entries that are expunged after a GC count as removed.
 const WEAK_MAP: Watched = Watched {
     gate: Gate::Changes("modCount"),
     size: Size::Field("size"),
@@ -388,10 +388,10 @@ const IDENTITY_MAP: Watched = Watched {
     steps: &[Steps::Size("size")],
     ..own(IDENTITY)
 };
-/// `toArray` without an argument calls the other one.
+/// `toArray()` calls `toArray(T[])`.
 const IDENTITY_PASSES: &[Point] = &[read(&["toArray([", "spliterator"])];
 
-/// A view of a map that has it in the field of its outer object.
+/// Describes a view of a map, which refers to the map as its outer object.
 const fn view_of(
     map: Watched,
     class: &'static str,
@@ -402,7 +402,7 @@ const fn view_of(
     of_its(map, class, outer, points)
 }
 
-/// A part of a map that changes its size by itself.
+/// Describes a part of a map that changes the map's size itself.
 const fn with_steps(part: Watched, steps: &'static [Steps]) -> Watched {
     Watched { steps, ..part }
 }
@@ -411,8 +411,8 @@ const PASSES: &[Point] = &[read(&["forEach", "spliterator"])];
 const SPLIT: &[Point] = &[read(&["spliterator"])];
 const EACH: &[Point] = &[read(&["forEach"])];
 
-/// Classes that are loaded before others are changed: JDK 25 has an archive in which their calls are resolved already, and goes on
-/// to call what a method was before where they are loaded later.
+/// Classes that are loaded before the collections are changed. The CDS archive of JDK 25 contains these classes with
+/// resolved calls. If they were loaded later, they would call the original methods without hooks.
 pub(super) const CALLERS: &[&str] = &[
     "java/util/HashMap$KeyIterator",
     "java/util/HashMap$ValueIterator",
@@ -455,7 +455,7 @@ pub(super) const CALLERS: &[&str] = &[
     "java/util/concurrent/ArrayBlockingQueue$Itr",
 ];
 
-/// All of them.
+/// All classes with hooks.
 pub(crate) const ALL: &[Watched] = &[
     HASH_MAP,
     of_its(
@@ -474,7 +474,7 @@ pub(crate) const ALL: &[Watched] = &[
         &[read(&["spliterator"])],
     ),
     LINKED_HASH_MAP,
-    // Their spliterators ask for an iterator.
+    // Spliterators of these views call `iterator`, which is counted.
     view("java/util/LinkedHashMap$LinkedKeySet", LINKED_OUTSIDE, EACH),
     view("java/util/LinkedHashMap$LinkedValues", LINKED_OUTSIDE, EACH),
     view(

@@ -1,4 +1,4 @@
-//! The queues, and other collections for many threads, that are watched besides `ConcurrentHashMap`. As in `collections`.
+//! Concurrent collections whose use is counted, other than `ConcurrentHashMap`. See `collections`.
 
 use heapdiff_sites::usage::Kind;
 
@@ -9,7 +9,7 @@ use super::points::{
 
 const LINKED_BLOCKING: &str = "java/util/concurrent/LinkedBlockingQueue";
 pub(super) const LINKED_BLOCKING_QUEUE: Watched = Watched {
-    // There are few of them, and their size falls.
+    // There are few such queues, and no number in them never falls, so there is no quick test.
     gate: Gate::Open,
     size: Size::Atomic("count"),
     points: &[
@@ -63,7 +63,7 @@ pub(super) const COPIED_LIST: Watched = Watched {
 };
 
 const BLOCKING_DEQUE: &str = "java/util/concurrent/LinkedBlockingDeque";
-/// All that changes its size has its lock.
+/// Every method that changes the size holds the lock, so writes of the size are counted.
 pub(super) const LINKED_BLOCKING_DEQUE: Watched = Watched {
     gate: Gate::Open,
     size: Size::Field("count"),
@@ -83,7 +83,8 @@ pub(super) const LINKED_BLOCKING_DEQUE: Watched = Watched {
 };
 
 const ARRAY_BLOCKING: &str = "java/util/concurrent/ArrayBlockingQueue";
-/// As above. Its spliterator asks for an iterator.
+/// Every method that changes the size holds the lock, so writes of the size are counted. `spliterator` calls
+/// `iterator`.
 pub(super) const ARRAY_BLOCKING_QUEUE: Watched = Watched {
     gate: Gate::Length("items"),
     size: Size::Field("count"),
@@ -101,7 +102,7 @@ pub(super) const ARRAY_BLOCKING_QUEUE: Watched = Watched {
 
 const QUEUE: &str = "java/util/concurrent/ConcurrentLinkedQueue";
 const QUEUE_NODE: &str = "java/util/concurrent/ConcurrentLinkedQueue$Node";
-/// Each element has a node of its own, and is taken from it by the one that finds it there.
+/// Each element has its own node. The thread whose `casItem` succeeds removes the element.
 pub(super) const LINKED_QUEUE: Watched = Watched {
     gate: Gate::Grown,
     size: Size::Unknown,
@@ -133,7 +134,7 @@ pub(super) const LINKED_QUEUE: Watched = Watched {
     ],
     ..own(QUEUE)
 };
-/// Its `remove` takes the element from the node without a look.
+/// `remove` clears the node's element without `casItem`.
 pub(super) const LINKED_QUEUE_ITERATOR: Watched = of_its(
     LINKED_QUEUE,
     "java/util/concurrent/ConcurrentLinkedQueue$Itr",
@@ -146,7 +147,7 @@ pub(super) const LINKED_QUEUE_ITERATOR: Watched = of_its(
 );
 
 const DEQUE: &str = "java/util/concurrent/ConcurrentLinkedDeque";
-/// Who has taken an element unlinks its node, once. `isEmpty` peeks.
+/// A thread that has taken an element unlinks its node exactly once. `isEmpty` calls a counted method.
 pub(super) const LINKED_DEQUE: Watched = Watched {
     gate: Gate::Grown,
     size: Size::Unknown,
@@ -178,8 +179,8 @@ pub(super) const LINKED_DEQUE: Watched = Watched {
 const SKIP_LIST: &str = "java/util/concurrent/ConcurrentSkipListMap";
 const SUB: &str = "java/util/concurrent/ConcurrentSkipListMap$SubMap";
 const SKIP_LIST_TYPE: &str = "Ljava/util/concurrent/ConcurrentSkipListMap;";
-/// What is put is counted in one place, and what is removed. Methods that look for a node try again when another thread was first, so
-/// those are listed that are called from outside.
+/// Each put and each removal passes through `addCount`. Internal search methods start again if another thread
+/// interferes, so the public methods are listed.
 pub(super) const SKIP_LIST_MAP: Watched = Watched {
     gate: Gate::Grown,
     size: Size::Unknown,
@@ -223,7 +224,7 @@ pub(super) const SKIP_LIST_ITERATOR: Watched = of_its(
     Collection::Argument(1),
     &[read(&["<init>"])],
 );
-/// What it puts, removes and gets goes through the map.
+/// Puts, removals and lookups in a submap pass through the map.
 pub(super) const SUB_MAP: Watched = of_its(
     SKIP_LIST_MAP,
     SUB,

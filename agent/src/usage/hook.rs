@@ -1,31 +1,31 @@
-//! The class whose methods are called where a collection is used, `java/HeapdiffUsage.java`: its methods, and the class file
-//! for a JVM.
+//! The class with the hooks for uses of collections (`java/HeapdiffUsage.java`): its methods, and the class file for a
+//! JVM.
 
 use heapdiff_bytecode::Damage;
 
 use crate::java;
 
 pub(crate) const THIS: &str = "java/lang/HeapdiffUsage";
-/// Called with the collection, how often it was changed, its size, how many elements, and what is done to them.
+/// Arguments: collection, modification count, size, number of elements, kind of use.
 pub(crate) const BY_CHANGES: [&str; 3] = [THIS, "used", "(Ljava/lang/Object;IIII)V"];
-/// Called with the collection, its array, how many elements, and what is done to them.
+/// Arguments: collection, its array, number of elements, kind of use.
 pub(crate) const BY_ARRAY: [&str; 3] = [THIS, "used", "(Ljava/lang/Object;[Ljava/lang/Object;II)V"];
-/// Called with the collection, its array, and how many elements come; where they go it is negative.
+/// Arguments: collection, its array, number of elements put (negative if they are removed).
 pub(crate) const BY_DIFFERENCE: [&str; 3] =
     [THIS, "used", "(Ljava/lang/Object;[Ljava/lang/Object;J)V"];
-/// Called with the collection, its array, and the one that takes its place.
+/// Arguments: collection, its old array, its new array.
 pub(crate) const BY_ARRAYS: [&str; 3] = [
     THIS,
     "used",
     "(Ljava/lang/Object;[Ljava/lang/Object;[Ljava/lang/Object;)V",
 ];
-/// Called with the size that a collection is going to have, the collection, the size that it has, and how often it was changed.
+/// Arguments: new size, collection, current size, modification count.
 pub(crate) const BY_SIZES: [&str; 3] = [THIS, "used", "(ILjava/lang/Object;II)V"];
-/// Called with a collection whose size is not known, how many elements, and what is done to them.
+/// For collections of unknown size. Arguments: collection, number of elements, kind of use.
 pub(crate) const BY_NUMBER: [&str; 3] = [THIS, "used", "(Ljava/lang/Object;II)V"];
-/// Called with a collection whose size is not known, and how many elements come; where they go it is negative.
+/// For collections of unknown size. Arguments: collection, number of elements put (negative if they are removed).
 pub(crate) const BY_LONG: [&str; 3] = [THIS, "used", "(Ljava/lang/Object;J)V"];
-/// All of these.
+/// All hooks.
 pub(crate) const ALL: [[&str; 3]; 7] = [
     BY_CHANGES,
     BY_ARRAY,
@@ -35,27 +35,27 @@ pub(crate) const ALL: [[&str; 3]; 7] = [
     BY_NUMBER,
     BY_LONG,
 ];
-/// The static field with what is watched.
+/// The static field with the watched collections: name and type.
 pub(crate) const TABLE: (&str, &str) = ("TABLE", "[Ljava/lang/HeapdiffUsage;");
 
-/// Maximum number of collections that are watched, about.
+/// Approximate maximum number of watched collections.
 const SLOTS: usize = 4096;
-/// Number of places in which a collection may be.
+/// Number of consecutive places at which a collection may be.
 const WINDOW: usize = 16;
-/// All places of collections; one more is for collections without a place.
+/// Number of places for collections. One further place is for all collections that found none.
 pub(crate) const PLACES: usize = SLOTS + WINDOW;
 
-/// What differs from JVM to JVM.
+/// Values that differ between JVMs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jvm {
-    /// Offset of the first element of an array of `long`s, and of an array of references.
+    /// Offset of the first element in a `long[]`, and in an array of references.
     pub(crate) longs: i32,
     pub(crate) objects: i32,
-    /// Bytes of a reference.
+    /// Size of a reference in an array, in bytes.
     pub(crate) scale: i32,
     /// True if the JVM has `Reference.refersTo`.
     pub(crate) refers_to: bool,
-    /// The name of the method of `Unsafe` that exchanges a reference.
+    /// Name of `Unsafe`'s compare-and-set method for references.
     pub(crate) exchange: &'static str,
 }
 

@@ -1,8 +1,9 @@
-//! How the JDK's collections are used (`usage=on`): elements put, removed and read, for each that is large and lives.
+//! Counts how JDK collections are used (`usage=on`): the elements put, removed and read, for each large live
+//! collection.
 //!
-//! Where a collection's methods are entered (`points`) a hook is called (`hook`), which is written as bytes. It counts
-//! in objects of its own class, weak references to the collections, so that a dump has the figures as they are then and nothing has
-//! to be copied. Which of them belong to what grew is for the reader to see.
+//! Hooks (`hook`) are called at the entry of the collections' methods (`points`). A hook counts in an instance of its
+//! own class, which is a weak reference to the collection. So each dump contains the current figures, and nothing has
+//! to be copied. A reader of the dump matches the figures with the collections that grew.
 
 #[allow(unsafe_code)]
 mod class;
@@ -33,28 +34,28 @@ use crate::options::Options;
 use crate::sample_ref::{RefClass, Static};
 use points::{Needed, Watched};
 
-/// All that is needed, from the first time on.
+/// State that is created on first use and kept.
 struct Engine {
     jvmti: Jvmti,
-    /// What is watched, in the heap.
+    /// The array of watched collections, in the Java heap.
     table: Global<Objects>,
-    /// Names of classes whose calls name nothing that is not there.
+    /// Classes for which all fields and methods that their hooks use exist in this JVM.
     fit: FxHashSet<&'static str>,
 }
 
 static ENGINE: OnceLock<Engine> = OnceLock::new();
-/// Whether class files get calls.
+/// True if class files get hooks.
 static ON: AtomicBool = AtomicBool::new(false);
-/// Class files that got them since they were wanted.
+/// Number of class files that got hooks since `begin`.
 static CHANGED: AtomicU64 = AtomicU64::new(0);
-/// What could not be changed.
+/// Classes and methods that could not be changed, with reasons.
 static REFUSED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn refused() -> MutexGuard<'static, Vec<String>> {
     REFUSED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The class files of the JDK's collections.
+/// Receives the class files of JDK collections.
 pub(crate) enum Collections {}
 
 impl ClassFiles for Collections {
@@ -97,7 +98,7 @@ impl ClassFiles for Collections {
     }
 }
 
-/// A class with calls within its methods; nothing where none is wanted.
+/// Inserts calls of hooks within methods. Returns `None` if the class needs none.
 fn stepped(watched: &Watched, file: &[u8]) -> Result<Option<Vec<u8>>, String> {
     if watched.steps.is_empty() {
         return Ok(None);
@@ -114,7 +115,7 @@ fn stepped(watched: &Watched, file: &[u8]) -> Result<Option<Vec<u8>>, String> {
     if let Some(missing) = found.iter().position(|found| !found) {
         return Err(format!("the method has no {:?}", watched.steps[missing]));
     }
-    // Counts of some methods and not of others would be told as those of all.
+    // If some methods were left without hooks, the counts would be wrong for the collection as a whole.
     if let Some(left) = stepped.left_alone.first() {
         let method = modified_utf8(left.method.as_bytes());
         return Err(format!("{method}: {}", left.reason));
@@ -122,7 +123,7 @@ fn stepped(watched: &Watched, file: &[u8]) -> Result<Option<Vec<u8>>, String> {
     Ok(stepped.bytes)
 }
 
-/// A class with calls where its methods are entered.
+/// Inserts calls of hooks at the entry of methods.
 fn entered<'a>(watched: &Watched, file: &'a [u8]) -> Result<Entered<'a>, Error> {
     let named = |name: Name<'_>, descriptor: Name<'_>| {
         let [name, descriptor] = [name, descriptor].map(|n| modified_utf8(n.as_bytes()));
@@ -138,7 +139,7 @@ fn entered<'a>(watched: &Watched, file: &'a [u8]) -> Result<Entered<'a>, Error> 
     })
 }
 
-/// What stays as it is.
+/// Records the methods that could not be changed.
 fn note(watched: &Watched, entered: &Entered<'_>) {
     for left in &entered.left_alone {
         let method = modified_utf8(left.method.as_bytes());
@@ -147,7 +148,7 @@ fn note(watched: &Watched, entered: &Entered<'_>) {
     }
 }
 
-/// Watches from now on, if the options say so. Where that cannot be the agent samples all the same.
+/// Starts counting if the options request it. If it cannot start, the agent samples without it.
 pub(crate) fn stand(env: &Env<'_>, options: &Options, refs: Option<&RefClass>) {
     if !options.usage {
         return;
@@ -192,7 +193,7 @@ fn begin(env: &Env<'_>, refs: Option<&RefClass>) -> Result<(), String> {
     engine.hand_over(env)
 }
 
-/// Watches no more, and takes the calls out.
+/// Stops counting and removes the hooks.
 pub(crate) fn fall(env: &Env<'_>) {
     if !ON.swap(false, AcqRel) {
         return;
@@ -204,7 +205,7 @@ pub(crate) fn fall(env: &Env<'_>) {
         ));
     }
     for place in 0..=hook::PLACES {
-        // Methods that run on may put something there again, which keeps nothing alive.
+        // Methods that still run may add an entry again. It is a weak reference, so it keeps nothing alive.
         let _ = engine.table.get().put(env, place, None);
     }
 }
@@ -217,7 +218,7 @@ impl Engine {
             .map_err(text)?;
         let table = env.usage_table(class.get()).map_err(text)?;
         for name in collections::CALLERS {
-            // One that this JDK has not calls nothing.
+            // A class that this JDK does not have makes no calls.
             drop(class_named(env, name));
         }
         let mut fit = FxHashSet::default();
@@ -239,7 +240,7 @@ impl Engine {
         })
     }
 
-    /// Has the JVM ask for the collections' classes again.
+    /// Retransforms the collections' classes, with or without hooks.
     fn hand_over(&self, env: &Env<'_>) -> Result<(), String> {
         if debugger::is_attached() {
             return Err(debugger::ATTACHED.to_owned());
@@ -271,7 +272,7 @@ fn class_named<'local>(
     env.class(&name)
 }
 
-/// Whether the JVM has the class, and all that its calls name.
+/// True if the JVM has the class, and all fields and methods that its hooks use.
 fn is_fit(env: &Env<'_>, watched: &Watched) -> crate::jvmti::calls::Result<bool> {
     let class = |name| class_named(env, name);
     class(watched.class)?;

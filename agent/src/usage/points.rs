@@ -1,6 +1,7 @@
-//! Where the JDK's collections are used: methods that are entered once for each element that is put or removed, and once for each
-//! reading. What calls another of them is not among them, so nothing is counted twice. Where no method is entered once for each element,
-//! steps within methods tell: the field with the number of elements is set, or a method has returned.
+//! The points at which hooks are called. Most are entries of methods that run once for each element put or removed, and
+//! once for each read. A method that calls another such method is not listed, so nothing is counted twice. If no method
+//! runs once per element, hooks are called at steps within methods instead: when the field with the number of elements
+//! is set, or when a call has returned.
 
 use heapdiff_bytecode::{Does, Entry, Name, Push, Step};
 use heapdiff_sites::usage::Kind;
@@ -8,44 +9,46 @@ use heapdiff_sites::usage::Kind;
 use super::collections;
 use super::hook::{BY_ARRAY, BY_ARRAYS, BY_CHANGES, BY_DIFFERENCE, BY_LONG, BY_NUMBER, BY_SIZES};
 
-/// Where the collection is.
+/// How to get the collection at a point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Collection {
     /// `this`.
     This,
-    /// An argument.
+    /// The argument in this local variable.
     Argument(u8),
-    /// A field of `this`: its class, its name, its type.
+    /// A field of `this`: declaring class, name and type.
     Field(&'static str, &'static str, &'static str),
-    /// A field of an argument: its class, its name, its type.
+    /// A field of an argument: local variable, declaring class, name and type.
     ArgumentField(u8, &'static str, &'static str, &'static str),
 }
 
-/// A number that tells that a collection is large, or was. It never falls, so that one that is watched always is.
+/// A quick test whether a collection may be large. It compares a number that never falls, so a collection that was
+/// watched once always passes the test.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gate {
-    /// How often it was changed: a field of the class.
+    /// The modification count in this field.
     Changes(&'static str),
     /// The length of an array in a field that is never null.
     Length(&'static str),
-    /// It is always looked for.
+    /// No test: the collection is always searched in the table.
     Open,
-    /// The length of an array in a field of this type, which may be null. Its size is not known then.
+    /// The length of an array in a field that may be null: name and type of the field. The collection's size is not
+    /// known then.
     Array(&'static str, &'static str),
-    /// There is none, nor is the size known without going through all: it is always looked for, and is large when that many more
-    /// elements came than went.
+    /// No test, and the size is not known without a traversal. The collection counts as large once it has grown by that
+    /// many elements.
     Grown,
 }
 
-/// How many elements there are.
+/// How to get the number of elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Size {
     Field(&'static str),
-    /// A field that has the element already which is put.
+    /// A field that already includes the element that is being put.
     After(&'static str),
     /// An `AtomicInteger` in a field.
     Atomic(&'static str),
-    /// What its method `size` says.
+    /// The result of the method `size`.
     Asked,
     /// The length of an array in a field that is never null.
     Length(&'static str),
@@ -53,23 +56,23 @@ pub(super) enum Size {
     Unknown,
 }
 
-/// How many elements a call concerns.
+/// The number of elements that a use concerns.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Many {
     One,
-    /// One, if there is any.
+    /// One, if the collection is not empty.
     IfAny,
-    /// It is not known here; the size tells.
+    /// Not known at this point; the change of the size shows it.
     Some,
-    /// As many as there are.
+    /// All elements.
     All,
-    /// As many as there are, and no more than a local variable says.
+    /// All elements, but at most the number in a local variable.
     AtMost(u8),
-    /// From one number to another, both in local variables.
+    /// The difference of two local variables.
     Range(u8, u8),
-    /// A `long` in a local variable, negative where they are removed.
+    /// A `long` in a local variable; negative if elements are removed.
     Difference(u8),
-    /// As much longer as an array in a local variable is than the one in a field.
+    /// The length of an array in a local variable, minus the length of the array in a field.
     Longer(u8, &'static str),
 }
 
@@ -77,17 +80,17 @@ pub(super) enum Many {
 pub(super) struct Point {
     kind: Kind,
     many: Many,
-    /// Names of methods, some with the start of their descriptor; behind a bar one that is meant in their place where it is
-    /// there.
+    /// Names of methods, some with the beginning of their descriptor. In `first|second`, `second` replaces `first` if
+    /// the class has it.
     methods: &'static [&'static str],
 }
 
-/// Steps within methods that tell what came or went.
+/// A step within a method at which elements were put or removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Steps {
-    /// A field of the collection with the number of its elements is set, in whatever method.
+    /// The field with the number of elements is set, in any method.
     Size(&'static str),
-    /// A method has returned to one of these, or to any if there are none.
+    /// A call of `class.name` has returned to one of the methods in `within`, or to any method if `within` is empty.
     After {
         within: &'static [&'static str],
         class: &'static str,
@@ -97,15 +100,15 @@ pub(crate) enum Steps {
     },
 }
 
-/// How many elements a call concerns that has returned.
+/// The number of elements that a returned call concerns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Returned {
     One,
-    /// One if it returned true, else none.
+    /// One if the call returned true, else none.
     IfTrue,
 }
 
-/// A class with methods that are entered.
+/// A class whose methods get hooks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
     pub(crate) class: &'static str,
@@ -118,7 +121,7 @@ pub(crate) struct Watched {
     pub(crate) steps: &'static [Steps],
 }
 
-/// A collection's own class, of which nothing is watched yet.
+/// Returns a description of a collection's own class, without points.
 pub(super) const fn own(class: &'static str) -> Watched {
     Watched {
         class,
@@ -155,14 +158,14 @@ pub(super) const fn point(kind: Kind, many: Many, methods: &'static [&'static st
     }
 }
 
-/// A class by its name.
+/// Returns the description of a class by its name.
 pub(crate) fn of(class: &str) -> Option<&'static Watched> {
     collections::ALL
         .iter()
         .find(|watched| watched.class == class)
 }
 
-/// A field or a method without arguments that must be there: the class that is asked, its name, its descriptor.
+/// A field or a method without arguments that must exist: class, name and descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needed {
     Field([&'static str; 3]),
@@ -170,7 +173,8 @@ pub(crate) enum Needed {
 }
 
 impl Watched {
-    /// What is called where one of its methods is entered, if that counts. `all` are the methods that the class has.
+    /// Returns the hook call for the entry of a method, or `None` if the method is not counted. `all` are all methods
+    /// of the class.
     pub(crate) fn entry(
         &self,
         method: &(String, String),
@@ -191,7 +195,8 @@ impl Watched {
         Some(self.call(point))
     }
 
-    /// What is called at a step, if that counts; and which of its steps this is.
+    /// Returns the hook call for a step, and the index of the matching entry in `steps`. Returns `None` if the step is
+    /// not counted.
     pub(crate) fn step(&self, step: &Step<'_>) -> Option<(usize, Entry<'static>)> {
         let named = |meant: [&str; 2]| {
             [step.owner, step.name] == meant.map(|name| Name::new(name.as_bytes()))
@@ -221,7 +226,8 @@ impl Watched {
     fn call_at(&self, steps: &Steps) -> Entry<'static> {
         match *steps {
             Steps::Size(name) => {
-                // The collection and its new size become these, the collection, its size so far, and the gate.
+                // Stack before: collection, new size. The pushes leave these two for the original instruction and add
+                // the hook's arguments: new size, collection, current size, gate.
                 let size = Push::Field(self.of, name, "I");
                 let mut pushes = vec![Push::PairAgain, Push::Swap, Push::Again];
                 match self.gate {
@@ -339,7 +345,7 @@ impl Watched {
         }
     }
 
-    /// What its calls name besides the hook.
+    /// Returns the fields and methods that the hook calls use, other than the hooks.
     pub(crate) fn needed(&self) -> Vec<Needed> {
         let mut needed = Vec::new();
         let entered = self.points.iter().map(|point| self.call(point));
@@ -360,7 +366,7 @@ impl Watched {
     }
 }
 
-/// Whether a method has this name, and a descriptor that begins so.
+/// True if a method has this name and, if `meant` contains a descriptor, a descriptor with this beginning.
 fn is_named((name, descriptor): &(String, String), meant: &str) -> bool {
     match meant.find('(') {
         Some(at) => *name == meant[..at] && descriptor.starts_with(&meant[at..]),

@@ -1,4 +1,4 @@
-//! Counting beside others that change or stop the same code: an agent that redefines classes, a debugger.
+//! Counts while others change or stop the same code: an agent that redefines classes, and a debugger.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::counted::{USUAL, ask, assert_exact, begin, end, shown};
 use crate::debugged::wait_for_its_end;
 use crate::jdks;
 
-/// What was counted of a class: line, what is allocated, objects; in the source's order.
+/// Returns the counts of a class in the order of the source: line, allocated class, objects.
 fn of(counts: &Counts, class: &str) -> Vec<(Option<u32>, String, u64)> {
     let sites = counts.sites.iter().filter(|site| site.class == class);
     let mut all: Vec<_> = sites
@@ -21,14 +21,14 @@ fn of(counts: &Counts, class: &str) -> Vec<(Option<u32>, String, u64)> {
     all
 }
 
-/// The line, as compilers count, that has this text.
+/// Returns the number of the source line that contains a text; the first line is 1.
 pub(crate) fn line(program: &str, text: &str) -> Option<u32> {
     let source = std::fs::read_to_string(programs::agent(program)).unwrap();
     let found = source.lines().position(|line| line.contains(text));
     u32::try_from(found.expect("no such line") + 1).ok()
 }
 
-/// Sends a line; the words that come back.
+/// Sends a line and returns the words of the answer.
 pub(crate) fn told(target: &mut Target, what: &str) -> Vec<String> {
     target.tell(what).unwrap();
     let line = target.wait_line("READY").unwrap();
@@ -52,7 +52,7 @@ pub(crate) fn redefined(jdk: &Jdk) -> Target {
     target
 }
 
-/// What a class counts that another agent gives a new body meanwhile: the old one's sites and the new one's.
+/// Another agent replaces a class's body during a count. The sites of both bodies are counted.
 #[test]
 fn a_class_that_others_redefine() {
     const ONE: &str = "Redefined$One";
@@ -76,14 +76,14 @@ fn a_class_that_others_redefine() {
         ];
         expected.sort();
         assert_eq!(of(&counts, ONE), expected, "{which}");
-        // A JVM before 20 keeps the file of a class that was changed once for ever, and goes back to it when it is to hand the
-        // class over again, whoever asks (JDK-7124710).
+        // JVMs before JDK 20 cache the file of a class that was changed once, and use it for every later
+        // retransformation (JDK-7124710).
         let body = told(&mut target, "work");
         match jdk.major() {
             20.. => assert_eq!(body, ["Object[]", "plain"], "{which}"),
             _ => assert_eq!(body, ["byte[]", "plain"], "{which}"),
         }
-        // Nothing is counted any more, and later counts count what is there.
+        // Nothing is counted any more, and later counts work on the current code.
         begin(&target, "include=^nothing$");
         told(&mut target, "work");
         assert_eq!(of(&end(&target), ONE), [], "{which}");
@@ -97,7 +97,8 @@ fn a_class_that_others_redefine() {
     }
 }
 
-/// A transformer that comes while a class is counted, and has it handed over again: both changes are there, and its own stays.
+/// A transformer is added during a count and retransforms the class. Both changes apply, and the transformer's change
+/// stays.
 #[test]
 fn a_class_that_others_transform() {
     const ONE: &str = "Redefined$One";
@@ -120,13 +121,13 @@ fn a_class_that_others_transform() {
     }
 }
 
-/// Where the JVM listens for a debugger, as it says next.
+/// Returns the port where the JVM waits for a debugger, from its next message.
 fn listens(target: &mut Target) -> String {
     let listening = target.wait_line("Listening for transport").unwrap();
     listening.rsplit([' ', ':']).next().unwrap().to_owned()
 }
 
-/// A debugger of the JVM, with a breakpoint in a line of the program's. It attaches where the JVM last said that it listens.
+/// Starts a debugger with a breakpoint in a line of the program. It attaches to the port that the JVM announced last.
 fn debugger(jdk: &Jdk, port: &str, line: u32) -> Target {
     let classes = jdk.compile(&programs::agent("Debugger.java")).unwrap();
     let mut debugger = Launch::class(jdk, classes, "Debugger")
@@ -140,8 +141,8 @@ fn debugger(jdk: &Jdk, port: &str, line: u32) -> Target {
     debugger
 }
 
-/// Debuggers that are attached while a count goes on and afterwards meet each call, and step to the source's next line. No class is
-/// changed under one: it would keep the places of lines as they were.
+/// Debuggers attached during and after a count stop at each call, and step to the next source line. No class is changed
+/// while a debugger is attached, because it would keep the old line table.
 #[test]
 fn a_debugger() {
     for jdk in jdks() {
@@ -153,7 +154,7 @@ fn a_debugger() {
         );
         let every = format!("{} [{next}]", n / 4);
         let classes = jdk.compile(&programs::agent("Counted.java")).unwrap();
-        // A port that is free, which the JVM then tells; it listens anew when a debugger has gone.
+        // The JVM chooses a free port and announces it. It listens again after a debugger has disconnected.
         let jdwp = "-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0";
         let mut target = Launch::class(&jdk, classes, "Counted")
             .flags([jdwp, "-XX:+EnableDynamicAgentLoading"])
@@ -185,7 +186,7 @@ fn a_debugger() {
         assert_eq!(told(&mut second, "").join(" "), every, "{which}: stays");
         assert!(second.finish().unwrap(), "{which}");
         let port = listens(&mut target);
-        // Counters go when it has gone; then there is a count again.
+        // Counters are removed after the debugger has disconnected. Then a new count can start.
         until(|| ask(&target, &format!("{}seconds=60", attach::COUNT)) == attach::DONE);
         target.advance(6).unwrap();
         assert_exact(&end(&target), (1, n), USUAL, &which);
@@ -206,7 +207,7 @@ fn a_debugger() {
     }
 }
 
-/// Waits until something is so, a minute at most.
+/// Waits until a condition is true, at most one minute.
 fn until(mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

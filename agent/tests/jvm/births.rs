@@ -1,4 +1,4 @@
-//! Every way of being born, counted: each is counted exactly once, or not at all, which the documentation says.
+//! Counts every way to create an object. Each is counted exactly once, or is documented as not counted.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::count_on::Dumped;
 use crate::counted;
 use crate::{cc, launch};
 
-/// How often the program does each.
+/// Number of times that the program executes each way.
 const N: u64 = 200;
 
-/// Where something is born that the application's classes make or ask for: method, class, how many.
+/// Objects that application classes create or request: method, class, number.
 const COUNTED: &[(&str, &str, u64)] = &[
     ("newObject", "Kinds$Plain", N),
     ("intArray", "int[]", N),
@@ -37,7 +37,8 @@ const COUNTED: &[(&str, &str, u64)] = &[
     ("inThread", "Kinds$OfThread", 5000),
 ];
 
-/// What is not: method, class. A constructor's handle, what the JVM throws, what JNI makes.
+/// Objects that are not counted: method, class. They are created by a constructor reference, by the JVM when it throws,
+/// or by JNI.
 const UNCOUNTED: &[(&str, &str)] = &[
     ("methodHandle", "Kinds$Plain"),
     ("nullPointer", "java.lang.NullPointerException"),
@@ -46,7 +47,7 @@ const UNCOUNTED: &[(&str, &str)] = &[
     ("arrayViaJni", "int[]"),
 ];
 
-/// Classes and methods of the JDK's in which what the program asks for is born: class, method, class of it, how many.
+/// JDK methods that create objects on the program's request: class, method, class of the objects, number.
 const IN_THE_JDK: &[(&str, &str, &str, u64)] =
     &[("java.io.ObjectStreamClass", "newInstance", "Kinds$Saved", N)];
 
@@ -74,14 +75,14 @@ fn dumped(jdk: &Jdk, count: &str, flags: &[&str]) -> Dumped {
     dumped
 }
 
-/// The program has a record.
+/// Returns the JVMs to test. The program uses a record, so it requires JDK 17.
 fn jdks() -> Vec<Jdk> {
     let mut jdks = counted::jdks();
     jdks.retain(|jdk| jdk.major() >= 17);
     jdks
 }
 
-/// So many of a class that are born in a method of a class, or of those within it.
+/// Returns the number of objects of a class created in a method of a class or of its nested classes.
 fn born(dumped: &Dumped, class: &str, method: &str, allocated: &str) -> u64 {
     let within = format!("{class}$");
     let of = |c: &str, m: &str, a: &str| {
@@ -103,7 +104,7 @@ fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
         assert_eq!(found, 0, "{which}: {method} {allocated}");
     }
     let with_jdk = count == "jdk";
-    // Texts are counted where they are joined.
+    // Strings are counted where they are concatenated.
     let joined = born(
         &dumped,
         "java.lang.StringConcatHelper",
@@ -116,7 +117,7 @@ fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
         let expected = if with_jdk { objects } else { 0 };
         assert_eq!(found, expected, "{which}: {class}.{method} {allocated}");
     }
-    // Wherever it is counted: all of a class that only these methods make.
+    // All objects of classes that only these methods create, wherever they are counted.
     for (allocated, objects) in [
         ("Kinds$Copy", N + 1),
         ("Kinds$Point", N),

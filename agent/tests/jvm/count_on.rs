@@ -1,4 +1,4 @@
-//! `count=on`: what is counted lies in each dump, beside what the program allocates.
+//! With `count=on`, each dump contains the counts. They are compared with what the program allocates.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use testdata::programs;
 use crate::counted::{TOKEN, USUAL, ask, assert_exact, begin, end, expected, jdks};
 use crate::{CHECKED, library};
 
-/// What a dump has of what was counted.
+/// The counts in a dump.
 pub(crate) struct Dumped {
     head: Vec<i64>,
-    /// Class, method, line and what is allocated; objects and bytes of arrays.
+    /// Objects and bytes of arrays, by class, method, line and allocated class.
     pub(crate) sites: BTreeMap<(String, String, u32, String), (u64, u64)>,
 }
 
@@ -84,7 +84,7 @@ impl Dumped {
         self.head[place.index()]
     }
 
-    /// Takes dumps until one has a copy that was made after this was called.
+    /// Takes dumps until one contains counts copied after this call.
     pub(crate) fn after_now(target: &Target) -> Self {
         let now = now();
         let start = Instant::now();
@@ -138,7 +138,7 @@ fn started(launch: &Launch) -> Target {
     target
 }
 
-/// From the start of the program on, also what a method allocates that runs since.
+/// Counts from the start of the program, including allocations in a method that runs all the time.
 #[test]
 fn a_dump_has_all_that_was_counted() {
     for jdk in jdks() {
@@ -157,12 +157,12 @@ fn a_dump_has_all_that_was_counted() {
             assert!((begun - 60_000..=begun).contains(&since), "{since} {begun}");
             let mut classes = dumped.sites.keys().map(|key| &key.0);
             assert!(classes.all(|class| class.starts_with("Counted")), "{which}");
-            // In a method that was running when the second phase began.
+            // `main` was running when the second phase began.
             let main = dumped.sites.iter().find(|((_, method, _, allocated), _)| {
                 method == "main" && allocated.ends_with("[]")
             });
             assert_eq!(main.unwrap().1.0, u64::from(times), "{which}");
-            // Lines are those of the source.
+            // Line numbers match the source.
             let source = fs::read_to_string(programs::agent("Counted.java")).unwrap();
             let line = source.lines().position(|l| l.contains("new Removed(i).v"));
             let mut removed = dumped.sites.keys().filter(|key| key.1 == "removed");
@@ -177,7 +177,8 @@ fn a_dump_has_all_that_was_counted() {
     }
 }
 
-/// Attached later, it rewrites what is loaded, and says so; filters say which classes; a forked dump is up to date.
+/// When attached later, the agent rewrites loaded classes and says so. Filters select the classes, and a forked dump is
+/// up to date.
 #[test]
 fn attached_it_counts_from_then_on() {
     for jdk in jdks() {
@@ -199,7 +200,7 @@ fn attached_it_counts_from_then_on() {
         let dumped = Dumped::read(&file);
         assert!(dumped.head(Counted::At) >= before, "JDK {}", jdk.version());
         dumped.assert_exact(of, 1, &format!("JDK {}", jdk.version()));
-        // The agent counts other classes than are asked for.
+        // The agent counts in other classes than this request asks for.
         assert_eq!(
             ask(&target, &format!("{}seconds=5", attach::COUNT)),
             attach::COUNTS_ALREADY
@@ -209,7 +210,7 @@ fn attached_it_counts_from_then_on() {
                 .errors()
                 .contains("the agent already counts, but in other classes")
         );
-        // With other options it begins anew, without them it stops.
+        // With other options the count starts again; without `count` it stops.
         assert_eq!(
             ask(&target, "change:count=on,include=^nothing$"),
             attach::CHANGED
@@ -223,7 +224,7 @@ fn attached_it_counts_from_then_on() {
         target.dump(&file, DumpOptions::default()).unwrap();
         let off = Dumped::read(&file);
         assert_eq!(off.head, [0; Counted::LEN]);
-        // Classes are as they were, so that another may count.
+        // Classes are as before, so that `heapdiff count` can start.
         begin(&target, "");
         target.advance(5).unwrap();
         assert_exact(&end(&target), of, USUAL, "after the agent's");
@@ -232,7 +233,7 @@ fn attached_it_counts_from_then_on() {
     }
 }
 
-/// Leaves out the method that runs all along, which was given its counters before, and allocates an array in each phase.
+/// Leaves out `main`. It runs all the time with counters that it got earlier, and allocates one array in each phase.
 fn without_main(mut counts: Counts, phases: u64) -> Counts {
     let is_array = |allocated: &str| allocated.ends_with("[]");
     let main = counts
@@ -244,7 +245,7 @@ fn without_main(mut counts: Counts, phases: u64) -> Counts {
     counts
 }
 
-/// `heapdiff count` is answered from the counters that stand, which stay; detached, all of them go.
+/// `heapdiff count` uses the counters of the standing count, which stay. Detaching the agent removes all of them.
 #[test]
 fn a_count_beside_and_detaching() {
     for jdk in jdks() {
@@ -265,16 +266,16 @@ fn a_count_beside_and_detaching() {
         assert!(none.sites.is_empty(), "{none:?}");
         let jdk_too = format!("{}jdk=on", attach::COUNT);
         assert_eq!(ask(&target, &jdk_too), attach::COUNTS_ALREADY);
-        // All three phases are in the dump.
+        // The dump contains all three phases.
         Dumped::after_now(&target).assert_exact(of, 3, &format!("JDK {}", jdk.version()));
         assert_eq!(ask(&target, attach::DETACH), attach::DETACHED);
         assert_eq!(ask(&target, &ended), attach::COUNTS_NOT);
         begin(&target, "include=^nothing$");
         target.advance(5).unwrap();
-        // The one that runs all along has them until it ends.
+        // `main` keeps its counters until it ends.
         let none = without_main(end(&target), 1);
         assert!(none.sites.is_empty(), "{none:?}");
-        // Attached while another counts, the agent samples, and says that it does not count.
+        // If another count runs during the attach, the agent samples and says that it does not count.
         begin(&target, "");
         assert_eq!(ask(&target, "count=on"), attach::DONE);
         assert!(
@@ -289,7 +290,7 @@ fn a_count_beside_and_detaching() {
     }
 }
 
-/// With the JDK's classes, which are loaded already.
+/// Counts in JDK classes, which are loaded already.
 #[test]
 fn the_jdks_classes_are_counted_where_that_is_asked_for() {
     for jdk in jdks() {

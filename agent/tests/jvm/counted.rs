@@ -1,4 +1,4 @@
-//! Allocations counted in real JVMs, beside what the program allocates.
+//! Counts allocations in real JVMs and compares the counts with what the program allocates.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::library;
 
 pub(crate) const TOKEN: &str = "test";
 
-/// Every JVM that the agent can be loaded into, also those of a version that has no compiler of its own.
+/// Returns every JVM that the agent can be loaded into, including versions without a compiler (`javac`).
 pub(crate) fn jdks() -> Vec<Jdk> {
     let mut jdks = Jdk::all_for_agent();
     if let Ok(majors) = std::env::var("HEAPDIFF_COUNT_MAJORS") {
@@ -24,13 +24,13 @@ pub(crate) fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// So many times as many allocations as usual.
+/// Returns the factor for the number of allocations, from the environment.
 fn times() -> u64 {
     let times = std::env::var("HEAPDIFF_COUNT_TIMES");
     times.map_or(1, |times| times.parse().unwrap())
 }
 
-/// Says that what was counted is what the program allocated: a row of the table that `cargo xtask counting` makes.
+/// Prints a row for the table of `cargo xtask counting`: the counts match what the program allocated.
 fn row(jdk: &Jdk, flags: &[&str], (t, n): (u64, u64), threads: &str) {
     let of = expected(t, n, USUAL);
     let objects: u64 = of.iter().map(|(.., objects, _)| objects).sum();
@@ -50,7 +50,8 @@ fn row(jdk: &Jdk, flags: &[&str], (t, n): (u64, u64), threads: &str) {
     );
 }
 
-/// A program that each line has allocate, in so many threads so often. Half of them are virtual where there are such.
+/// Starts a program in which `t` threads execute each allocating line `n` times. Half of the threads are virtual if the
+/// JVM supports them.
 fn started(jdk: &Jdk, of: (u64, u64), flags: &[&str]) -> Target {
     let kind = if jdk.major() >= 21 {
         "virtual"
@@ -89,14 +90,14 @@ pub(crate) fn begin(target: &Target, options: &str) {
     assert_eq!(ask(target, &options), attach::DONE, "{}", target.errors());
 }
 
-/// Ends the count; what was counted.
+/// Ends the count and returns the result.
 pub(crate) fn end(target: &Target) -> Counts {
     let options = format!("{}{TOKEN}", attach::COUNT_END);
     assert_eq!(ask(target, &options), attach::DONE, "{}", target.errors());
     shown(target, TOKEN)
 }
 
-/// What a count showed that was ended.
+/// Returns the published result of a count that has ended.
 pub(crate) fn shown(target: &Target, token: &str) -> Counts {
     let sign = format!("/memfd:{}", attach::count_sign(token));
     let pid = target.jvm_pid().unwrap_or_else(|| target.pid());
@@ -108,7 +109,7 @@ pub(crate) fn shown(target: &Target, token: &str) -> Counts {
     Counts::decode(&fs::read(file.expect("no counts")).unwrap()).unwrap()
 }
 
-/// Objects and bytes by method and class of what is allocated.
+/// Returns objects and bytes, by method and allocated class.
 fn by_method(counts: &Counts) -> BTreeMap<(String, String), (u64, Option<u64>)> {
     let sites = counts
         .sites
@@ -129,7 +130,7 @@ fn by_method(counts: &Counts) -> BTreeMap<(String, String), (u64, Option<u64>)> 
     all
 }
 
-/// Arrays of this JVM: where their elements begin, the bytes of a reference, what sizes are multiples of.
+/// Object layout of a JVM: offset of an array's first element, size of a reference, alignment of objects.
 #[derive(Clone, Copy)]
 pub(crate) struct Sizes {
     base: u64,
@@ -137,7 +138,7 @@ pub(crate) struct Sizes {
     alignment: u64,
 }
 
-/// As the JVMs have it without further flags.
+/// The layout without further flags.
 pub(crate) const USUAL: Sizes = Sizes {
     base: 16,
     reference: 4,
@@ -145,7 +146,7 @@ pub(crate) const USUAL: Sizes = Sizes {
 };
 
 impl Sizes {
-    /// An object with an `int`.
+    /// Returns the size of an object with one `int` field.
     fn lambda(self) -> u64 {
         let header: u64 = if self.base == 24 { 16 } else { 12 };
         (header + 4).next_multiple_of(self.alignment)
@@ -156,17 +157,17 @@ impl Sizes {
     }
 }
 
-/// Without short references.
+/// Returns the layout without compressed references.
 fn wide(jdk: &Jdk) -> Sizes {
     Sizes {
-        // Until Java 15 classes are referred to by as many bytes.
+        // Before Java 15, class pointers are not compressed either.
         base: if jdk.major() < 15 { 24 } else { 16 },
         reference: 8,
         ..USUAL
     }
 }
 
-/// Every collector that a JVM has, also those that are experimental in it, and the generational forms.
+/// Returns the flags of every collector of a JVM, including experimental and generational ones.
 fn collectors(jdk: &Jdk) -> Vec<Vec<&'static str>> {
     let all: [&[&str]; 8] = [
         &["-XX:+UseSerialGC"],
@@ -193,7 +194,8 @@ fn collectors(jdk: &Jdk) -> Vec<Vec<&'static str>> {
     .collect()
 }
 
-/// What the program allocates in a phase, in `t` threads `n` times: method, class, objects, and bytes of arrays.
+/// Returns what the program allocates in one phase with `t` threads and `n` repetitions: method, class, objects, and
+/// bytes of arrays.
 pub(crate) fn expected(
     t: u64,
     n: u64,
@@ -334,11 +336,12 @@ pub(crate) fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, wh
             None => assert!(of.is_some_and(|of| of >= 8 * objects), "{which}: {method}"),
         }
     }
-    // An array of a negative length is none, what throws makes none, a method that was running goes on as it was.
+    // Not counted: arrays of a negative length, allocations that throw, and a method that was running when the count
+    // began.
     for method in ["negative", "badCopies", "main"] {
         assert!(!found.keys().any(|(m, _)| m == method), "{which}: {method}");
     }
-    // What a method of its own clones, or does not, is not counted where that is called.
+    // A class's own `clone` method is not counted where it is called.
     for class in ["Counted$Circle", "Counted$Single"] {
         let of_copy = ("copy".to_owned(), class.to_owned());
         assert!(!found.contains_key(&of_copy), "{which}: {class}");
@@ -352,7 +355,7 @@ pub(crate) fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, wh
     );
 }
 
-/// A count of classes in sampled stacks changes fewer classes, and needs an agent that samples.
+/// A count limited to classes in sampled stacks changes fewer classes, and requires an agent that samples.
 #[test]
 fn only_classes_in_sampled_stacks_are_counted() {
     for jdk in jdks() {
@@ -402,14 +405,14 @@ fn phase(jdk: &Jdk, (t, n): (u64, u64), sizes: Sizes, flags: &[&str]) {
             "{which}"
         );
         assert!(counts.classes > 0 && !counts.jdk);
-        // The JVM's own figure of objects of the class that the program keeps all of.
+        // Compare with the JVM's own figure for the class whose objects the program keeps.
         let kept = counts.sites.iter().find(|s| s.method == "keep").unwrap();
         if round == 0 {
             let histogram = target.histogram(Selection::Live).unwrap();
             let per_object = histogram.bytes("Counted$Kept") / histogram.instances("Counted$Kept");
             assert_eq!(kept.bytes, Some(per_object * of.1), "{which}");
         }
-        // Without a count nothing is counted.
+        // Without a count, nothing is counted.
         target.advance(next + 1).unwrap();
         let threads = match (t, jdk.major()) {
             (2.., 21..) => format!("{}, half of them virtual", t),
@@ -454,7 +457,7 @@ fn with_each_collector() {
     }
 }
 
-/// Ten thousand virtual threads, which share the JVM's few.
+/// Ten thousand virtual threads share a few carriers.
 #[test]
 fn in_ten_thousand_virtual_threads() {
     for jdk in jdks().iter().filter(|jdk| jdk.major() >= 21) {
@@ -469,7 +472,7 @@ fn in_ten_thousand_virtual_threads() {
     }
 }
 
-/// What the JDK's collections allocate for one thread, interpreted and compiled, before the count and while it goes on.
+/// Counts what JDK collections allocate for one thread, interpreted and compiled, before and during the count.
 #[test]
 fn in_the_jdk() {
     for jdk in jdks() {
@@ -505,7 +508,7 @@ fn in_the_jdk() {
             let array = USUAL.array(USUAL.reference, n);
             let arrays = |class| of(class, "java.lang.Object[]");
             assert_eq!(arrays("java.util.LinkedList"), (1, array), "{which}");
-            // Copies by a method that the compiler has code of its own for, each half as large again.
+            // Copies made by a method with an intrinsic, each half as large again as the previous one.
             let room = std::iter::successors(Some(10), |room| Some(room + room / 2));
             let room: Vec<u64> = room
                 .scan(0, |before, room| {
@@ -528,7 +531,7 @@ fn in_the_jdk() {
     }
 }
 
-/// With the JVM's checks of JNI and of all bytecode, and with objects that lie otherwise.
+/// With the JVM's checks of JNI and of all bytecode, and with other object layouts.
 #[test]
 fn with_checks_and_other_layouts() {
     for jdk in jdks() {
@@ -545,7 +548,7 @@ fn with_checks_and_other_layouts() {
     }
 }
 
-/// Begun and ended many times, classes are as they were: where nothing is wanted nothing is counted.
+/// After many counts, classes are as before: if no class is to be counted, nothing is counted.
 #[test]
 fn counters_are_taken_out_again() {
     for jdk in jdks() {
@@ -573,7 +576,7 @@ fn counters_are_taken_out_again() {
     }
 }
 
-/// A count that nobody ends goes after its time, and another can begin.
+/// A count that nobody ends is removed after its time, and another one can begin.
 #[test]
 fn a_count_that_nobody_ends_is_ended() {
     let jdk = &jdks()[0];

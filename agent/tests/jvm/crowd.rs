@@ -1,12 +1,12 @@
-//! Many more threads than processors, each of which may be without one at the worst moment.
+//! Many more threads than processors, so that any thread may be descheduled at the worst moment.
 
 use std::time::Duration;
 
 use crate::dumped::Dumped;
 use crate::{jdks, launch};
 
-/// No sample is lost while a thread that makes room for others waits for its turn: with every allocation sampled
-/// all objects that are kept have a sample.
+/// No sample is lost while a thread that makes room for others is descheduled: with every allocation sampled, all kept
+/// objects have a sample.
 #[test]
 fn no_sample_is_lost_in_a_crowd() {
     let (threads, objects) = (600, 600);

@@ -1,4 +1,4 @@
-//! What a debugger and stack traces say of a program whose allocations are counted: the same as without.
+//! A debugger and stack traces show the same while allocations are counted as without a count.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,20 +13,20 @@ use crate::{jdks, library};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A program that a debugger can attach to.
+/// A program to which a debugger can attach.
 struct Debugged {
     jdk: Jdk,
     program: Target,
-    /// Where it listens.
+    /// The port where the JVM waits for a debugger.
     port: String,
 }
 
-/// What came of one round.
+/// The result of one round.
 #[derive(Debug, PartialEq)]
 struct Seen {
-    /// Lines of stack traces, and what the program computes.
+    /// Lines of stack traces, and results that the program prints.
     printed: Vec<String>,
-    /// Where it stopped, with variables and their values.
+    /// Places where the debugger stopped, with variables and their values.
     stops: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Debugged {
         }
     }
 
-    /// Runs once, with a debugger of its own: debuggers keep what they know of a method's lines and variables.
+    /// Runs once with a new debugger, because a debugger caches lines and variables of methods.
     fn round(&mut self) -> Seen {
         let classes = compiled(&self.jdk, "Stops.java");
         let mut debugger = Launch::class(&self.jdk, classes, "Stops")
@@ -78,7 +78,8 @@ impl Debugged {
     }
 }
 
-/// Waits until the JVM's thread has ended that read a debugger's commands: a moment after it listens for the next one.
+/// Waits until the JVM's thread that reads a debugger's commands has ended. This happens shortly after the JVM waits
+/// for the next debugger.
 pub(crate) fn wait_for_its_end(program: &Target) {
     let reads = |task: fs::DirEntry| {
         let name = fs::read_to_string(task.path().join("comm"));
@@ -97,7 +98,7 @@ fn listens(program: &mut Target) -> String {
     line.rsplit(' ').next().unwrap().to_owned()
 }
 
-/// What the program's lines say: the debugger sees each variable of them.
+/// Checks that the program printed its lines, and that the debugger saw each variable.
 fn assert_sees(seen: &Seen) {
     assert!(seen.printed.len() > 25, "{seen:#?}");
     let traced = |text: &str| seen.printed.iter().any(|line| line.contains(text));

@@ -1,4 +1,4 @@
-//! Reads out of a dump what the agent left there.
+//! Reads the agent's data from a dump.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -11,7 +11,7 @@ use hprof::answers::{Content, Value};
 use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Target};
 
-/// A sample, or a class definition.
+/// A sample or a class definition.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     pub(crate) uid: i64,
@@ -21,11 +21,11 @@ pub(crate) struct Sample {
     pub(crate) kind: String,
     pub(crate) thread: String,
     pub(crate) time: i64,
-    /// The class of the object it refers to, or the class that the object stands for.
+    /// Class of the referenced object. For a class object, the class that it represents.
     pub(crate) referent: Option<String>,
 }
 
-/// What a dump has of the agent.
+/// The agent's data in a dump.
 pub(crate) struct Dumped {
     pub(crate) sampling: Sampling,
     pub(crate) first: Sampling,
@@ -34,14 +34,14 @@ pub(crate) struct Dumped {
     pub(crate) classes: Vec<Sample>,
     pub(crate) recent: Vec<Sample>,
     pub(crate) reservoir: Vec<Sample>,
-    /// Samples and bytes by site.
+    /// Number of samples and bytes, by site.
     pub(crate) totals: HashMap<u32, (i64, i64)>,
-    /// Objects and bytes by type.
+    /// Number of objects and bytes, by type.
     pub(crate) class_totals: BTreeMap<String, (i64, i64)>,
     counters: Vec<i64>,
-    /// Process and start, as a trace calls the run.
+    /// Process id and start time, in the form of a trace's run id.
     pub(crate) run: String,
-    /// Bytes of all the agent's objects.
+    /// Total size of the agent's objects in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -54,7 +54,7 @@ impl Dumped {
         Self::read(&file).expect("the dump has the agent's class")
     }
 
-    /// Reads a dump; `None` if the agent was not there.
+    /// Reads a dump. Returns `None` if it contains no agent.
     pub(crate) fn read(file: &Path) -> Option<Self> {
         let snapshot = Snapshot::open(file, &Options::default(), &Silent).unwrap();
         let classes = snapshot.classes().by_name(CLASS);
@@ -72,7 +72,7 @@ impl Dumped {
         };
         let array = |name: &'static str| get(name).object();
         let nested = |name| -> Vec<ObjectIndex> {
-            // `dead` is null until the agent's thread is at work.
+            // `dead` is null until the agent's thread runs.
             let Some(outer) = array(name) else {
                 return Vec::new();
             };
@@ -101,7 +101,7 @@ impl Dumped {
                 });
             values.collect()
         };
-        // Chunks that are missing in between stay zero.
+        // Missing chunks count as zeros.
         let pairs = |name: &'static str| -> HashMap<u32, (i64, i64)> {
             let Some(outer) = array(name) else {
                 return HashMap::new();
@@ -134,7 +134,7 @@ impl Dumped {
             sampling(statics::INTERVAL, statics::RATE),
             sampling(statics::FIRST_INTERVAL, statics::FIRST_RATE),
         );
-        // The agent may be about to drop some.
+        // The agent may be about to discard some samples.
         let is_kept = |s: &Sample| {
             s.mark == i64::from(MARK_CLASS)
                 || now == first
@@ -200,7 +200,7 @@ impl Dumped {
         self.counters[counter.index()]
     }
 
-    /// Nothing was lost and nothing failed.
+    /// Checks that no sample was lost and nothing failed.
     pub(crate) fn assert_complete(&self) {
         for counter in [
             Counter::DroppedFull,
@@ -215,7 +215,7 @@ impl Dumped {
         }
     }
 
-    /// Frames as `com.acme.Foo.add`, leaf first.
+    /// Returns a site's frames in the form `com.acme.Foo.add`, leaf first.
     pub(crate) fn frames(&self, site: u32) -> Vec<String> {
         self.table
             .frames(site)
@@ -223,18 +223,18 @@ impl Dumped {
             .collect()
     }
 
-    /// Whether a site's stack goes through a method.
+    /// True if a site's stack contains a method.
     pub(crate) fn through(&self, site: u32, method: &str) -> bool {
         self.frames(site).iter().any(|frame| frame == method)
     }
 
-    /// Samples of this type that were allocated below this method.
+    /// Returns the samples of a type that were allocated below a method.
     pub(crate) fn of_kind(&self, method: &str, kind: &str) -> Vec<&Sample> {
         let matching = |sample: &&Sample| sample.kind == kind && self.through(sample.site, method);
         self.samples.iter().filter(matching).collect()
     }
 
-    /// How many samples were taken below a method since the start.
+    /// Returns the number of samples taken below a method since the start.
     pub(crate) fn taken(&self, method: &str) -> i64 {
         let below = self
             .totals
@@ -285,7 +285,7 @@ fn samples(snapshot: &Snapshot, table: &SiteTable, objects: &[ObjectIndex]) -> V
     };
     let all: Vec<Sample> = records.into_iter().map(sample).collect();
     let marks = [i64::from(MARK_SAMPLE), i64::from(MARK_CLASS)];
-    // An unfinished one cannot be in a table yet.
+    // A table never contains an unfinished sample.
     assert!(all.iter().all(|sample| marks.contains(&sample.mark)));
     all
 }

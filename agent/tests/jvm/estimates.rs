@@ -1,4 +1,4 @@
-//! Estimates against what is known to be true.
+//! Compares estimates with known values.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::{jdks, launch};
 
 const GROUPS: usize = 40;
 
-/// Bytes kept by each thread of `Keeper` with mixed sizes: sampled with interval 0 on the same JDK.
+/// Returns the bytes kept by each thread of `Keeper` with mixed sizes, measured with interval 0 on the same JDK.
 fn truth(jdk: &Jdk, objects: &str) -> HashMap<String, f64> {
     let dumped = keeper(
         jdk,
@@ -37,7 +37,7 @@ fn size(bytes: i64) -> f64 {
 }
 
 fn keeper(jdk: &Jdk, options: &str, objects: &str, keep: &str, sizes: &str) -> Dumped {
-    // No collection while it allocates; see `with_collections`.
+    // No GC runs while it allocates; see `with_collections`.
     keeper_with("-Xmn800m", jdk, options, objects, keep, sizes)
 }
 
@@ -71,16 +71,17 @@ impl Args for testdata::jvm::Launch {
     }
 }
 
-/// JVMs that are measured at each interval.
+/// Number of JVMs measured at each interval.
 const RUNS: u32 = 3;
 
-/// Forty threads keep some 11 MB each, objects of 32 bytes to 32 KB. With z = (estimate - truth) / standard error of
-/// each thread: the variance of all z is that of a chi-square of 40 within its 0.01 % tails, and the mean of z and the
-/// sum of all estimates are within four standard errors of the truth.
+/// Checks that estimates are unbiased. Forty threads keep some 11 MB each, in objects of 32 bytes to 32 KB. For each
+/// thread, z = (estimate - truth) / standard error.
+/// - The variance of all z is that of a chi-square of 40, within its 0.01 % tails.
+/// - The mean of z and the sum of all estimates are within four standard errors of the truth.
 ///
-/// The mean and the sum are those of [`RUNS`] JVMs, in standard errors of one JVM: the threads of one JVM are not
-/// independent. HotSpot starts the random numbers of each thread with the address of the thread, and a linear
-/// congruential generator keeps the distance of two such seeds.
+/// Mean and sum are averaged over [`RUNS`] JVMs, but compared with the standard error of one JVM, because the threads
+/// of one JVM are not independent: HotSpot seeds the random numbers of each thread with the thread's address, and a
+/// linear congruential generator preserves the distance of two such seeds.
 fn unbiased(interval: &str) {
     let objects = "2000";
     for jdk in jdks() {
@@ -97,7 +98,7 @@ fn unbiased(interval: &str) {
     }
 }
 
-/// The mean z of the threads of one JVM, and by how many standard errors all estimates together are off.
+/// Returns the mean z of the threads of one JVM, and the deviation of the sum of all estimates in standard errors.
 fn deviations(jdk: &Jdk, interval: &str, objects: &str, truth: &HashMap<String, f64>) -> [f64; 2] {
     let options = format!("interval={interval},max_samples=1000000");
     let dumped = keeper(jdk, &options, objects, "1.0", "mixed");
@@ -134,7 +135,7 @@ fn deviations(jdk: &Jdk, interval: &str, objects: &str, truth: &HashMap<String, 
     [mean, off]
 }
 
-/// The exact variance of the estimate for one thread: the program's random sizes are known.
+/// Returns the exact variance of the estimate for one thread. The program's random sizes are known.
 fn variance_of(thread: &str, objects: &str, interval: f64) -> f64 {
     let group: u64 = thread.strip_prefix("group-").unwrap().parse().unwrap();
     let mut random = JavaRandom::new(group);
@@ -147,7 +148,7 @@ fn variance_of(thread: &str, objects: &str, interval: f64) -> f64 {
         .sum()
 }
 
-/// `java.util.Random`, as its documentation gives it.
+/// `java.util.Random`, implemented as documented.
 struct JavaRandom(u64);
 
 impl JavaRandom {
@@ -186,9 +187,9 @@ fn unbiased_at_512_kib() {
     unbiased("512k");
 }
 
-/// Before JDK 25 a thread forgets at a collection what it has allocated in its buffer since the last sample: as
-/// the distance back to a sample is drawn like that to the next one, an interval in the mean, or less where the
-/// buffer is younger. Nothing else makes the estimate low, and nothing makes it high.
+/// Checks estimates while GCs run. Before JDK 25, a thread forgets at a GC what it has allocated in its TLAB since its
+/// last sample. That is one interval on average, because the distance back to the last sample has the same distribution
+/// as the distance to the next one, or less if the TLAB is younger. Nothing else biases the estimate.
 #[test]
 fn with_collections() {
     let objects = "2000";
@@ -232,7 +233,7 @@ fn with_collections() {
     }
 }
 
-/// What is alive, within 10 %, whether all, a tenth or none of the objects are kept.
+/// The estimate of live bytes is within 10 % if all, one tenth or none of the objects are kept.
 #[test]
 fn liveness() {
     for jdk in jdks() {
@@ -265,7 +266,7 @@ fn liveness() {
                 (estimate - expected).abs() <= 0.1 * expected,
                 "keep {keep}: {estimate}"
             );
-            // Survival: of what was taken at the site so many are alive.
+            // Survival rate: the share of the samples taken at the site that are live.
             let taken = size(dumped.taken("Keeper.equal"));
             #[allow(clippy::cast_precision_loss, reason = "small")]
             let survival = alive.len() as f64 / taken;

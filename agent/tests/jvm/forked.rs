@@ -1,4 +1,4 @@
-//! Snapshots that a forked child writes, beside what the same JVM says and dumps itself, while its program stands still.
+//! Compares snapshots by a forked child with the figures and dumps of the same JVM, while the program is idle.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
@@ -15,7 +15,7 @@ use testdata::programs;
 use crate::{CHECKED, collectors, library};
 
 const PROGRAM: &str = "Forked";
-/// Flags of collectors whose heap a child has no copy of.
+/// Flags of collectors with a heap in shared memory, which a child does not copy.
 const SHARED: [&str; 1] = ["-XX:+UseZGC"];
 
 fn launch(jdk: &Jdk, count: u32) -> Launch {
@@ -25,7 +25,7 @@ fn launch(jdk: &Jdk, count: u32) -> Launch {
         .arg(count.to_string())
 }
 
-/// The JVMs to test with, from 11 on; there must be one.
+/// Returns the JVMs to test, JDK 11 or later. Fails if there are none.
 pub(crate) fn jdks() -> Vec<Jdk> {
     let jdks = Jdk::all_for_agent();
     assert!(!jdks.is_empty(), "a JDK of 11 or later is needed");
@@ -38,7 +38,7 @@ fn private_collectors(jdk: &Jdk) -> Vec<&'static str> {
     flags
 }
 
-/// Flags of the object layouts that the JVM can start with, the default one first.
+/// Returns the flags of all object layouts that the JVM supports, the default first.
 fn layouts(jdk: &Jdk) -> Vec<&'static [&'static str]> {
     let all: [&[&str]; 5] = [
         &[],
@@ -60,7 +60,7 @@ fn layouts(jdk: &Jdk) -> Vec<&'static [&'static str]> {
     all.into_iter().filter(starts).collect()
 }
 
-/// Every collector with the default layout, and every other layout with one collector.
+/// Returns every collector with the default layout, and every other layout with one collector.
 fn collectors_and_layouts(jdk: &Jdk) -> Vec<(&'static str, &'static [&'static str])> {
     let collectors = private_collectors(jdk);
     let others = layouts(jdk).into_iter().skip(1);
@@ -75,7 +75,7 @@ pub(crate) fn started(launch: &Launch) -> Target {
     target
 }
 
-/// Asks for a snapshot; the agent's answer.
+/// Requests a snapshot and returns the agent's result code.
 fn ask(target: &Target, file: &Path) -> i32 {
     let options = format!("{}{}", attach::SNAPSHOT, file.display());
     let answer = target.load_agent(&library(), &options).unwrap();
@@ -99,7 +99,7 @@ pub(crate) fn open(file: &Path) -> Snapshot {
     snapshot
 }
 
-/// Objects and bytes of each class, by name.
+/// Returns objects and bytes of each class, by name.
 pub(crate) fn histogram(snapshot: &Snapshot) -> BTreeMap<String, (u64, u64)> {
     let mut by_name = BTreeMap::new();
     for (index, class) in snapshot.classes().iter() {
@@ -112,7 +112,7 @@ pub(crate) fn histogram(snapshot: &Snapshot) -> BTreeMap<String, (u64, u64)> {
     by_name
 }
 
-/// Processes whose parent is this one.
+/// Returns the child processes of a process.
 fn children(pid: u32) -> Vec<u32> {
     let of_thread = |thread: std::io::Result<fs::DirEntry>| {
         let children = thread.ok()?.path().join("children");
@@ -129,12 +129,12 @@ fn open_files(target: &Target) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
-/// Classes of which the JVM counts objects that no walk of JVMTI comes to, and why:
-/// - threads that JVMTI hides, and their parts;
-/// - call sites of application classes, and what only they hold;
-/// - class objects: the archive's, of classes that were never loaded, are in the snapshot as instances of one size;
-/// - what collectors fill gaps with;
-/// - what commands make between the snapshot and the histogram.
+/// Classes for which the JVM counts objects that no JVMTI walk reaches:
+/// - threads that JVMTI hides, and their parts
+/// - call sites of application classes, and objects that only they hold
+/// - class objects in the CDS archive of classes that were never loaded; the snapshot has them as instances of one size
+/// - objects with which collectors fill gaps
+/// - objects that commands create between the snapshot and the histogram
 const EXCEPT: [&str; 9] = [
     "java.lang.Thread",
     "java.lang.invoke.",
@@ -146,16 +146,16 @@ const EXCEPT: [&str; 9] = [
     "java.lang.StringConcatHelper",
     "int[]",
 ];
-/// And before JDK 17: what the JVM's native code makes beside the commands.
+/// Further classes before JDK 17: the JVM's native code creates such objects during the commands.
 const EXCEPT_BEFORE: [&str; 5] = [
     "java.lang.Object[]",
     "java.lang.ref.ReferenceQueue",
     "java.util.WeakHashMap$Entry",
-    // The JVM's own fields in it.
+    // It contains fields that the JVM added.
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "Forked$$Lambda$",
 ];
-/// Classes of which a few objects hang on the above.
+/// Classes with a few objects that only the objects above hold.
 const NEARLY: [(&str, u64); 7] = [
     ("byte[]", 20),
     ("java.lang.String", 20),
@@ -181,7 +181,7 @@ fn the_histogram_is_the_jvms() {
     }
 }
 
-/// Strings of the archive (class data sharing) to which nothing refers, by class: JDK 11 with G1 counts them as live.
+/// Returns unreferenced strings of the CDS archive, by class. JDK 11 with G1 counts them as live.
 fn archived(
     jdk: &Jdk,
     collector: &str,
@@ -205,17 +205,17 @@ fn archived(
         }
     }
     let objects: u64 = archived.values().map(|sum| sum.0).sum();
-    // With other layouts of objects the JVM maps no archive: what is unreachable then, weak references hold.
+    // With other object layouts the JVM maps no archive. Then the unreachable strings are held by weak references.
     if objects < 1000 {
         archived.clear();
     }
     archived
 }
 
-/// Compares bytes and instances of every class with the JVM's histogram.
+/// Compares objects and bytes of every class with the JVM's histogram.
 fn compare_histograms(jdk: &Jdk, collector: &str, target: &Target, what: &str) {
     let folder = tempfile::tempdir().unwrap();
-    // Loading the agent makes some objects the first time.
+    // Loading the agent for the first time creates some objects.
     take(target, folder.path());
     let own = target.histogram(Selection::Live).unwrap();
     let found = histogram(&open(&take(target, folder.path())));
@@ -237,8 +237,8 @@ fn compare_histograms(jdk: &Jdk, collector: &str, target: &Target, what: &str) {
     } else {
         &[]
     };
-    // Shenandoah counts some strings that nothing reaches any more. Beside those of the archive there are some that weak
-    // references alone hold, which are in a forked dump.
+    // Shenandoah counts some unreachable strings. In addition to those of the archive, a forked dump contains some
+    // strings that only weak references hold.
     let most_of_all = if collector.contains("Shenandoah") {
         400
     } else if !archived.is_empty() {
@@ -268,7 +268,7 @@ fn compare_histograms(jdk: &Jdk, collector: &str, target: &Target, what: &str) {
     assert!(differ.is_empty(), "{what}: {differ:#?}");
 }
 
-/// Two dumps of one heap, compared object by object.
+/// Two dumps of the same heap, compared object by object.
 struct Pair<'a> {
     ours: &'a Snapshot,
     theirs: &'a Snapshot,
@@ -334,7 +334,7 @@ impl Pair<'_> {
             let (a, b) = (one.read(ours).unwrap(), other.read(theirs).unwrap());
             match (a.content, b.content) {
                 (Content::Instance(mut a), Content::Instance(mut b)) => {
-                    // HotSpot declares them from the last to the first, JVMTI the other way round.
+                    // HotSpot lists fields from last to first, JVMTI from first to last.
                     a.sort_by_key(|field| field.name);
                     b.sort_by_key(|field| field.name);
                     assert_eq!(a.len(), b.len(), "{name}");
@@ -389,7 +389,7 @@ fn every_object_is_as_in_the_jvms_own_dump() {
                 pair.known.len()
             );
             assert!(pair.known.len() > 3000 * 4);
-            // A snapshot does not start the threads that run virtual threads.
+            // A snapshot does not start the carriers of virtual threads.
             let starts = ["ForkJoinPool", "VirtualThread"];
             for thread in ours.threads() {
                 let name = thread.name.unwrap_or_default();
@@ -398,7 +398,7 @@ fn every_object_is_as_in_the_jvms_own_dump() {
                     "{name}"
                 );
             }
-            // A local variable hangs below its thread and frame.
+            // A local variable is reported with its thread and frame.
             let holder = |snapshot: &Snapshot| {
                 let threads = snapshot.threads();
                 let thread = threads.iter().find(|t| t.name.as_deref() == Some("holder"));
@@ -416,7 +416,7 @@ fn every_object_is_as_in_the_jvms_own_dump() {
     }
 }
 
-/// Frames of a thread, with the classes of what their variables hold.
+/// Returns a thread's frames, each with the classes of its local variables.
 pub(crate) fn frames(snapshot: &Snapshot, thread: &hprof::answers::Thread) -> Vec<String> {
     let class = |local: &hprof::answers::Local| {
         let class = snapshot.class(local.object).unwrap();
@@ -429,7 +429,8 @@ pub(crate) fn frames(snapshot: &Snapshot, thread: &hprof::answers::Thread) -> Ve
     thread.frames.iter().map(frame).collect()
 }
 
-/// Milliseconds that the program stood still, by the JVM's log of safepoints, for operations of a name.
+/// Returns the times in milliseconds for which the program was stopped for an operation, from the JVM's log of
+/// safepoints.
 fn pauses(log: &Path, operation: &str) -> Vec<f64> {
     let text = fs::read_to_string(log).unwrap();
     let lines = text
@@ -444,7 +445,7 @@ fn pauses(log: &Path, operation: &str) -> Vec<f64> {
 
 #[test]
 fn the_program_stands_still_for_a_fraction() {
-    // Before, the JVM's log of safepoints names no operations.
+    // The safepoint log of earlier JDKs does not contain the operations.
     for jdk in crate::jdks() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("safepoints.log");
@@ -531,7 +532,7 @@ fn a_child_that_is_killed_harms_nobody() {
         let code = ask(&target, &file);
         assert!(killer.join().unwrap());
         assert_eq!(code, attach::FAILED);
-        // A busy machine may take a moment to hand over what the JVM has written.
+        // On a busy machine, the JVM's output may arrive late.
         let until = Instant::now() + Duration::from_secs(20);
         while !target.errors().contains("ended with code -9") {
             assert!(Instant::now() < until, "{}", target.errors());

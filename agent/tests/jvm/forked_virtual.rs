@@ -1,4 +1,4 @@
-//! Virtual threads in snapshots that a forked child writes, beside the JVM's own dump of the same moment.
+//! Compares virtual threads in snapshots by a forked child with the JVM's own dump of the same moment.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +19,16 @@ fn launch(jdk: &Jdk, threads: u32) -> Launch {
         .arg(threads.to_string())
 }
 
-/// A forked snapshot of the program.
+/// Takes a forked snapshot of the program.
 fn forked(target: &Target) -> Snapshot {
     let folder = tempfile::tempdir().unwrap();
-    // The first one has the JVM make some objects.
+    // The first snapshot makes the JVM create some objects, so take it twice.
     take(target, folder.path());
     open(&take(target, folder.path()))
 }
 
-/// The frames of every thread by its name, the retained size of its object, and the class of the object's dominator.
+/// Returns for each thread by name: its frames, the retained size of its object, and the class of the object's
+/// dominator.
 fn threads(snapshot: &Snapshot) -> BTreeMap<String, (bool, Vec<String>, u64, String)> {
     let of = |thread: &hprof::answers::Thread| {
         let object = thread.object.unwrap();
@@ -45,14 +46,14 @@ fn threads(snapshot: &Snapshot) -> BTreeMap<String, (bool, Vec<String>, u64, Str
         )
     };
     let threads = snapshot.threads();
-    // The thread that takes the dump does something else.
+    // Leave out the thread that takes the dump, which differs.
     let others = threads
         .iter()
         .filter(|thread| thread.name.as_deref() != Some("Attach Listener"));
     others.map(of).collect()
 }
 
-/// The class of an object's dominator.
+/// Returns the class of an object's dominator.
 fn holder(snapshot: &Snapshot, object: ObjectIndex) -> String {
     let dominator = snapshot
         .tree()
@@ -64,7 +65,7 @@ fn holder(snapshot: &Snapshot, object: ObjectIndex) -> String {
     )
 }
 
-/// How many objects of each class are held as a root of each kind, by threads.
+/// Counts the objects that are roots of threads, by class and kind of root.
 fn thread_roots(snapshot: &Snapshot) -> BTreeMap<(String, String), u32> {
     let mut counts = BTreeMap::new();
     let kinds = [RootKind::Thread, RootKind::JavaFrame];
@@ -85,7 +86,7 @@ fn thread_roots(snapshot: &Snapshot) -> BTreeMap<(String, String), u32> {
 
 #[test]
 fn virtual_threads_are_as_in_the_jvms_own_dump() {
-    // Before JDK 22 the JVM's own dumps have no frames of virtual threads.
+    // Before JDK 22, the JVM's own dumps have no frames of virtual threads.
     for jdk in jdks().into_iter().filter(|jdk| jdk.major() >= 22) {
         let target = started(&launch(&jdk, THREADS));
         let ours = forked(&target);
@@ -130,7 +131,7 @@ fn virtual_threads_are_as_in_the_jvms_own_dump() {
 #[test]
 fn parked_threads_have_frames_from_jdk_21_on() {
     for jdk in jdks().into_iter().filter(|jdk| jdk.major() >= 21) {
-        // An untracked thread is in no list of the JDK's; its frames are those that hold something.
+        // An untracked thread is in no thread container of the JDK. It has only the frames that hold objects.
         for flag in ["-Djdk.trackAllThreads=true", "-Djdk.trackAllThreads=false"] {
             let target = started(&launch(&jdk, 20).flag(flag).flags(CHECKED));
             let snapshot = forked(&target);
@@ -148,7 +149,7 @@ fn parked_threads_have_frames_from_jdk_21_on() {
                 seen += 1;
             }
             assert_eq!(seen, 20);
-            // No platform thread holds the locals of a virtual thread.
+            // No platform thread holds local variables of a virtual thread.
             let main = threads["main"].1.join("\n");
             assert!(!main.contains("Request"), "{main}");
             let (well, errors) = target.finish_with_errors().unwrap();

@@ -1,4 +1,4 @@
-//! A heap without room: the agent is loaded into it, or is there while it fills. The JVM goes on.
+//! Full heaps: the agent is loaded into one, or runs while the heap fills. The JVM continues.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -23,12 +23,12 @@ fn each(test: impl Fn(&Jdk, &str)) {
     }
 }
 
-/// Whether the JVM prints this on standard error, soon at least: its answer to a command may be read before.
+/// True if the JVM prints the line on standard error within ten seconds. Its answer to a command may arrive earlier.
 fn told(target: &Target, line: &str) -> bool {
     told_times(target, line, 1)
 }
 
-/// Whether it prints it so often or more.
+/// True if the JVM prints the line at least `times` times within ten seconds.
 fn told_times(target: &Target, line: &str, times: usize) -> bool {
     let end = Instant::now() + Duration::from_secs(10);
     while target.errors().matches(line).count() < times {
@@ -40,16 +40,16 @@ fn told_times(target: &Target, line: &str, times: usize) -> bool {
     true
 }
 
-/// In a full heap it does not start, and says so; when there is room again it does.
+/// In a full heap, the agent does not start and says so. When there is room again, it starts.
 ///
-/// A collector that finds room after all, by one more collection, may let it start at once. Serial finds none.
+/// A collector that frees memory in one more GC may let it start at once. Serial does not.
 #[test]
 fn attached_to_a_full_heap() {
     each(|jdk, collector| {
         let context = format!("JDK {} {collector}", jdk.version());
         let mut target = full(jdk, collector).start().unwrap();
         target.wait_ready(1).unwrap();
-        // The JVM's own thread for commands needs memory to come up.
+        // The JVM's attach thread needs memory to start.
         target.jcmd(["VM.version"]).unwrap();
         target.advance(2).unwrap();
         let answer = target.load_agent(&library(), "interval=1k").unwrap();
@@ -81,7 +81,7 @@ fn attached_to_a_full_heap() {
     });
 }
 
-/// It is there while the heap fills and stays full: samples are lost, its threads go on.
+/// The heap fills and stays full while the agent samples. Samples are lost, and the agent's threads continue.
 #[test]
 fn filled_while_sampled() {
     each(|jdk, collector| {
@@ -95,7 +95,7 @@ fn filled_while_sampled() {
             .unwrap();
         target.wait_ready(1).unwrap();
         target.advance(2).unwrap();
-        // Both of the agent's threads come by meanwhile.
+        // Both agent threads run meanwhile.
         std::thread::sleep(Duration::from_millis(1300));
         assert!(target.is_running(), "{context}: {}", target.errors());
         target.advance(3).unwrap();
@@ -107,7 +107,7 @@ fn filled_while_sampled() {
     });
 }
 
-/// The number that the agent answered with.
+/// Returns the result code of the agent's answer.
 fn code(answer: &str) -> i32 {
     let number = answer
         .lines()
@@ -125,8 +125,8 @@ fn assert_unharmed(target: &mut Target, context: &str) {
     );
 }
 
-/// There is room for the first of what it makes, for the first two, and so on: wherever that ends, the JVM goes on, and it
-/// can be tried again until there is room for all.
+/// The heap has room for the agent's first object, then for the first two, and so on. Wherever the memory ends, the JVM
+/// continues, and the attach can be repeated until there is room for all objects.
 #[test]
 fn attached_at_every_level() {
     each(|jdk, collector| {
@@ -175,8 +175,8 @@ fn attached_at_every_level() {
     });
 }
 
-/// The heap fills up and empties while it is loaded, changed and detached. Each attempt works, or says that the heap is
-/// full; the JVM goes on.
+/// The heap fills up and empties while the agent is loaded, changed and detached. Each attempt succeeds or reports that
+/// the heap is full, and the JVM continues.
 #[test]
 fn attached_while_the_heap_fills_up() {
     each(|jdk, collector| {

@@ -1,4 +1,4 @@
-//! Generational ZGC, whose minor collections keep what has a sample: few are followed, all are counted.
+//! Generational ZGC: its young GCs keep sampled objects alive, so few samples are tracked, but all are counted.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,15 @@ use crate::dumped::Dumped;
 use crate::traced::Traced;
 use crate::{CHECKED, jdks, launch, library};
 
-/// Objects that are kept; fifty times as many are not.
+/// Number of objects that are kept. Fifty times as many are dropped.
 const KEPT: f64 = 100_000.0;
-/// Bytes of each: the header and ten numbers.
+/// Size of each object in bytes: the header and ten numbers.
 const SIZE: u64 = 96;
-/// What is not tried may take a two-hundredth of 64 MB, a sample the object's bytes and 160.
+/// Maximum number of unproven samples. They may take 1/200 of a heap of 64 MB, and each takes the object's size plus
+/// 160 bytes.
 const MOST: usize = (64 << 20) / 200 / (SIZE as usize + 160);
 
-/// The flags of generational ZGC; `None` of a JDK that has none.
+/// Returns the flags of generational ZGC, or `None` if the JDK does not have it.
 fn flags(jdk: &Jdk) -> Option<&'static [&'static str]> {
     match jdk.major() {
         ..21 => None,
@@ -25,7 +26,7 @@ fn flags(jdk: &Jdk) -> Option<&'static [&'static str]> {
     }
 }
 
-/// A program that makes garbage, with the agent or without.
+/// Starts a program that produces garbage, with or without the agent.
 fn aside(jdk: &Jdk, flags: &[&str], options: Option<&str>) -> Target {
     let started = match options {
         Some(options) => launch(jdk, "Aside", options),
@@ -45,7 +46,7 @@ fn aside(jdk: &Jdk, flags: &[&str], options: Option<&str>) -> Target {
         .unwrap()
 }
 
-/// All that is in the heap, garbage too: no collection is made for it.
+/// Dumps the whole heap including unreachable objects, without a GC before.
 fn dumped(target: &Target) -> Dumped {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("heap.hprof");
@@ -57,7 +58,7 @@ fn dumped(target: &Target) -> Dumped {
     Dumped::read(&file).expect("the dump has the agent's class")
 }
 
-/// As many are taken as if all were followed. How many were lost.
+/// Checks that as many samples were taken as if all were tracked. Returns how many were lost.
 fn assert_all_are_taken(dumped: &Dumped) -> f64 {
     let weight = dumped.first.weight(SIZE).unwrap();
     let taken = f64::from(i32::try_from(dumped.taken("Aside.drop")).unwrap());
@@ -70,7 +71,7 @@ fn assert_all_are_taken(dumped: &Dumped) -> f64 {
     lost
 }
 
-/// Without `follow` it is the time that decides: no more than eighty in ten seconds.
+/// Without `follow`, the time limit decides: at most eighty tracked samples in ten seconds.
 #[test]
 fn who_allocates_fast_has_few_followed() {
     for jdk in jdks() {
@@ -90,7 +91,7 @@ fn who_allocates_fast_has_few_followed() {
         assert!(dumped.counter(Counter::Thinnings) > 0);
         assert!(dumped.sampling.interval > dumped.first.interval);
         assert_eq!(dumped.first.interval, 16 << 10);
-        // Which half is let go of is chance.
+        // Which half is discarded is random.
         let most = 80 * windows + 40;
         assert!(dumped.samples.len() <= most, "{}", dumped.samples.len());
         assert_all_are_taken(&dumped);
@@ -105,7 +106,8 @@ fn who_allocates_fast_has_few_followed() {
     }
 }
 
-/// The other ZGC, that of JDK 23 and before, is told from it: all are followed, however fast.
+/// The non-generational ZGC of JDK 23 and earlier is distinguished from it: all samples are tracked, at any allocation
+/// rate.
 #[test]
 fn zgc_without_generations_has_all_followed() {
     for jdk in jdks() {
@@ -129,7 +131,7 @@ fn zgc_without_generations_has_all_followed() {
     }
 }
 
-/// Its collections are told as the JVM's beans tell them, by what they are of.
+/// The trace reports young and full GCs as the JVM's beans do.
 #[test]
 fn minor_and_major_collections_are_told_apart_in_a_trace() {
     for jdk in jdks() {
@@ -149,7 +151,7 @@ fn minor_and_major_collections_are_told_apart_in_a_trace() {
     }
 }
 
-/// Keeps so many objects, in a heap that may grow so far; what a dump has then.
+/// Keeps `kept` objects in a heap of at most `heap`, and returns the dump.
 fn steady(jdk: &Jdk, flags: &[&str], options: &str, heap: &str, kept: &str) -> Dumped {
     let mut target = launch(jdk, "Steady", options)
         .flag(format!("-Xmx{heap}"))
@@ -163,7 +165,7 @@ fn steady(jdk: &Jdk, flags: &[&str], options: &str, heap: &str, kept: &str) -> D
     dumped
 }
 
-/// Allocates some ten megabytes, with a sample every 256 KiB.
+/// Allocates some ten megabytes, with one sample every 256 KiB.
 fn slowly(jdk: &Jdk, flags: &[&str], heap: &str) -> Dumped {
     let dumped = steady(jdk, flags, "interval=256k", heap, "40000");
     println!(
@@ -187,7 +189,7 @@ fn who_allocates_slowly_has_all_followed() {
     }
 }
 
-/// Of a small heap a page is a larger part: eight in ten seconds are enough there.
+/// In a small heap, a page is a larger part of the heap, so the limit is eight samples in ten seconds.
 #[test]
 fn in_a_small_heap_fewer_are_followed() {
     for jdk in jdks() {
@@ -220,7 +222,7 @@ fn few_are_followed_and_all_are_counted() {
         assert!(first.counter(Counter::Thinnings) > 0);
         assert!(first.sampling.interval > first.first.interval && first.first.interval == 16 << 10);
         let lost = assert_all_are_taken(&first);
-        // What a major collection has left is what is kept, and the estimate holds.
+        // A full GC leaves only kept objects, and the estimate is correct.
         target.advance(2).unwrap();
         let second = dumped(&target);
         let kept = second.of_kind("Aside.keep", "Aside$Kept");
@@ -265,7 +267,7 @@ fn detached_and_attached_again() {
     }
 }
 
-/// Who asks for every allocation gets every one.
+/// If the user asks for every allocation, all are tracked.
 #[test]
 fn every_allocation_is_followed_if_that_is_asked_for() {
     for jdk in jdks() {

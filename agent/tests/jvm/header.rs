@@ -1,4 +1,4 @@
-//! The bindings beside the JDK's own header, and what the library exports.
+//! Compares the bindings with the JDK's header, and checks the library's exported symbols.
 
 use std::collections::HashMap;
 use std::fs;
@@ -80,7 +80,7 @@ fn bindings_match_the_header() {
             capabilities_size: get("capabilities_size"),
             frame_info_size: get("frame_info_size"),
             thread_info_size: get("thread_info_size"),
-            // Later JDKs may append, which does not concern what is before.
+            // Later JDKs may append fields, which does not change the earlier ones.
             interface_size: ours.interface_size,
             callbacks_size: ours.callbacks_size,
         };

@@ -1,4 +1,4 @@
-//! Every way to allocate, as OpenJDK's HeapMonitor tests have them.
+//! Samples every way to allocate, following OpenJDK's HeapMonitor tests.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::{cc, jdks, launch};
 
 const N: usize = 200;
 
-/// Method, type, objects of that type for each call.
+/// Method, type, and number of objects of that type per call.
 const KINDS: &[(&str, &str, usize)] = &[
     ("newObject", "Kinds$Plain", 1),
     ("intArray", "int[]", 1),
@@ -47,7 +47,7 @@ fn run(jdk: &Jdk, flags: &[&str]) -> Dumped {
     let source = programs::agent("kinds.c");
     cc(jdk, &source, &["-shared", "-fPIC"], &native);
     let mut target = launch(jdk, "Kinds", "interval=0,max_samples=2000000")
-        // Exceptions that the VM throws often are made once, without this.
+        // Without this flag, the JVM preallocates exceptions that it throws often.
         .flags(["-Xmx512m", "-XX:-OmitStackTraceInFastThrow"])
         .flags(flags)
         .arg(&native)
@@ -66,11 +66,10 @@ fn every_kind(dumped: &Dumped) {
     for &(method, kind, each) in KINDS {
         let through = format!("Kinds.{method}");
         let mut found = dumped.of_kind(&through, kind);
-        // The first call of a concatenation or a lambda links it, which allocates too.
+        // The first call of a concatenation or a lambda links it, which also allocates.
         let linking = "java.lang.invoke.MethodHandleNatives.linkCallSite";
         found.retain(|sample| !dumped.through(sample.site, linking));
-        // The runtime makes some strings of its own on the first call, for the class's name and the
-        // constants.
+        // On the first call, the JVM creates some strings for the class's name and the constants.
         let more = if kind == "java.lang.String" { 20 } else { 0 };
         if !(each * N..=each * N + more).contains(&found.len()) {
             let odd: Vec<_> = found
@@ -87,7 +86,7 @@ fn every_kind(dumped: &Dumped) {
         }
         for sample in found {
             let referent = sample.referent.as_deref().unwrap();
-            // The dump has the JVM's suffix on the names of hidden classes.
+            // In the dump, names of hidden classes have a suffix added by the JVM.
             assert!(
                 referent == kind || kind == "Kinds$$Lambda" && referent.starts_with(kind),
                 "{method}: {referent}"
@@ -95,16 +94,16 @@ fn every_kind(dumped: &Dumped) {
             assert_eq!(sample.thread, "main");
         }
     }
-    // Outside thread-local buffers: ten arrays of 2 MB.
+    // Ten arrays of 2 MB, allocated outside of TLABs.
     let large = dumped.of_kind("Kinds.large", "byte[]");
     let sizes: Vec<i64> = large.iter().map(|sample| sample.size).collect();
     assert_eq!(sizes.len(), 10);
     assert!(sizes.iter().all(|size| (*size - (2 << 20)).abs() <= 24));
-    // Uids differ.
+    // All uids are different.
     let uids: HashSet<i64> = dumped.samples.iter().map(|sample| sample.uid).collect();
     assert_eq!(uids.len(), dumped.samples.len());
 
-    // Deep stacks are cut at the option's depth, and say so.
+    // Deep stacks are truncated at the depth in the options, and marked as truncated.
     let deep: Vec<_> = dumped
         .samples
         .iter()
@@ -121,7 +120,7 @@ fn every_kind(dumped: &Dumped) {
                 .all(|frame| frame == "Kinds.down")
         );
     }
-    // 500 threads, 10 objects each.
+    // 500 threads with 10 objects each.
     let of_threads: Vec<_> = dumped
         .samples
         .iter()
@@ -176,7 +175,7 @@ fn virtual_threads() {
         let names: HashSet<&str> = items.iter().map(|s| &*s.thread).collect();
         assert_eq!(names.len(), 51);
         assert!(names.contains("job-98"));
-        // The thread's own frames, not those of the thread that carries it.
+        // The frames are those of the virtual thread, not of its carrier.
         assert!(items.iter().all(|s| dumped.through(s.site, "Virtual.work")));
         assert!(
             !items
@@ -187,8 +186,8 @@ fn virtual_threads() {
     }
 }
 
-/// 8 million objects of 32 bytes and arrays of 1,000 to 100,000 ints: as many samples as the
-/// interval promises, within 10 %.
+/// 8 million objects of 32 bytes and arrays of 1,000 to 100,000 ints yield as many samples as the interval predicts,
+/// within 10 %.
 fn volumes(jdk: &Jdk, threads: &str, flags: &[&str]) {
     let mut target = launch(jdk, "Volumes", "interval=64k")
         .flags(["-Xmx256m"])

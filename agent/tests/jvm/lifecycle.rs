@@ -1,4 +1,4 @@
-//! Loading, wrong options, two agents, attaching.
+//! Loading, invalid options, two agents, attaching.
 
 use std::fs;
 
@@ -89,7 +89,7 @@ fn the_same_agent_twice() {
 #[test]
 fn another_sampling_agent() {
     for jdk in jdks() {
-        // A copy under another name is another agent to the JVM.
+        // For the JVM, a copy under another name is another agent.
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("libother.so");
         fs::copy(library(), &copy).unwrap();
@@ -121,7 +121,7 @@ fn another_sampling_agent() {
     }
 }
 
-/// The JVM runs, but has not told agents that it is up: another one is at work before the program.
+/// The JVM runs but has not finished its initialization, because another agent delays it.
 #[test]
 fn attached_while_another_agent_holds_up_the_start() {
     for jdk in jdks() {
@@ -158,10 +158,10 @@ fn attached_late() {
             answer.contains(&attach::BAD_OPTIONS.to_string()),
             "{answer}"
         );
-        // After wrong options right ones can be given.
+        // After invalid options, valid ones are accepted.
         let answer = target.load_agent(&library(), "interval=0").unwrap();
         assert!(answer.contains("return code: 0"), "{answer}");
-        // On JDK 17 a thread keeps its old interval until its next sample, half a megabyte on.
+        // On JDK 17, a thread keeps its old interval until its next sample, after 512 KiB on average.
         let mut kept = 0;
         for phase in 2..=20 {
             target.advance(phase).unwrap();
@@ -182,7 +182,7 @@ fn attached_late() {
     }
 }
 
-/// Arrays for pieces of the site table in the heap, of which each agent makes one of this length.
+/// Counts the arrays for pieces of site tables in the heap. Each agent creates one of this length.
 fn site_tables(target: &Target) -> usize {
     const PIECES: u32 = 2048;
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn site_tables(target: &Target) -> usize {
     .count()
 }
 
-/// What an agent samples with goes when it is detached; the heap keeps the last one's tables alone.
+/// An agent's sampling state is freed when it is detached. The heap keeps only the tables of the last agent.
 #[test]
 fn attached_and_detached_again_and_again() {
     for jdk in jdks() {
@@ -217,13 +217,13 @@ fn attached_and_detached_again_and_again() {
         for round in 0..10 {
             let first = if round == 0 { "" } else { attach::CHANGE };
             ask(&format!("{first}interval=1k"), attach::DONE);
-            // Changed without detaching in between, too.
+            // Options also change without a detach in between.
             ask(&format!("{}interval=2k", attach::CHANGE), attach::CHANGED);
             ask(attach::DETACH, attach::DETACHED);
         }
         assert_eq!(site_tables(&target), before + 1, "JDK {}", jdk.version());
         ask(&format!("{}interval=0", attach::CHANGE), attach::DONE);
-        // On JDK 17 a thread keeps its old interval until its next sample, half a megabyte on.
+        // On JDK 17, a thread keeps its old interval until its next sample, after 512 KiB on average.
         for phase in 2..=20 {
             target.advance(phase).unwrap();
             let dumped = Dumped::of(&target);
@@ -266,9 +266,8 @@ fn a_delay_before_the_first_sample() {
     }
 }
 
-/// Panics in the collector's callbacks, where JVMTI forbids to turn events off: the agent's thread does that, and
-/// no further collection calls the agent. If the callback tried it itself, the JVM would refuse, and each
-/// collection would panic.
+/// Panics in GC callbacks, where JVMTI forbids disabling events: the agent's thread disables them, and no later GC
+/// calls the agent. If the callback tried to disable them, the JVM would refuse, and each GC would panic.
 #[test]
 fn panics_in_a_collection_turn_the_agent_off() {
     const COLLECTIONS_AFTER: u32 = 6;
@@ -282,7 +281,7 @@ fn panics_in_a_collection_turn_the_agent_off() {
                 .arg("100")
                 .start()
                 .unwrap();
-            // Each phase has one collection and a fifth of a second after it.
+            // Each phase has one GC, followed by a fifth of a second.
             target.wait_ready(1).unwrap();
             for phase in 2..=3 + COLLECTIONS_AFTER {
                 target.advance(phase).unwrap();

@@ -1,4 +1,4 @@
-//! What is alive and what was collected, with every collector; strategies; filters; thinning.
+//! Checks live and collected objects with every collector, the strategies, filters, and downsampling.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -42,11 +42,11 @@ fn every_collector() {
                         .all(|s| s.referent.as_deref() == Some("Steady$Kept"))
                 );
                 target.advance(2).unwrap();
-                // The agent's thread passes by once a second at least.
+                // The agent's thread runs at least once a second.
                 std::thread::sleep(Duration::from_millis(1300));
                 let second = Dumped::of(&target);
                 assert_eq!(kept(&second).len(), 1000, "{context}");
-                // Beside the objects the runtime makes a few for the class, at its first use.
+                // In addition to these objects, the JVM creates a few on the first use of the class.
                 let taken = second.taken("Steady.drop");
                 assert!((3000..3200).contains(&taken), "{context}: {taken}");
                 // An object has the same uid in both dumps.
@@ -57,7 +57,7 @@ fn every_collector() {
                 );
                 let most = second.counter(Counter::Uids);
                 assert!(uids.iter().all(|uid| (1..=most).contains(uid)));
-                // What was dropped is found to be collected.
+                // Dropped objects are found to be collected.
                 assert!(second.counter(Counter::Collected) >= 2500, "{context}");
                 assert_eq!(
                     (second.recent.len(), second.reservoir.len()),
@@ -66,7 +66,7 @@ fn every_collector() {
                 );
                 for dead in second.recent.iter().chain(&second.reservoir) {
                     assert_eq!(dead.referent, None, "{context}");
-                    // The JVM itself allocates without a stack.
+                    // The JVM itself allocates some objects without a stack.
                     let no_stack = second.counter(Counter::NoStack) > 0;
                     let has_stack = !second.frames(dead.site).is_empty();
                     assert!(
@@ -88,7 +88,7 @@ fn every_collector() {
 #[test]
 fn a_full_table_is_thinned_and_estimates_stay() {
     for jdk in jdks() {
-        // 20,000 objects of 40 bytes or so in a table for 2,000.
+        // 20,000 objects of about 40 bytes, in a table for 2,000.
         let mut target = steady(&jdk, "interval=64,max_samples=2000", &[], "1000");
         for phase in 2..=20 {
             target.advance(phase).unwrap();
@@ -115,7 +115,7 @@ fn a_full_table_is_thinned_and_estimates_stay() {
             objects += weight.objects;
             variance += weight.objects_variance;
         }
-        // What was dropped while the table was full is missing.
+        // Samples dropped while the table was full are missing.
         let lost = f64::from(i32::try_from(dumped.counter(Counter::DroppedFull)).unwrap());
         println!(
             "JDK {}: {objects:.0} of 20000, {lost} dropped, interval {}",
@@ -132,7 +132,8 @@ fn a_full_table_is_thinned_and_estimates_stay() {
     }
 }
 
-/// 60,000 objects in a table for 20,000, without a collection of the JVM's own: the tenth of them that lives is not thinned.
+/// 60,000 objects in a table for 20,000, in a JVM that runs no GC by itself. One tenth of them lives, and these samples
+/// are not discarded.
 #[test]
 fn garbage_makes_room_before_samples_are_thinned() {
     for jdk in jdks() {
@@ -170,7 +171,8 @@ fn strategies_by_count_and_by_class() {
         );
         let expected = 2000.0;
         let found = f64::from(u32::try_from(kept(&dumped).len()).unwrap());
-        // With jitter of half the rate distances vary by 29 %; five standard errors.
+        // With a jitter of half the rate, distances have a standard deviation of 29 %. The limit is five standard
+        // errors.
         assert!((found - expected).abs() < 150.0, "{found}");
         target.advance(2).unwrap();
         assert!(target.finish().unwrap());
@@ -179,14 +181,15 @@ fn strategies_by_count_and_by_class() {
         std::thread::sleep(Duration::from_millis(2500));
         let dumped = Dumped::of(&target);
         dumped.assert_complete();
-        // All objects of each class are counted, a stack is kept for every 50th.
+        // All objects of each class are counted, and every 50th has a stack.
         assert_eq!(dumped.class_totals["Steady$Kept"].0, 20_000);
         assert_eq!(dumped.class_totals["Steady$Dropped"].0, 60_000);
         let (objects, bytes) = dumped.class_totals["Steady$Kept"];
         let size = kept(&dumped)[0].size;
         assert_eq!(bytes, objects * size);
         let found = kept(&dumped).len();
-        // 400 distances vary by 29 % each, their number by 5.8; five standard errors.
+        // 400 distances with a standard deviation of 29 % each; their number has one of 5.8. The limit is five standard
+        // errors.
         assert!((371..=429).contains(&found), "{found}");
         assert!(target.finish().unwrap());
     }
@@ -202,7 +205,7 @@ fn a_strategy_by_time() {
         assert_eq!(dumped.sampling.weight(24), None);
         let recorded = dumped.counter(Counter::Recorded);
         assert!(recorded > 0);
-        // No two samples are nearer than half the time, so there are no more than that allows.
+        // Two samples are at least half the time apart, which limits their number.
         let elapsed = i64::try_from(start.elapsed().as_millis()).unwrap();
         assert!(
             recorded <= elapsed / 10 + 2,
@@ -228,7 +231,7 @@ fn filters() {
     }
 }
 
-/// What a class's code allocates goes by that class, by itself and by a collection of the JDK's.
+/// The filter decides by the class whose code allocates, directly or through a JDK collection.
 #[test]
 fn filters_by_the_class_whose_code_allocates() {
     for jdk in jdks() {
@@ -247,7 +250,7 @@ fn filters_by_the_class_whose_code_allocates() {
                     frames.iter().any(is_of)
                 };
                 kinds.map(|kind| {
-                    // The JVM makes small ones of its own there.
+                    // The JVM creates small arrays there by itself.
                     let is_ours =
                         |s: &&Sample| s.kind == kind && (kind != "byte[]" || s.size > 999);
                     let samples = dumped.samples.iter().filter(is_ours);
@@ -300,7 +303,7 @@ fn what_frames_tell() {
     }
 }
 
-/// What the agent costs the heap.
+/// Measures how many heap bytes the agent uses.
 #[test]
 fn bytes_for_each_sample_and_site() {
     for jdk in jdks() {

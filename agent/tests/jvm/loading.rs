@@ -1,4 +1,4 @@
-//! Class definitions carry the stack that defined them.
+//! Class definitions are recorded with the stack that defined them.
 
 use heapdiff_sites::Counter;
 
@@ -23,7 +23,7 @@ fn definitions_have_stacks() {
         };
         assert_eq!(plugins("deploy"), 30);
         assert_eq!(plugins("hide"), 20);
-        // Unloaded with their loaders; one may still be held by a frame.
+        // These classes are unloaded with their loaders. A frame may still hold one of them.
         assert!(plugins("deployAndForget") <= 1);
         assert!(dumped.counter(Counter::Collected) >= 39);
         let unloaded = |s: &&Sample| {
@@ -41,7 +41,7 @@ fn definitions_have_stacks() {
             "{frames:?}"
         );
         assert!(frames.iter().any(|f| f == "Loaders$PluginLoader.define"));
-        // Lambdas and proxies are defined by the runtime on the program's behalf.
+        // The JDK defines lambdas and proxies on behalf of the program.
         assert!(below("lambda").iter().any(|s| s.kind == "Loaders$$Lambda"));
         assert!(below("proxy").iter().any(|s| s.kind.contains("$Proxy")));
         assert!(target.finish().unwrap());

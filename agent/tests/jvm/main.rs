@@ -1,4 +1,4 @@
-//! The agent in real JVMs: every JDK of this machine, every collector it has.
+//! Tests the agent in real JVMs: with every JDK of this machine and each of its collectors.
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::print_stdout, reason = "tests show their figures")]
 
@@ -35,10 +35,10 @@ use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 use testdata::programs::agent_library as library;
 
-/// Has the JVM check each JNI call, and say on standard error, where tests look, which ones JNI forbids.
+/// Makes the JVM check each JNI call and report forbidden ones on standard error, which the tests read.
 const CHECKED: [&str; 2] = ["-Xcheck:jni", "-XX:+DisplayVMOutputToStderr"];
 
-/// A compiled program of `testdata/java/agent` with the agent.
+/// Returns a launch of a program of `testdata/java/agent`, compiled and with the agent.
 fn launch(jdk: &Jdk, program: &str, options: &str) -> Launch {
     let classes = jdk
         .compile(&programs::agent(&format!("{program}.java")))
@@ -46,14 +46,15 @@ fn launch(jdk: &Jdk, program: &str, options: &str) -> Launch {
     Launch::class(jdk, classes, program).agent(&library(), options)
 }
 
-/// The JDKs to test with; there must be one.
+/// Returns the JDKs to test. Fails if there are none.
 fn jdks() -> Vec<Jdk> {
     let jdks = Jdk::all_for_scenarios();
     assert!(!jdks.is_empty(), "a JDK of 17 or later is needed");
     jdks
 }
 
-/// The flags of every collector that the newest JDK can start with; of others, unless `HEAPDIFF_ROUNDS` is `all`, those that differ most.
+/// Returns the flags of every collector that the newest JDK supports. For other JDKs, returns the most different ones,
+/// unless `HEAPDIFF_ROUNDS` is `all`.
 fn collectors(jdk: &Jdk) -> Vec<&'static str> {
     let all = [
         "-XX:+UseG1GC",
@@ -75,7 +76,7 @@ fn collectors(jdk: &Jdk) -> Vec<&'static str> {
     all.iter().copied().filter(starts).collect()
 }
 
-/// Compiles C with the JDK's headers.
+/// Compiles C code with the JDK's headers.
 fn cc(jdk: &Jdk, source: &Path, flags: &[&str], out: &Path) {
     let include = jdk.home().join("include");
     let run = Command::new("cc")

@@ -1,4 +1,4 @@
-//! Many counts in one JVM, one after the other, under load.
+//! Many counts in one JVM, one after another, under load.
 
 use std::fs;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::library;
 const THREADS: u64 = 4;
 const N: u64 = 60;
 
-/// What the program tells of its JVM.
+/// Figures that the program reports about its JVM.
 #[derive(Debug)]
 struct Figures {
     metaspace: u64,
     committed: u64,
     code: u64,
-    /// Entries of constant pools.
+    /// Number of constant pool entries.
     pools: i64,
     rounds: u64,
     wrong: String,
@@ -59,7 +59,7 @@ fn started(jdk: &Jdk) -> Target {
     target
 }
 
-/// Has the program load the agent into its own JVM.
+/// Makes the program load the agent into its own JVM.
 fn load(target: &mut Target, options: &str) {
     let line = format!("load {} {options}", library().display());
     assert_eq!(asked(target, &line), ["0"], "{}", target.errors());
@@ -106,14 +106,14 @@ fn assert_exact(counts: &Counts, which: &str) {
     );
 }
 
-/// Rounds of count and take out again: exact each time, the program goes on, and the JVM keeps nothing of them beyond a collection.
-/// `HEAPDIFF_COUNT_ROUNDS=1000` for many.
+/// Repeats a count many times. Each result is exact, the program continues, and after a GC the JVM keeps nothing of a
+/// count. Set `HEAPDIFF_COUNT_ROUNDS=1000` for a long run.
 #[test]
 fn counted_and_taken_out_again_and_again() {
     let asked_for = std::env::var("HEAPDIFF_COUNT_ROUNDS").ok();
     let rounds: u64 = asked_for.map_or(20, |rounds| rounds.parse().unwrap());
     let options = "seconds=60,jdk=on,include=^(Rounds.*|java\\.util\\.(ArrayDeque|LinkedHashMap|HashMap|TreeMap))$";
-    // What shows entries of constant pools came with 12.
+    // JDK 12 and later can report constant pool entries.
     for jdk in jdks().into_iter().filter(|jdk| jdk.major() > 11) {
         let mut target = started(&jdk);
         asked(&mut target, "work 5000");
@@ -125,7 +125,8 @@ fn counted_and_taken_out_again_and_again() {
             load(&mut target, &format!("{}{TOKEN}", attach::COUNT_END));
             assert_exact(&counts(&target), &which);
             if round == 2 || round % (rounds / 20).max(10) == 0 {
-                // A JVM whose metaspace grows may wait long until it collects; what earlier versions of classes took is used again then.
+                // While its metaspace grows, a JVM may wait long until it runs a GC. A GC frees the space of earlier
+                // versions of classes.
                 asked(&mut target, "collect");
                 let now = figures(&mut target);
                 println!("{which}: {now:?}");
@@ -133,11 +134,11 @@ fn counted_and_taken_out_again_and_again() {
                 seen.push((round, now));
             }
         }
-        // The load went on, and no constant pool grew after the first rounds.
+        // The load continued, and no constant pool grew after the first rounds.
         let (first, last) = (&seen[0].1, &seen[seen.len() - 1].1);
         assert!(first.rounds < last.rounds, "{seen:?}");
         assert!(first.pools > 0 && first.pools == last.pools, "{seen:?}");
-        // Earlier versions of classes go with a collection.
+        // A GC frees earlier versions of classes.
         let most = seen.iter().map(|(_, f)| f.committed.max(f.metaspace)).max();
         assert!(most.is_some_and(|most| most < 40_000_000), "{seen:?}");
         assert!(last.code < 64_000_000, "{seen:?}");

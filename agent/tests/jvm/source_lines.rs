@@ -1,4 +1,4 @@
-//! Lines of frames are lines of the source while bytecode is rewritten: by counts, by `usage=on`, by other agents.
+//! Line numbers of frames match the source while bytecode is rewritten by counts, by `usage=on` and by other agents.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::counted::{ask, begin, end};
 use crate::dumped::Dumped;
 use crate::{CHECKED, jdks, launch};
 
-/// Objects of each kind that the program allocates in a phase.
+/// Number of objects of each kind that the program allocates in a phase.
 const N: usize = 50;
 
 fn started(jdk: &Jdk, options: &str) -> Target {
@@ -41,7 +41,8 @@ fn frames(table: &SiteTable, site: u32) -> Vec<(String, Line)> {
         .collect()
 }
 
-/// Checks the stacks of all arrays so far. Returns all stacks in which the program's methods allocate, without those of class loading.
+/// Checks the stacks of all arrays so far. Returns all stacks in which the program's methods allocate, except for class
+/// loading.
 fn checked(dumped: &Dumped, phases: usize, which: &str) -> BTreeSet<String> {
     let arrays = dumped.of_kind("Lines.leaf", "byte[]");
     assert_eq!(arrays.len(), N * phases, "{which}");
@@ -58,13 +59,13 @@ fn checked(dumped: &Dumped, phases: usize, which: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Checks that each stack is one of those without rewritten classes.
+/// Checks that each stack also occurs without rewritten classes.
 fn assert_same(now: &BTreeSet<String>, plain: &BTreeSet<String>, which: &str) {
     let other: Vec<_> = now.difference(plain).collect();
     assert!(other.is_empty() && !now.is_empty(), "{which}: {other:#?}");
 }
 
-/// Checks the frames of threads in a dump that a forked process wrote.
+/// Checks the frames of threads in a dump by a forked process.
 fn assert_threads(target: &Target, phases: usize, which: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("forked.hprof");
@@ -76,7 +77,7 @@ fn assert_threads(target: &Target, phases: usize, which: &str) {
     assert_eq!(lines("waits"), vec![marked("waits"); phases], "{which}");
 }
 
-/// Lines of the program's frames in all threads, by method.
+/// Returns the line numbers of the program's frames in all threads, by method.
 fn thread_lines(file: &Path) -> HashMap<String, Vec<Line>> {
     let snapshot = Snapshot::open(file, &Options::default(), &Silent).unwrap();
     let mut lines: HashMap<String, Vec<Line>> = HashMap::new();
@@ -94,7 +95,7 @@ fn thread_lines(file: &Path) -> HashMap<String, Vec<Line>> {
     lines
 }
 
-/// Before a count, during it and after it; also in a method that runs all the time.
+/// Checks lines before, during and after a count, including a method that runs all the time.
 #[test]
 fn lines_during_and_after_a_count() {
     for jdk in jdks() {
@@ -123,7 +124,7 @@ fn lines_during_and_after_a_count() {
     }
 }
 
-/// Counters and watched collections that the agent's options ask for, from the start on or later.
+/// Checks lines with the options for counting and for usage, from the start or later.
 #[test]
 fn lines_under_options_that_rewrite() {
     for jdk in jdks() {
@@ -172,7 +173,7 @@ fn lines_while_classes_are_rewritten() {
         let dumped = Dumped::of(&target);
         let expected = ["leaf", "mid", "outer", "runs"];
         let (mut all, mut without) = (0, 0);
-        // The JVM itself allocates a `byte[]` in other methods, when it links the call of a counter.
+        // The JVM itself allocates a `byte[]` in other methods when it links the call of a hook.
         let arrays = dumped.of_kind("Lines.leaf", "byte[]").into_iter();
         for array in arrays.filter(|array| dumped.through(array.site, "Lines.runs")) {
             let frames = frames(&dumped.table, array.site);
@@ -191,7 +192,7 @@ fn lines_while_classes_are_rewritten() {
     }
 }
 
-/// A class that another agent gives another body, while the agent samples.
+/// Another agent replaces the body of a class while the agent samples.
 #[test]
 fn lines_of_a_class_that_others_redefine() {
     const ONE: &str = "Redefined$One";
@@ -202,7 +203,7 @@ fn lines_of_a_class_that_others_redefine() {
         let which = format!("JDK {}", jdk.version());
         let mut target = redefined(&jdk);
         assert_eq!(ask(&target, "interval=0"), attach::DONE, "{which}");
-        // The JVM takes its first sample when the interval of before is over: 512 KiB on average, at times several MiB.
+        // The JVM takes its first sample after the previous interval: 512 KiB on average, sometimes several MiB.
         let mut rounds = 0;
         while rounds == 0 || (lines_of(&target, ONE).is_empty() && rounds < 1000) {
             for _ in 0..50 {
@@ -215,7 +216,7 @@ fn lines_of_a_class_that_others_redefine() {
         let mut both = BTreeSet::from([old]);
         both.extend(new);
         assert_eq!(lines_of(&target, ONE), both, "{which}");
-        // A count in a class that others redefined.
+        // Counts in a class that another agent has redefined.
         begin(&target, "");
         told(&mut target, "work");
         assert_eq!(lines_of(&target, ONE), both, "{which}: counted");
@@ -223,7 +224,7 @@ fn lines_of_a_class_that_others_redefine() {
     }
 }
 
-/// Lines of the frames of a class in all stacks so far.
+/// Returns the line numbers of a class's frames in all stacks so far.
 fn lines_of(target: &Target, class: &str) -> BTreeSet<u32> {
     let dumped = Dumped::of(target);
     let frames = dumped.totals.keys().flat_map(|&s| dumped.table.frames(s));

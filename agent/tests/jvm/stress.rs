@@ -1,8 +1,7 @@
-//! Everything at once, for a while: class loading and unloading, thread churn, virtual threads, stack overflows,
-//! collections in a loop, the agent attached while the program is busy, JNI calls checked.
+//! Does everything at once for a while: class loading and unloading, thread churn, virtual threads, stack overflows,
+//! GCs in a loop, attaching to a busy program, with JNI checks on.
 //!
-//! Each JVM runs for a few seconds. The long form is `cargo xtask soak`, which says by
-//! `HEAPDIFF_SOAK_SECONDS` how many.
+//! Each JVM runs for a few seconds. For longer runs, `cargo xtask soak` sets `HEAPDIFF_SOAK_SECONDS`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,7 +25,7 @@ fn seconds() -> u64 {
 fn busy(jdk: &Jdk, flags: &[&str]) -> Launch {
     let classes: PathBuf = jdk.compile(&programs::agent("Busy.java")).unwrap();
     Launch::class(jdk, classes, "Busy")
-        // The heap is resident from the start, so that growth is not its own.
+        // The whole heap is resident from the start, so it does not count as growth.
         .flags(["-Xms300m", "-Xmx300m", "-XX:+AlwaysPreTouch"])
         .flags(CHECKED)
         .flags(flags)
@@ -34,24 +33,24 @@ fn busy(jdk: &Jdk, flags: &[&str]) -> Launch {
         .timeout(Duration::from_secs(seconds() + 120))
 }
 
-/// What a JVM may say by itself.
+/// True for a line that the JVM may print by itself.
 fn expected(line: &str) -> bool {
-    // JDK 21 and later, when an agent is loaded into a running JVM.
+    // JDK 21 and later print these when an agent is loaded into a running JVM.
     line.starts_with("WARNING: A JVM TI agent has been loaded dynamically")
         || line.starts_with("WARNING: If a serviceability tool is")
         || line.starts_with("WARNING: Dynamic loading of agents will be")
         || line.is_empty()
 }
 
-/// Each object is of the class that was allocated.
+/// Checks that each sampled object has the class that was recorded for it.
 fn every_join_is_right(dumped: &Dumped, context: &str) {
     for sample in dumped.samples.iter().chain(&dumped.classes) {
         let referent = sample.referent.as_deref().unwrap();
-        // For a class object the dump gives the class that it stands for.
+        // For a class object, the dump reports the class that it represents.
         if sample.kind == "java.lang.Class" {
             continue;
         }
-        // Numbers and suffixes that the JVM adds are not in the type's name.
+        // The type's name does not contain the numbers and suffixes that the JVM adds.
         assert!(
             referent.starts_with(sample.kind.trim_end_matches("[]")),
             "{context}: {referent} was sampled as {}",
@@ -60,17 +59,18 @@ fn every_join_is_right(dumped: &Dumped, context: &str) {
     }
 }
 
-/// What a JVM of [`busy`] may have resident at most: its heap of 300 MB as often as ZGC maps it (three times), and
-/// what JVM and agent take beside it.
+/// Maximum resident memory of a JVM of [`busy`], in bytes. ZGC maps its heap of 300 MB three times; the rest is for JVM
+/// and agent.
 const MOST_RESIDENT: u64 = 1300 << 20;
-/// How much more may be resident towards the end than midway, in a run that is long enough to tell: what the JVM's
-/// own caches go on growing by. In the shortest such run some 150,000 samples lie between the two, so a leak of two
-/// hundred bytes a sample is found, and a smaller one in a longer run.
+/// Maximum growth of the resident memory between the middle and the end of a run, for growth of the JVM's own caches.
+/// The shortest run that is checked takes some 150,000 samples in between. So a leak of 200 bytes per sample is found,
+/// and a smaller one in a longer run.
 const MOST_GROWTH: u64 = 24 << 20;
-/// The shortest run in which growth is told from starting up, in seconds.
+/// Minimum length of a run for the check of growth, in seconds. In a shorter run, growth cannot be distinguished from
+/// the startup.
 const TELLING: u64 = 30;
 
-/// A JVM's resident memory in bytes, looked at while it runs.
+/// Readings of a JVM's resident memory, in bytes.
 #[derive(Default)]
 struct Memory(Vec<u64>);
 
@@ -84,7 +84,7 @@ impl Memory {
         self.0.push(1024 * kilobytes("VmRSS:"));
     }
 
-    /// Looks four times a second for so long.
+    /// Reads the memory four times a second for `time`.
     fn watch(&mut self, pid: u32, time: Duration) {
         let until = Instant::now() + time;
         while Instant::now() < until {
@@ -93,7 +93,7 @@ impl Memory {
         }
     }
 
-    /// The medians of the middle third and of the last.
+    /// Returns the medians of the second and the last third of the readings.
     fn later(&self) -> (u64, u64) {
         let third = self.0.len() / 3;
         let median = |part: &[u64]| {
@@ -134,12 +134,12 @@ fn stress(jdk: &Jdk, flags: &[&str], options: &str, attach: bool) {
         let answer = target.load_agent(&library(), options).unwrap();
         assert!(answer.contains("return code: 0"), "{context}: {answer}");
     }
-    // Dumps while everything runs. On a machine that has no time for it, nothing is sampled before the first.
+    // Take dumps while everything runs. On a slow machine, nothing may be sampled before the first dump.
     for _ in 0..2 {
         std::thread::sleep(Duration::from_millis(seconds() * 150));
         every_join_is_right(&Dumped::of(&target), &context);
     }
-    // Not before: a dump leaves the JVM with up to 200 MB more, with an agent or without.
+    // Measure only after the dumps: a dump adds up to 200 MB to the JVM's memory, with or without an agent.
     let mut memory = Memory::default();
     memory.watch(target.pid(), Duration::from_millis(seconds() * 550));
     target.wait_ready(1).unwrap();
@@ -194,7 +194,7 @@ fn every_allocation_while_busy() {
     }
 }
 
-/// The JVM ends while every thread is allocating.
+/// The JVM ends while every thread allocates.
 #[test]
 fn the_jvm_ends_while_busy() {
     for jdk in jdks() {
@@ -219,7 +219,8 @@ fn the_jvm_ends_while_busy() {
     }
 }
 
-/// The heap is full: samples are dropped and counted, the JVM goes on, and its own dump has the rest.
+/// If the heap is full, samples are dropped and counted, the JVM continues, and its own dump contains the other
+/// samples.
 #[test]
 fn out_of_memory() {
     for jdk in jdks() {
@@ -256,7 +257,7 @@ fn out_of_memory() {
             there > 100_000.0 && (objects - there).abs() < 5.0 * variance.sqrt() + 0.02 * there
         );
         assert_eq!(dumped.counter(Counter::Faults), 0);
-        // It has recovered.
+        // The agent has recovered.
         target.advance(2).unwrap();
         let after = Dumped::of(&target);
         assert!(after.counter(Counter::Recorded) > dumped.counter(Counter::Recorded));

@@ -1,4 +1,4 @@
-//! The trace: what it says beside what the JVM itself says.
+//! Compares the trace with the JVM's own figures.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use testdata::programs;
 
 use crate::{CHECKED, collectors, jdks, launch, library};
 
-/// A folder with a trace in it.
+/// A folder that contains a trace.
 pub(crate) struct Traced {
     folder: tempfile::TempDir,
 }
@@ -39,7 +39,7 @@ impl Traced {
         connection.query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
-    /// All collections, for who wonders about them.
+    /// Returns a text with all GCs, for error messages.
     fn collections(&self) -> String {
         self.text(
             "SELECT ifnull(group_concat(uptime_ms || ' ms: ' || collector || ', ' || cause || ', major ' || major
@@ -48,17 +48,17 @@ impl Traced {
         )
     }
 
-    /// Waits until a query gives something other than 0.
+    /// Waits until a query returns a value other than 0.
     pub(crate) fn wait(&self, sql: &str) {
         let end = Instant::now() + Duration::from_secs(20);
-        // Until the agent has made its tables there is nothing to be asked.
+        // Until the agent has created its tables, queries fail.
         while Database::open(&self.path()).is_err() || self.number(sql) == 0 {
             assert!(Instant::now() < end, "never true: {sql}");
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 
-    /// Waits for a tick that begins now or later.
+    /// Waits for a tick that begins after this call.
     pub(crate) fn wait_tick(&self) {
         let now = self.number("SELECT ifnull(max(id), 0) FROM tick");
         self.wait(&format!("SELECT ifnull(max(id), 0) > {now} + 1 FROM tick"));
@@ -80,7 +80,7 @@ pub(crate) fn number(path: &Path, sql: &str) -> i64 {
     number.unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-/// `sum(column)` over a class's sites.
+/// Returns a query for `sum(column)` over the sites of a class.
 fn of_class(column: &str, class: &str) -> String {
     format!(
         "SELECT ifnull(sum({column}), 0) FROM site_tick JOIN site ON site.id = site
@@ -88,7 +88,7 @@ fn of_class(column: &str, class: &str) -> String {
     )
 }
 
-/// Figures of a class's sites after their last tick.
+/// Returns a query for the sum of a column over the last ticks of a class's sites.
 fn live(column: &str, class: &str) -> String {
     format!(
         "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), {column} AS n FROM site_tick
@@ -97,7 +97,7 @@ fn live(column: &str, class: &str) -> String {
     )
 }
 
-/// A figure of a class's single live samples.
+/// Returns a query for a figure over the live samples of a class.
 fn listed(figure: &str, class: &str) -> String {
     format!(
         "SELECT ifnull({figure}, 0) FROM sample JOIN site ON site.id = site
@@ -120,7 +120,7 @@ fn exact_when_every_allocation_is_sampled() {
             target.advance(2).unwrap();
             target.histogram(Selection::Live).unwrap();
             let what = format!("JDK {} {collector}", jdk.version());
-            // The last dropped one may still be in a frame.
+            // The object dropped last may still be in a frame.
             traced.wait(&format!(
                 "SELECT ({}) >= 5999",
                 of_class("collected_objects", "Steady$Dropped")
@@ -147,13 +147,13 @@ fn exact_when_every_allocation_is_sampled() {
                 assert!((32..=48).contains(&size), "{what}: {size}");
                 let bytes = traced.number(&live("live_bytes", class));
                 assert_eq!(bytes, left * size, "{what}");
-                // One by one they are as many.
+                // The list of samples agrees with the totals.
                 let one_by_one = |figure| traced.number(&listed(figure, class));
                 let (count, sum) = (one_by_one("count(*)"), one_by_one("sum(bytes)"));
                 assert_eq!((count, sum), (left, bytes), "{what}: {class}");
             }
             assert_eq!(traced.number("SELECT sum(lost_samples) FROM tick"), 0);
-            // How new the dead are is told of all, not only of those that are listed.
+            // `newest_collected_ms` covers all collected samples, not only listed ones.
             let newest = traced.number("SELECT max(newest_collected_ms) FROM tick");
             let listed = "SELECT max(allocated_ms) FROM sample WHERE collected_ms IS NOT NULL";
             let last = traced.number("SELECT max(uptime_ms) FROM tick");
@@ -170,7 +170,7 @@ fn exact_when_every_allocation_is_sampled() {
     }
 }
 
-/// What the program says that the beans say.
+/// Returns the figures of the management beans, printed by the program.
 fn beans(target: &mut Target) -> (BTreeMap<String, i64>, Vec<i64>) {
     let line = target.wait_line("BEANS").unwrap();
     let counts = line
@@ -207,8 +207,8 @@ fn totals_are_those_of_the_beans() {
                     "SELECT {column} FROM tick ORDER BY id DESC LIMIT 1"
                 ))
             };
-            // On a busy machine the trace's thread sees several collections at once and cannot know the cause of
-            // each, and the JVM loads classes and collects between two looks: then once more.
+            // On a busy machine, the trace's thread may see several GCs at once and not know the cause of each, or the
+            // JVM loads classes or runs a GC between two readings. Then try once more.
             let mut phase = 1;
             loop {
                 let (counts, used) = beans(&mut target);
@@ -216,14 +216,14 @@ fn totals_are_those_of_the_beans() {
                 traced.wait_tick();
                 let seen = ["heap_used", "metaspace_used", "loaded_classes"].map(newest);
                 println!("{what}: {counts:?} {used:?} {seen:?}");
-                // Regions and pages of the collector, and what is allocated meanwhile.
+                // Tolerances: the collector's regions and pages, and what is allocated meanwhile.
                 let mut near = seen.iter().zip(&used).zip([8 << 20, 256 << 10, 50]);
                 let are_near = near.all(|((a, b), most)| (a - b).abs() <= most);
                 let are_counted = counts.iter().all(|(name, count)| {
                     let rows = traced.number(&format!(
                         "SELECT count(*) FROM collection WHERE collector = '{name}'"
                     ));
-                    // Pauses of a cycle are no collections.
+                    // Beans for the pauses of cycles have no GCs of their own in the trace.
                     name.ends_with("Pauses") || rows == *count
                 });
                 if are_near && are_counted && traced.number(asked) > 0 {
@@ -234,7 +234,7 @@ fn totals_are_those_of_the_beans() {
                 target.proceed().unwrap();
             }
             assert!(target.finish().unwrap());
-            // Of the first, while the JVM comes up, the cause is not known to the agent.
+            // The agent does not know the cause of the first GCs, during the JVM's initialization.
             let unknown = "SELECT count(*) FROM collection WHERE cause = '' AND uptime_ms > 1500";
             assert_eq!(
                 traced.number(unknown),
@@ -242,8 +242,8 @@ fn totals_are_those_of_the_beans() {
                 "{what}:\n{}",
                 traced.collections()
             );
-            // 40 MB kept and 80 MB of garbage in each phase: within four standard errors, each at most that of a sample
-            // for 64 KiB, and 2 % for what threads forget at a collection.
+            // Each phase keeps 40 MB and drops 80 MB. The tolerance is four standard errors, each at most that of one
+            // sample per 64 KiB, and 2 % for what threads forget at a GC.
             let bytes = traced.number(&of_class("allocated_bytes", "byte[]"));
             let phases = i64::from(phase);
             let truth = phases * (40 * ((1 << 20) + 16) + 80_000 * 1016);
@@ -271,7 +271,7 @@ fn without_the_management_module() {
             .unwrap();
         target.wait_ready(1).unwrap();
         traced.wait_tick();
-        // Without beans nobody tells of a collection before the trace was begun.
+        // Without beans, nothing reports a GC before the trace was begun.
         target.advance(2).unwrap();
         traced.wait_tick();
         let (well, errors) = target.finish_with_errors().unwrap();
@@ -310,11 +310,12 @@ fn thinning_is_told_and_live_figures_follow() {
         let live_objects = traced.number(&live("live_objects", "Steady$Kept"));
         let lost = traced.number("SELECT sum(lost_bytes) FROM tick") / 32;
         println!("{live_objects} of 20000 live, {lost} lost");
-        // What found no place while the agent's thread was at it is counted; which of it is live nobody knows.
+        // Samples that found no slot while the agent's thread was busy are counted, but it is unknown which of them are
+        // live.
         assert!(live_objects <= 23_000 && live_objects + lost >= 17_000);
         let samples = traced.number(&live("live_samples", "Steady$Kept"));
         assert!(samples <= 8000);
-        // What was thinned out is listed no more.
+        // Discarded samples are no longer listed.
         let listed = traced.number(&listed("count(*)", "Steady$Kept"));
         assert_eq!(listed, samples);
     }
@@ -360,7 +361,7 @@ fn classes_stacks_and_dumps() {
                 .starts_with("Loaders")
         );
         assert!(traced.text("SELECT flags FROM run").contains("-Xcheck:jni"));
-        // As a dump has them.
+        // The run id agrees with the one in a dump.
         let dumped = crate::dumped::Dumped::read(&dump).unwrap();
         assert_eq!(traced.text("SELECT uid FROM run"), dumped.run);
     }

@@ -1,4 +1,4 @@
-//! `count=on` with a trace: what each line of code allocated is in the trace, to the last one.
+//! With `count=on`, the trace contains exactly what each line of code allocated.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn started(launch: &Launch) -> Target {
     target
 }
 
-/// What was counted in a window of a run, and which part of the run that is.
+/// Returns the counts in a window of a run, and the part of the run that they cover.
 fn lines(path: &Path, run: i64, window: Window) -> (Option<CountedPart>, Vec<CountedLine>) {
     let trace = Trace::open(path).unwrap();
     let mut lines = Vec::new();
@@ -62,7 +62,7 @@ fn assert_exact(lines: &[CountedLine], (t, n): (u64, u64), times: u64, which: &s
     }
 }
 
-/// From the start of the program to its end, and in a part of it what was allocated then.
+/// Counts from the start of the program to its end, and in a part of that time.
 #[test]
 fn a_trace_has_all_that_was_counted() {
     for jdk in jdks() {
@@ -76,7 +76,7 @@ fn a_trace_has_all_that_was_counted() {
         traced.wait_tick();
         let between = traced.number(ticks);
         assert_exact(&lines(&traced.path(), 1, Window::ALL).1, of, 1, &which);
-        // Nothing was allocated before the second phase and after the last reading.
+        // Nothing is allocated before the second phase or after the last reading.
         target.advance(3).unwrap();
         traced.wait_tick();
         let window = |from_ms, to_ms| Window { from_ms, to_ms };
@@ -85,7 +85,7 @@ fn a_trace_has_all_that_was_counted() {
         assert_exact(&second.1, of, 1, &which);
         assert!(second.0.unwrap().from_ms >= ms, "{which}: {second:?}");
         assert_exact(&lines(&traced.path(), 1, window(0, ms)).1, of, 1, &which);
-        // The third ends with the JVM.
+        // The third phase ends with the JVM.
         target.advance(4).unwrap();
         let (well, errors) = target.finish_with_errors().unwrap();
         assert!(
@@ -127,7 +127,8 @@ fn a_trace_has_all_that_was_counted() {
     }
 }
 
-/// Each agent is a run of its own, with counts of its own; one without counters has none; a count beside changes nothing.
+/// Each agent is a separate run with separate counts. A run without counters has no counts. A count by `heapdiff count`
+/// changes nothing.
 #[test]
 fn runs_count_by_themselves() {
     for jdk in jdks() {
@@ -142,7 +143,7 @@ fn runs_count_by_themselves() {
         end(&target);
         assert_eq!(ask(&target, attach::DETACH), attach::DETACHED);
         assert_exact(&lines(&traced.path(), 1, Window::ALL).1, of, 2, &which);
-        // Without counters, then with those of some classes.
+        // First without counters, then with counters in some classes.
         target.advance(4).unwrap();
         assert_eq!(ask(&target, &traced.options("tick=100ms")), attach::DONE);
         target.advance(5).unwrap();

@@ -1,4 +1,4 @@
-//! The trace's file under everything that can happen to one.
+//! The trace's file under all kinds of disturbances.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::{jdks, launch};
 
 const KILLS: usize = 50;
 const TICK: i64 = 500;
-/// What a busy machine adds to a tick now and then, and what it adds mostly.
+/// Maximum delay of a tick on a busy machine, and the delay that most ticks do not exceed, in milliseconds.
 const LATE: i64 = 3000;
 const MOSTLY_LATE: i64 = 400;
 
@@ -22,7 +22,7 @@ fn wall_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap()
 }
 
-/// Kills a JVM at a moment, looks at what it has left, and at what the next one makes of that.
+/// Kills a JVM at some moment, and checks what it has left and how the next JVM continues the file.
 fn kill(jdk: &Jdk, number: usize) -> i64 {
     let traced = Traced::new();
     let options = traced.options(&format!("interval=4k,tick={TICK}ms"));
@@ -31,7 +31,7 @@ fn kill(jdk: &Jdk, number: usize) -> i64 {
         .start()
         .unwrap();
     traced.wait("SELECT count(*) FROM sqlite_schema WHERE name = 'note'");
-    // Anywhere in a tick, while the agent sets up and later.
+    // At any moment of a tick, during the setup or later.
     std::thread::sleep(Duration::from_millis((number as u64 * 379) % 2300));
     let seen = traced.number("SELECT count(*) FROM tick");
     let killed = wall_ms();
@@ -52,7 +52,7 @@ fn kill(jdk: &Jdk, number: usize) -> i64 {
         traced.number("SELECT count(*) FROM run WHERE ended_ms IS NOT NULL"),
         0
     );
-    // What anybody has seen is there for good.
+    // Data that was visible once is permanent.
     assert!(traced.number("SELECT count(*) FROM tick") >= seen);
     if seen == 0 { 0 } else { gap }
 }
@@ -76,13 +76,13 @@ fn a_killed_jvm_loses_a_tick_at_most() {
             });
         }
     });
-    // Two ticks are never missing but for want of a processor.
+    // More than one tick is lost only if the machine is busy.
     let soon = soon.load(Relaxed);
     println!("{soon} of {KILLS} within a tick");
     assert!(soon * 4 >= KILLS * 3, "only {soon} within a tick");
 }
 
-/// Lines of the agent on standard error.
+/// Returns the agent's lines on standard error.
 fn said(errors: &str) -> Vec<&str> {
     errors.lines().filter(|l| l.contains("heapdiff")).collect()
 }
@@ -91,7 +91,7 @@ fn said(errors: &str) -> Vec<&str> {
 fn a_file_that_may_not_grow_ends_the_trace_and_nothing_else() {
     for jdk in jdks() {
         let traced = Traced::new();
-        // No file may pass 2000 blocks (of 512 bytes).
+        // Limit files to 2000 blocks of 512 bytes.
         let mut target = launch(&jdk, "Watched", &traced.options("interval=0,tick=100ms"))
             .flag("-Xmx256m")
             .through(["sh", "-c", "ulimit -f 2000; exec \"$0\" \"$@\""])
@@ -134,7 +134,7 @@ fn what_cannot_be_a_trace_is_told_in_one_line() {
         for (path, why) in [
             (folder.path().join("none/t.db"), "unable to open"),
             (folder.path().to_owned(), "unable to open"),
-            // Nobody may make files there.
+            // Nobody can create files in this folder.
             ("/sys/t.db".into(), "unable to open"),
             ("/dev/null".into(), "heapdiff agent"),
             (text.clone(), "not a database"),
@@ -153,7 +153,7 @@ fn what_cannot_be_a_trace_is_told_in_one_line() {
                 assert!(Instant::now() < end, "{} is a trace", path.display());
                 std::thread::sleep(Duration::from_millis(20));
             }
-            // Sampling goes on.
+            // Sampling continues.
             let dumped = crate::dumped::Dumped::of(&target);
             assert_eq!(dumped.of_kind("Steady.keep", "Steady$Kept").len(), 100);
             let (well, errors) = target.finish_with_errors().unwrap();
@@ -178,7 +178,8 @@ fn may_mount() -> bool {
     is_root
 }
 
-/// Whether this process has mounts of its own, which go with it. If not, the test of this name is run by one that has.
+/// True if this process has a private mount namespace, which ends with the process. If not, runs the test again in a
+/// process that has one.
 fn has_own_mounts(test: &str) -> bool {
     const OWN: &str = "HEAPDIFF_TEST_HAS_OWN_MOUNTS";
     if std::env::var_os(OWN).is_some() {
@@ -204,7 +205,7 @@ fn mount(args: &[&str], disk: &Path) {
     assert!(mount.args(args).arg(disk).status().unwrap().success());
 }
 
-/// A small disk, gone when this is dropped.
+/// A small file system, unmounted when this is dropped.
 struct Disk {
     path: PathBuf,
     _folder: tempfile::TempDir,
@@ -246,7 +247,7 @@ struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    /// With a strategy by which every allocation is sampled.
+    /// Starts the JVM with a strategy that samples every allocation.
     fn start(jdk: &Jdk, disk: &'a Disk, strategy: &str) -> Self {
         let options = format!("{strategy},tick=200ms,trace={}/t.db", disk.path.display());
         let mut target = launch(jdk, "Steady", &options)
@@ -262,7 +263,7 @@ impl<'a> Recorded<'a> {
         number(&self.disk.path.join("t.db"), sql)
     }
 
-    /// Waits until the agent has said so many lines, of which the last has this text.
+    /// Waits until the agent has printed `count` lines, the last of which contains `text`.
     fn said(&self, count: usize, text: &str) {
         let end = Instant::now() + Duration::from_secs(40);
         loop {
@@ -277,7 +278,7 @@ impl<'a> Recorded<'a> {
         }
     }
 
-    /// All that was made until this phase is in the trace.
+    /// Checks that the trace contains everything allocated up to a phase.
     fn assert_all(&self, phase: i64) {
         for (class, each) in [("Steady$Kept", 1000), ("Steady$Dropped", 3000)] {
             let sql = format!(
@@ -298,7 +299,7 @@ impl<'a> Recorded<'a> {
         assert_eq!(self.number(holes), 0);
     }
 
-    /// Ticks of ten seconds or more, and notes of them.
+    /// Returns the number of ticks of ten seconds or more, and of notes about them.
     fn gaps(&self) -> (i64, i64) {
         (
             self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),
@@ -327,10 +328,10 @@ fn a_trace_goes_on_once_its_disk_has_room() {
     });
 }
 
-/// Counts each class as well.
+/// Options that also count each class.
 const COUNTING: &str = "strategy=class,rate=1";
 
-/// Gives how many objects of a class were counted.
+/// Returns the number of counted objects of a class.
 fn goes_on(jdk: &Jdk, strategy: &str) -> i64 {
     let disk = Disk::new("size=8m");
     let mut on = Recorded::start(jdk, &disk, strategy);
@@ -346,7 +347,7 @@ fn goes_on(jdk: &Jdk, strategy: &str) -> i64 {
     on.target.advance(4).unwrap();
     on.assert_all(4);
     assert_eq!(on.gaps(), (1, 1));
-    // What is live is told one by one as before.
+    // The list of live samples is complete as before.
     let live =
         "SELECT count(*) FROM sample JOIN site ON site.id = site JOIN class ON class.id = class
                 WHERE collected_ms IS NULL AND name = 'Steady$Kept'";
@@ -356,7 +357,7 @@ fn goes_on(jdk: &Jdk, strategy: &str) -> i64 {
         _ => "SELECT count(*) FROM sqlite_schema WHERE name = 'class_total'",
     };
     let counted = on.number(counted);
-    // Full again, and so to the end.
+    // The disk is full again, until the end.
     disk.fill();
     on.target.advance(5).unwrap();
     on.said(3, NO_ROOM);
@@ -384,7 +385,7 @@ fn a_trace_begins_once_its_disk_has_room() {
             begins_once(jdk, &disk, || ());
         });
         scope.spawn(|| {
-            // For the folder, this file and one more, but not for the log.
+            // Three inodes: for the folder, the file that fills the disk, and the trace, but not for the trace's log.
             let disk = Disk::new("size=4m,nr_inodes=3");
             begins_once(jdk, &disk, || {
                 mount(&["-o", "remount,nr_inodes=100"], &disk.path)
@@ -406,7 +407,7 @@ fn begins_once(jdk: &Jdk, disk: &Disk, has_room: impl Fn()) {
     assert!(well && said(&errors).len() == 2, "{errors}");
 }
 
-/// A disk that nobody can write to, not even root: it is mounted so, where only the JVM sees it.
+/// A disk that nobody can write to, not even root: it is mounted read-only in a mount namespace that only the JVM sees.
 #[test]
 fn a_folder_that_is_read_only_costs_one_warning() {
     if !may_mount() {
@@ -445,7 +446,7 @@ fn a_folder_that_is_read_only_costs_one_warning() {
     assert!(std::fs::read_dir(&mount).unwrap().next().is_none());
 }
 
-/// By a process whose clock is days ahead, for which the file is too large.
+/// The other process has a clock that is days ahead, and considers the file too large.
 #[test]
 fn a_run_that_another_process_drops_is_put_back() {
     let traced = Traced::new();
@@ -469,7 +470,7 @@ fn a_run_that_another_process_drops_is_put_back() {
         max_bytes: 1,
         ..Limits::default()
     };
-    // Between two ticks: by that clock the JVM is silent right after it has written.
+    // Act between two ticks: by the other clock, the JVM is silent right after it has written.
     traced.wait_tick();
     let mut other = Writer::create(&traced.path(), &run, limits).unwrap();
     let tick = |_| NewTick {
@@ -481,7 +482,7 @@ fn a_run_that_another_process_drops_is_put_back() {
     traced.wait(
         "SELECT count(*) FROM note WHERE text LIKE '%considered this run ended and deleted it%'",
     );
-    // What stayed alive is told again, though nothing happens there, and the count is that since the JVM's start.
+    // Live objects are reported again although nothing changes there, and the count is that since the JVM's start.
     let live = "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), live_objects AS n FROM site_tick JOIN site ON site.id = site
                 JOIN class ON class.id = class WHERE name = 'Steady$Kept' GROUP BY site)";
     let listed =
@@ -515,7 +516,7 @@ fn two_jvms_on_one_file() {
         a.wait_ready(1).unwrap();
         b.wait_ready(1).unwrap();
         traced.wait("SELECT count(DISTINCT run) = 2 FROM tick");
-        // A third holds the file for longer than a tick: what happens meanwhile is in a longer one.
+        // A third connection locks the file for longer than a tick. Its data becomes part of a longer tick.
         let holder = rusqlite::Connection::open(traced.path()).unwrap();
         holder.busy_timeout(Duration::from_secs(5)).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();

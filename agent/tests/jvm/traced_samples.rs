@@ -1,4 +1,4 @@
-//! Single samples in the trace: those that a dump of the same moment has.
+//! Compares single samples in the trace with a dump of the same moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::dumped::{Dumped, Sample};
 use crate::traced::Traced;
 use crate::{jdks, launch};
 
-/// What a sample is, beside its uid: class, thread, bytes, and when it was allocated.
+/// The data of a sample except its uid: class, thread, bytes, and allocation time.
 type Facts = (String, String, i64, i64);
 
 fn of_dump(samples: &[Sample]) -> BTreeMap<i64, Facts> {
@@ -41,7 +41,7 @@ fn of_trace(trace: &Trace, which: Which) -> (BTreeMap<i64, Facts>, Vec<SampleRow
 
 #[test]
 fn single_samples_are_those_of_a_dump() {
-    // What the JVM has no part in is alike with all JDKs.
+    // The JVM is not involved in this, so one JDK is enough.
     let jdk = jdks().pop().unwrap();
     let traced = Traced::new();
     let options = traced.options("interval=0,tick=200ms,garbage=100");
@@ -55,13 +55,13 @@ fn single_samples_are_those_of_a_dump() {
     target.advance(2).unwrap();
     let dumped = Dumped::of(&target);
     dumped.assert_complete();
-    // What the dump's collection has left is found within a second, and written with the next tick.
+    // What the dump's GC has collected is found within a second, and written with the next tick.
     std::thread::sleep(Duration::from_millis(1300));
     traced.wait_tick();
     let trace = Trace::open(&traced.path()).unwrap();
     let (mut live, rows) = of_trace(&trace, Which::Live);
     assert!(rows.iter().all(|r| r.collected_ms.is_none()));
-    // From when the program waited on there is only what the JVM itself allocates, for the dump say.
+    // While the program waits, only the JVM itself allocates, for example for the dump.
     let mut expected = of_dump(&dumped.samples);
     let kept = |all: &BTreeMap<i64, Facts>| {
         let of_kept = all.values().filter(|f| f.0 == "Steady$Kept");
@@ -102,7 +102,7 @@ fn single_samples_are_those_of_a_dump() {
          WHERE class.name = 'Steady$Kept' AND frame.method = 'keep' AND collected_ms IS NULL";
     assert_eq!(traced.number(through), 1000);
 
-    // A JVM that is killed leaves them as they were.
+    // If the JVM is killed, the samples stay in the trace as they were.
     drop(trace);
     drop(target);
     let trace = Trace::open(&traced.path()).unwrap();

@@ -1,4 +1,4 @@
-//! `usage=on`: what is counted of each method of each of the JDK's collections is what was done, to the last element.
+//! With `usage=on`, the counts for each method of each JDK collection are exact.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn program(jdk: &Jdk, times: u32) -> Launch {
         .timeout(Duration::from_secs(200))
 }
 
-/// What the program says until it waits again.
+/// Returns the lines that the program prints until it waits again.
 fn told(target: &mut Target) -> String {
     target.lines_until_ready().unwrap().join("\n")
 }
@@ -32,7 +32,7 @@ fn assert_exact(told: &str, which: &str) {
     );
 }
 
-/// Compiled, from the start of the program on.
+/// Compiled code, counted from the start of the program.
 #[test]
 fn each_method_counts_what_it_does() {
     for jdk in jdks() {
@@ -50,7 +50,7 @@ fn each_method_counts_what_it_does() {
     }
 }
 
-/// Interpreted, attached to a program that runs, and taken out again.
+/// Interpreted code, counted after an attach, and not counted after a detach.
 #[test]
 fn attached_it_counts_from_then_on_and_detached_no_more() {
     for jdk in jdks() {
@@ -73,7 +73,7 @@ fn attached_it_counts_from_then_on_and_detached_no_more() {
     }
 }
 
-/// Eight threads at once: no call is lost, and none counted twice.
+/// Eight threads at once: each call is counted exactly once.
 #[test]
 fn what_eight_threads_do_to_one_collection_is_counted_to_the_last() {
     for jdk in jdks() {

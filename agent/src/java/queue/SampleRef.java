@@ -59,11 +59,11 @@ final class SampleRef extends PhantomReference<Object> {
         this.thread = thread;
         this.time = time;
         this.slot = slot;
-        // The mark last: it says that the other fields are set.
+        // Set the mark last: it shows that the other fields are set.
         this.mark = mark;
     }
 
-    /** Takes references whose objects were collected from the queue, and returns how many. */
+    /** Removes references from the queue whose objects were collected, and returns their number. */
     static int sweep(Object[] dead, int[] slots) {
         int k = 0;
         while (k < slots.length) {

@@ -9,10 +9,10 @@ use super::{
     Texts, jni,
 };
 
-/// The class of all objects, once it was needed.
+/// The class `Object`, looked up on first use.
 static OBJECT: OnceLock<Global<Class>> = OnceLock::new();
 
-/// A length or an index as the JVM has it. What is too large for it is too large for an array.
+/// Converts a length or an index to JNI's type. Values beyond its range are too large for any array.
 fn size(len: usize) -> jsize {
     jsize::try_from(len).unwrap_or(jsize::MAX)
 }
@@ -28,9 +28,9 @@ fn object_class(env: &Env<'_>) -> Result<Ref<'static, Class>> {
 macro_rules! primitives {
     ($($kind:ident: $type:ty, $make:ident, $new:ident, $put:ident;)*) => {
         impl<'local> Env<'local> {$(
-            /// An array of so many zeroes.
+            /// Creates an array of `len` zeros.
             pub(crate) fn $make(&self, len: usize) -> Result<Local<'local, $kind>> {
-                // SAFETY: the environment is the current thread's, the length is not negative.
+                // SAFETY: the environment belongs to the current thread, and the length is not negative.
                 unsafe {
                     let array = jni!(self.raw(), v1_1.$new, size(len));
                     self.made(array, "a new array")
@@ -39,11 +39,11 @@ macro_rules! primitives {
         )*}
 
         $(impl Ref<'_, $kind> {
-            /// Overwrites elements; the JVM refuses those that are outside.
+            /// Overwrites elements. Returns an error if the range is out of bounds.
             pub(crate) fn put(self, env: &Env<'_>, start: usize, values: &[$type]) -> Result<()> {
                 let (start, len) = (size(start), size(values.len()));
-                // SAFETY: the environment is the current thread's, the reference is to an array of this type, and there are as
-                // many values as told. The JVM compares start and length with the array's.
+                // SAFETY: the environment belongs to the current thread, the reference is to an array of this type, and
+                // `values` has `len` elements. The JVM checks the range.
                 unsafe {
                     jni!(env.raw(), v1_1.$put, self.raw(), start, len, values.as_ptr());
                 }
@@ -60,11 +60,11 @@ primitives! {
 }
 
 impl Ref<'_, Ints> {
-    /// The first elements; the JVM refuses to read more than there are.
+    /// Reads the first elements. Returns an error if the array has fewer than `values`.
     pub(crate) fn read(self, env: &Env<'_>, values: &mut [i32]) -> Result<()> {
         let (start, len) = (0, size(values.len()));
-        // SAFETY: the environment is the current thread's, the reference is to an array of this type, and there is room for as
-        // many values as told.
+        // SAFETY: the environment belongs to the current thread, the reference is to an array of this type, and
+        // `values` has room for `len` elements. The JVM checks the range.
         unsafe {
             jni!(
                 env.raw(),
@@ -80,11 +80,12 @@ impl Ref<'_, Ints> {
 }
 
 impl<'local> Env<'local> {
-    /// An `Object[]` of so many `null`s.
+    /// Creates an `Object[]` of `len` nulls.
     pub(crate) fn objects(&self, len: usize) -> Result<Local<'local, Objects>> {
         let class = object_class(self)?;
         let none = std::ptr::null_mut();
-        // SAFETY: the environment is the current thread's, the reference is to a class, the length is not negative.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, and the length is not
+        // negative.
         unsafe {
             let array = jni!(
                 self.raw(),
@@ -97,10 +98,10 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// A new string.
+    /// Creates a string.
     pub(crate) fn text(&self, text: &str) -> Result<Local<'local, Text>> {
         let units: Vec<u16> = text.encode_utf16().collect();
-        // SAFETY: the environment is the current thread's; there are as many units as told.
+        // SAFETY: the environment belongs to the current thread, and `units` has the given length.
         unsafe {
             let text = jni!(
                 self.raw(),
@@ -114,14 +115,14 @@ impl<'local> Env<'local> {
 }
 
 impl Ref<'_, Objects> {
-    /// An element; `None` for null.
+    /// Returns an element, or `None` for null.
     pub(crate) fn at<'local>(
         self,
         env: &Env<'local>,
         index: usize,
     ) -> Result<Option<Local<'local, Any>>> {
-        // SAFETY: the environment is the current thread's, the reference is to an array of objects, whose length the JVM compares
-        // with the index.
+        // SAFETY: the environment belongs to the current thread, and the reference is to an array of objects. The JVM
+        // checks the index.
         unsafe {
             let element = jni!(
                 env.raw(),
@@ -136,7 +137,7 @@ impl Ref<'_, Objects> {
     /// Replaces an element.
     pub(crate) fn put(self, env: &Env<'_>, index: usize, value: Option<Ref<'_>>) -> Result<()> {
         let value = value.map_or(std::ptr::null_mut(), Ref::raw);
-        // SAFETY: as above; the value is valid or null, and the JVM compares its class with the array's.
+        // SAFETY: as above. The value is valid or null, and the JVM checks its class.
         unsafe {
             jni!(
                 env.raw(),
@@ -151,14 +152,14 @@ impl Ref<'_, Objects> {
 }
 
 impl Ref<'_, Texts> {
-    /// All its strings; an empty one in place of null.
+    /// Returns all strings of the array; null becomes the empty string.
     pub(crate) fn read(self, env: &Env<'_>) -> Result<Vec<String>> {
-        // SAFETY: the environment is the current thread's, the reference is to an array.
+        // SAFETY: the environment belongs to the current thread, and the reference is to an array.
         let len = unsafe { jni!(env.raw(), v1_1.GetArrayLength, self.raw()) };
         env.check()?;
         (0..len)
             .map(|index| {
-                // SAFETY: as above, and its elements are strings.
+                // SAFETY: as above, and the elements are strings.
                 let text: Option<Local<'_, Text>> = unsafe {
                     let text = jni!(env.raw(), v1_1.GetObjectArrayElement, self.raw(), index);
                     env.returned(text)?
@@ -170,20 +171,21 @@ impl Ref<'_, Texts> {
 }
 
 impl Ref<'_, Text> {
-    /// The whole text. What is no Unicode in it is replaced.
+    /// Returns the whole string. Unpaired surrogates are replaced.
     pub(crate) fn read(self, env: &Env<'_>) -> Result<String> {
         self.first(env, usize::MAX)
             .ok_or_else(|| JniError::Unfit("a string".to_owned()))
     }
 
-    /// Its first characters. They are copied to memory outside of the Java heap.
+    /// Returns the first `most` UTF-16 units. This allocates nothing in the Java heap.
     pub(super) fn first(self, env: &Env<'_>, most: usize) -> Option<String> {
         let text: jstring = self.raw();
-        // SAFETY: the environment is the current thread's, the reference is to a string.
+        // SAFETY: the environment belongs to the current thread, and the reference is to a string.
         let len = unsafe { jni!(env.raw(), v1_1.GetStringLength, text) };
         let len = usize::try_from(len).unwrap_or(0).min(most);
         let mut units = vec![0; len];
-        // SAFETY: as above; the string is as long, for strings do not change, and there is room for as many units as told.
+        // SAFETY: as above. The string has at least `len` units, since strings never change, and the buffer has room
+        // for them.
         unsafe {
             let (start, place) = (0, units.as_mut_ptr());
             jni!(
@@ -196,7 +198,7 @@ impl Ref<'_, Text> {
             );
         }
         if env.is_throwing() {
-            // SAFETY: as above. What was thrown is not looked at: this is how the message of an exception is read.
+            // SAFETY: as above. The exception is ignored, because this function is used to read messages of exceptions.
             unsafe { jni!(env.raw(), v1_1.ExceptionClear) };
             return None;
         }

@@ -1,7 +1,7 @@
-//! Classes and their methods, by name.
+//! Looks up classes and methods by name, and calls methods.
 //!
-//! The JVM compares no argument with the method's signature. Here each is, by its [`Value`], and what is returned by the
-//! [`Kind`] that it is taken for.
+//! The JVM does not check arguments against the method's signature. This module checks each argument by its [`Value`],
+//! and the result by the [`Kind`] that the caller expects.
 
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -11,11 +11,11 @@ use jni_sys::{jbyte, jmethodID, jobject, jsize, jvalue};
 use super::refs::Kind;
 use super::{Any, Buffer, Class, Env, JniError, Local, Ref, Result, Text, jni};
 
-/// An argument.
+/// An argument of a method call.
 #[derive(Clone, Copy)]
 pub(crate) enum Value<'a> {
     Int(i32),
-    /// For a parameter of the type `String` or `Object`.
+    /// For a parameter of type `String` or `Object`.
     Text(Ref<'a, Text>),
 }
 
@@ -38,7 +38,7 @@ impl Value<'_> {
 /// A method's name and signature.
 type Named<'a> = (&'a CStr, &'a CStr);
 
-/// The first type of a signature's rest, and what follows it.
+/// Splits the first type off a list of types. Returns that type and the rest.
 fn split_type(rest: &str) -> Option<(&str, &str)> {
     let arrays = rest.len() - rest.trim_start_matches('[').len();
     let end = match rest.as_bytes().get(arrays)? {
@@ -48,7 +48,7 @@ fn split_type(rest: &str) -> Option<(&str, &str)> {
     rest.split_at_checked(end + 1)
 }
 
-/// What a method returns, if these arguments fit its parameters.
+/// Returns the result type of a signature, or `None` if the arguments do not fit its parameters.
 fn returns<'a>(signature: &'a CStr, arguments: &[Value<'_>]) -> Option<&'a str> {
     let (mut parameters, result) = signature
         .to_str()
@@ -74,16 +74,16 @@ fn unfit((name, signature): Named<'_>) -> JniError {
 }
 
 impl<'local> Env<'local> {
-    /// A class, by its name with slashes. The program's loader is asked for it.
+    /// Returns a class by its name with slashes. The class is searched through the caller's class loader.
     pub(crate) fn class(&self, name: &CStr) -> Result<Local<'local, Class>> {
-        // SAFETY: the environment is the current thread's, the text ends with a zero byte.
+        // SAFETY: the environment belongs to the current thread, the string is NUL-terminated.
         unsafe {
             let class = jni!(self.raw(), v1_1.FindClass, name.as_ptr());
             self.made(class, "a class")
         }
     }
 
-    /// A thread that has not been started.
+    /// Creates a `java.lang.Thread` that has not been started.
     pub(crate) fn thread(&self, name: &str) -> Result<Local<'local>> {
         let name = self.text(name)?;
         let class = self.class(c"java/lang/Thread")?;
@@ -95,8 +95,8 @@ impl<'local> Env<'local> {
     pub(crate) fn define_class(&self, name: &CStr, bytes: &[u8]) -> Result<Local<'local, Class>> {
         let len = jsize::try_from(bytes.len()).unwrap_or(jsize::MAX);
         let bytes = bytes.as_ptr().cast::<jbyte>();
-        // SAFETY: the environment is the current thread's, the text ends with a zero byte, null is the boot loader, and there are
-        // as many bytes as told.
+        // SAFETY: the environment belongs to the current thread, and the string is NUL-terminated. A null loader is the
+        // boot loader. `bytes` points to `len` bytes.
         unsafe {
             let class = jni!(
                 self.raw(),
@@ -110,15 +110,16 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// The method's id in this class, which lasts as long as the class.
+    /// Returns a method's id. It stays valid as long as the class.
     pub(crate) fn method(&self, class: Ref<'_, Class>, named: Named<'_>) -> Result<jmethodID> {
         let (name, signature) = (named.0.as_ptr(), named.1.as_ptr());
-        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        // SAFETY: the environment belongs to the current thread, the reference is to a class, and the strings are
+        // NUL-terminated.
         let id = unsafe { jni!(self.raw(), v1_1.GetMethodID, class.raw(), name, signature) };
         self.found(id, named)
     }
 
-    /// As [`Self::method`] for a static one.
+    /// Returns a static method's id, like [`Self::method`].
     pub(crate) fn static_method(
         &self,
         class: Ref<'_, Class>,
@@ -138,7 +139,7 @@ impl<'local> Env<'local> {
         self.found(id, named)
     }
 
-    /// A method's id, if it was found.
+    /// Returns the id of a method, or an error if the lookup failed.
     fn found(&self, id: jmethodID, named: Named<'_>) -> Result<jmethodID> {
         self.check()?;
         if id.is_null() {
@@ -148,7 +149,7 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// Whether the class has a method with this name and signature.
+    /// True if the class has a method with this name and signature.
     pub(crate) fn has_method(&self, class: Ref<'_, Class>, named: Named<'_>) -> Result<bool> {
         match self.method(class, named) {
             Ok(_) => Ok(true),
@@ -157,7 +158,7 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// A new object of the class, by the constructor with this signature.
+    /// Creates an object with the constructor of this signature.
     pub(crate) fn make(
         &self,
         class: Ref<'_, Class>,
@@ -171,7 +172,7 @@ impl<'local> Env<'local> {
             return Err(unfit(named));
         }
         let raw: Vec<jvalue> = arguments.iter().map(Value::raw).collect();
-        // SAFETY: the constructor is this class's, and the arguments are of the types in its signature.
+        // SAFETY: the constructor belongs to this class, and the arguments have the types in its signature.
         unsafe {
             let made = jni!(
                 self.raw(),
@@ -184,7 +185,7 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// What an object's method returns; `None` for null.
+    /// Calls a method that returns an object; `None` for null.
     pub(crate) fn ask<K: Kind>(
         &self,
         object: Ref<'_>,
@@ -192,7 +193,7 @@ impl<'local> Env<'local> {
         arguments: &[Value<'_>],
     ) -> Result<Option<Local<'local, K>>> {
         let method = self.method_of(object, named)?;
-        // SAFETY: the method is one of the object's class.
+        // SAFETY: the method belongs to the object's class.
         unsafe {
             self.answer(named, arguments, |arguments| {
                 jni!(
@@ -206,7 +207,7 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// As [`Self::ask`] for a static method.
+    /// Calls a static method that returns an object; `None` for null.
     pub(crate) fn ask_class<K: Kind>(
         &self,
         class: Ref<'_, Class>,
@@ -214,7 +215,7 @@ impl<'local> Env<'local> {
         arguments: &[Value<'_>],
     ) -> Result<Option<Local<'local, K>>> {
         let method = self.static_method(class, named)?;
-        // SAFETY: the method is the class's.
+        // SAFETY: the method belongs to the class.
         unsafe {
             self.answer(named, arguments, |arguments| {
                 jni!(
@@ -228,11 +229,11 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// What a method returns that is called with arguments that fit it, if it returns an object of the kind.
+    /// Runs `call`, if the arguments fit the signature and the result type is of kind `K`.
     ///
     /// # Safety
-    /// `call` calls a method with this name and signature, with the arguments that it is handed.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// `call` calls a method with this name and signature, and passes it the given arguments.
+    // SAFETY: the types of arguments and result are checked against the signature before `call` runs.
     unsafe fn answer<K: Kind>(
         &self,
         named: Named<'_>,
@@ -244,11 +245,11 @@ impl<'local> Env<'local> {
         }
         let raw: Vec<jvalue> = arguments.iter().map(Value::raw).collect();
         let answer = call(raw.as_ptr());
-        // SAFETY: by the caller's promise it is fresh, and its type in the signature is of the kind.
+        // SAFETY: the caller guarantees a new reference, and its type in the signature is of kind `K`.
         unsafe { self.returned(answer) }
     }
 
-    /// As [`Self::ask`], where null is no answer.
+    /// Calls a method as [`Self::ask`] does, and returns an error for null.
     pub(crate) fn ask_for<K: Kind>(
         &self,
         object: Ref<'_>,
@@ -259,7 +260,7 @@ impl<'local> Env<'local> {
             .ok_or_else(|| unfit(named))
     }
 
-    /// As [`Self::ask_class`], where null is no answer.
+    /// Calls a static method as [`Self::ask_class`] does, and returns an error for null.
     pub(crate) fn ask_class_for<K: Kind>(
         &self,
         class: Ref<'_, Class>,
@@ -270,17 +271,17 @@ impl<'local> Env<'local> {
             .ok_or_else(|| unfit(named))
     }
 
-    /// The text that a method without parameters returns.
+    /// Calls a method without parameters that returns a string.
     pub(crate) fn ask_text(&self, object: Ref<'_>, name: &CStr) -> Result<String> {
         let named = (name, c"()Ljava/lang/String;");
         self.ask_for::<Text>(object, named, &[])?.get().read(self)
     }
 
-    /// The `long` that a method without parameters returns.
+    /// Calls a method without parameters that returns a `long`.
     pub(crate) fn ask_long(&self, object: Ref<'_>, name: &CStr) -> Result<i64> {
         let method = self.method_of(object, (name, c"()J"))?;
         let none = std::ptr::null();
-        // SAFETY: the method is one of the object's class, has no parameters and returns a `long`.
+        // SAFETY: the method belongs to the object's class, takes no parameters and returns a `long`.
         let answer = unsafe { jni!(self.raw(), v1_1.CallLongMethodA, object.raw(), method, none) };
         self.check()?;
         Ok(answer)
@@ -290,24 +291,25 @@ impl<'local> Env<'local> {
     pub(crate) fn tell(&self, object: Ref<'_>, name: &CStr) -> Result<()> {
         let method = self.method_of(object, (name, c"()V"))?;
         let none = std::ptr::null();
-        // SAFETY: the method is one of the object's class, has no parameters and returns nothing.
+        // SAFETY: the method belongs to the object's class, takes no parameters and returns nothing.
         unsafe { jni!(self.raw(), v1_1.CallVoidMethodA, object.raw(), method, none) };
         self.check()
     }
 
-    /// The `int` that a method without parameters returns.
+    /// Calls a method without parameters that returns an `int`.
     pub(crate) fn ask_int(&self, object: Ref<'_>, name: &CStr) -> Result<i32> {
         let method = self.method_of(object, (name, c"()I"))?;
         let none = std::ptr::null();
-        // SAFETY: the method is one of the object's class, has no parameters and returns an `int`.
+        // SAFETY: the method belongs to the object's class, takes no parameters and returns an `int`.
         let answer = unsafe { jni!(self.raw(), v1_1.CallIntMethodA, object.raw(), method, none) };
         self.check()?;
         Ok(answer)
     }
 
-    /// An object's method.
+    /// Returns the id of a method of an object's class.
     fn method_of(&self, object: Ref<'_>, named: Named<'_>) -> Result<jmethodID> {
-        // SAFETY: the environment is the current thread's, the reference is valid; what comes back is to its class.
+        // SAFETY: the environment belongs to the current thread, and the reference is valid. The result is a new
+        // reference to its class.
         let class: Local<'_, Class> = unsafe {
             let class = jni!(self.raw(), v1_1.GetObjectClass, object.raw());
             self.made(class, "an object's class")?
@@ -317,9 +319,9 @@ impl<'local> Env<'local> {
 }
 
 impl Ref<'_, Buffer> {
-    /// Where a direct buffer's memory is, and how many bytes; `None` of one that is not direct.
+    /// Returns address and size in bytes of a direct buffer's memory, or `None` if the buffer is not direct.
     pub(crate) fn memory(self, env: &Env<'_>) -> Option<(std::ptr::NonNull<u8>, usize)> {
-        // SAFETY: the environment is the current thread's, the reference is to a buffer.
+        // SAFETY: the environment belongs to the current thread, and the reference is to a buffer.
         let (start, len) = unsafe {
             (
                 jni!(env.raw(), v1_4.GetDirectBufferAddress, self.raw()),

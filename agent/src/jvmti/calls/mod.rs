@@ -1,11 +1,11 @@
-//! JNI: the JVM's own functions, each followed by the question whether it threw.
+//! Wraps JNI. After each call, the wrapper checks whether the call threw an exception.
 //!
-//! An exception is cleared at once and becomes a [`JniError`]. For that nothing is looked up and nothing is made in the
-//! Java heap: in a full heap each lookup would throw as well, and be asked about in turn. So a call that fails costs
-//! no more than the call.
+//! An exception is cleared at once and becomes a [`JniError`]. This does not allocate in the Java heap and does not
+//! look up classes. In a full heap, a lookup would throw again, and that exception would need handling, too. So a
+//! failed call costs no more than the call itself.
 //!
-//! What a call needs to be sound is in the types: a [`Ref`] is not null, lives while what it was taken from does, and
-//! its kind says what it refers to; a [`Local`] and a [`Global`] give their reference back when they go.
+//! The types express the conditions under which a call is sound. A [`Ref`] is not null, lives as long as its source,
+//! and its kind is the type of its object. A [`Local`] and a [`Global`] release their reference when they are dropped.
 
 mod arrays;
 mod methods;
@@ -22,32 +22,32 @@ pub(crate) use refs::{
     Any, Buffer, Bytes, Class, Global, Ints, Kind, Local, Longs, Objects, Ref, Text, Texts, Weak,
 };
 
-/// So much of an exception's message is read.
+/// Maximum number of characters read of an exception's message.
 const MOST_OF_A_MESSAGE: usize = 200;
 const OUT_OF_MEMORY: &str = "Ljava/lang/OutOfMemoryError;";
 
-/// Why a call gave nothing.
+/// The reason why a call returned nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JniError {
-    /// `OutOfMemoryError`, since the Java heap has no room.
+    /// The Java heap is full (`OutOfMemoryError`).
     #[error("the heap is full")]
     HeapFull,
-    /// Another exception: its class, and for an `OutOfMemoryError` of another kind its message.
+    /// Another exception: its class, or the message of an `OutOfMemoryError` that is not about the Java heap.
     #[error("{0}")]
     Thrown(String),
-    /// Null where there should be an object, or something of another type than was asked for.
+    /// Null in place of an object, or an object of an unexpected type.
     #[error("{0} has an unexpected value")]
     Unfit(String),
 }
 
 pub(crate) type Result<T> = std::result::Result<T, JniError>;
 
-/// The JNI environment of the current thread, for one native call.
+/// The JNI environment of the current thread, during one native call.
 ///
-/// The pointer in it keeps it on its thread.
+/// The raw pointer inside keeps it on its thread.
 pub(crate) struct Env<'local> {
     raw: NonNull<JNIEnv>,
-    /// Tells the names of exceptions.
+    /// Used to read the class names of exceptions.
     jvmti: Jvmti,
     call: PhantomData<&'local ()>,
 }
@@ -62,10 +62,12 @@ macro_rules! jni {
 pub(crate) use jni;
 
 impl<'local> Env<'local> {
+    /// Returns the environment of a native call.
+    ///
     /// # Safety
-    /// `raw` is the current thread's environment, and `'local` no longer than the native call that it was given for;
-    /// the JVMTI environment is not disposed of meanwhile.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// `raw` is the current thread's environment, and `'local` is at most as long as the native call that it was passed
+    /// to. The JVMTI environment is not disposed of meanwhile.
+    // SAFETY: the function only stores the pointers. The contract above makes later uses sound.
     pub(crate) unsafe fn new(raw: NonNull<JNIEnv>, jvmti: Jvmti) -> Self {
         Self {
             raw,
@@ -78,26 +80,26 @@ impl<'local> Env<'local> {
         self.raw.as_ptr()
     }
 
-    /// The version of JNI, such as `0x0015_0000` of JDK 21.
+    /// Returns the version of JNI, for example `0x0015_0000` for JDK 21.
     pub(crate) fn version(&self) -> i32 {
-        // SAFETY: the environment is the current thread's.
+        // SAFETY: the environment belongs to the current thread.
         unsafe { jni!(self.raw(), v1_1.GetVersion) }
     }
 
     pub(crate) fn vm(&self) -> Result<NonNull<JavaVM>> {
         let mut vm = std::ptr::null_mut();
-        // SAFETY: the environment is the current thread's, the pointer is to a pointer.
+        // SAFETY: the environment belongs to the current thread; the out parameter is a local pointer.
         unsafe { jni!(self.raw(), v1_2.GetJavaVM, &raw mut vm) };
         NonNull::new(vm).ok_or_else(|| JniError::Unfit("the JVM".to_owned()))
     }
 
-    /// Whether the program has an exception that it has not handled. Most calls are forbidden then.
+    /// True if an exception is pending. Most JNI calls are forbidden then.
     pub(crate) fn is_throwing(&self) -> bool {
-        // SAFETY: the environment is the current thread's.
+        // SAFETY: the environment belongs to the current thread.
         unsafe { jni!(self.raw(), v1_2.ExceptionCheck) }
     }
 
-    /// What the last call threw, which is cleared.
+    /// Clears a pending exception and returns it as an error.
     pub(crate) fn check(&self) -> Result<()> {
         if self.is_throwing() {
             Err(self.caught())
@@ -106,35 +108,37 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// Takes over what a call returned: a new local reference, or null, in which case it may have thrown.
+    /// Takes over the result of a call: a new local reference, or null, perhaps because the call threw.
     ///
     /// # Safety
-    /// The reference is fresh from the JVM and owned by nobody else, to an object of the kind, or null.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// The JVM has just returned the reference and nothing else owns it. It is null, or its object is of kind `K`.
+    // SAFETY: the reference is taken over by exactly one owner, as the contract above allows.
     pub(crate) unsafe fn returned<K>(&self, object: jobject) -> Result<Option<Local<'local, K>>> {
-        // SAFETY: by the caller's promise. Deleting it is allowed while an exception is pending.
+        // SAFETY: the caller upholds the `# Safety` contract. A local reference may be deleted while an exception is
+        // pending.
         let object = unsafe { Local::new(self, object) };
         self.check()?;
         Ok(object)
     }
 
-    /// As [`Self::returned`] for what is never null without an exception.
+    /// Takes over a result as [`Self::returned`] does, for calls that return null only when they throw.
     ///
     /// # Safety
-    /// As there.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// As for [`Self::returned`].
+    // SAFETY: the reference is taken over by exactly one owner, as the contract above allows.
     pub(crate) unsafe fn made<K>(&self, object: jobject, what: &str) -> Result<Local<'local, K>> {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller upholds the `# Safety` contract.
         let made = unsafe { self.returned(object)? };
         made.ok_or_else(|| JniError::Unfit(what.to_owned()))
     }
 
-    /// Clears the pending exception and says what it was.
+    /// Clears the pending exception and returns a description of it.
     ///
-    /// Its class is told by JVMTI, its message is read from its field: of both copies are made outside of the Java heap.
+    /// The class name is read through JVMTI, and the message from its field. Neither allocates in the Java heap.
     fn caught(&self) -> JniError {
         let raw = self.raw();
-        // SAFETY: the environment is the current thread's; these are allowed while an exception is pending.
+        // SAFETY: the environment belongs to the current thread. These functions are allowed while an exception is
+        // pending.
         let thrown = unsafe {
             let thrown = jni!(raw, v1_1.ExceptionOccurred);
             jni!(raw, v1_1.ExceptionClear);
@@ -143,7 +147,7 @@ impl<'local> Env<'local> {
         let Some(thrown) = thrown else {
             return JniError::Thrown("an exception".to_owned());
         };
-        // SAFETY: the reference is to an object, which has a class.
+        // SAFETY: the reference is to an object. The result is a new reference to its class.
         let class = unsafe {
             let class = jni!(raw, v1_1.GetObjectClass, thrown.raw());
             Local::<Class>::new(self, class)
@@ -162,12 +166,12 @@ impl<'local> Env<'local> {
         }
     }
 
-    /// What an exception says. To ask for the field of a class that is in use makes nothing.
+    /// Returns an exception's message. The lookup of the field allocates nothing, because the class is in use.
     fn message(&self, thrown: Ref<'_>, class: Ref<'_, Class>) -> Option<String> {
         let raw = self.raw();
         let (name, signature) = (c"detailMessage", c"Ljava/lang/String;");
-        // SAFETY: the references are to an exception and its class, the texts end with a zero byte; the field is of the class, and
-        // of the type String, or the JVM would not have found it. What it throws is cleared and not looked at.
+        // SAFETY: the references are to an exception and its class, and the strings are NUL-terminated. The JVM found
+        // the field in this class with the type `String`. If the lookup throws, the exception is cleared and ignored.
         let text = unsafe {
             let field: jfieldID = jni!(
                 raw,

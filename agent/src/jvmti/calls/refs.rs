@@ -1,4 +1,4 @@
-//! References to Java objects, by how long they last and what they refer to.
+//! References to Java objects. Their types express how long they are valid and what they refer to.
 
 use std::marker::PhantomData;
 use std::ptr::{NonNull, null_mut};
@@ -7,9 +7,9 @@ use jni_sys::{_jobject, JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jobject};
 
 use super::{Env, JniError, Result, jni};
 
-/// What a reference is to. The types have no values.
+/// The type of object that a reference points to. The implementing types have no values.
 pub(crate) trait Kind {
-    /// Whether all that has this type, as signatures write it, is of the kind.
+    /// True if every object of the type with this signature is of this kind.
     fn is_of(signature: &str) -> bool;
 }
 
@@ -48,15 +48,15 @@ kinds! {
     Longs: signature => signature == "[J";
 }
 
-/// How long a reference lasts, and to what it is.
+/// Marks the lifetime and the kind of a reference.
 type Lasts<'a, K> = PhantomData<(&'a (), fn() -> K)>;
 
-/// The error of a JVM that has no room outside of the Java heap.
+/// Returns the error for a lack of memory outside of the Java heap.
 fn no_room() -> JniError {
     JniError::Thrown("no memory for a JNI reference".to_owned())
 }
 
-/// A reference that is valid for `'a`, and not null.
+/// A reference that is not null and valid for `'a`.
 pub(crate) struct Ref<'a, K = Any> {
     raw: NonNull<_jobject>,
     kind: Lasts<'a, K>,
@@ -71,9 +71,11 @@ impl<K> Clone for Ref<'_, K> {
 impl<K> Copy for Ref<'_, K> {}
 
 impl<'a, K> Ref<'a, K> {
+    /// Returns a reference, or `None` for null.
+    ///
     /// # Safety
-    /// The reference is null, or to an object of the kind and valid for `'a`.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// The reference is null, or valid for `'a` and to an object of kind `K`.
+    // SAFETY: the function only stores the reference. The contract above makes later uses sound.
     pub(crate) unsafe fn new(raw: jobject) -> Option<Self> {
         Some(Self {
             raw: NonNull::new(raw)?,
@@ -85,7 +87,7 @@ impl<'a, K> Ref<'a, K> {
         self.raw.as_ptr()
     }
 
-    /// The same, of which the kind does not matter any more.
+    /// Returns the same reference without its kind.
     pub(crate) fn any(self) -> Ref<'a> {
         Ref {
             raw: self.raw,
@@ -93,10 +95,10 @@ impl<'a, K> Ref<'a, K> {
         }
     }
 
-    /// Keeps hold of it beyond the call.
+    /// Creates a global reference, which is valid beyond the native call.
     pub(crate) fn hold(self, env: &Env<'_>) -> Result<Global<K>> {
         let vm = env.vm()?;
-        // SAFETY: the environment is the current thread's, the reference is valid.
+        // SAFETY: the environment belongs to the current thread, the reference is valid.
         let raw = unsafe { jni!(env.raw(), v1_1.NewGlobalRef, self.raw()) };
         env.check()?;
         Ok(Global {
@@ -106,10 +108,10 @@ impl<'a, K> Ref<'a, K> {
         })
     }
 
-    /// Makes a reference that does not keep the object alive.
+    /// Creates a reference that does not keep the object alive.
     pub(crate) fn hold_weakly(self, env: &Env<'_>) -> Result<Weak<K>> {
         let vm = env.vm()?;
-        // SAFETY: the environment is the current thread's, the reference is valid.
+        // SAFETY: the environment belongs to the current thread, the reference is valid.
         let raw = unsafe { jni!(env.raw(), v1_2.NewWeakGlobalRef, self.raw()) };
         env.check()?;
         Ok(Weak {
@@ -119,14 +121,14 @@ impl<'a, K> Ref<'a, K> {
         })
     }
 
-    /// Whether both are to one object.
+    /// True if both references are to the same object.
     pub(crate) fn is(self, env: &Env<'_>, other: Ref<'_>) -> bool {
-        // SAFETY: the environment is the current thread's, the references are valid.
+        // SAFETY: the environment belongs to the current thread, the references are valid.
         unsafe { jni!(env.raw(), v1_1.IsSameObject, self.raw(), other.raw()) }
     }
 }
 
-/// A reference that lasts for the native call, given back when this goes.
+/// A local reference, valid during the native call and released when dropped.
 #[derive(Debug)]
 pub(crate) struct Local<'local, K = Any> {
     raw: NonNull<_jobject>,
@@ -135,9 +137,12 @@ pub(crate) struct Local<'local, K = Any> {
 }
 
 impl<'local, K> Local<'local, K> {
+    /// Takes over a local reference, or returns `None` for null.
+    ///
     /// # Safety
-    /// The reference is null, or fresh from the JVM for this call, owned by nobody else and to an object of the kind.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// The reference is null, or the JVM has just returned it for this call, nobody else owns it, and its object is of
+    /// kind `K`.
+    // SAFETY: the function only stores the reference. The contract above makes later uses and the deletion sound.
     pub(crate) unsafe fn new(env: &Env<'local>, raw: jobject) -> Option<Self> {
         Some(Self {
             raw: NonNull::new(raw)?,
@@ -157,7 +162,7 @@ impl<'local, K> Local<'local, K> {
         }
     }
 
-    /// Keeps hold of it beyond the call.
+    /// Creates a global reference, which is valid beyond the native call.
     pub(crate) fn hold(self, env: &Env<'local>) -> Result<Global<K>> {
         self.get().hold(env)
     }
@@ -165,13 +170,13 @@ impl<'local, K> Local<'local, K> {
 
 impl<K> Drop for Local<'_, K> {
     fn drop(&mut self) {
-        // SAFETY: this is on the thread whose environment it is, for the pointers keep it there, and in the call that it was
-        // given for. It may be done while an exception is pending.
+        // SAFETY: the raw pointers keep the value on the thread of its environment, and the lifetime keeps it within
+        // its native call. Deletion is allowed while an exception is pending.
         unsafe { jni!(self.env.as_ptr(), v1_1.DeleteLocalRef, self.raw.as_ptr()) };
     }
 }
 
-/// A reference that lasts until this goes.
+/// A global reference, valid until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Global<K = Any> {
     raw: NonNull<_jobject>,
@@ -179,7 +184,7 @@ pub(crate) struct Global<K = Any> {
     kind: PhantomData<fn() -> K>,
 }
 
-// SAFETY: a global reference belongs to no thread, and neither does the JVM.
+// SAFETY: a global reference and the JVM belong to no particular thread.
 unsafe impl<K> Send for Global<K> {}
 // SAFETY: as above.
 unsafe impl<K> Sync for Global<K> {}
@@ -194,19 +199,19 @@ impl<K> Global<K> {
 }
 
 impl<K> Drop for Global<K> {
-    /// On a thread that the JVM does not know the reference stays.
+    /// Releases the reference. On a thread that is not attached to the JVM, it leaks.
     fn drop(&mut self) {
         if let Some(env) = current_env(self.vm) {
-            // SAFETY: the environment is the current thread's. The reference is this one's alone.
+            // SAFETY: the environment belongs to the current thread, and nothing else owns the reference.
             unsafe { jni!(env, v1_1.DeleteGlobalRef, self.raw.as_ptr()) };
         }
     }
 }
 
-/// The environment of the current thread; `None` on a thread that the JVM does not know.
+/// Returns the environment of the current thread, or `None` if the thread is not attached to the JVM.
 fn current_env(vm: NonNull<JavaVM>) -> Option<*mut JNIEnv> {
     let (vm, mut env) = (vm.as_ptr(), null_mut());
-    // SAFETY: the JVM lives as long as the process; the pointer is to a pointer.
+    // SAFETY: the JVM lives as long as the process; the out parameter is a local pointer.
     let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
     (got == JNI_OK && !env.is_null()).then_some(env.cast())
 }
@@ -219,16 +224,16 @@ pub(crate) struct Weak<K = Any> {
     kind: PhantomData<fn() -> K>,
 }
 
-// SAFETY: a weak global reference belongs to no thread, and neither does the JVM.
+// SAFETY: a weak global reference and the JVM belong to no particular thread.
 unsafe impl<K> Send for Weak<K> {}
 // SAFETY: as above.
 unsafe impl<K> Sync for Weak<K> {}
 
 impl<K> Weak<K> {
-    /// The object; `None` if it was collected.
+    /// Returns the object, or `None` if it was collected.
     pub(crate) fn get<'local>(&self, env: &Env<'local>) -> Option<Local<'local, K>> {
-        // SAFETY: the environment is the current thread's, the reference is this one's. What comes back is a new local reference
-        // to an object of the kind, or null.
+        // SAFETY: the environment belongs to the current thread, and `self` owns the reference. The result is a new
+        // local reference to an object of kind `K`, or null.
         unsafe {
             let object = jni!(env.raw(), v1_2.NewLocalRef, self.raw.as_ptr());
             Local::new(env, object)
@@ -237,10 +242,10 @@ impl<K> Weak<K> {
 }
 
 impl<K> Drop for Weak<K> {
-    /// On a thread that the JVM does not know the reference stays.
+    /// Releases the reference. On a thread that is not attached to the JVM, it leaks.
     fn drop(&mut self) {
         if let Some(env) = current_env(self.vm) {
-            // SAFETY: the environment is the current thread's. The reference is this one's alone.
+            // SAFETY: the environment belongs to the current thread, and nothing else owns the reference.
             unsafe { jni!(env, v1_2.DeleteWeakGlobalRef, self.raw.as_ptr()) };
         }
     }
