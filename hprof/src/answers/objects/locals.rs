@@ -8,10 +8,10 @@ use crate::answers::objects::selector::{SUGGESTIONS, Selected};
 use crate::answers::threads::{Frame, StackFrame};
 use crate::snapshot::Snapshot;
 
-/// What reports print before a frame whose local variables hold objects.
+/// The prefix that reports print before a frame whose local variables hold objects.
 const LOCAL: &str = "local variable of ";
 
-/// Returns the frame in a name: after what reports print before it, or a frame with its source line.
+/// Returns the frame in a name. The name has the prefix of local variables, or it is a frame with its source line.
 pub(super) fn frame(name: &str) -> Option<&str> {
     // Reports of one dump print `CLASS, a local variable of FRAME`.
     let local = name
