@@ -325,12 +325,12 @@ fn class_objects_side_by_side_bound_their_size() {
         ..class("Many", 0x1800, &[])
     };
     let classes = [
-        // Before the first class object there is as much space as after address 0.
+        // The 64 bytes before A are not the space of a class object.
         class("A", 0x40, &[]),
         class("java.lang.Class", 0x1000, &[]),
         statics,
         class("B", 0x1200 + 104, &[]),
-        // C is nearer than a header; D is nearer than the static fields.
+        // From C to D is less than a header; from Many to E is less than the static fields of Many.
         class("C", 0x1700, &[]),
         class("D", 0x1708, &[]),
         many,
