@@ -19,7 +19,7 @@ use crate::snapshot::Snapshot;
 /// The way in which an object's immediate dominator holds it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Hold {
-    /// Not directly: several paths lead from the dominator to the object, without a common object between.
+    /// Not directly: several paths lead from the dominator to the object, and they have no object in common.
     Shared,
     /// By an element of an array.
     Element,
@@ -77,7 +77,7 @@ impl Snapshot {
         Ok(Holders { slots })
     }
 
-    /// Records the references that are not in any record. They come last, so that fields have precedence.
+    /// Stores the holds by references that are not in any record. They come last, so that fields take precedence.
     fn hold_unwritten(&self, shared: &[AtomicU16]) {
         let threads: std::collections::HashMap<u32, ObjectIndex> = self
             .roots
@@ -97,7 +97,7 @@ impl Snapshot {
         }
     }
 
-    /// Records classes that only an instance keeps alive. Rows do not contain this reference.
+    /// Stores the holds of classes that only an instance keeps alive. Rows do not contain this reference.
     fn instances_hold_classes(&self, slots: &[AtomicU16]) {
         for class in (0..self.split.classes).map(ClassIndex) {
             let node = self.tree().dominator(ObjectIndex(class.0));
@@ -114,7 +114,7 @@ impl Snapshot {
         }
     }
 
-    /// Records that a reference leads to `target`, if it comes from the target's dominator.
+    /// Stores `code` for `target`, if the reference comes from the target's dominator.
     #[inline(always)]
     fn hold(&self, slots: &[AtomicU16], from: Option<Node>, target: u32, code: u16) {
         let Some(from) = from else { return };
@@ -240,8 +240,9 @@ impl Snapshot {
 }
 
 impl Holders {
-    /// Returns a value to compare holds, cheaper than [`Snapshot::hold_of`]. For two objects whose dominators have the
-    /// same class, the values are equal exactly if the holds are equal.
+    /// Returns a code for the way in which an object is held, cheaper to compare than [`Snapshot::hold_of`]. If the
+    /// dominators of two objects have the same class, the codes are equal exactly if the objects are held in the same
+    /// way.
     #[inline]
     #[must_use]
     pub fn key(&self, object: ObjectIndex) -> u16 {

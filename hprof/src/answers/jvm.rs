@@ -7,7 +7,7 @@ use crate::ids::ObjectIndex;
 use crate::sizes::layout::LayoutSource;
 use crate::snapshot::Snapshot;
 
-/// Maximum number of entries to read. A JVM has some hundred system properties.
+/// Maximum number of entries to read. A JVM has about a hundred system properties.
 const ENTRIES: usize = 1 << 14;
 /// Maximum number of characters to read of a key or value.
 const TEXT: usize = 256;

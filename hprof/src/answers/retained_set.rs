@@ -75,12 +75,13 @@ impl Snapshot {
     }
 }
 
-/// Maximum number of objects that are visited for the exact sizes of classes.
+/// Maximum number of objects that all searches for the exact sizes of classes visit together.
 const VISITS: u64 = 200_000_000;
 
 impl Snapshot {
-    /// Replaces the retained bytes of a histogram by those of the set of all instances of each class. Returns the classes
-    /// whose figure stays the sum of [`Snapshot::histogram`], which is a lower bound, sorted.
+    /// Replaces the retained bytes in a histogram. The new figure of a class is the retained size of the set of all its
+    /// instances. Returns the classes that keep the sum of [`Snapshot::histogram`], which is a lower bound. They are
+    /// sorted.
     ///
     /// The classes that retain most come first. The others stay if one search for each class would visit more than
     /// 200 million objects in all.

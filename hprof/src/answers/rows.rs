@@ -13,7 +13,7 @@ use crate::records::classes::Reference;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// Data for rows besides records: an index's lists, and the references that are in neither.
+/// Data for rows that is not in records: an index's lists, and the references that are in neither.
 pub(crate) struct Rows<'a> {
     snapshot: &'a Snapshot,
     inbound: &'a Inbound,

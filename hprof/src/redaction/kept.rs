@@ -1,4 +1,4 @@
-//! Finds the arrays to keep, from static fields on. Only blocks that may contain the wanted ids are walked.
+//! Finds the arrays to keep. The search starts at static fields. It walks only blocks that may contain the wanted ids.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::records::walk::{self, Object, Visitor};
 use crate::redaction::rules::{KeptTables, Rules, is_text};
 use crate::redaction::survey::{Block, Survey};
 
-/// Maximum number of system properties to read. A JVM has some hundred.
+/// Maximum number of system properties to read. A JVM has about a hundred.
 const ENTRIES: usize = 1 << 14;
 /// Maximum length of a chain in one bucket of the properties' hash table.
 const CHAIN: usize = 16;

@@ -141,7 +141,7 @@ impl<'a> Rewriter<'a> {
         let mut out = Output::new(self.bytes, &lost);
         let mut left = Left::default();
         if self.counts {
-            // This is the only byte that is not zero in a redacted dump.
+            // In a redacted dump, the first byte may have this value (see below). All other bytes are zero.
             let content = match &self.bytes[lost.clone()] {
                 [sub::PRIMITIVE_ARRAY, rest @ ..] => rest,
                 all => all,

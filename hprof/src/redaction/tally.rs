@@ -25,7 +25,7 @@ impl AddAssign for Amount {
     }
 }
 
-/// The content of a dump besides ids, sizes and references. Zeros do not count, and neither do tokens in place of
+/// The content of a dump, apart from ids, sizes and references. Zeros do not count, and neither do tokens in place of
 /// strings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -42,7 +42,7 @@ const MODELS: [Model; 3] = [
     },
 ];
 
-/// A layout with which classes agree.
+/// A layout, and the number of classes that agree with it, out of `of` classes.
 pub(super) struct Agreed {
     pub(super) model: Model,
     pub(super) classes: usize,

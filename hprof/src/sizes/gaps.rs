@@ -79,7 +79,7 @@ pub(crate) const fn is_aligned(id: u64) -> bool {
     id.is_multiple_of(8)
 }
 
-/// True if less than half of the objects' ids are not multiples of eight.
+/// True if more than half of the objects' ids are multiples of eight.
 fn is_rarely_unaligned(map: &AddressMap, parts: usize, split: Split) -> bool {
     let counts = (0..parts).into_par_iter().map(|part| {
         let (mut all, mut unaligned) = (0_u64, 0_u64);

@@ -93,7 +93,7 @@ fn are_too_near(classes: &Classes, gaps: &[Gap]) -> bool {
 /// Maximum number of bytes by which the fields that a JVM adds to a class object differ between JVMs.
 const NEARLY: u64 = 64;
 
-/// A mark in place of an element's size, for stack chunks.
+/// Marks the class of stack chunks in [`Sizes::arrays`], in place of the size of an element.
 const STACK: u32 = 16;
 
 /// The sizes of all objects.
@@ -195,7 +195,7 @@ impl Sizes {
             .map(|(_, class)| {
                 let size = round_up(base + statics(class, &model), u64::from(align));
                 match mirrors.next(class.id.0) {
-                    // If the child process reached two class objects in a row, they are adjacent.
+                    // In a forked dump, class objects that the child process reached one after the other are adjacent.
                     Some(next) if forked.is_some() => {
                         let exact = next - class.id.0;
                         if exact.abs_diff(size) <= NEARLY {
@@ -405,7 +405,7 @@ impl Gap {
     /// Takes the distance as the exact size. In a forked dump, it is exact. A distance that is too large for an object
     /// is not a size: the last object of a piece has no neighbour.
     fn take_as_size(&mut self) {
-        /// Upper bound for the fields of a class. A class file has at most 65,535 fields.
+        /// Upper bound of an instance's size. A class file has at most 65,535 fields.
         const LARGEST_INSTANCE: u64 = 1 << 20;
         if self.is_known() && self.bytes <= LARGEST_INSTANCE {
             self.tell(self.bytes);

@@ -185,7 +185,7 @@ impl Shapes {
 /// each. The values of other shapes are computed for each call.
 pub(crate) const IN_TABLES: u32 = 1 << 20;
 
-/// Table of classes and shallow sizes by shape. Most shapes stand for thousands of objects.
+/// Table of classes and shallow sizes by shape. It is small, because most shapes belong to thousands of objects.
 #[derive(Debug)]
 pub(crate) struct ShapeSizes {
     /// For the first [`IN_TABLES`] shapes, except long arrays: the class ([`NONE`] for class objects), and the size

@@ -35,7 +35,7 @@ const QUEUE: Names = Names {
 };
 
 /// Returns the contents of an object as an instance of a class. `None` if the class is not a collection, or if it has
-/// other fields in the dump's JVM.
+/// other fields in the JVM that wrote the dump.
 pub(super) fn read(
     fields: &Fields<'_>,
     class: &str,
@@ -100,7 +100,7 @@ fn lists(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents
     }
 }
 
-/// Returns a list or set in which every array element is an element.
+/// Returns a list or set whose elements are all elements of an array.
 fn whole_array(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Contents {
     let array = fields.array(name);
     let len = array.map(|a| i64::from(a.len));

@@ -57,14 +57,14 @@ impl FinalFields {
         Self { own: own.collect() }
     }
 
-    /// True if it is known which of the class's own reference fields are final. Static fields are not considered.
+    /// True if it is known which reference fields that a class declares are final. Static fields are not considered.
     #[must_use]
     pub fn knows_own(&self, class: ClassIndex) -> bool {
         let own = self.own.get(class.index());
         own.is_some_and(|own| own[0].is_some())
     }
 
-    /// True if it is known which of the class's own static reference fields are final.
+    /// True if it is known which static reference fields that a class declares are final.
     #[must_use]
     pub fn knows_statics(&self, class: ClassIndex) -> bool {
         let own = self.own.get(class.index());
@@ -79,7 +79,7 @@ impl FinalFields {
             if !classes.chain(index).any(|c| known(&c)) {
                 return Box::default();
             }
-            // If a damaged dump has an endless chain of superclasses, no references are followed.
+            // In a damaged dump, a class may inherit too many fields. Then none of its references are followed.
             let count = classes.ref_offsets(classes.layout(index.0)).len();
             let flags = classes.chain(index).flat_map(|c| {
                 let boot = classes[c].loader.is_null();
@@ -110,8 +110,8 @@ fn field_name(field: &Field) -> Option<&str> {
     (field.kind == Kind::Object).then_some(&*field.name)
 }
 
-/// As [`field_name`]. Also `None` for names like `<resolved_references>`, which the JVM uses for references that are in
-/// no class file.
+/// Returns the name of a static reference field. `None` for other fields, and for names like `<resolved_references>`,
+/// which the JVM uses for references that are in no class file.
 fn static_name(field: &Static) -> Option<&str> {
     (field.kind == Kind::Object && !field.name.starts_with('<')).then_some(&*field.name)
 }

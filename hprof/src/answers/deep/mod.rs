@@ -42,11 +42,12 @@ const LOOKS_OF_LEVEL: usize = 3;
 /// Maximum number of objects that one thread follows (at most half of the heap's objects). If there are more, all
 /// threads start the walk again.
 const NARROW: u64 = 1 << 16;
-/// Number of pieces of the file whose references are in memory twice at a time.
+/// Number of pieces of the file that are read together. Their references are in memory twice: in the list of the piece
+/// and in that of all pieces.
 const BATCH: usize = 128;
 
-/// What a deep size counts and follows. [`Options::refs`](crate::Options::refs) determines which referents of
-/// `java.lang.ref` objects are followed.
+/// Options for deep sizes: the objects that count, and the references that are followed.
+/// [`Options::refs`](crate::Options::refs) determines which referents of `java.lang.ref` objects are followed.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct DeepOptions {
@@ -157,8 +158,8 @@ impl Rules {
         }
     }
 
-    /// Calls `f` for each reference of a record that is followed. Class objects are among the targets: to recognize
-    /// them the class of each target must be read, so the walk does that later.
+    /// Calls `f` for each reference of a record that is followed. References to class objects are included. To
+    /// recognize them, the class of each target must be read, so callers do that.
     #[inline(always)]
     fn each(
         &self,
@@ -403,7 +404,7 @@ impl Deep<'_> {
         self.of_few(objects, u64::MAX).unwrap_or_default()
     }
 
-    /// As [`Deep::of_set`], on one thread. `None` if there are more than `most` objects.
+    /// Computes the deep size of a set on one thread. `None` if there are more than `most` objects.
     fn of_few(&mut self, objects: &[ObjectIndex], most: u64) -> Option<DeepSize> {
         let snapshot = self.snapshot;
         let mirrors = snapshot.class_class();

@@ -19,7 +19,7 @@ const FEW: usize = 1 << 8;
 const WORDS: usize = 1 << 10;
 
 impl Deep<'_> {
-    /// As [`Deep::of_set`]. `None` if the rows of only some objects are in memory.
+    /// Computes the deep size of a set on several threads. `None` if the rows of only some objects are in memory.
     ///
     /// Cost: all threads visit each reference of the objects reached, and pass once over the dump's objects.
     pub(super) fn of_many(&mut self, starts: &[ObjectIndex]) -> Option<DeepSize> {

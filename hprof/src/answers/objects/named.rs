@@ -98,7 +98,7 @@ impl Snapshot {
                 return Ok(Selected::Values(sorted(all)));
             }
             if let Some((class, field)) = name.rsplit_once('.') {
-                // Paths begin with `static` and a field.
+                // Reports of paths print `static` and then a field.
                 let classes = self.classes_named(class, printed);
                 if let Ok(object) = self.static_object(&classes, class, field) {
                     return Ok(Selected::Object(object));
@@ -115,7 +115,7 @@ impl Snapshot {
             .ok_or_else(|| self.no_class(name, std::iter::empty()))
     }
 
-    /// Returns the classes with this name in the dump or, if there are none, with this printed name.
+    /// Returns the classes with this name in the dump. If no class has it, returns the classes with this printed name.
     pub(super) fn classes_named(
         &self,
         name: &str,

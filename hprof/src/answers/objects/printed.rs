@@ -18,7 +18,7 @@ const BY_LOCALS: &str = " (local variable)";
 const NAME: usize = 1000;
 /// The prefix of a thread local whose values are meant.
 const VALUES_OF: &str = "values of ";
-/// Words that stand for references of many objects.
+/// Words in place of the references of many objects.
 const NO_NAMES: [&str; 4] = ["(several paths)", "several paths", "GC roots", "[]"];
 /// A name as a report prints it, split into its parts.
 #[derive(Clone, PartialEq, Eq, Debug)]

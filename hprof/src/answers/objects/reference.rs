@@ -172,7 +172,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the reference that a raw reference stands for, and its strength.
+    /// Returns the reference for a raw reference, and its strength.
     pub(crate) fn via(&self, source: ObjectIndex, way: RawVia) -> (Via, Reference) {
         let via = match way {
             RawVia::Field(n) => self.field_at(source, Some(n)),

@@ -23,7 +23,7 @@ pub(super) const SUGGESTIONS: usize = 5;
 const SUBCLASSES: usize = 3;
 /// Number of objects that one task scans.
 const CHUNK: usize = 1 << 16;
-/// Number of objects that are checked together if the classes are few.
+/// Number of objects that are checked together, if there are at most [`FEW`] classes.
 const STRETCH: usize = 1 << 9;
 const FEW: usize = 3;
 
@@ -303,7 +303,8 @@ impl Snapshot {
             0..=FEW => self.shapes.ranges_of(classes),
             _ => Vec::new(),
         };
-        // Most stretches have no instance of a few classes. This check is faster than one for each object.
+        // Most groups of objects have no instance of a few classes. To check the group first is faster than to check
+        // each object.
         let may_have = |shapes: &[u32]| {
             let has = |range: &std::ops::Range<u32>| {
                 let len = range.end - range.start;

@@ -44,12 +44,12 @@ pub(crate) struct Bidirectional<'a> {
 pub(crate) enum PathSearch {
     /// A path.
     Found(Vec<u32>),
-    /// There is no path. The backward search found these objects, including the target, and none of them is the
-    /// beginning of a path.
+    /// No path exists. The backward search found these objects, including the target, and none of them is the beginning
+    /// of a path.
     Nowhere(Vec<u32>),
 }
 
-/// The objects that the forward search has reached, in breadth-first order. Levels are complete.
+/// The objects that the forward search has reached, in breadth-first order. Each of its levels is complete.
 pub(crate) struct Forward {
     queue: Vec<u32>,
     /// For each object, the place in the queue of the object before it on the path. [`NONE`] for beginnings.
@@ -112,7 +112,7 @@ impl<'a> Bidirectional<'a> {
         if targets.len() > TARGETS {
             return None;
         }
-        // The search follows only references that retain. So an unreachable object has no path.
+        // If the search follows only references that retain, an unreachable object has no path.
         let retains = self.follow != Refs::All
             && (self.follow == Refs::Strong || self.snapshot.options.refs == Refs::Soft);
         let tree = self.snapshot.tree();

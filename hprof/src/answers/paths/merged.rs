@@ -21,7 +21,7 @@ pub enum Merge {
     Object,
 }
 
-/// A line of a merged tree. It stands for objects on the paths.
+/// A line of a merged tree: one or more objects on the paths.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PathNode {
@@ -29,7 +29,7 @@ pub struct PathNode {
     pub depth: u32,
     /// The reference from the objects of the line above. `None` at depth 0.
     pub via: Option<Via>,
-    /// The kind of reference object of which these are referents.
+    /// If the objects are referents of reference objects, the kind of those. [`Reference::No`] for strong references.
     pub strength: Reference,
     /// At depth 0, the kind of GC root. `None` for static fields of the application.
     pub root: Option<RootKind>,

@@ -14,9 +14,9 @@ pub(super) enum ArrayUse {
     /// A hash table. The number of buckets is a power of two. The table grows when it has more elements than three
     /// quarters of its buckets.
     Table,
-    /// As `Table`, but the table already grows when the number of elements reaches three quarters of its buckets.
+    /// A hash table like `Table` that already grows when the number of elements reaches three quarters of its buckets.
     EarlyTable,
-    /// As `Table`, but with any number of buckets.
+    /// A hash table like `Table`, with any number of buckets.
     AnyTable,
     /// Keys and values alternate. The length is a power of two, and at most two thirds of it are used.
     Pairs,
@@ -29,7 +29,7 @@ pub(super) enum ArrayUse {
 /// Where the fields of interest are. Numbers are byte offsets in an instance's body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
-    /// A string: its array, and the field that tells one-byte from two-byte characters.
+    /// A string: its array, and the field that shows if a character takes one or two bytes.
     String { value: u32, coder: Option<u32> },
     /// A boxed value.
     Box { value: u32, kind: Kind },
@@ -171,7 +171,7 @@ impl Subclass<'_> {
 }
 
 impl ArrayUse {
-    /// Returns the array length that `size` elements need. If `wide`, a character takes two elements.
+    /// Returns the array length that `size` elements need. If `wide`, a character takes two places in the array.
     pub(super) fn need(self, size: u64, wide: bool) -> u64 {
         match self {
             Self::List => size,

@@ -28,7 +28,7 @@ use scan::{Collection, WasteScan};
 const LEAST_ROOM: u64 = 32;
 /// Maximum number of steps up the dominator tree in the search for a holder.
 const CLIMB: usize = 256;
-/// Prefixes of JDK classes whose objects are not entries or nodes of collections.
+/// Name prefixes of JDK classes whose objects are not entries or nodes of collections.
 const NO_CONTENT: [&str; 4] = ["java.lang.", "jdk.", "sun.", "com.sun."];
 /// Number of objects whose holders one task looks up.
 const CHUNK: usize = 1 << 14;

@@ -18,7 +18,8 @@ use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor, read_id};
 use crate::snapshot::Snapshot;
 
-/// Number of pieces of the file whose findings are in memory twice at a time.
+/// Number of pieces of the file that are read together. Their findings are in memory twice: in the lists of the piece
+/// and in those of all pieces.
 const BATCH: usize = 128;
 
 /// A collection whose number of elements is known.
