@@ -83,14 +83,14 @@ impl Snapshot {
     /// instances. Returns the classes that keep the sum of [`Snapshot::histogram`], which is a lower bound. They are
     /// sorted.
     ///
-    /// The classes that retain most come first. The others stay if one search for each class would visit more than
-    /// 200 million objects in all.
+    /// The classes that retain the most are computed first. Other classes keep their sum if one search for each class
+    /// would visit more than 200 million objects in total.
     ///
-    /// Cost: the passes that build the heap graph, and a search through it for each class, on all threads of the current
-    /// rayon pool; four bytes an object, and two bits an object for each thread.
+    /// Cost: the passes that build the heap graph, and for each class one search through it, on all threads of the
+    /// current rayon pool. Memory: four bytes for each object, and two bits for each object and thread.
     ///
     /// # Errors
-    /// When there is no memory for the graph, or the progress is cancelled.
+    /// If there is not enough memory for the graph, or if the progress is cancelled.
     pub fn retained_by_classes(
         &self,
         totals: &mut [ClassTotal],

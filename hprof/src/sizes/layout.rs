@@ -93,7 +93,7 @@ fn are_too_near(classes: &Classes, gaps: &[Gap]) -> bool {
 /// Maximum number of bytes by which the fields that a JVM adds to a class object differ between JVMs.
 const NEARLY: u64 = 64;
 
-/// Marks the class of stack chunks in [`Sizes::arrays`], in place of the size of an element.
+/// Marks the class of stack chunks in `Sizes::arrays`, in place of the size of an element.
 const STACK: u32 = 16;
 
 /// The sizes of all objects.
@@ -456,8 +456,8 @@ impl Agreement {
     /// True if the hypothesis is the JVM's own layout, so that a larger distance is not a size.
     ///
     /// Smaller distances contradict the hypothesis. Larger distances need not: ZGC leaves unreachable objects in place.
-    /// If a program creates the same garbage next to each object that it keeps, the kept objects are evenly spaced. A
-    /// layout that is unknown here and has larger objects is recognized because hardly any class agrees.
+    /// If a program creates the same short-lived objects next to each object that it keeps, the kept objects are evenly
+    /// spaced. A layout that is unknown here and has larger objects is recognized because hardly any class agrees.
     const fn proves(self) -> bool {
         self.equal > 4 * self.nearer && self.equal > self.farther
     }

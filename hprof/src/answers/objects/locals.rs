@@ -65,8 +65,8 @@ impl Snapshot {
     }
 }
 
-/// Returns the place in the source that a frame's name has, such as `(Foo.java:42)`. Returns an empty string if the name
-/// has only class and method, and none if it is of another method.
+/// Returns the place in the source from the name of a frame, such as `(Foo.java:42)`. Returns an empty string if the
+/// name has only class and method. Returns `None` if the name is that of another method.
 fn place_given<'a>(
     name: &'a str,
     frame: &Frame,

@@ -83,8 +83,8 @@ impl<'a> Printed<'a> {
     }
 }
 
-/// Returns the name in the heap of `a.Shop.carts (Scala object)`, `the Scala object a.Shop`, `a.ShopKt.carts (in Shop.kt)`
-/// or `lambdas of a.Shop`.
+/// Returns the name in the heap of `a.Shop.carts (Scala object)`, `the Scala object a.Shop`, `a.ShopKt.carts (in
+/// Shop.kt)` or `lambdas of a.Shop`.
 fn in_heap(name: &str) -> Option<String> {
     if let Some(class) = name.strip_prefix("the Scala object ") {
         return Some(format!("{class}$.MODULE$"));
