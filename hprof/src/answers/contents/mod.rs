@@ -80,7 +80,7 @@ pub struct Contents {
     pub bounds: Option<Bounds>,
     /// The characters in the requested range. Only for text.
     pub text: Option<String>,
-    /// The index of the first entry in `entries`.
+    /// The index in the collection of the first entry in `entries`.
     pub first: u64,
     /// The requested elements or entries, in the order of Java's iteration. The order is that of the array for heaps
     /// (`PriorityQueue`), `Hashtable`, `WeakHashMap`, and immutable sets and maps.

@@ -68,7 +68,8 @@ pub(super) fn scan(
     let mut left_out = Bits::new(count as usize);
     let except = except.iter().filter(|o| u64::from(o.0) < count);
     except.for_each(|o| left_out.set(o.0));
-    // Static fields with names like `<init_lock>` belong to the JVM. The program cannot save what they hold.
+    // Static fields with names like `<init_lock>` belong to the JVM. The program cannot avoid the objects
+    // that they hold.
     let statics = snapshot.classes().iter().flat_map(|(_, c)| &c.statics);
     let hidden = statics.filter(|s| s.kind == Kind::Object && s.name.starts_with('<'));
     let hidden = hidden.filter_map(|s| snapshot.find(ObjectId(s.value)));
