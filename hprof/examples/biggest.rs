@@ -1,4 +1,4 @@
-//! The objects that keep most memory alive: `cargo run --example biggest -- DUMP`
+//! Prints the objects that retain the most memory: `cargo run --example biggest -- DUMP`
 
 #![allow(clippy::print_stdout, reason = "this is a program")]
 

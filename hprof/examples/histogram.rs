@@ -1,4 +1,4 @@
-//! The classes that take most memory: `cargo run --example histogram -- DUMP`
+//! Prints the classes that use the most memory: `cargo run --example histogram -- DUMP`
 
 #![allow(
     clippy::print_stdout,

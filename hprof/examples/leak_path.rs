@@ -1,4 +1,4 @@
-//! What keeps objects alive, as their shortest paths from GC roots:
+//! Prints what keeps objects alive: their shortest paths from GC roots.
 //! `cargo run --example leak_path -- DUMP com.acme.Order`
 
 #![allow(clippy::print_stdout, reason = "this is a program")]

@@ -1,4 +1,4 @@
-//! Class histograms: of every object, and of what is reachable and retained.
+//! Class histograms: all objects, reachable objects, and retained sizes.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::sizes::shape::{IN_TABLES, Shape};
 use crate::sizes::totals::{ClassTotal, Total, totals};
 use crate::snapshot::{Dump, Snapshot};
 
-/// A histogram of a dump whose graph was not built.
+/// A histogram of a dump, without its heap graph.
 #[derive(Debug)]
 pub struct Histogram {
     pub(crate) dump: Dump,
@@ -30,7 +30,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Reads a dump in one pass: objects and shallow bytes of each class.
+    /// Reads a dump in one pass, and counts the objects and shallow bytes of each class.
     ///
     /// # Errors
     /// As [`Snapshot::open`].
@@ -38,7 +38,7 @@ impl Histogram {
         Self::of(Source::open_nth(path, options.dump)?, options, progress)
     }
 
-    /// As [`Histogram::open`], for bytes that are open already.
+    /// Reads a dump from bytes that are already open. See [`Histogram::open`].
     ///
     /// # Errors
     /// As [`Snapshot::open`].
@@ -72,37 +72,37 @@ impl Histogram {
         Ok(Self { dump, totals })
     }
 
-    /// The file's header.
+    /// Returns the file's header.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.dump.header
     }
 
-    /// The dump's bytes, with their path and size on disk.
+    /// Returns the dump's bytes, with their path and size on disk.
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.dump.source
     }
 
-    /// Damaged or missing parts of the dump, in the order of the file.
+    /// Returns the warnings about damaged or missing parts of the dump, in the order of the file.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.dump.warnings
     }
 
-    /// The JVM's object layout, as inferred.
+    /// Returns the inferred object layout of the JVM.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.dump.sizes.layout
     }
 
-    /// The dump's classes.
+    /// Returns the dump's classes.
     #[must_use]
     pub fn classes(&self) -> &Classes {
         &self.dump.classes
     }
 
-    /// The lines of the histogram, in the order of the classes.
+    /// Returns the lines of the histogram, in the order of the classes.
     #[must_use]
     pub fn totals(&self) -> &[ClassTotal] {
         &self.totals
@@ -110,26 +110,26 @@ impl Histogram {
 }
 
 impl Snapshot {
-    /// The objects of each class and their bytes, reachable or not; nothing of what is reachable or
-    /// retained, for which see [`Snapshot::histogram`].
+    /// Returns the number and bytes of each class's objects, reachable or not. Reachable and retained figures are 0:
+    /// for those, use [`Snapshot::histogram`].
     ///
-    /// Cost: a copy of a figure for each class.
+    /// Cost: a copy of one line for each class.
     #[must_use]
     pub fn totals(&self) -> Vec<ClassTotal> {
         self.totals.clone()
     }
 
-    /// The histogram of all objects, of those reachable, and what each class retains.
+    /// Returns the histogram: all objects, reachable objects, and the bytes that each class retains.
     ///
-    /// A class's retained bytes are the sum of the retained sizes of its top ancestors: those
-    /// instances that no other instance of the class dominates, at any distance. (Eclipse MAT calls
-    /// this the minimum retained size and computes it alike.) So nothing counts twice, instances
-    /// that hold each other in a list or tree count once, and the sum is what would be free if
-    /// each top ancestor were removed by itself. Removing all instances at once can free more:
-    /// what several of them hold together is retained by none. Class objects count as instances of
-    /// `java.lang.Class`, not as their class's. The sums of several classes overlap.
+    /// A class's retained bytes are the sum of the retained sizes of its top ancestors. A top ancestor is an instance
+    /// that no other instance of the class dominates, directly or indirectly. (Eclipse MAT computes this in the same
+    /// way, and calls it the minimum retained size.) So no byte counts twice: instances that hold each other in a list
+    /// or tree count once. The sum is the memory that would be freed if each top ancestor were removed on its own.
+    /// Removing all instances at once can free more, because an object that several of them hold together is retained
+    /// by none of them. Class objects count as instances of `java.lang.Class`, not of the class that they represent.
+    /// The sums of different classes overlap.
     ///
-    /// Cost: one pass over the dominator tree, the first time.
+    /// Cost: one pass over the dominator tree on the first call, then a copy.
     #[must_use]
     pub fn histogram(&self) -> Vec<ClassTotal> {
         let known = self.derived.histogram.get_or_init(|| self.summed());
@@ -170,7 +170,7 @@ impl Snapshot {
         totals
     }
 
-    /// The part of the histogram that a range of the tree's preorder adds.
+    /// Returns the part of the histogram for a range of the tree's preorder.
     fn retained_in(
         &self,
         range: std::ops::Range<usize>,
@@ -181,7 +181,7 @@ impl Snapshot {
         let (tree, view, shapes) = (self.tree(), self.tree().view(), self.shapes_view());
         let (first, end) = (range.start as u32, range.end as u32);
         let mut totals = vec![ClassTotal::default(); classes];
-        // For each class the end of the outermost subtree that one of its members roots.
+        // For each class, the end of the outermost subtree whose root is an instance.
         let mut open = vec![0_u32; classes];
         let mut above = Node(first);
         while above != Node::ROOT {
@@ -193,7 +193,7 @@ impl Snapshot {
             }
         }
         let objects = &view.object[range];
-        // The leaves of the nodes lie one after the other, too.
+        // The leaves of these nodes are consecutive as well.
         let (base, held) = view.leaves_of(first..end);
         let mut next = 0;
         for (node, (at, &object)) in (first..end).zip(objects.iter().enumerate()) {
@@ -224,7 +224,7 @@ impl Snapshot {
                 if let (Some(total), Some(&open)) = (totals.get_mut(class), open.get(class)) {
                     let bytes = self.size_of_shape(shape);
                     total.reachable += Total { objects: 1, bytes };
-                    // A leaf has no subtree and retains itself.
+                    // A leaf has no subtree. It retains itself.
                     if node >= open {
                         total.retained_bytes += bytes;
                     }

@@ -1,4 +1,4 @@
-//! Through which field each object's dominator holds it.
+//! Finds the field through which each object's dominator holds it.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -16,43 +16,43 @@ use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor, read_id};
 use crate::snapshot::Snapshot;
 
-/// How an object is held by the object that dominates it.
+/// The way in which an object's immediate dominator holds it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Hold {
-    /// Not directly: several paths lead from the dominator to the object, and they share nothing.
+    /// Not directly: several paths lead from the dominator to the object, and they have no object in common.
     Shared,
-    /// By an element of the array.
+    /// By an element of an array.
     Element,
-    /// By an instance field: the class that declares it and its place among that class's fields.
+    /// By an instance field: the class that declares it, and its index among that class's fields.
     Field(ClassIndex, u16),
-    /// By a static field of the class that the dominator stands for.
+    /// By a static field of the class that the dominator represents.
     Static(ClassIndex, u16),
-    /// A class by its instance.
+    /// A class, by its instance.
     Class,
-    /// A class by its loader.
+    /// A class, by its loader.
     Loader,
-    /// A class by a subclass, or a loader, signer or domain by a class.
+    /// A class by its subclass; or a loader, signer or protection domain by a class.
     ClassPart,
-    /// A local variable, or another reference from a thread's stack.
+    /// By a local variable, or another reference from a thread's stack.
     Local,
 }
 
-/// For every object how its dominator holds it; see [`Snapshot::holders`].
+/// For every object, the way in which its dominator holds it. See [`Snapshot::holders`].
 #[derive(Debug)]
 pub struct Holders {
-    /// By object number: 0 is unknown, then values of [`code`].
+    /// By object number: 0 if the dominator does not hold the object directly, else a value of [`code`].
     slots: Array<u16>,
 }
 
 impl Snapshot {
-    /// Finds for every reachable object the reference by which its dominator holds it; of several
-    /// the first in the order of the record.
+    /// Finds, for every reachable object, the reference from its immediate dominator. If there are several, the first
+    /// in the order of the record.
     ///
-    /// Cost: two bytes an object. The first time after an analysis with [`Options::holders`](crate::Options::holders) it
-    /// is known already, else it takes one pass over the file.
+    /// Cost: two bytes for each object. After an analysis with [`Options::holders`](crate::Options::holders), the first
+    /// call takes almost no time. Otherwise a call takes one pass over the file.
     ///
     /// # Errors
-    /// When there is no memory for the result.
+    /// If there is not enough memory for the result.
     pub fn holders(&self) -> Result<Holders> {
         let noted = self.noted.lock().ok().and_then(|mut noted| noted.take());
         if let Some(mut slots) = noted {
@@ -77,7 +77,7 @@ impl Snapshot {
         Ok(Holders { slots })
     }
 
-    /// References that no record shows come last, so that fields have precedence.
+    /// Stores the holds by references that are not in any record. They come last, so that fields take precedence.
     fn hold_unwritten(&self, shared: &[AtomicU16]) {
         let threads: std::collections::HashMap<u32, ObjectIndex> = self
             .roots
@@ -97,7 +97,7 @@ impl Snapshot {
         }
     }
 
-    /// Classes that only their instance holds: no row says so.
+    /// Stores the holds of classes that only an instance keeps alive. Rows do not contain this reference.
     fn instances_hold_classes(&self, slots: &[AtomicU16]) {
         for class in (0..self.split.classes).map(ClassIndex) {
             let node = self.tree().dominator(ObjectIndex(class.0));
@@ -114,12 +114,12 @@ impl Snapshot {
         }
     }
 
-    /// Notes that a reference leads to `target`, if it comes from the target's dominator.
+    /// Stores `code` for `target`, if the reference comes from the target's dominator.
     #[inline(always)]
     fn hold(&self, slots: &[AtomicU16], from: Option<Node>, target: u32, code: u16) {
         let Some(from) = from else { return };
         if target != NONE && self.tree().dominator(ObjectIndex(target)) == Some(from) {
-            // Only the task that has the dominator's record writes here.
+            // There is no race: only the task that reads the dominator's record writes here.
             let slot = &slots[target as usize];
             if slot.load(Ordering::Relaxed) == 0 {
                 slot.store(code, Ordering::Relaxed);
@@ -127,9 +127,8 @@ impl Snapshot {
         }
     }
 
-    /// Does [`Snapshot::hold`] for many references. Each needs four look-ups at places that have
-    /// nothing to do with each other, so they are done one stage after the other for the whole
-    /// batch, fetching what the next stage needs.
+    /// Calls [`Snapshot::hold`] for many references. Each call needs four look-ups at unrelated addresses. So the whole
+    /// batch goes through one stage after the other, and each stage prefetches what the next one needs.
     fn hold_batch(&self, slots: &[AtomicU16], batch: &mut Vec<FoundReference>) {
         for found in &mut *batch {
             let number = self.number(found.id);
@@ -182,7 +181,7 @@ impl Snapshot {
         self.number_of(id)
     }
 
-    /// How an object's dominator holds it.
+    /// Returns the way in which an object's dominator holds it.
     #[must_use]
     pub fn hold_of(&self, holders: &Holders, object: ObjectIndex) -> Hold {
         let slot = holders.slots[object.index()];
@@ -241,8 +240,9 @@ impl Snapshot {
 }
 
 impl Holders {
-    /// A value that is equal for two objects of one dominator class exactly when [`Snapshot::hold_of`]
-    /// is: cheaper to compare than the hold itself.
+    /// Returns a code for the way in which an object is held, cheaper to compare than [`Snapshot::hold_of`]. If the
+    /// dominators of two objects have the same class, the codes are equal exactly if the objects are held in the same
+    /// way.
     #[inline]
     #[must_use]
     pub fn key(&self, object: ObjectIndex) -> u16 {
@@ -250,14 +250,14 @@ impl Holders {
     }
 }
 
-/// References handled together.
+/// Number of references in a batch.
 const BATCH: usize = 256;
 
-/// A reference found in a record: which node has it, and how it is coded.
+/// A reference found in a record: the node that has it, and its code.
 #[derive(Clone, Copy)]
 struct FoundReference {
     from: Node,
-    /// The target's id, then its number.
+    /// The id of the target, later its number.
     id: u64,
     code: u16,
 }
@@ -291,7 +291,8 @@ impl<const ID: usize> HoldVisitor<'_, ID> {
         }
     }
 
-    /// In the order of what else was found, so that the record's own references have precedence.
+    /// Adds the reference from an instance to its class, in the order of the other references, so that those of the
+    /// record have precedence.
     fn found_class(&mut self, from: Node, class: ClassIndex, id: u64) {
         let above = self.snapshot.tree().dominator(ObjectIndex(class.0));
         if above == Some(from) {
@@ -358,30 +359,30 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
     }
 }
 
-/// An object that a node dominates immediately.
+/// An object that a node immediately dominates.
 #[derive(Clone, Copy, Debug)]
 pub struct Dominated {
     /// The node that dominates it.
     pub above: Node,
-    /// Its own node, unless it is a leaf.
+    /// The object's node. `None` for a leaf.
     pub node: Option<Node>,
     /// The object.
     pub object: ObjectIndex,
-    /// Its class, `None` for class objects.
+    /// The object's class. `None` for class objects.
     pub class: Option<ClassIndex>,
-    /// Its shallow size.
+    /// The object's shallow size.
     pub shallow_bytes: u64,
-    /// The bytes that it retains.
+    /// The object's retained size.
     pub retained_bytes: u64,
     /// See [`Holders::key`].
     pub key: u16,
 }
 
 impl Snapshot {
-    /// Visits everything that the nodes dominate immediately. Where `visit` returns true for an
-    /// object, it goes on with what that object dominates.
+    /// Visits all objects that the nodes immediately dominate. If `visit` returns true for an object, the objects that
+    /// it dominates are visited as well.
     ///
-    /// Cost: linear, with what is needed of each object fetched before it is visited.
+    /// Cost: linear. The data of each object is prefetched before the visit.
     pub fn dominated(
         &self,
         holders: &Holders,
@@ -431,7 +432,7 @@ impl Snapshot {
             };
             let end = tree.end[above as usize];
             let mut node = above + 1;
-            // Where a child's subtree ends the next one's begins.
+            // Each child's subtree begins where the previous one ends.
             let mut before = if node < end {
                 tree.bytes_before(node)
             } else {
@@ -471,13 +472,13 @@ impl Snapshot {
     }
 }
 
-/// An object on its way to the visitor.
+/// An object that will be visited soon.
 #[derive(Clone, Copy)]
 struct Visited {
     above: u32,
-    /// Its own node; [`NONE`] for a leaf.
+    /// The object's node, or [`NONE`] for a leaf.
     node: u32,
     object: u32,
-    /// What it retains, unless it is a leaf.
+    /// The retained bytes. Not used for a leaf.
     retained: u64,
 }

@@ -1,4 +1,4 @@
-//! What the heap says of its JVM: the system properties are objects like any other.
+//! Facts about the JVM that wrote the dump. They are in the system properties, which are objects like any other.
 
 use crate::answers::objects::object::{Content, Record, Value};
 use crate::error::Warning;
@@ -7,11 +7,11 @@ use crate::ids::ObjectIndex;
 use crate::sizes::layout::LayoutSource;
 use crate::snapshot::Snapshot;
 
-/// The most entries that are read; a JVM has some hundred system properties.
+/// Maximum number of entries to read. A JVM has about a hundred system properties.
 const ENTRIES: usize = 1 << 14;
-/// The most characters that are read of a key or value.
+/// Maximum number of characters to read of a key or value.
 const TEXT: usize = 256;
-/// The properties that tell the JVM and its layout.
+/// The properties that identify the JVM and its object layout.
 pub(crate) const PROPERTIES: [&str; 4] = [
     VERSION,
     "java.vm.compressedOopsMode",
@@ -19,23 +19,23 @@ pub(crate) const PROPERTIES: [&str; 4] = [
     "java.specification.version",
 ];
 const VERSION: &str = "java.vm.version";
-/// The first JDK all of whose builds of HotSpot say how references are compressed.
+/// The first JDK in which every HotSpot build sets `java.vm.compressedOopsMode`.
 const TELLS_COMPRESSION: u32 = 11;
 
 impl Snapshot {
-    /// The JVM's version: its system property `java.vm.version`.
+    /// Returns the JVM's version, from its system property `java.vm.version`.
     ///
-    /// Cost: as [`Snapshot::system_properties`], the first time.
+    /// Cost: as [`Snapshot::system_properties`], on the first call.
     #[must_use]
     pub fn jvm(&self) -> Option<String> {
         let read = || self.system_properties([VERSION])[0].take();
         self.derived.jvm.get_or_init(read).clone()
     }
 
-    /// System properties, from `java.lang.System.props`: `None` where one is not set, or cannot be
+    /// Returns system properties, read from `java.lang.System.props`. `None` if a property is not set or cannot be
     /// read.
     ///
-    /// Cost: reads the few hundred strings that the properties are.
+    /// Cost: reads the few hundred strings of the properties.
     #[must_use]
     pub fn system_properties<const N: usize>(&self, keys: [&str; N]) -> [Option<String>; N] {
         let mut found = [const { None }; N];
@@ -54,7 +54,7 @@ impl Snapshot {
                     *found = self.string(values[at], TEXT);
                 }
             }
-            // Entries of one bucket are a list; a large one is a tree with its first entry.
+            // The entries of a bucket form a list. A large bucket is a tree object that refers to its first entry.
             entries = records
                 .iter()
                 .filter_map(|e| field(e, "next").or_else(|| field(e, "first")))
@@ -63,12 +63,12 @@ impl Snapshot {
         found
     }
 
-    /// The first entry of each bucket of the table that holds the system properties.
+    /// Returns the first entry of each bucket of the hash table with the system properties.
     fn property_entries(&self) -> Option<Vec<ObjectIndex>> {
         let system = *self.classes().by_name("java.lang.System").first()?;
         let properties = self.read(object(self.static_value(system, "props")?)?);
         let properties = properties.ok()?;
-        // Since JDK 9 properties are kept in a map of their own, before in the table inherited.
+        // Since JDK 9, `Properties` stores its entries in a separate map; before, in the inherited hash table.
         let table = match field(&properties, "map") {
             Some(map) => field(&self.read(map).ok()?, "table")?,
             None => field(&properties, "table")?,
@@ -81,9 +81,8 @@ impl Snapshot {
         Some(buckets.filter_map(object).collect())
     }
 
-    /// Where the JVM's own system properties contradict the layout that was inferred
-    /// ([`Snapshot::layout`]): whether references are compressed. Sizes rest on the layout, so they
-    /// are then in doubt; nothing is missing from them.
+    /// Returns a warning if the JVM's system properties contradict the inferred layout ([`Snapshot::layout`]) about
+    /// compressed references. Sizes depend on the layout, so they may then be wrong. No objects are missing.
     ///
     /// Cost: as [`Snapshot::system_properties`].
     #[must_use]
@@ -96,7 +95,8 @@ impl Snapshot {
             return None;
         }
         let [_, mode, name, version] = self.system_properties(PROPERTIES);
-        // HotSpot has set the property for compressed references since some version. Other JVMs never set it.
+        // HotSpot sets the property when references are compressed, in all builds since JDK 11. Other JVMs never set
+        // it.
         if mode.is_none() {
             let hotspot = name.is_some_and(|n| n.contains("HotSpot") || n.contains("OpenJDK"));
             let major = version.and_then(|v| v.parse::<u32>().ok());
@@ -116,7 +116,7 @@ impl Snapshot {
     }
 }
 
-/// The value of an entry, of either kind of table.
+/// Returns the value of an entry, for both kinds of table.
 fn value(entry: &Record<'_>) -> Option<ObjectIndex> {
     field(entry, "val").or_else(|| field(entry, "value"))
 }

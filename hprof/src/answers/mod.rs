@@ -1,4 +1,4 @@
-//! What can be asked of an analysed dump: methods of [`Snapshot`](crate::Snapshot), and what they give.
+//! Queries on an analysed dump: methods of [`Snapshot`](crate::Snapshot), and the types of their results.
 //!
 //! ```
 //! use hprof::answers::{DeepOptions, Histogram, PathOptions, Selector};

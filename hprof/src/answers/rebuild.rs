@@ -1,4 +1,4 @@
-//! The heap graph once more, after the dominator computation has consumed the first.
+//! Builds the heap graph again. The dominator computation consumes the first one.
 
 use rayon::prelude::*;
 
@@ -17,12 +17,12 @@ use crate::records::walk::{self, Object, Visitor};
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// The heap graph, with the same object numbers.
+    /// Builds the heap graph, with the same object numbers.
     ///
-    /// Cost: the passes that [`Snapshot::open`] makes before it looks for dominators.
+    /// Cost: the passes of [`Snapshot::open`] up to the computation of dominators.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// If there is not enough memory for the graph.
     pub fn graph(&self, progress: &dyn Progress) -> Result<HeapGraph> {
         let dump = &self.dump;
         let mut plan = Plan::new(&dump.source, &dump.header, &dump.outline);
@@ -31,7 +31,7 @@ impl Snapshot {
         plan.late_classes
             .by_loader
             .clone_from(&self.derived.late_classes.by_loader);
-        // Rows of all classes as the dump has them.
+        // With `holders`, rows would also have entries for null fields.
         let options = Options {
             holders: false,
             ..self.options.clone()
@@ -47,9 +47,10 @@ impl Snapshot {
         Ok(build::build(&context, &mut plan)?.graph)
     }
 
-    /// The referent of each `java.lang.ref` object: reference object, referent, kind; sorted by reference object.
+    /// Returns the referent of each `java.lang.ref` object, as reference object, referent and kind, sorted by reference
+    /// object.
     ///
-    /// Cost: a pass over the file; twelve bytes for each reference object.
+    /// Cost: one pass over the file. Memory: twelve bytes for each reference object.
     pub(crate) fn referents(&self) -> Vec<(u32, u32, Reference)> {
         let parts = self.pieces.par_iter().map(|piece| {
             let mut visitor = ReferentVisitor {
@@ -69,7 +70,7 @@ impl Snapshot {
         all
     }
 
-    /// The number of the object with this id, or [`NONE`].
+    /// Returns the number of the object with this id, or [`NONE`].
     #[inline]
     pub(crate) fn number_of(&self, id: u64) -> u32 {
         match self.map.by_id(id, self.split) {

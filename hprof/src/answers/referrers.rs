@@ -1,4 +1,4 @@
-//! Who refers to an object.
+//! Finds the references to an object.
 
 use memchr::memmem;
 use rayon::prelude::*;
@@ -13,38 +13,38 @@ use crate::records::outline::Segment;
 use crate::records::walk::{self, Object};
 use crate::snapshot::Snapshot;
 
-/// A reference to one of the objects asked for.
+/// A reference to a target.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Referrer {
     /// The object referred to.
     pub target: ObjectIndex,
     /// The object that refers to it.
     pub from: ObjectIndex,
-    /// The field, or other reference, by which it refers.
+    /// The field, or other reference, that refers to the target.
     pub via: Via,
-    /// Whether it is the referent of a reference object, and of which kind: [`Reference::No`] for
-    /// ordinary, strong references.
+    /// If the target is the referent of a reference object, the kind of that object. [`Reference::No`] for ordinary,
+    /// strong references.
     pub strength: Reference,
 }
 
-/// References to one object, see [`Snapshot::referrers`].
+/// The references to one object. See [`Snapshot::referrers`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Referrers {
-    /// The first of them, sorted by the referring object's number.
+    /// The first references, sorted by the number of the referring object.
     pub list: Vec<Referrer>,
-    /// How many there are in all.
+    /// Total number of references.
     pub total: u64,
 }
 
 impl Snapshot {
-    /// The references to each of these objects: by fields, elements, static fields, and those that
-    /// no record shows (a thread's stack, a loader's classes, an object's class). References by
-    /// reachable and unreachable objects alike are listed, at most `limit` of each object. References by
-    /// objects of `except` do not count.
+    /// Finds the references to each of these objects: from fields, elements, static fields, and references that are not
+    /// in any record (a thread's stack, a loader's classes, an object's class). References from unreachable objects are
+    /// included. The list has at most `limit` references for each object. References from objects in `except` do not
+    /// count.
     ///
-    /// Cost: one pass over the file, however many objects are asked for. For a few objects only those pieces
-    /// are walked that hold the bytes of their ids; of a snapshot from an index nothing but the records that
-    /// are listed, and for class objects one look at each object's class.
+    /// Cost: one pass over the file, whatever the number of objects. For a few objects, only pieces that contain the
+    /// bytes of their ids are walked. If the snapshot comes from an index, only the listed records are read, and, for
+    /// class objects, each object's class.
     #[must_use]
     pub fn referrers(
         &self,
@@ -108,7 +108,7 @@ impl Snapshot {
         targets.iter().map(of).collect()
     }
 
-    /// References to a few objects by records, from the index's lists.
+    /// Finds references from records to a few objects, with the lists of the index.
     fn listed<'a>(
         &self,
         targets: &[u32],
@@ -121,7 +121,7 @@ impl Snapshot {
         for (place, &target) in targets.iter().enumerate() {
             let mut sources = inbound.sources(&self.likely_referrers(), target).ok()?;
             if target < self.split.classes {
-                // An object's class is in no list.
+                // The lists do not contain the references from objects to their class.
                 let instances = self.instances(&[ClassIndex(target)]).into_iter();
                 sources.extend(instances.map(|o| o.0).filter(|&o| o >= self.split.classes));
                 sources.sort_unstable();
@@ -145,7 +145,7 @@ impl Snapshot {
         Some(found)
     }
 
-    /// References by records, looked for in the whole file.
+    /// Finds references from records by a search of the whole file.
     fn searched<'a>(
         &'a self,
         targets: &[u32],
@@ -170,8 +170,8 @@ impl Snapshot {
         found.reduce(&nothing, FoundReferrers::merged)
     }
 
-    /// The ids of these objects, when they are few and every reference to them is by an id in a record:
-    /// what an object is an instance of its record need not say.
+    /// Returns the ids of these objects if they are few and every reference to them is an id in a record. Class objects
+    /// are excluded, because a record need not contain its object's class.
     fn plain_ids(&self, objects: &[u32]) -> Option<Vec<Needle>> {
         if objects.len() > NEEDLES || objects.iter().any(|&o| o < self.split.classes) {
             return None;
@@ -183,12 +183,12 @@ impl Snapshot {
     }
 }
 
-/// Objects whose lists in an index are read; for more, walking costs less.
+/// Maximum number of objects whose lists in an index are read. For more objects, walking the file costs less.
 const LISTED: usize = 1000;
-/// Objects whose ids are looked for byte by byte; for more, walking costs less.
+/// Maximum number of objects whose ids are searched for in the bytes. For more objects, walking the file costs less.
 const NEEDLES: usize = 8;
 
-/// The low four bytes of an id. The high ones are alike in most ids.
+/// The low four bytes of an id. The high bytes are the same in most ids.
 struct Needle([u8; 4]);
 
 impl Needle {
@@ -200,13 +200,13 @@ impl Needle {
 struct FoundReferrers<'a> {
     /// The targets, sorted.
     targets: &'a [u32],
-    /// References kept of each target.
+    /// Maximum number of references to list for each target.
     limit: usize,
-    /// Target, source, way.
+    /// Target, source and way of each reference.
     list: Vec<(u32, u32, RawVia)>,
-    /// For each target, how many references lead to it.
+    /// For each target, the number of references to it.
     counts: Vec<u64>,
-    /// Sources that do not count.
+    /// Objects whose references do not count.
     passed: &'a Bits,
 }
 
@@ -230,7 +230,7 @@ impl<'a> FoundReferrers<'a> {
         }
     }
 
-    /// Keeps the first of each target by source. References of one source stay in the order of its
+    /// Keeps the first references to each target, sorted by source. References from one source stay in the order of its
     /// record.
     fn cut(&mut self) {
         self.list.sort_by_key(|r| (r.0, r.1));
@@ -253,7 +253,7 @@ impl<'a> FoundReferrers<'a> {
         self
     }
 
-    /// Bounds the memory that much referred objects take.
+    /// Limits the memory for objects with many references.
     fn bound(&mut self) {
         let most = self.limit.saturating_mul(self.targets.len());
         if self.list.len() > most.saturating_mul(2).max(1 << 12) {
@@ -288,7 +288,7 @@ impl<'a> ReferrerFinder<'a> {
 impl Bodies for ReferrerFinder<'_> {
     #[inline(always)]
     fn object(&mut self, object: Object, body: Body<'_>) {
-        // The number is needed only where something is found, but must be counted everywhere.
+        // The number is needed only for a match, but records must always be counted.
         let mut source = self.numbering.counted(object.id, body);
         self.snapshot.each_in_record(body, |id, way| {
             if id == 0 {

@@ -1,8 +1,8 @@
-//! What objects retain together: what would be free if all of them were.
+//! The retained size of a set of objects: the memory that would be freed if all of them were removed.
 //!
-//! That is more than the members' parts of the dominator tree: an object that two members refer to, and
-//! nobody else, is dominated by neither of them, and goes with both. (Eclipse Memory Analyzer calls this the
-//! retained set, and the union of the members' parts the minimum retained size.)
+//! It can be more than the sum over the members' subtrees of the dominator tree. If two members, and no other objects,
+//! refer to an object, neither member dominates it, but it is freed with both. (Eclipse Memory Analyzer calls this size
+//! the retained set, and the union of the members' subtrees the minimum retained size.)
 
 use std::cmp::Reverse;
 
@@ -23,19 +23,19 @@ use crate::sizes::totals::{ClassTotal, Total};
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// What would be free if all these objects were, themselves included; `None` when none of them is
-    /// reachable.
+    /// Returns the memory that would be freed if all these objects were removed, including the objects. `None` if none
+    /// of them is reachable.
     ///
-    /// Stronger paths count before weaker ones as in the dominator tree: what a strong path reaches is
-    /// retained when no strong path leads past the set, whatever soft ones do. So for one object the figures
-    /// are those of [`Snapshot::retained_bytes`].
+    /// As in the dominator tree, stronger paths count before weaker ones. An object that strong paths reach is retained
+    /// if all its strong paths lead through the set, even if a path of soft references bypasses the set. So for one
+    /// object the result is that of [`Snapshot::retained_bytes`].
     ///
-    /// Cost: for one object none. For more the heap graph is built once more and searched twice; four bits
-    /// an object besides the graph. Of a snapshot from an index, where they retain little, only what they
-    /// dominate is looked at and what that refers to.
+    /// Cost: nothing for one object. For several objects, the heap graph is built again and searched twice, with four
+    /// bits for each object besides the graph. If the snapshot comes from an index and the objects retain little, only
+    /// the objects that they dominate and the targets of these are read.
     ///
     /// # Errors
-    /// When there is no memory for the graph.
+    /// If there is not enough memory for the graph.
     pub fn retained_by_all(
         &self,
         objects: &[ObjectIndex],
@@ -75,21 +75,22 @@ impl Snapshot {
     }
 }
 
-/// Maximum number of objects that are visited for the exact sizes of classes.
+/// Maximum number of objects that all searches for the exact sizes of classes visit together.
 const VISITS: u64 = 200_000_000;
 
 impl Snapshot {
-    /// Replaces the retained bytes of a histogram by those of the set of all instances of each class. Returns the classes
-    /// whose figure stays the sum of [`Snapshot::histogram`], which is a lower bound, sorted.
+    /// Replaces the retained bytes in a histogram. The new figure of a class is the retained size of the set of all its
+    /// instances. Returns the classes that keep the sum of [`Snapshot::histogram`], which is a lower bound. They are
+    /// sorted.
     ///
-    /// The classes that retain most come first. The others stay if one search for each class would visit more than
-    /// 200 million objects in all.
+    /// The classes that retain the most are computed first. Other classes keep their sum if one search for each class
+    /// would visit more than 200 million objects in total.
     ///
-    /// Cost: the passes that build the heap graph, and a search through it for each class, on all threads of the current
-    /// rayon pool; four bytes an object, and two bits an object for each thread.
+    /// Cost: the passes that build the heap graph, and for each class one search through it, on all threads of the
+    /// current rayon pool. Memory: four bytes for each object, and two bits for each object and thread.
     ///
     /// # Errors
-    /// When there is no memory for the graph, or the progress is cancelled.
+    /// If there is not enough memory for the graph, or if the progress is cancelled.
     pub fn retained_by_classes(
         &self,
         totals: &mut [ClassTotal],
@@ -136,15 +137,15 @@ impl Snapshot {
     }
 }
 
-/// The most objects that are looked at one by one.
+/// Maximum number of objects to read one by one.
 const LOOKS: usize = 1 << 15;
-/// The most leaves whose class is looked at, which is quick.
+/// Maximum number of leaves whose class is looked up, which is fast.
 const LEAVES: usize = LOOKS * 64;
 
 impl Snapshot {
-    /// What reachable objects retain together, from the dominator tree: what they dominate, and of what that
-    /// refers to all that no path leads to but through them. `None` when this would take long, when soft
-    /// references or finalizers have to do with it, or without an index.
+    /// Computes from the dominator tree what reachable objects retain together: the objects that they dominate, and the
+    /// targets of these that no path reaches without going through the set. `None` if this would take long, if soft
+    /// references or finalizers are involved, or if there is no index.
     fn retained_by_few(&self, members: &[ObjectIndex]) -> Option<Total> {
         if members.len() > LOOKS || self.inbound.is_none() {
             return None;
@@ -155,7 +156,7 @@ impl Snapshot {
         let tree = self.tree();
         let mut nodes: Vec<Node> = members.iter().filter_map(|&o| tree.node(o)).collect();
         nodes.sort_unstable();
-        // The objects that no other of them dominates.
+        // Members that no other member dominates.
         let mut tops: Vec<Node> = Vec::new();
         for node in nodes {
             if tops.last().is_none_or(|&top| tree.end(top) <= node) {
@@ -187,7 +188,7 @@ impl Snapshot {
         for &leaf in &alone {
             freed += self.one(leaf);
         }
-        // An object retains what it dominates; a leaf retains itself, and with others perhaps its class.
+        // An object retains what it dominates. A leaf retains itself and, together with others, perhaps its class.
         if tops.len() < 2 && (alone.is_empty() || tops.len() + alone.len() < 2) {
             return Some(freed);
         }
@@ -270,13 +271,13 @@ impl Snapshot {
     }
 }
 
-/// What roots reach by references of each strength.
+/// The objects that roots reach by references of each strength.
 struct Levels {
     /// Objects that are reached.
     all: Bits,
-    /// For each level of weaker references the objects that stronger ones reach.
+    /// For each level of weaker references, the objects that stronger references reach.
     before: Vec<Bits>,
-    /// For each level the references that are not strong, up to this level, sorted.
+    /// For each level, the references up to this level that are not strong, sorted.
     weaker: Vec<Vec<(u32, u32)>>,
 }
 
@@ -305,7 +306,7 @@ impl Levels {
     fn kept(&self, graph: &HeapGraph, is_in_set: &impl Fn(u32) -> bool) -> Bits {
         let mut kept = DepthFirst::new(graph.object_count());
         for (level, (before, weaker)) in self.before.iter().zip(&self.weaker).enumerate() {
-            // An object that a stronger path reaches is not kept by weaker ones.
+            // A weaker path does not keep an object that a stronger path reaches.
             let is_left_out = |object| is_in_set(object) || level > 0 && before.has(object);
             let passes = |object| !is_left_out(object);
             kept.extend(graph, weaker, level, &passes);
@@ -314,7 +315,7 @@ impl Levels {
     }
 }
 
-/// The state of a search.
+/// The state of a depth-first search.
 struct DepthFirst {
     seen: Bits,
     stack: Vec<u32>,
@@ -328,8 +329,8 @@ impl DepthFirst {
         }
     }
 
-    /// Goes on to what references of this level lead to: strong ones, then soft, then final. `weaker` has
-    /// all that are not strong, up to this level.
+    /// Continues with the references of this level: strong at 0, then soft, then final. `weaker` holds all references
+    /// up to this level that are not strong.
     fn extend(
         &mut self,
         graph: &HeapGraph,

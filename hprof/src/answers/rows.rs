@@ -1,5 +1,5 @@
-//! Rows of the heap graph one by one, forwards and backwards, without the graph: from the records that an index
-//! finds, and the lists of who refers to what.
+//! Single rows of the heap graph, forwards and backwards, without the graph. They come from records, which an index
+//! locates, and from the index's lists of referrers.
 
 use rustc_hash::FxHashMap;
 
@@ -13,20 +13,20 @@ use crate::records::classes::Reference;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// What rows need besides records: an index's lists, and the references that are in neither.
+/// Data for rows that is not in records: an index's lists, and the references that are in neither.
 pub(crate) struct Rows<'a> {
     snapshot: &'a Snapshot,
     inbound: &'a Inbound,
-    /// For each class whether it is certainly a GC root: no row has references to it by its instances.
+    /// For each class, true if it is certainly a GC root. Rows do not have references from instances to such a class.
     pinned: Vec<bool>,
-    /// References that no record shows: source, target; sorted.
+    /// References that are not in any record: source, target. Sorted.
     extra: Vec<(u32, u32)>,
-    /// The same references backwards, with those of class objects: target, source; sorted.
+    /// The same references backwards, with those of class objects: target, source. Sorted.
     back: Vec<(u32, u32)>,
 }
 
 impl<'a> Rows<'a> {
-    /// `None` when the snapshot is from no index, or its index has no lists.
+    /// Returns `None` if the snapshot does not come from an index, or if the index has no lists.
     ///
     /// Cost: one look at each class and each root.
     pub(crate) fn new(snapshot: &'a Snapshot) -> Option<Self> {
@@ -55,9 +55,10 @@ impl<'a> Rows<'a> {
         Some(rows)
     }
 
-    /// The targets of objects, in the order of the graph's rows and as often, but for dangling references.
+    /// Returns the targets of objects, in the order of the graph's rows and with the same duplicates, but without
+    /// dangling references.
     ///
-    /// Cost: some twenty records for each object.
+    /// Cost: about twenty records for each object.
     pub(crate) fn of(&self, objects: &[u32]) -> Vec<Vec<u32>> {
         let split = self.snapshot.split;
         let wanted: Vec<ObjectIndex> = objects
@@ -121,7 +122,7 @@ impl<'a> Rows<'a> {
         strong || self.snapshot.options.refs == Refs::All
     }
 
-    /// Whether something may retain an object as a soft reference or a finalizer does.
+    /// True if a soft reference or a finalizer may retain the object.
     pub(crate) fn is_weakly_held(&self, object: u32) -> Result<bool, Damaged> {
         let sources = self
             .inbound
@@ -131,7 +132,7 @@ impl<'a> Rows<'a> {
             .any(|source| self.may_weakly_hold(source)))
     }
 
-    /// Whether an object retains its referent, but less than strongly.
+    /// True if an object retains its referent, but not strongly.
     pub(crate) fn may_weakly_hold(&self, object: u32) -> bool {
         let class = self.snapshot.class_of(ObjectIndex(object));
         let kind = class.map_or(Reference::No, |c| self.snapshot.classes()[c].reference);
@@ -139,22 +140,22 @@ impl<'a> Rows<'a> {
             && matches!(kind, Reference::Soft | Reference::Final)
     }
 
-    /// About how many objects [`Rows::leading_to`] looks at for an object.
+    /// Returns the approximate number of objects that [`Rows::leading_to`] reads.
     pub(crate) fn looks(&self, object: u32) -> Result<u64, Damaged> {
         let listed = self.inbound.count(object)? as u64;
         Ok(match self.pinned.get(object as usize) {
             Some(false) if object < self.snapshot.split.classes => {
-                // All objects are gone through for the instances of a class.
+                // To find the instances of a class, all objects are checked.
                 listed + self.snapshot.object_count() / 8
             }
             _ => listed,
         })
     }
 
-    /// The objects whose rows have an object, ascending, each once.
+    /// Returns the objects whose rows contain an object, ascending and without duplicates.
     ///
-    /// Cost: some twenty records for each reference object among them; one look at each object's class for
-    /// class objects that are no roots.
+    /// Cost: about twenty records for each reference object among them. For class objects that are not GC roots, also
+    /// one look at each object's class.
     pub(crate) fn leading_to(&self, object: u32) -> Result<Vec<u32>, Damaged> {
         let (snapshot, split) = (self.snapshot, self.snapshot.split);
         let mut sources = self.inbound.sources(&snapshot.likely_referrers(), object)?;
@@ -188,7 +189,8 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The class object that a leaf refers to by being of that class, where that is no GC root.
+/// Returns the class object to which a leaf refers because it is an instance of that class. `None` if the class is a GC
+/// root.
 pub(crate) fn class_of_leaf(snapshot: &Snapshot, pinned: &[bool], object: u32) -> Option<u32> {
     let there = u64::from(object) < snapshot.object_count();
     let leaf = Some(ObjectIndex(object)).filter(|_| object >= snapshot.split.inner && there)?;

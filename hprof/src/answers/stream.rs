@@ -1,5 +1,5 @@
-//! All objects and all references as flat lists, a part of the dump at a time, for whoever wants tables of
-//! them: memory stays bounded, and several parts can be read at once.
+//! Lists all objects and all references, one part of the dump at a time, for callers that build tables. Memory stays
+//! bounded, and several parts can be read in parallel.
 
 use std::ops::Deref;
 
@@ -17,12 +17,12 @@ use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor};
 use crate::snapshot::Snapshot;
 
-/// The id of every object, by number; see [`Parts::ids`].
+/// The id of every object, by number. See [`Parts::ids`].
 #[derive(Debug)]
 pub struct Ids(Array<u64>);
 
 impl Ids {
-    /// An object's id; null for a number that no object has.
+    /// Returns an object's id. Null for a number that no object has.
     #[inline]
     #[must_use]
     pub fn of(&self, object: ObjectIndex) -> ObjectId {
@@ -30,7 +30,7 @@ impl Ids {
     }
 }
 
-/// Object numbers in some order; see [`Parts::sorted_by_class`].
+/// Object numbers in some order. See [`Parts::sorted_by_class`].
 #[derive(Debug)]
 pub struct Numbers(Array<u32>);
 
@@ -42,21 +42,21 @@ impl Deref for Numbers {
     }
 }
 
-/// A reference, as [`Parts::links`] finds it. Null references are left out.
+/// A reference that is not null. See [`Parts::links`].
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     /// The referring object.
     pub from: ObjectIndex,
-    /// Its id.
+    /// The id of the referring object.
     pub from_id: ObjectId,
-    /// The target's id.
+    /// The id of the target.
     pub id: ObjectId,
-    /// The object of that id; `None` where the dump has none (a dangling reference).
+    /// The target. `None` for a dangling reference: the dump has no object with the id.
     pub to: Option<ObjectIndex>,
     way: RawVia,
 }
 
-/// The place of an object's record, as [`Parts::places`] finds it.
+/// The place of an object's record. See [`Parts::places`].
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The object.
@@ -68,23 +68,23 @@ pub struct Place {
 /// The result of one call of [`Parts::links`].
 #[derive(Debug, Default)]
 pub struct Links {
-    /// The wanted references, in the order of the file.
+    /// The references that were wanted, in the order of the file.
     pub list: Vec<Link>,
-    /// The place to go on from in the same part; `None` at its end.
+    /// The position at which to continue in the same part. `None` at its end.
     pub next: Option<u64>,
 }
 
-/// A snapshot's objects and references, a part of the dump at a time.
+/// The objects and references of a snapshot, one part of the dump at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a>(&'a Snapshot);
 
 impl<'a> Parts<'a> {
-    /// The id of every object.
+    /// Returns the id of every object.
     ///
-    /// Cost: one parallel pass over the file; eight bytes an object, under the limit on memory.
+    /// Cost: one parallel pass over the file, and eight bytes for each object, within the memory limit.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// If there is not enough memory.
     pub fn ids(self) -> Result<Ids> {
         let mut ids: Array<u64> = self.0.store.zeroed(self.0.object_count() as usize)?;
         let (classes, rest) = ids.split_at_mut(self.0.split.classes as usize);
@@ -128,13 +128,13 @@ impl<'a> Parts<'a> {
         Ok(Ids(ids))
     }
 
-    /// The numbers of all objects, sorted by the rank that `ranks` gives their class, objects of one rank
-    /// by number. Class objects have the rank of `java.lang.Class`, or come last.
+    /// Returns the numbers of all objects, sorted by the rank of their class in `ranks`, then by number. Class objects
+    /// have the rank of `java.lang.Class`, or come last without that class.
     ///
-    /// Cost: two passes over the objects; four bytes an object, under the limit on memory.
+    /// Cost: two passes over the objects, and four bytes for each object, within the memory limit.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// If there is not enough memory.
     pub fn sorted_by_class(self, ranks: &[u32]) -> Result<Numbers> {
         let last = ranks.iter().max().map_or(0, |&r| r as usize + 1);
         let own = self.0.class_class();
@@ -158,14 +158,14 @@ impl<'a> Parts<'a> {
         Ok(Numbers(sorted))
     }
 
-    /// Into how many parts [`Parts::links`] divides the dump: the first is of class objects, the
-    /// others are a megabyte or so of the file, more where an array is larger.
+    /// Returns the number of parts of the dump. The first part has the class objects. Each other part is about a
+    /// megabyte of the file, or more if an array is larger.
     #[must_use]
     pub fn count(self) -> u32 {
         self.0.pieces.len() as u32 + 1
     }
 
-    /// The part that an object's record is in.
+    /// Returns the part that contains an object's record.
     #[must_use]
     pub fn part_of(self, object: ObjectIndex) -> Option<u32> {
         if object.0 < self.0.split.classes {
@@ -176,9 +176,9 @@ impl<'a> Parts<'a> {
             .map(|piece| piece + 1)
     }
 
-    /// The references of a part's records that `wanted` takes, from its `skip`-th reference on, at most
-    /// `limit`. An object's reference to its class is not among them (see [`Snapshot::class_of`]), nor is
-    /// what no record shows ([`Parts::implicit_links`]).
+    /// Returns the references in a part's records for which `wanted` returns true. The search begins after the first
+    /// `skip` references, and at most `limit` references are returned. Not included are an object's reference to its
+    /// class (see [`Snapshot::class_of`]) and references that are not in any record (see [`Parts::implicit_links`]).
     ///
     /// Cost: a walk over the part.
     #[must_use]
@@ -191,7 +191,7 @@ impl<'a> Parts<'a> {
     ) -> Links {
         let mut links = Links::default();
         let mut passed = 0_u64;
-        // `false` when there is no room for more.
+        // Returns false if there is no room for more.
         let mut add = |from: u32, from_id: u64, id: u64, way: RawVia| {
             if id == 0 || matches!(way, RawVia::Class) {
                 return true;
@@ -239,8 +239,8 @@ impl<'a> Parts<'a> {
         links
     }
 
-    /// References that no record shows: from threads to what their stacks hold, from class loaders to the
-    /// classes that they defined. Sorted by the object that refers.
+    /// Returns the references that are not in any record: from threads to objects on their stacks, and from class
+    /// loaders to their classes. Sorted by the referring object.
     #[must_use]
     pub fn implicit_links(self) -> Vec<Link> {
         let unwritten = self.0.unwritten();
@@ -264,13 +264,13 @@ impl<'a> Parts<'a> {
         links
     }
 
-    /// The field of a reference, and its strength: [`Reference::No`] for ordinary, strong ones.
+    /// Returns the field of a reference, and its strength: [`Reference::No`] for ordinary, strong references.
     #[must_use]
     pub fn via(self, link: &Link) -> (Via, Reference) {
         self.0.via(link.from, link.way)
     }
 
-    /// The places of a part's records, by object number.
+    /// Returns the places of a part's records, by object number.
     ///
     /// Cost: a walk over the part.
     #[must_use]
@@ -293,17 +293,17 @@ impl<'a> Parts<'a> {
         places
     }
 
-    /// Reads the object at a place; `None` where the place is of another dump.
+    /// Reads the object at a place. `None` if the place belongs to another dump.
     ///
-    /// Cost: a look at one record.
+    /// Cost: reads one record.
     #[must_use]
     pub fn read(self, place: Place) -> Option<Record<'a>> {
         Some(self.0.record(place.object, &self.0.raw_of(place)?))
     }
 
-    /// As [`Snapshot::string`], where the places of objects are known.
+    /// Returns the text of a string whose place is known. See [`Snapshot::string`].
     ///
-    /// Cost: a look at two records.
+    /// Cost: reads two records.
     #[must_use]
     pub fn string(
         self,
@@ -356,19 +356,19 @@ impl Snapshot {
             raw: None,
         };
         if place.at < source.len() {
-            // A place without a whole record gives none.
+            // If there is no whole record at the place, nothing is found.
             let _ = walk::walk(source, place.at, source.len(), id_size, &mut one);
         }
         one.raw
     }
 
-    /// The GC roots as the dump lists them: an object can have several.
+    /// Returns the GC roots as the dump lists them. An object can have several.
     #[must_use]
     pub fn gc_roots(&self) -> &[walk::Root] {
         &self.roots
     }
 
-    /// Hands each record of a piece to `f` with its number, until it returns `false`.
+    /// Calls `f` with each record of a piece and its number, until `f` returns false.
     fn walk_piece(&self, piece: &Piece, f: impl FnMut(Object, u32, Body<'_>) -> bool) {
         struct EachRecord<'a, F> {
             numbering: Numbering<'a>,

@@ -1,4 +1,4 @@
-//! Threads: their names, stacks, and what their stacks hold.
+//! Threads: their names, their stacks, and the objects on their stacks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,37 +10,37 @@ use crate::records::record::{self, Kind};
 use crate::records::walk::RootKind;
 use crate::snapshot::Snapshot;
 
-/// The longest thread name that is read.
+/// Maximum number of characters of a thread's name.
 const NAME: usize = 200;
 
-/// The line of a method at which a frame stands.
+/// The line of a method that a frame is executing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Line {
-    /// At a line of its source file.
+    /// The number of a line in the source file.
     Number(u32),
-    /// The dump does not say.
+    /// The dump has no line.
     Unknown,
-    /// In compiled code.
+    /// Compiled code.
     Compiled,
-    /// In a native method.
+    /// A native method.
     Native,
 }
 
 /// A frame of a stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// The class's name, as in Java source.
+    /// The name of the class, as in Java source.
     pub class: String,
-    /// The method's name.
+    /// The name of the method.
     pub method: String,
-    /// The source file, where known.
+    /// The source file, if known.
     pub file: Option<String>,
     /// The line.
     pub line: Line,
 }
 
 impl std::fmt::Display for Frame {
-    /// As in a Java stack trace: `com.acme.Foo.add(Foo.java:42)`.
+    /// Formats the frame as in a Java stack trace: `com.acme.Foo.add(Foo.java:42)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}{}", self.class, self.method, self.place())
     }
@@ -60,22 +60,22 @@ impl Frame {
     }
 }
 
-/// Something that a thread's stack holds.
+/// An object that a thread's stack holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Local {
     /// The object.
     pub object: ObjectIndex,
-    /// A local variable of Java or of native code, or another kind of root of the thread.
+    /// The kind of root: a local variable of Java or of native code, or another root of the thread.
     pub kind: RootKind,
 }
 
-/// A frame and what its variables hold.
+/// A frame and the objects that its variables hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct StackFrame {
     /// The frame.
     pub frame: Frame,
-    /// The objects that its local variables hold, each once, in the dump's order.
+    /// The objects that its local variables hold, without duplicates, in the order of the dump.
     pub locals: Vec<Local>,
 }
 
@@ -83,23 +83,23 @@ pub struct StackFrame {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Thread {
-    /// The thread's serial in the dump; `None` for virtual threads without a root of their own.
+    /// The thread's serial number in the dump. `None` for virtual threads that are not GC roots.
     pub serial: Option<u32>,
-    /// The thread object; `None` where the dump lacks it.
+    /// The thread object. `None` if the dump does not contain it.
     pub object: Option<ObjectIndex>,
     /// Its name.
     pub name: Option<String>,
-    /// Whether it is a daemon; `None` where its object does not say.
+    /// True for a daemon thread. `None` if the thread object does not show it.
     pub daemon: Option<bool>,
-    /// Whether it is a virtual thread.
+    /// True for a virtual thread.
     pub is_virtual: bool,
-    /// Its stack, the innermost frame first.
+    /// Its stack, innermost frame first.
     pub frames: Vec<StackFrame>,
-    /// Objects that its stack holds outside the frames listed.
+    /// Objects that its stack holds outside of the listed frames.
     pub other_locals: Vec<Local>,
 }
 
-/// Threads of the JVM that it hides from programs.
+/// Threads that the JVM hides from Java programs.
 pub(crate) const HIDDEN: [&str; 5] = [
     "Service Thread",
     "Monitor Deflation Thread",
@@ -108,24 +108,23 @@ pub(crate) const HIDDEN: [&str; 5] = [
     "StringDedupThread",
 ];
 
-/// Turns stack trace serials into frames.
+/// Looks up the frames of stack traces by serial number.
 #[derive(Debug)]
 pub struct Traces<'a> {
     snapshot: &'a Snapshot,
-    /// Class serial to the id of its name.
+    /// The id of a class's name, by the class's serial number.
     classes: HashMap<u32, u64>,
 }
 
 impl Traces<'_> {
-    /// The frames of a stack trace, the innermost first; empty where the dump has none of this
-    /// serial.
+    /// Returns the frames of a stack trace, innermost first. Empty if the dump has no trace with this serial number.
     #[must_use]
     pub fn frames(&self, serial: u32) -> Vec<Frame> {
         let frames = self.dumped_frames(serial).into_iter();
         frames.flat_map(|frame| self.originals(frame)).collect()
     }
 
-    /// The frames as the dump has them.
+    /// Returns the frames as they are in the dump.
     fn dumped_frames(&self, serial: u32) -> Vec<Frame> {
         let dump = &self.snapshot.dump;
         let id_size = dump.header.id_size;
@@ -140,14 +139,14 @@ impl Traces<'_> {
             .collect()
     }
 
-    /// The frames that a frame stands for, where names were shortened and methods inlined.
+    /// Returns the original frames of a frame, if an obfuscator renamed or inlined methods.
     fn originals(&self, frame: Frame) -> Vec<Frame> {
         let mapping = self.snapshot.mapping();
         let originals = mapping.and_then(|mapping| mapping.frames(&frame));
         originals.unwrap_or_else(|| vec![frame])
     }
 
-    /// The same with the local variables, which are the outermost method's.
+    /// Returns the original frames, with the local variables in the outermost one.
     fn with_locals(&self, frame: StackFrame) -> Vec<StackFrame> {
         let originals = self.originals(frame.frame).into_iter();
         let mut frames: Vec<StackFrame> = originals
@@ -187,7 +186,7 @@ impl Traces<'_> {
     }
 }
 
-/// Fields of a thread's object.
+/// The fields of a thread object.
 #[derive(Default)]
 struct Details {
     name: Option<ObjectIndex>,
@@ -196,7 +195,7 @@ struct Details {
 }
 
 impl Snapshot {
-    /// Access to the dump's stack traces.
+    /// Returns the dump's stack traces.
     #[must_use]
     pub fn traces(&self) -> Traces<'_> {
         let loads = self.dump.outline.loads.iter();
@@ -206,16 +205,15 @@ impl Snapshot {
         }
     }
 
-    /// Objects whose allocating stack trace the dump names (as those of JDK 8's `-agentlib:hprof` do), with the trace's
-    /// serial, in order.
+    /// Returns the objects whose allocation site is in the dump, in order, each with the serial number of the stack
+    /// trace. Dumps of JDK 8's `-agentlib:hprof` have allocation sites.
     pub fn allocation_traces(&self) -> impl ExactSizeIterator<Item = (ObjectIndex, u32)> + '_ {
         self.sites
             .iter()
             .map(|&(o, serial)| (ObjectIndex(o), serial))
     }
 
-    /// Every thread, in the order of the dump's roots; virtual threads that no root names come
-    /// last.
+    /// Returns all threads, in the order of the dump's roots. Virtual threads that are not GC roots come last.
     ///
     /// Cost: a walk over each piece of the file that holds a thread or its name.
     #[must_use]
@@ -263,7 +261,7 @@ impl Snapshot {
         threads
     }
 
-    /// The serials of the stack traces of threads that are roots.
+    /// Returns the serial numbers of the stack traces of threads that are GC roots.
     fn stacks(&self, threads: &[Thread], by_serial: &BTreeMap<u32, usize>) -> Vec<Option<u32>> {
         let traces = &self.dump.outline.traces;
         let mut named = vec![0; threads.len()];
@@ -289,11 +287,12 @@ impl Snapshot {
         own.collect()
     }
 
-    /// The stack traces of a dump that the serviceability agent wrote (`jhsdb jmap --binaryheap`): `None` for others.
+    /// Returns the stack traces of a dump that the serviceability agent wrote (`jhsdb jmap --binaryheap`). `None` for
+    /// other dumps.
     ///
-    /// All its roots name one trace, which is no thread's and has no frames. The traces come in the order of the
-    /// threads, numbered from 1, but those of threads that Java programs do not see have none and
-    /// no number. Where the numbers do not come out even no thread has frames.
+    /// In such a dump, all thread roots name one trace, which belongs to no thread and has no frames. The other traces
+    /// come in the order of the threads, numbered from 1. Threads that are hidden from Java programs have no trace and
+    /// no number. If the number of traces does not match the number of threads, no thread has frames.
     fn stacks_of_jhsdb(&self, threads: &[Thread], named: &[u32]) -> Option<Vec<Option<u32>>> {
         let traces = &self.dump.outline.traces;
         let (&dummy, others) = named.split_first()?;
@@ -326,7 +325,7 @@ impl Snapshot {
         Some(stacks.collect())
     }
 
-    /// The first stack trace that names the thread.
+    /// Returns the first stack trace of a thread.
     fn trace_of(&self, thread: u32) -> Option<u32> {
         let traces = self.dump.outline.traces.iter();
         let own = traces.filter(|(_, t)| t.thread_serial == thread && t.frames > 0);
@@ -354,7 +353,7 @@ impl Snapshot {
         }
     }
 
-    /// Virtual threads that are not mounted are roots only in the dumps of newer JVMs.
+    /// Adds virtual threads that are not mounted. Only dumps of newer JVMs have roots for them.
     fn add_unrooted(&self, threads: &mut Vec<Thread>) {
         let classes = self.classes();
         let is_virtual = |&(c, _): &(ClassIndex, _)| is_virtual(classes, c);
@@ -380,7 +379,7 @@ impl Snapshot {
         let objects: Vec<ObjectIndex> = threads.iter().map(|t| t.object.unwrap_or(none)).collect();
         let raws = self.raws(&objects);
         let object = |v: Option<Value>| v.and_then(Value::object).unwrap_or(none);
-        // Since JDK 19 some of a thread's fields are in another object.
+        // Since JDK 19, some fields of a thread are in another object.
         let holders: Vec<ObjectIndex> = raws
             .iter()
             .map(|raw| object(raw.and_then(|r| self.field_in(&r, "holder"))))
@@ -415,7 +414,7 @@ impl Snapshot {
         }
     }
 
-    /// Names of threads up to JDK 7, which are arrays of characters.
+    /// Returns the names of threads up to JDK 7, where a name is an array of characters.
     fn char_names(&self, names: &[ObjectIndex]) -> Vec<Option<String>> {
         let is_array = |o: &ObjectIndex| {
             u64::from(o.0) < self.object_count()
@@ -437,7 +436,7 @@ impl Snapshot {
     }
 }
 
-/// Whether instances of a class are virtual threads.
+/// True if instances of a class are virtual threads.
 fn is_virtual(classes: &Classes, class: ClassIndex) -> bool {
     classes.chain(class).any(|c| {
         let class = &classes[c];

@@ -1,4 +1,4 @@
-//! Hashes in objects of their own: an `Integer` to which a field of a JDK class refers.
+//! Finds hashes in separate objects: an `Integer` to which a field of a JDK class refers.
 
 use rayon::prelude::*;
 
@@ -9,14 +9,14 @@ use crate::records::walk::{self, Object, Visitor};
 use crate::redaction::fields::is_boxed_hash;
 use crate::redaction::survey::Survey;
 
-/// The ids of the objects that hold nothing but a hash.
+/// The ids of the objects that contain only a hash.
 #[derive(Debug, Default)]
 pub(super) struct HashBoxes(Option<IdTable>);
 
 impl HashBoxes {
-    /// Finds them.
+    /// Finds these objects.
     ///
-    /// Cost: a walk over the heap if the dump has one of the classes.
+    /// Cost: a walk over the heap, if the dump has one of the classes.
     pub(super) fn find(bytes: &[u8], survey: &Survey) -> Self {
         let classes = &survey.classes;
         let declares = |index| {
@@ -55,7 +55,7 @@ struct BoxVisitor<'s> {
 }
 
 impl BoxVisitor<'_> {
-    /// The id in the field of an instance that refers to its hash.
+    /// Returns the id in the field of an instance that refers to its hash.
     fn hash(&self, class: u64, body: &[u8]) -> Option<u64> {
         let classes = &self.survey.classes;
         let id_size = self.survey.id_size;

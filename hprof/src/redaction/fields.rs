@@ -1,12 +1,12 @@
-//! The fields whose numbers a redaction treats by name: lengths in the JDK's collections, and hashes of content.
+//! The fields whose numbers a redaction treats by name: lengths in JDK collections, and hashes of content.
 
 use crate::records::classes::Class;
 use crate::records::record::Kind;
 
-/// Fields of classes of the boot loader that hold a length, a bound or a place in an array, never content. Reports need
+/// Fields of boot loader classes that contain a length, a bound or an index of an array, never content. Reports need
 /// them to read collections, strings and buffers.
 ///
-/// Each class and field is in a JDK from 8 to 28, apart from `String.count` and `String.offset` of JDK 6.
+/// Each class and field exists in a JDK from 8 to 28, except `String.count` and `String.offset` of JDK 6.
 const LENGTHS: [(&str, &[&str]); 36] = [
     ("java.lang.AbstractStringBuilder", &["coder", "count"]),
     ("java.lang.String", &["coder", "count", "offset"]),
@@ -70,12 +70,12 @@ const LENGTHS: [(&str, &[&str]); 36] = [
         "java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue",
         &["size"],
     ),
-    // The length of the object itself, which depends on it.
+    // The length of the object itself. Its size depends on this field.
     ("jdk.internal.vm.StackChunk", &["size"]),
 ];
 
-/// Fields of classes of the JDK that hold a hash of content and have none of [`HASH_WORDS`] in their names. All fields
-/// of JDK 8 to 28 that the code sets from a hash were searched for.
+/// Fields of JDK classes that contain a hash of content and have none of [`HASH_WORDS`] in their names. They were found
+/// by a search for all fields of JDK 8 to 28 that the code sets from a hash.
 const HASHES: [(&str, &str); 8] = [
     ("com.sun.beans.finder.Signature", "code"),
     ("com.sun.jndi.ldap.NotifierArgs", "sum"),
@@ -90,22 +90,23 @@ const HASHES: [(&str, &str); 8] = [
     ("jdk.internal.event.X509ValidationEvent", "certificateId"),
 ];
 
-/// Names of fields with one of these words count as names of hashes, in every class. More than 140 fields of the JDK that
-/// hold a hash have such a name: `String.hash`, `URL.hashCode`, `Locale.hashCodeValue`, `ZipEntry.crc`.
+/// A field with one of these words in its name counts as a hash, in every class. More than 140 fields of the JDK that
+/// contain a hash have such a name, for example `String.hash`, `URL.hashCode`, `Locale.hashCodeValue`, `ZipEntry.crc`.
 const HASH_WORDS: [&[u8]; 3] = [b"hash", b"crc", b"checksum"];
 
-/// True if a field refers to an `Integer` with a hash of content: nine classes of JMX types keep their hashes so.
+/// True if a field refers to an `Integer` with a hash of content. Nine classes of JMX types store their hashes in this
+/// way.
 pub(super) fn is_boxed_hash(class: &Class, field: &str) -> bool {
     field == "myHashCode" && class.name.starts_with("javax.management.openmbean.")
 }
 
-/// True if a field holds a length of one of the JDK's classes, whose value no content decides.
+/// True if a field of a JDK class contains a length that does not depend on content.
 pub(super) fn is_length(class: &Class, field: &str) -> bool {
     let of = |(name, fields): &(&str, &[&str])| *name == &*class.name && fields.contains(&field);
     class.loader.is_null() && LENGTHS.iter().any(of)
 }
 
-/// True if a field can hold a hash of content, which becomes zero.
+/// True if a field can contain a hash of content. Such a field becomes zero.
 pub(super) fn is_hash(class: &Class, field: &str, kind: Kind) -> bool {
     let has = |word: &&[u8]| {
         let mut parts = field.as_bytes().windows(word.len());

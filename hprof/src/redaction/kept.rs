@@ -1,5 +1,4 @@
-//! The arrays that are kept: found from static fields on, by looking into those parts of the file alone whose objects'
-//! ids are about right.
+//! Finds the arrays to keep. The search starts at static fields. It walks only blocks that may contain the wanted ids.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,21 +12,21 @@ use crate::records::walk::{self, Object, Visitor};
 use crate::redaction::rules::{KeptTables, Rules, is_text};
 use crate::redaction::survey::{Block, Survey};
 
-/// System properties that are looked at: a JVM has some hundred.
+/// Maximum number of system properties to read. A JVM has about a hundred.
 const ENTRIES: usize = 1 << 14;
-/// The length of a list in one bucket of them.
+/// Maximum length of a chain in one bucket of the properties' hash table.
 const CHAIN: usize = 16;
-/// Bytes of a property's value.
+/// Maximum number of bytes of a property's value.
 const VALUE: usize = 256;
 
-/// Arrays whose content is not replaced by a token or zeros, by their ids.
+/// Arrays whose content is not replaced by a token or zeros, by id.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// As they are.
+    /// Arrays that are kept unchanged.
     pub(super) whole: HashSet<u64>,
-    /// With other content.
+    /// Arrays that get other content.
     pub(super) anew: HashMap<u64, Vec<u8>>,
-    /// The ids of both: each array is looked up.
+    /// The ids of both. Each array of the dump is looked up here.
     ids: IdTable,
 }
 
@@ -57,7 +56,7 @@ impl Kept {
         kept
     }
 
-    /// Whether an array is kept, one way or the other.
+    /// True if an array is kept, unchanged or with other content.
     #[inline]
     pub(super) fn has(&self, id: u64) -> bool {
         self.ids.get(id).is_some()
@@ -70,7 +69,7 @@ struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    /// The values of the system properties that tell JVM and layout.
+    /// Keeps the values of the system properties that identify the JVM and its layout.
     fn properties(&self, kept: &mut Kept) -> Option<()> {
         let properties = self.one(self.static_value("java.lang.System", "props")?)?;
         let table = match self.field(properties, "map") {
@@ -119,14 +118,14 @@ impl<'a> Finder<'a> {
         Some(())
     }
 
-    /// The arrays of strings' characters, by the strings' ids.
+    /// Returns the character arrays of strings, by the strings' ids.
     fn arrays(&self, strings: &[u64]) -> HashMap<u64, u64> {
         let found = self.lookup(strings.iter().copied());
         let array = |(&id, &string): (&u64, &Found<'a>)| Some((id, self.field(string, "value")?));
         found.iter().filter_map(array).collect()
     }
 
-    /// Figures and names of one class's tables.
+    /// Keeps the figures and names in the tables of one class.
     fn tables(&self, tables: &KeptTables<'_>, overwrite: &dyn Fn(&mut [u8]), kept: &mut Kept) {
         for name in tables.figures {
             let Some(id) = self.static_value(tables.class, name) else {
@@ -181,7 +180,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// The id in a static field of a class of the boot loader.
+    /// Returns the id in a static field of a boot loader class.
     fn static_value(&self, class: &str, field: &str) -> Option<u64> {
         let classes = &self.survey.classes;
         let mut named = classes.by_name(class).iter().map(|&c| &classes[c]);
@@ -190,7 +189,7 @@ impl<'a> Finder<'a> {
         (field.kind == Kind::Object && field.value != 0).then_some(field.value)
     }
 
-    /// The id in a field of an instance; `None` for null.
+    /// Returns the id in a field of an instance. `None` for null.
     fn field(&self, found: Found<'a>, name: &str) -> Option<u64> {
         let Found::Instance { class, body } = found else {
             return None;
@@ -209,7 +208,7 @@ impl<'a> Finder<'a> {
         None
     }
 
-    /// The ids in a record's bytes that are not null.
+    /// Returns the ids in a record's bytes that are not null.
     fn ids(&self, bytes: &'a [u8]) -> impl Iterator<Item = u64> + use<'a> {
         let ids = bytes.chunks_exact(self.survey.id_size);
         let ids = ids.map(|id| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)));
@@ -225,9 +224,9 @@ impl<'a> Finder<'a> {
         ids.iter().filter_map(|id| found.get(id).copied()).collect()
     }
 
-    /// The records of these objects, of several with one id the first.
+    /// Returns the records of these objects. If several have the same id, the first one.
     ///
-    /// Cost: a walk over each block whose objects' ids are below and above one of them.
+    /// Cost: a walk over each block that may contain one of the ids, according to the block's smallest and largest id.
     fn lookup(&self, ids: impl Iterator<Item = u64>) -> HashMap<u64, Found<'a>> {
         let mut wanted: Vec<u64> = ids.collect();
         wanted.sort_unstable();
@@ -266,7 +265,7 @@ impl<'a> Finder<'a> {
             .collect()
     }
 
-    /// What was found, as a part of the file.
+    /// Returns a record that was found, as slices of the file.
     fn held(&self, place: PlaceOf) -> Option<Found<'a>> {
         let id_size = self.survey.id_size;
         Some(match place {
@@ -286,7 +285,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Where a record is and how long its content.
+/// The place of a record, and the length of its content.
 #[derive(Clone, Copy)]
 enum PlaceOf {
     Instance(usize, u64, usize),
@@ -329,7 +328,7 @@ fn is_figures(found: Found<'_>) -> bool {
     matches!(found, Found::Primitives(Kind::Int | Kind::Long, _))
 }
 
-/// Whether an array of characters has this text.
+/// True if an array of characters has this text.
 fn has_text(found: Found<'_>, text: &str) -> bool {
     match found {
         Found::Primitives(Kind::Byte, bytes) => is_text(bytes, false, text),

@@ -1,4 +1,4 @@
-//! A dump without its contents: the same objects, ids, classes, sizes and references, and no texts.
+//! Writes a copy of a dump without its content: the same objects, ids, classes, sizes and references, and no strings.
 
 mod boxes;
 mod fields;
@@ -31,11 +31,11 @@ use rewrite::{Piece, Rewriter, Rewritten, is_zero};
 use survey::{Block, Survey};
 use tokens::Tokens;
 
-/// Bytes of the dump that are rewritten together.
+/// Number of bytes of the dump that are rewritten together.
 const BATCH: usize = 32 << 20;
-/// Batches that may wait for the disk.
+/// Maximum number of batches that wait for the disk.
 const WAITING: usize = 2;
-/// Warnings that are told one by one.
+/// Maximum number of warnings.
 const WARNINGS: usize = 1000;
 
 /// A redaction of the dumps in one file.
@@ -47,17 +47,17 @@ pub struct Redaction<'a> {
     rules: Rules<'a>,
 }
 
-/// How a redaction went.
+/// The result of a redaction.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Redacted {
-    /// Bytes of the dump as it was written.
+    /// Number of bytes written.
     pub bytes: u64,
-    /// Damage: what could not be understood was not copied.
+    /// Damage. Parts that could not be understood were not copied.
     pub warnings: Vec<Warning>,
     /// Offset of the first damage in the dump. Nothing after it is copied.
     pub damaged_at: Option<u64>,
-    /// What the dump holds, where that was counted.
+    /// The content of the dump, if it was counted.
     pub left: Left,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Redaction<'a> {
     /// Reads the header.
     ///
     /// # Errors
-    /// When the bytes do not begin as a heap dump.
+    /// If the bytes do not begin like a heap dump.
     pub fn of(source: &'a Source, rules: Rules<'a>) -> Result<Self> {
         Ok(Self {
             source,
@@ -75,10 +75,10 @@ impl<'a> Redaction<'a> {
         })
     }
 
-    /// Writes the dump, with as many bytes as it had.
+    /// Writes the dump, in its original size.
     ///
     /// # Errors
-    /// Those of writing to `out`, and [`io::ErrorKind::Interrupted`] when the work was given up.
+    /// Those of writing to `out`, and [`io::ErrorKind::Interrupted`] if the work was cancelled.
     pub fn write(
         &self,
         out: &mut (dyn Write + Send),
@@ -87,15 +87,15 @@ impl<'a> Redaction<'a> {
         self.run(Some(out), progress)
     }
 
-    /// Counts what the dump holds that a redaction takes away, and what it keeps.
+    /// Counts the content that a redaction removes, and the content that it keeps.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Interrupted`] when the work was given up.
+    /// [`io::ErrorKind::Interrupted`] if the work was cancelled.
     pub fn check(&self, progress: &dyn Progress) -> io::Result<Redacted> {
         self.run(None, progress)
     }
 
-    /// Goes through the dumps of the file.
+    /// Processes all dumps of the file.
     fn run(
         &self,
         mut out: Option<&mut (dyn Write + Send)>,
@@ -107,7 +107,7 @@ impl<'a> Redaction<'a> {
         let mut header = self.header.clone();
         let mut start = 0;
         loop {
-            // Each dump of the file has names and classes of its own.
+            // Each dump in the file has its own names and classes.
             let dump = &bytes[start..];
             let to: Option<&mut (dyn Write + Send)> = match &mut out {
                 Some(out) => Some(&mut **out),
@@ -124,7 +124,7 @@ impl<'a> Redaction<'a> {
                         bytes: rest.len().saturating_sub(MAGIC.len()),
                     };
                     done.warn(Warning::at(start as u64, &flaw));
-                    // Its first bytes are those of every dump. They end the dump before.
+                    // Its first bytes are those of every dump. They mark the end of the previous dump, so keep them.
                     let (magic, content) = rest.split_at(MAGIC.len().min(rest.len()));
                     if !is_zero(content) {
                         done.left.unknown.add(rest.len());
@@ -141,7 +141,7 @@ impl<'a> Redaction<'a> {
         Ok(done)
     }
 
-    /// Goes through one dump, which begins at an offset in the file; returns where the next one begins.
+    /// Processes one dump, which begins at `offset` in the file. Returns the start of the next dump.
     fn dump(
         &self,
         dump: &[u8],
@@ -231,7 +231,7 @@ impl<'a> Redaction<'a> {
     }
 }
 
-/// Writes batches while the next ones are made.
+/// Writes batches while the next ones are being created.
 fn write_all<'a>(
     batches: Batches<'_>,
     rewrite: &mut dyn FnMut(&[Part]) -> Vec<Rewritten<'a>>,
@@ -251,7 +251,7 @@ fn write_all<'a>(
             let mut pieces = rewritten.into_iter().flatten().flat_map(|r| r.pieces);
             pieces.try_for_each(|piece| write_piece(out, &piece))
         });
-        // The writer has ended where it met an error, which it returns.
+        // If the writer met an error, it has ended. It returns the error.
         let mut sent = first.is_none_or(|first| send.send(first).is_ok());
         for batch in batches {
             if !sent || progress.cancelled() {
@@ -265,7 +265,7 @@ fn write_all<'a>(
     })
 }
 
-/// A warning of a dump that begins at an offset in the file.
+/// Moves a warning by the offset of its dump in the file.
 fn moved(mut warning: Warning, offset: usize) -> Warning {
     warning.offset = warning.offset.map(|at| at + offset as u64);
     warning
@@ -279,10 +279,10 @@ impl Redacted {
     }
 }
 
-/// The bytes of a header: those that are read.
+/// Returns the bytes of a header that readers need.
 fn head(dump: &[u8], header: &Header) -> Vec<u8> {
     let mut head = dump[..header.end].to_vec();
-    // A version is digits. Then come a zero, the size of ids, and the time.
+    // A version consists of digits. After it come a zero byte, the size of ids, and the time.
     let version = "JAVA PROFILE ".len()..header.end.saturating_sub(1 + 4 + 8);
     for byte in head.get_mut(version).unwrap_or_default() {
         if !byte.is_ascii_digit() && *byte != b'.' {
@@ -301,14 +301,14 @@ fn write_piece(out: &mut (dyn Write + Send), piece: &Piece<'_>) -> io::Result<()
     }
 }
 
-/// A part of a dump that is rewritten by itself.
+/// A part of a dump that is rewritten independently.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Record(TopRecord),
     Block(Block),
     /// The bytes from the first damage on.
     Lost(usize, usize),
-    /// Another dump's header.
+    /// The header of another dump.
     Dump(usize),
 }
 
@@ -335,13 +335,13 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-/// A dump's parts in the order of the file, some megabytes at a time.
+/// The parts of a dump in the order of the file, some megabytes at a time.
 struct Batches<'a> {
     records: TopLevel<'a>,
     blocks: std::iter::Peekable<std::slice::Iter<'a, Block>>,
-    /// The part from the first damage on, until it was returned.
+    /// The part from the first damage on, until it has been returned.
     lost: Option<Range<usize>>,
-    /// The end of the part before.
+    /// The end of the previous part.
     end: usize,
     /// The end of the heap record whose blocks come next.
     heap: usize,
@@ -386,7 +386,7 @@ impl Iterator for Batches<'_> {
         let mut size = 0;
         while size < BATCH {
             let Some(part) = self.part() else { break };
-            // Small records count for what handling them takes.
+            // A small record counts as 64 bytes, because of the work for each record.
             size += part.len().max(64);
             batch.push(part);
         }

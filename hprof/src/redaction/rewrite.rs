@@ -1,4 +1,4 @@
-//! The second pass of a redaction: every record anew, as long as it was, with what is kept of it.
+//! The second pass of a redaction. It rewrites every record in its original length, with the parts that are kept.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,9 +13,9 @@ use crate::redaction::survey::{Block, Survey};
 use crate::redaction::tally::{Amount, Left};
 use crate::redaction::tokens::{LONGEST, Tokens, is_number_token, is_token};
 
-/// Ranges from this length on are handed on without being copied.
+/// Minimum length of a range that is passed on without a copy.
 const LARGE: usize = 1 << 20;
-/// No class file holds a longer name.
+/// Maximum length of a name in a class file.
 const LONGEST_NAME: usize = u16::MAX as usize;
 
 /// A part of the output.
@@ -34,23 +34,23 @@ pub(super) struct Rewriter<'a> {
     pub(super) rules: &'a Rules<'a>,
     pub(super) kept: &'a Kept,
     pub(super) boxes: &'a HashBoxes,
-    /// Whether what is left is counted, and nothing written.
+    /// True to count the remaining content, and write nothing.
     pub(super) counts: bool,
 }
 
-/// The output of a part of the dump.
+/// The output for a part of the dump.
 #[derive(Debug, Default)]
 pub(super) struct Rewritten<'a> {
     pub(super) pieces: Vec<Piece<'a>>,
     pub(super) left: Left,
 }
 
-/// Output that is being made: it follows the input's offsets.
+/// Output under construction. It has the same offsets as the input.
 struct Output<'a> {
     bytes: &'a [u8],
     pieces: Vec<Piece<'a>>,
     buffer: Vec<u8>,
-    /// All of the input before this is written, or left out.
+    /// All input before this offset is either written or left out.
     at: usize,
 }
 
@@ -112,11 +112,11 @@ impl<'a> Output<'a> {
 }
 
 impl<'a> Rewriter<'a> {
-    /// A record outside of the heap, or the head of one that holds a part of it.
+    /// Rewrites a record outside of the heap, or the head of one that contains a part of the heap.
     pub(super) fn record(&self, record: &TopRecord) -> Rewritten<'a> {
         let whole = record.at..record.end;
         let mut out = Output::new(self.bytes, &whole);
-        // The kind and the length. The time between them is of no use to a reader.
+        // Keep the kind and the length. Zero the time between them, which no reader needs.
         out.copy_to(record.at + 1);
         out.zeros_to(record.at + 5);
         out.copy_to(record.at + RECORD_HEAD);
@@ -136,12 +136,12 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// The bytes from the first damage on: zeros.
+    /// Replaces the bytes from the first damage on by zeros.
     pub(super) fn lost(&self, lost: Range<usize>) -> Rewritten<'a> {
         let mut out = Output::new(self.bytes, &lost);
         let mut left = Left::default();
         if self.counts {
-            // The one byte that is not zero in a redacted dump.
+            // In a redacted dump, the first byte may have this value (see below). All other bytes are zero.
             let content = match &self.bytes[lost.clone()] {
                 [sub::PRIMITIVE_ARRAY, rest @ ..] => rest,
                 all => all,
@@ -152,7 +152,8 @@ impl<'a> Rewriter<'a> {
         }
         let damage = self.survey.damage.as_ref();
         if damage.is_some_and(|d| d.lacks_length) {
-            // Readers must see that the heap's records go on here: an array of no type, which is damage again.
+            // Readers must see that the heap's records continue here. So write the start of an array without a type,
+            // which is damage as well.
             out.bytes_to(lost.start + 1, &[sub::PRIMITIVE_ARRAY]);
         }
         out.zeros_to(lost.end);
@@ -162,7 +163,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Bytes of numbers, ids and names in a record's body.
+    /// Returns the number of bytes at the start of a record's body that are known numbers, ids and names.
     fn known(&self, record: &TopRecord, body: &[u8]) -> usize {
         let id_size = self.survey.id_size;
         let word = |at: usize| {
@@ -186,7 +187,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// The bytes of a name that are kept.
+    /// Returns the number of bytes of a name that are kept.
     fn name_kept(&self, record: &TopRecord, body: &[u8]) -> usize {
         let Ok((text, id)) = record::id(self.survey.id_size)(body) else {
             return 0;
@@ -217,7 +218,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Records of the heap.
+    /// Rewrites records of the heap.
     pub(super) fn block(&self, block: &Block) -> Rewritten<'a> {
         let range = block.start..block.end;
         let mut visitor = BlockVisitor {
@@ -229,7 +230,7 @@ impl<'a> Rewriter<'a> {
         let id_size = visitor.id_size;
         let walked = walk::walk(self.bytes, block.start, block.end, id_size, &mut visitor);
         let (mut out, left) = (visitor.out, visitor.left);
-        // Blocks end before the first damage, so the walk comes to their ends.
+        // Blocks end before the first damage, so the walk reaches their ends.
         out.copy_to(walked.unwrap_or_else(|damage| damage.offset));
         out.zeros_to(block.end);
         Rewritten {
@@ -255,7 +256,7 @@ impl<'a> BlockVisitor<'a, '_> {
         self.rewriter.bytes.get(range).unwrap_or_default()
     }
 
-    /// Zeros in place of a range; `of` counts it where it has content.
+    /// Writes zeros in place of a range. If the range has content, counts it in `of`.
     fn zero(&mut self, range: Range<usize>, of: fn(&mut Left) -> &mut Amount) {
         if self.rewriter.counts && !is_zero(self.input(range.clone())) {
             of(&mut self.left).add(range.len());
@@ -264,7 +265,7 @@ impl<'a> BlockVisitor<'a, '_> {
         self.out.zeros_to(range.end);
     }
 
-    /// A token in place of a number.
+    /// Writes a token in place of a number.
     fn number(&mut self, range: Range<usize>) {
         let number = self.input(range.clone());
         if self.rewriter.counts && !is_number_token(number) {
@@ -287,7 +288,7 @@ impl<'a> BlockVisitor<'a, '_> {
         }
     }
 
-    /// Counts an array that is kept, or not.
+    /// Counts an array, kept or not.
     fn count_array(&mut self, id: u64, kind: Kind, elements: &[u8], known: bool) {
         let kept = self.rewriter.kept;
         let is_text = matches!(kind, Kind::Byte | Kind::Char);
@@ -305,7 +306,7 @@ impl<'a> BlockVisitor<'a, '_> {
         of.add(elements.len());
     }
 
-    /// The values of a class's constants, none of which a reader needs.
+    /// Zeros the values of a class's constants, which no reader needs.
     fn constants(&mut self, at: usize) -> usize {
         let mut fields = Fields::new(self.rewriter.bytes, at, 2, self.id_size);
         for (_, kind, value) in &mut fields {
@@ -316,7 +317,7 @@ impl<'a> BlockVisitor<'a, '_> {
         fields.at
     }
 
-    /// The numbers in static fields.
+    /// Rewrites the numbers in static fields.
     fn statics(&mut self, class: u64, at: usize) {
         let survey = self.rewriter.survey;
         let Some(class) = survey.classes.by_id(crate::ids::ObjectId(class)) else {
@@ -410,7 +411,7 @@ impl Visitor for BlockVisitor<'_, '_> {
     }
 
     fn class_dump(&mut self, at: usize, class: ClassDump) {
-        // Super class, loader, signers and protection domain come before the reserved ids.
+        // The superclass, loader, signers and protection domain come before the reserved ids.
         let reserved = at + 1 + 5 * self.id_size + 4;
         let end = reserved + 2 * self.id_size;
         self.zero(reserved..end, |left| &mut left.unknown);
@@ -419,10 +420,10 @@ impl Visitor for BlockVisitor<'_, '_> {
     }
 }
 
-/// Constants or static fields in a class's record: each a number or a name, a type, a value.
+/// The constants or static fields in a class's record. Each has a number or a name, a type, and a value.
 struct Fields<'a> {
     bytes: &'a [u8],
-    /// The next one, or what follows the last.
+    /// The offset of the next field, or after the last one.
     at: usize,
     left: u16,
     key: usize,
@@ -430,7 +431,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Those whose number is at this offset.
+    /// Reads the fields whose count is at this offset.
     fn new(bytes: &'a [u8], at: usize, key: usize, id_size: usize) -> Self {
         let count = bytes.get(at..).and_then(<[u8]>::first_chunk::<2>);
         Self {

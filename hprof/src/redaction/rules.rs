@@ -1,4 +1,5 @@
-//! What a redaction keeps, and why: names, what tells JVM and layout, and figures that sizes and reports rest on.
+//! The content that a redaction keeps: names, strings that identify the JVM and its layout, and figures that sizes and
+//! reports need.
 
 use regex::Regex;
 
@@ -8,24 +9,25 @@ use crate::records::classes::Class;
 use crate::records::record::Kind;
 use crate::redaction::fields::{is_hash, is_length};
 
-/// Makes one table of names anew: from its pieces, with what writes a token over a text, to pieces as long as they were.
-/// `None` where it cannot be read.
+/// Removes other content from a table of names. The arguments are the pieces of the table, and a function that
+/// overwrites a string with a token. Returns new pieces of the same lengths, or `None` if the table cannot be read.
 pub type CleanTable<'r> = &'r (dyn Fn(&[&[u8]], &dyn Fn(&mut [u8])) -> Option<Vec<Vec<u8>>> + Sync);
 
-/// A class whose static fields lead to figures and names that reports need, such as an agent's.
+/// A class, such as that of an agent, whose static fields lead to figures and names that reports need.
 #[derive(Clone, Copy)]
 pub struct KeptTables<'r> {
-    /// The class, of the boot loader, as in Java source. Its own fields are kept.
+    /// The name of a boot loader class, as in Java source. Its own fields are kept.
     pub class: &'r str,
-    /// Static fields that lead to `int[]` or `long[]`, or to arrays of these.
+    /// Static fields that lead to an `int[]` or `long[]`, or to arrays of these.
     pub figures: &'r [&'r str],
-    /// Static fields that lead to arrays of objects; the class of these, whose fields are kept; its field that leads to an `int[]` or `long[]`.
+    /// Three names each: a static field that leads to an array of objects; the class of the objects, whose fields are
+    /// kept; a field of that class that leads to an `int[]` or `long[]`.
     pub held: &'r [[&'r str; 3]],
-    /// Static fields that lead to arrays of `byte[]`, each the pieces of one table with names.
+    /// Static fields that lead to arrays of `byte[]`. Each array has the pieces of one table with names.
     pub names: &'r [&'r str],
-    /// How such a table is left with names alone.
+    /// The function that removes all content except names from such a table.
     pub clean: CleanTable<'r>,
-    /// Texts that are no secret wherever they are.
+    /// Strings that are not secret, wherever they occur.
     pub texts: &'r [&'r str],
 }
 
@@ -37,38 +39,38 @@ impl std::fmt::Debug for KeptTables<'_> {
     }
 }
 
-/// What becomes of the number in a field.
+/// The treatment of the number in a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     Kept,
     /// Kept because the user requested it.
     Requested,
-    /// Replaced by zero: it can be a hash of content.
+    /// Replaced by zero, because it can be a hash of content.
     Hash,
     /// Replaced by a token.
     Token,
 }
 
-/// How a dump is redacted.
+/// The rules of a redaction.
 #[derive(Clone, Debug, Default)]
 pub struct Rules<'r> {
-    /// Whether numbers in fields go, too.
+    /// True to redact the numbers in fields as well.
     pub numbers: bool,
-    /// Fields whose numbers stay although numbers go: patterns for `Class.field`.
+    /// Patterns for `Class.field`. The numbers in these fields are kept even if numbers are redacted.
     pub keep_numbers: Vec<Regex>,
-    /// Tables that are kept.
+    /// Tables to keep.
     pub tables: Vec<KeptTables<'r>>,
 }
 
 impl KeptTables<'_> {
-    /// Whether the fields of this class are kept.
+    /// True if the fields of this class are kept.
     fn has(&self, class: &str) -> bool {
         self.class == class || self.held.iter().any(|held| held[1] == class)
     }
 }
 
 impl Rules<'_> {
-    /// Whether a text is one that everybody knows.
+    /// True if a string is well known.
     pub(super) fn is_known_text(&self, bytes: &[u8], wide: bool) -> bool {
         let is = |text: &str| is_text(bytes, wide, text);
         let longest = if wide {
@@ -85,7 +87,7 @@ impl Rules<'_> {
                 || self.tables.iter().flat_map(|t| t.texts).any(|t| is(t)))
     }
 
-    /// Returns what becomes of the number in a field or a static field.
+    /// Returns the treatment of the number in a field or a static field.
     pub(super) fn number(&self, class: &Class, field: &str, kind: Kind) -> Number {
         let is_of_jvm = || {
             JVM_CLASSES.contains(&&*class.name) || self.tables.iter().any(|t| t.has(&class.name))
@@ -114,7 +116,7 @@ impl Rules<'_> {
     }
 }
 
-/// Whether the content of an array of bytes, or where `wide` of `char`s, is this text.
+/// True if an array has this text. The array is a `char[]` if `wide`, otherwise a `byte[]`.
 pub(super) fn is_text(bytes: &[u8], wide: bool, text: &str) -> bool {
     if wide {
         let units = bytes.chunks_exact(2);
@@ -125,9 +127,9 @@ pub(super) fn is_text(bytes: &[u8], wide: bool, text: &str) -> bool {
     }
 }
 
-/// No known text is longer.
+/// Maximum length of a known string.
 const LONGEST_KNOWN: usize = 40;
-/// Whether it is the name of a thread that compiles.
+/// True if a string is the name of a compiler thread.
 fn is_compiler(text: &[u8]) -> bool {
     let number = [b"C1 CompilerThread", b"C2 CompilerThread"];
     let mut number = number
@@ -136,7 +138,7 @@ fn is_compiler(text: &[u8]) -> bool {
     number.any(|n| n.len() <= 3 && n.iter().all(u8::is_ascii_digit))
 }
 
-/// Threads that every JVM has.
+/// Names of threads that every JVM has.
 const THREADS: [&str; 6] = [
     "main",
     "Finalizer",
@@ -145,7 +147,7 @@ const THREADS: [&str; 6] = [
     "Attach Listener",
     "Common-Cleaner",
 ];
-/// Classes whose static numbers are of the JVM: a number that it drew, and the order of bytes.
+/// Classes whose static numbers belong to the JVM: a random number, and the byte order.
 const JVM_CLASSES: [&str; 2] = ["java.util.ImmutableCollections", "java.lang.StringUTF16"];
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The first pass of a redaction: which names are needed, which bytes of instances are numbers made of content, and
-//! where records begin.
+//! The first pass of a redaction. It finds the names that are needed, the numbers in instances that depend on content,
+//! and the start of records.
 
 use std::collections::HashSet;
 
@@ -16,18 +16,18 @@ use crate::records::walk::{self, Damage, Object, Visitor};
 use crate::redaction::fields::is_boxed_hash;
 use crate::redaction::rules::{Number, Rules};
 
-/// Bytes after which a block ends with the next object.
+/// Number of bytes after which a block ends, at the next object.
 const BLOCK: usize = 256 << 10;
-/// Segments surveyed between two looks at whether the work is given up.
+/// Number of segments between two checks for cancellation.
 const BATCH: usize = 1 << 10;
-/// Maximum number of records in a row whose kind and length do not fit: more are damage.
+/// Maximum number of consecutive records with an implausible kind or length. More of them are damage.
 const UNKNOWN_KINDS: usize = 64;
-/// Number of records that fit, after which a record before them is no damage.
+/// Number of plausible records after which an implausible record before them is not damage.
 const FITTING: usize = 8;
-/// Fields that plans may list beyond one for each byte of the file.
+/// Number of fields that plans may contain in addition to one for each byte of the file.
 const SPARE_FIELDS: u64 = 4 << 20;
 
-/// Records of the heap that follow each other, and the range of their objects' ids.
+/// Consecutive records of the heap, and the range of their objects' ids.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) start: usize,
@@ -35,16 +35,16 @@ pub(super) struct Block {
     pub(super) ids: (u64, u64),
 }
 
-/// Which bytes of an instance's body are what.
+/// A plan for the bytes of an instance's body: which to keep and which to replace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BodyPlan {
-    /// Bytes that the fields take.
+    /// Number of bytes of the fields.
     pub(super) len: usize,
-    /// Where fields are that hold no reference and are not kept, by offset.
+    /// The fields that are not references and not kept.
     pub(super) blanks: Vec<Blank>,
-    /// Fields whose numbers are kept, for a check: offset, type, and whether the user requested it.
+    /// The fields whose numbers are kept, for a check: offset, type, and true if the user requested it.
     pub(super) numbers: Vec<(u32, Kind, bool)>,
-    /// Whether a field refers to an object that holds a hash.
+    /// True if a field refers to an object that contains a hash.
     pub(super) has_boxed_hash: bool,
 }
 
@@ -67,12 +67,12 @@ impl BodyPlan {
     }
 }
 
-/// A field that is not kept.
+/// A field whose value is not kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blank {
     pub(super) at: u32,
     pub(super) kind: Kind,
-    /// Whether it is made of content, and becomes zero.
+    /// True if the value depends on content, so that it becomes zero.
     pub(super) is_hash: bool,
 }
 
@@ -80,26 +80,26 @@ pub(super) struct Blank {
 #[derive(Debug)]
 pub(super) struct FirstDamage {
     pub(super) flaw: Flaw,
-    /// Whether the heap record that is damaged lacks a length, so that a reader finds its end by its content.
+    /// True if the damaged heap record has no length, so that a reader finds its end from its content.
     pub(super) lacks_length: bool,
 }
 
-/// What the first pass finds.
+/// The results of the first pass.
 #[derive(Debug)]
 pub(super) struct Survey {
     pub(super) id_size: usize,
     /// The end of the part that is understood. Nothing after it is copied.
     pub(super) end: usize,
-    /// The first damage, which is at the end of that part.
+    /// The first damage, at the end of that part.
     pub(super) damage: Option<FirstDamage>,
     pub(super) outline: Outline,
     pub(super) classes: Classes,
     /// Ids of the names of classes, fields, methods and files.
     pub(super) names: HashSet<u64>,
     pub(super) blocks: Vec<Block>,
-    /// By the class's number; those that cannot be planned for have none.
+    /// By class number. `None` for classes without a plan.
     plans: Vec<Option<BodyPlan>>,
-    /// Classes with more fields than can be planned for.
+    /// Number of classes with too many fields for a plan.
     pub(super) unplanned: u64,
 }
 
@@ -205,7 +205,7 @@ impl Survey {
         }
     }
 
-    /// How the instances of the class with this id are rewritten.
+    /// Returns the plan for rewriting instances of the class with this id.
     #[inline]
     pub(super) fn plan_of(&self, class: u64) -> Option<&BodyPlan> {
         let class = self.classes.by_id(ObjectId(class))?;
@@ -213,13 +213,13 @@ impl Survey {
     }
 }
 
-/// The ids of method, signature and file in a stack frame's record.
+/// Returns the ids of method, signature and file in a stack frame's record.
 fn frame_names(body: &[u8], id_size: usize) -> impl Iterator<Item = u64> {
     let ids = body.chunks_exact(id_size).skip(1).take(3);
     ids.map(|id| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
 }
 
-/// The records outside the heap, up to the first damage among them.
+/// The records outside of the heap, up to the first damage among them.
 #[derive(Default)]
 struct TopRecords {
     heap: Vec<TopRecord>,
@@ -230,7 +230,7 @@ struct TopRecords {
 impl TopRecords {
     fn read(bytes: &[u8], header: &Header) -> Self {
         let mut this = Self::default();
-        // The first record whose kind and length do not fit, until enough records that fit follow.
+        // The first implausible record, until enough plausible records follow.
         let mut doubtful: Option<Damage> = None;
         let (mut fitting, mut others) = (0, 0);
         for next in TopLevel::after(bytes, header) {
@@ -273,7 +273,7 @@ impl TopRecords {
                 offset: next.at(),
                 flaw,
             });
-            // After a wrong length, the bytes that are taken for a record's header are content.
+            // After a wrong length, bytes of content look like the header of a record.
             this.damage = here.map(|here| doubtful.unwrap_or(here));
             break;
         }
@@ -286,8 +286,8 @@ const fn is_cut_off(record: &TopRecord) -> bool {
     record.length > (record.end - record.start) as u64
 }
 
-/// True if a name has a wrong length and so includes the header of the next record, which has zero bytes. A name has
-/// none, and a name that a redaction replaced has nothing else.
+/// True if a name has a wrong length and so includes the header of the next record, which has zero bytes. A name has no
+/// zero bytes. A name that a redaction replaced has only zero bytes.
 fn includes_header(bytes: &[u8], record: &TopRecord, id_size: usize) -> bool {
     let body = &bytes[record.start..record.end];
     let text = body.get(id_size..).unwrap_or_default();

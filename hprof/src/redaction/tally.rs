@@ -1,13 +1,13 @@
-//! What a dump still holds, counted.
+//! Counts the content that a dump still has.
 
 use std::ops::AddAssign;
 
-/// So many things with content, and their bytes.
+/// A number of items with content, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Things.
+    /// Number of items.
     pub count: u64,
-    /// Bytes of them.
+    /// Number of their bytes.
     pub bytes: u64,
 }
 
@@ -25,29 +25,30 @@ impl AddAssign for Amount {
     }
 }
 
-/// What a dump holds besides ids, sizes and references. Zeros count for nothing, nor do tokens where texts were.
+/// The content of a dump, apart from ids, sizes and references. Zeros do not count, and neither do tokens in place of
+/// strings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Left {
-    /// Arrays of bytes and characters that hold texts or other content.
+    /// Arrays of bytes and characters with the text of strings or other content.
     pub texts: Amount,
-    /// Other arrays of numbers.
+    /// Arrays of other primitive types.
     pub arrays: Amount,
-    /// Names that no class, field, method or frame has: constants of programs among them.
+    /// Names of no class, field, method or frame, such as constants of programs.
     pub unused_names: Amount,
-    /// Hashes of texts and keys, in fields of the JDK's classes.
+    /// Hashes of strings and keys, in fields of JDK classes.
     pub hashes: Amount,
-    /// Texts in the tables that are kept that are no names, such as names of threads.
+    /// Strings in kept tables that are not names, such as names of threads.
     pub table_texts: Amount,
-    /// Numbers in fields that are to go.
+    /// Numbers in fields, if numbers are to be redacted.
     pub numbers: Amount,
     /// Bytes that no reader understands.
     pub unknown: Amount,
     /// Kept: names of classes, fields, methods and files.
     pub kept_names: Amount,
-    /// Kept: texts that everybody knows, and what tells the JVM.
+    /// Kept: well-known strings, and those that identify the JVM.
     pub kept_texts: Amount,
-    /// Kept: arrays of the tables that are kept.
+    /// Kept: arrays of kept tables.
     pub kept_tables: Amount,
     /// Kept: numbers in fields.
     pub kept_numbers: Amount,
@@ -56,7 +57,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// Whether nothing is left that a redaction takes away.
+    /// True if nothing is left that a redaction removes.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let left = [

@@ -1,27 +1,28 @@
-//! What is written in place of texts: letters that tell equal texts from different ones, and nothing else.
+//! Tokens that replace strings: letters that show which strings are equal, and nothing else.
 //!
-//! A token is made of the text by SipHash with keys that are drawn for each redaction and kept nowhere. Its letters,
-//! `à` to `ÿ`, are none that programs' texts are made of alone, so what is a token can be told from what is left.
+//! A token is a SipHash of the string. The keys are random for each redaction and are not stored. The letters of a
+//! token are `à` to `ÿ`. Strings of programs do not consist of these letters alone, so tokens can be distinguished from
+//! strings that are left.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Letters of a token: 60 bits.
+/// Number of letters of a token. They encode 60 bits.
 const LETTERS: usize = 12;
-/// The first letter's number in Latin-1 and Unicode; there are 32 of them.
+/// The code of the first letter in Latin-1 and Unicode. There are 32 letters.
 const FIRST: u8 = 0xe0;
-/// What follows a token, and in short texts nothing: `·`.
+/// The filler after a token, `·`. Short strings have no filler.
 const REST: u8 = 0xb7;
-/// Longer arrays are no names, words or keys: they become zeros.
+/// Maximum length of an array that gets a token. Longer arrays are not names, words or keys. They become zeros.
 pub(super) const LONGEST: usize = 512;
 
-/// Makes the tokens of one redaction.
+/// Creates the tokens of one redaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tokens {
     keys: RandomState,
 }
 
 impl Tokens {
-    /// Overwrites `out`, which is as long as `text`, with letters in one byte each, or, where `wide`, in two.
+    /// Appends a token to `out`, with the length of `text`. A letter takes one byte, or two if `wide`.
     pub(super) fn write(&self, text: &[u8], wide: bool, out: &mut Vec<u8>) {
         let mut bits = self.keys.hash_one(text);
         let units = if wide { text.len() / 2 } else { text.len() };
@@ -41,7 +42,7 @@ impl Tokens {
 }
 
 impl Tokens {
-    /// Overwrites a text with a token of the same letters in UTF-8.
+    /// Overwrites a string with a token of the same letters in UTF-8.
     pub(super) fn write_utf8(&self, text: &mut [u8]) {
         let mut bits = self.keys.hash_one(&*text);
         let mut units = text.chunks_exact_mut(2);
@@ -57,7 +58,7 @@ impl Tokens {
         units.into_remainder().fill(b'.');
     }
 
-    /// A number in place of one that is not zero: its first byte tells that it is one.
+    /// Appends a token in place of a number other than zero. The first byte marks it as a token. Zero stays zero.
     pub(super) fn number(&self, number: &[u8], out: &mut Vec<u8>) {
         let hash = self.keys.hash_one(number).to_be_bytes();
         if number.iter().all(|&b| b == 0) {
@@ -72,17 +73,17 @@ impl Tokens {
 /// The first byte of a number's token.
 const NUMBER: u8 = 0x7e;
 
-/// Whether bytes are a token, or zeros.
+/// True if bytes are a token, or zeros.
 pub(super) fn is_token(bytes: &[u8]) -> bool {
     bytes.iter().all(|&b| b == 0 || b == REST || b >= FIRST)
 }
 
-/// Whether a field's bytes are the token of a number, or zeros.
+/// True if a field's bytes are the token of a number, or zeros.
 pub(super) fn is_number_token(bytes: &[u8]) -> bool {
     bytes.first() == Some(&NUMBER) || bytes.iter().all(|&b| b == 0)
 }
 
-/// Whether a text is a token in UTF-8.
+/// True if a string is a token in UTF-8.
 pub(super) fn is_utf8_token(text: &[u8]) -> bool {
     let mut letters = str::from_utf8(text).unwrap_or("?").chars();
     letters.all(|c| c == '.' || c == char::from(REST) || ('à'..='ÿ').contains(&c))
@@ -113,7 +114,7 @@ mod tests {
             .map(|n| token(&tokens, format!("key number {n}").as_bytes(), false))
             .collect();
         assert_eq!(many.len(), 10_000);
-        // Keys are drawn anew.
+        // Each redaction has new keys.
         let other = Tokens::default();
         assert_ne!(
             token(&tokens, b"secret", false),

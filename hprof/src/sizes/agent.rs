@@ -1,9 +1,13 @@
-//! The layout that the allocation sites of the hprof agent of JDK 5 to 8 speak for.
+//! Infers the layout from the allocation sites in dumps of the hprof agent of JDK 5 to 8.
 //!
-//! The agent numbers objects, so distances between ids say nothing; but it may write, beside a heap, for each class the
-//! number of live objects and their bytes as the JVM told them. Among these is the class object, whose size is one
-//! figure for most classes. So under the JVM's own layout the bytes that a class's instances leave over are that figure
-//! for most classes, and under another layout they are not.
+//! The agent numbers objects, so ids are not addresses and their distances show no sizes. But together with a heap, the
+//! agent may write for each class the number of live objects and their bytes, as the JVM reported them. This includes
+//! the class object, which has the same size for most classes. So with the JVM's own layout, the following is the same
+//! number for most classes, and with other layouts it is not:
+//!
+//! ```text
+//! size of the class object = bytes - (objects - 1) * size of an instance
+//! ```
 
 use rustc_hash::FxHashMap as HashMap;
 
@@ -13,12 +17,13 @@ use crate::records::outline::LiveObjects;
 use crate::sizes::fields::{Model, Order};
 use crate::sizes::layout::{COMPRESSED, Gap, Layouts};
 
-/// With fewer instances a larger class object may pass for larger instances.
+/// Minimum number of instances to compute their size. With fewer, a larger class object could be mistaken for larger
+/// instances.
 const MANY: u64 = 64;
-/// Fewer classes may agree by chance.
+/// Minimum number of classes that must agree. Fewer classes may agree by chance.
 const LEAST: usize = 8;
 
-/// The layouts of the JVMs that had this agent: of 64 bits with and without compressed references, of 32 bits.
+/// The layouts of JVMs with this agent: 64 bits with compressed references, 64 bits without, and 32 bits.
 const MODELS: [Model; 3] = [
     COMPRESSED,
     Model {
@@ -37,19 +42,19 @@ const MODELS: [Model; 3] = [
     },
 ];
 
-/// A layout, and how many of how many classes speak for it.
+/// A layout, and the number of classes that agree with it, out of `of` classes.
 pub(super) struct Agreed {
     pub(super) model: Model,
     pub(super) classes: usize,
     pub(super) of: usize,
-    /// Bytes of most class objects.
+    /// The size of most class objects, in bytes.
     class_object: u64,
 }
 
 impl Agreed {
-    /// `None` where no more than half of the classes agree with any layout.
+    /// Returns `None` unless more than half of the classes agree with one layout.
     pub(super) fn new(classes: &Classes, gaps: &[Gap], live: &LiveObjects) -> Option<Self> {
-        // With one object alone, which is the class object, any layout agrees.
+        // If the only object is the class object, any layout agrees.
         let told: Vec<(ClassIndex, u64, u64)> = live
             .iter()
             .filter(|&(_, &(objects, _))| objects > 1)
@@ -83,7 +88,8 @@ impl Agreed {
         best.filter(|b| b.classes >= LEAST && b.classes * 2 > b.of)
     }
 
-    /// The size of an instance of a class with so many live objects of so many bytes; `None` where it does not show.
+    /// Returns the size of an instance of a class with this number and these bytes of live objects. `None` if the
+    /// figures do not determine it.
     pub(super) fn instance(&self, (objects, bytes): (u64, u64)) -> Option<u64> {
         let instances = objects.checked_sub(1).filter(|&n| n >= MANY)?;
         let bytes = bytes.checked_sub(self.class_object)?;

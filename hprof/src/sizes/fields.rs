@@ -1,22 +1,21 @@
-//! HotSpot's field layout: where fields go, which it adds that no dump shows, and which it keeps
-//! apart from others.
+//! HotSpot's field layout: the order of fields, hidden fields that HotSpot adds, and padding.
 
 use crate::records::classes::Class;
 use crate::records::record::Kind;
 
-/// Bytes that the JVM leaves free around fields against false sharing (`ContendedPaddingWidth`).
+/// Number of padding bytes around fields against false sharing (`ContendedPaddingWidth`).
 const CONTENDED: u32 = 128;
 
-/// How a JVM orders fields.
+/// The order in which a JVM places fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// JDK 15 and later: largest first, each into the tightest hole, those of superclasses included.
+    /// JDK 15 and later: largest first, each in the smallest hole that fits, including holes of superclasses.
     Packed,
-    /// Before: by size, superclass fields rounded up to a reference.
+    /// Up to JDK 14: by size. The fields of each superclass are rounded up to the size of a reference.
     Classic,
 }
 
-/// A hypothesis about the JVM.
+/// A hypothesis about the JVM's layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
     pub(crate) reference: u32,
@@ -26,14 +25,14 @@ pub(crate) struct Model {
     pub(crate) order: Order,
 }
 
-/// A class's fields laid out: where they end and which holes they leave.
+/// The layout of a class's fields: their end, and the holes between them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LaidOut {
     pub(crate) end: u32,
-    /// Offset and length.
+    /// Offset and length of each hole.
     holes: Vec<(u32, u32)>,
-    /// Where the last field ends, where some of them stand apart: those of subclasses are kept apart
-    /// from it too, and fill no holes.
+    /// The end of the last field, if the class has `@Contended` fields. Fields of subclasses are padded from it too,
+    /// and do not fill holes.
     contended_end: Option<u32>,
 }
 
@@ -57,12 +56,12 @@ impl Model {
         }
     }
 
-    /// Offset of an array's first element.
+    /// Returns the offset of an array's first element.
     pub(crate) fn array_base(&self, kind: Kind) -> u32 {
         self.array_header.next_multiple_of(self.width(kind).max(1))
     }
 
-    /// The class's own fields placed below those of its superclass.
+    /// Places the class's own fields after those of its superclass.
     pub(crate) fn lay_out(&self, above: LaidOut, class: &Class, variant: &Variant) -> LaidOut {
         let apart = |name: &str| match variant.contended {
             Contended::Nothing => false,
@@ -106,8 +105,7 @@ impl Model {
         laid
     }
 
-    /// Bytes of static fields: references, then primitives from the largest to the smallest, one
-    /// after the other.
+    /// Returns the bytes of static fields: references, then primitives from the largest to the smallest, without gaps.
     pub(crate) fn statics(&self, kinds: impl Iterator<Item = Kind>) -> u64 {
         let mut sorted = Sorted::default();
         kinds.for_each(|kind| sorted.add(kind));
@@ -122,7 +120,7 @@ impl Model {
     }
 }
 
-/// Fields by size.
+/// The number of fields of each size.
 #[derive(Default)]
 struct Sorted {
     counts: [u32; 9],
@@ -141,8 +139,8 @@ impl Sorted {
         self.references > 0 || self.counts.iter().any(|&n| n > 0)
     }
 
-    /// HotSpot's field layout since JDK 15: primitives from the largest to the smallest, then
-    /// references, each into the smallest hole that takes it, else at the end.
+    /// Places fields like HotSpot since JDK 15: primitives from the largest to the smallest, then references. Each
+    /// field goes in the smallest hole that fits, otherwise at the end.
     fn packed(&self, mut laid: LaidOut, reference: u32) -> LaidOut {
         for size in [8_u32, 4, 2, 1] {
             laid.place(size, self.counts[size as usize]);
@@ -151,8 +149,8 @@ impl Sorted {
         laid
     }
 
-    /// HotSpot's field layout up to JDK 14: longs, ints, shorts, bytes, references, with smaller
-    /// ones moved before the longs when these would leave a hole.
+    /// Places fields like HotSpot up to JDK 14: longs, ints, shorts, bytes, references. Smaller fields come before the
+    /// longs if the longs would leave a hole.
     fn classic(&self, laid: LaidOut, reference: u32) -> LaidOut {
         let (mut counts, mut references) = (self.counts, self.references);
         let mut at = laid.end;
@@ -179,8 +177,8 @@ impl Sorted {
         classic_end(&laid, at, reference)
     }
 
-    /// HotSpot's field layout up to JDK 14 for [`REFERENCES_FIRST`]: references, longs, ints, shorts, bytes, and nothing
-    /// fills a hole.
+    /// Places fields like HotSpot up to JDK 14 for [`REFERENCES_FIRST`]: references, longs, ints, shorts, bytes. Holes
+    /// are not filled.
     fn references_first(&self, laid: LaidOut, reference: u32) -> LaidOut {
         let mut at = laid.end;
         if self.references > 0 {
@@ -208,7 +206,7 @@ fn classic_end(above: &LaidOut, at: u32, reference: u32) -> LaidOut {
     }
 }
 
-/// Classes whose field offsets HotSpot up to JDK 14 has built in (`JavaClasses::compute_hard_coded_offsets`), sorted.
+/// Classes whose field offsets are built into HotSpot up to JDK 14 (`JavaClasses::compute_hard_coded_offsets`), sorted.
 const REFERENCES_FIRST: [&str; 16] = [
     "java.lang.AssertionStatusDirectives",
     "java.lang.Boolean",
@@ -233,8 +231,8 @@ fn has_references_first(class: &Class) -> bool {
 }
 
 impl LaidOut {
-    /// Places fields of one size: each in the smallest hole that takes it, the last of several of
-    /// that length, as HotSpot searches them, else at the end.
+    /// Places fields of one size. Each field goes in the smallest hole that fits, otherwise at the end. Of several
+    /// holes with the same length, HotSpot takes the last one.
     fn place(&mut self, size: u32, count: u32) {
         for done in 0..count {
             let fits =
@@ -243,7 +241,7 @@ impl LaidOut {
                 .filter(|&i| fits(&self.holes[i]))
                 .min_by_key(|&i| (self.holes[i].1, std::cmp::Reverse(self.holes[i].0)));
             let Some(i) = hole else {
-                // The others fit nowhere either.
+                // The remaining fields do not fit in a hole either.
                 let at = self.end.next_multiple_of(size);
                 if at > self.end && self.contended_end.is_none() {
                     self.holes.push((self.end, at - self.end));
@@ -262,32 +260,32 @@ impl LaidOut {
         }
     }
 
-    /// Appends bytes that no field is put in; holes before them are given up.
+    /// Appends padding. Holes before it are no longer filled.
     pub(crate) fn append(&mut self, bytes: u32) {
         self.end = self.end.saturating_add(bytes);
         self.holes.clear();
     }
 }
 
-/// The fields of a class that stand apart from the others (`@Contended`).
+/// The fields of a class with padding around them (`@Contended`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contended {
     Nothing,
     /// The named fields, as one group.
     Fields(&'static [&'static str]),
-    /// The whole class, and of its fields these once more.
+    /// The whole class, with more padding around the named fields.
     Class(&'static [&'static str]),
 }
 
-/// A way in which a JVM may lay out one of its own classes.
+/// A way in which a JVM may lay out one of the JDK classes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variant {
     class: &'static str,
-    /// A field that the class declares where this variant applies.
+    /// The variant applies only if the class declares this field.
     has: Option<&'static str>,
-    /// A field that it does not declare where this variant applies.
+    /// The variant applies only if the class does not declare this field.
     lacks: Option<&'static str>,
-    /// Fields that the JVM adds; no dump shows them.
+    /// Fields that the JVM adds. They are not in the dump.
     injected: &'static [Kind],
     contended: Contended,
 }
@@ -335,11 +333,11 @@ const THREAD_LOCAL_RANDOM: Contended = Contended::Fields(&[
 
 use Kind::{Boolean, Byte, Int, Long, Object, Short};
 
-/// What HotSpot adds to classes of its own and where the class library asks for padding, from JDK 8
-/// to 25: sorted by class, for each the newest first.
+/// Fields that HotSpot adds to JDK classes, and padding that the class library requests, from JDK 8 to 25. Sorted by
+/// class, the newest variant of each class first.
 const VARIANTS: &[Variant] = &[
-    // Native pointers to the class and to its arrays' class, two counts, then init lock, source
-    // file, and what later became ordinary fields (signers, protection domain).
+    // Native pointers to the class and to its array class, two counts, init lock, source file, and then references that
+    // are ordinary fields in later JDKs (signers, protection domain).
     injected(
         "java.lang.Class",
         Some("protectionDomain"),
@@ -451,7 +449,7 @@ const VARIANTS: &[Variant] = &[
         None,
         Contended::Class(&[]),
     ),
-    // The continuation, a native address, the thawing size, flags and lock stack size.
+    // The continuation, a native address, the size to thaw, flags and the lock stack size.
     injected(
         "jdk.internal.vm.StackChunk",
         Some("bottom"),
@@ -464,7 +462,7 @@ const VARIANTS: &[Variant] = &[
     ),
 ];
 
-/// The ways in which this class may be laid out, the likeliest first; `PLAIN` is the last of them.
+/// Returns the possible variants of a class, the most likely first. The last one is `PLAIN`.
 pub(crate) fn variants(class: &Class) -> impl Iterator<Item = &'static Variant> + '_ {
     let from = VARIANTS.partition_point(|v| v.class < &*class.name);
     let all = if class.loader.is_null() {
@@ -479,8 +477,7 @@ pub(crate) fn variants(class: &Class) -> impl Iterator<Item = &'static Variant> 
         .chain([&PLAIN])
 }
 
-/// Whether the JVM lays out this class in a way of its own, so that one that is not in the table may
-/// do so in another.
+/// True if the JVM treats this class specially, so that variants may exist that are not in the table.
 pub(crate) fn is_special(class: &Class) -> bool {
     let known = |v: &Variant| v.class.cmp(&*class.name);
     class.loader.is_null() && VARIANTS.binary_search_by(known).is_ok()
@@ -519,7 +516,7 @@ mod tests {
 
     #[test]
     fn padding_is_as_hotspot_lays_it() {
-        // Measured: 17 and 25 give a cell of a LongAdder 280 bytes.
+        // Measured: on JDK 17 and 25, a cell of a LongAdder has 280 bytes.
         let cell = class(
             "java.util.concurrent.atomic.Striped64$Cell",
             &[("value", Long)],
@@ -527,7 +524,7 @@ mod tests {
         let variant = variants(&cell).next().unwrap();
         let laid = COOPS.lay_out(COOPS.object(), &cell, variant);
         assert_eq!(COOPS.size(&laid), 280);
-        // A thread of JDK 17, and one with a field of its own.
+        // A thread of JDK 17, and one with an additional field.
         let mut fields = vec![("a", Object); 11];
         fields.extend([("b", Long); 3]);
         fields.extend([("c", Int); 2]);
@@ -543,7 +540,7 @@ mod tests {
         let own = class("Own", &[("running", Boolean)]);
         let below = COOPS.lay_out(laid, &own, &PLAIN);
         assert_eq!(COOPS.size(&below), 376);
-        // Measured on JDK 17: the fields of a class below that are kept apart once more.
+        // Measured on JDK 17: the fields of the next subclass are padded again.
         assert_eq!(COOPS.size(&COOPS.lay_out(below, &own, &PLAIN)), 504);
     }
 
@@ -568,7 +565,7 @@ mod tests {
 
     #[test]
     fn static_fields_fill_no_holes() {
-        // AtomicLong: a reference, two longs, a boolean.
+        // The fields of an AtomicLong: a reference, two longs, a boolean.
         let kinds = [Object, Long, Boolean, Long];
         assert_eq!(COOPS.statics(kinds.into_iter()), 32);
     }

@@ -1,4 +1,4 @@
-//! Distances between neighbours in the heap, for dumps whose file order is not that of addresses.
+//! Measures distances between neighbouring objects in the heap, for dumps that are not in the order of addresses.
 
 use rayon::prelude::*;
 
@@ -8,13 +8,14 @@ use crate::records::classes::Classes;
 use crate::sizes::shape::{Shape, Shapes};
 use crate::sizes::stats::{Last, Stats};
 
-/// Measures distances between neighbours in the heap, class objects included. Discards the distances that the scan measured
-/// between neighbours in the file.
+/// Measures distances between neighbours in the heap, including class objects. Discards the distances that the scan
+/// measured between neighbours in the file.
 ///
-/// Objects lie at multiples of eight. If most ids are such multiples, the others are no addresses: ART makes up an array for
-/// each class loader, with an id inside of the loader. They are left out.
+/// Objects have addresses that are multiples of eight. If most ids are multiples of eight, the other ids are not
+/// addresses and are left out. For example, ART makes up an array for each class loader, with an id inside the loader.
 ///
-/// Cost: one visit of each object's shape, in the order of addresses; two if there are ids that are no multiples.
+/// Cost: one visit of each object's shape, in the order of addresses. Two visits if some ids are not multiples of
+/// eight.
 pub(crate) fn measure(
     classes: &Classes,
     map: &AddressMap,
@@ -25,7 +26,7 @@ pub(crate) fn measure(
 ) {
     let mut mirrors: Vec<u64> = classes.iter().map(|(_, c)| c.id.0).collect();
     let parts = rayon::current_num_threads() * 4;
-    // Class ids may be the only ids that are no addresses.
+    // Possibly only class ids are not addresses.
     let leave_out = !stats.has_unaligned_ids() || is_rarely_unaligned(map, parts, split);
     let is_left_out = |id: u64| leave_out && !is_aligned(id);
     mirrors.retain(|&id| id != 0 && !is_left_out(id));
@@ -45,7 +46,7 @@ pub(crate) fn measure(
                 let at = next_mirror.get_or_insert_with(|| mirrors.partition_point(|&m| m < id));
                 let mut next = id;
                 while let Some(&mirror) = mirrors.get(*at).filter(|&&m| m <= id) {
-                    // The first of them ends what came before, and is not measured itself.
+                    // The first class object ends the object before it. Class objects themselves are not measured.
                     next = next.min(mirror);
                     *at += 1;
                 }
@@ -78,7 +79,7 @@ pub(crate) const fn is_aligned(id: u64) -> bool {
     id.is_multiple_of(8)
 }
 
-/// True if less than half of the objects' ids are no multiples of eight.
+/// True if more than half of the objects' ids are multiples of eight.
 fn is_rarely_unaligned(map: &AddressMap, parts: usize, split: Split) -> bool {
     let counts = (0..parts).into_par_iter().map(|part| {
         let (mut all, mut unaligned) = (0_u64, 0_u64);

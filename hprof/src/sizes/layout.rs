@@ -1,9 +1,9 @@
-//! Object sizes: measured from the distances between objects, modelled where too few were seen.
+//! Infers object sizes from the distances between objects, and from a model for classes with few objects.
 //!
-//! A dump does not hold object sizes, but object ids are addresses: the smallest distance from an
-//! object of a class to the next object is that class's size, provided one of them has a close
-//! neighbour. The model is HotSpot's field layout ([`crate::sizes::fields`]), with the JVM's parameters
-//! (reference width, header, alignment) chosen so that it agrees with the distances.
+//! A dump does not contain object sizes, but object ids are addresses. The smallest distance from an object of a class
+//! to the next object is the size of the class's objects, provided that one of them has an adjacent neighbour. The
+//! model is HotSpot's field layout ([`crate::sizes::fields`]). Its parameters (reference width, header, alignment) are
+//! chosen so that it agrees with the distances.
 
 #[cfg(test)]
 #[path = "layout_tests.rs"]
@@ -21,33 +21,33 @@ use crate::sizes::fields::{self, LaidOut, Model, Order, Variant};
 use crate::sizes::gaps;
 use crate::sizes::stats::Stats;
 
-/// The JVM's object layout, as inferred from the dump.
+/// The JVM's object layout, inferred from the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Layout {
-    /// Bytes of a reference in the heap: 4 when compressed.
+    /// Number of bytes of a reference in the heap; 4 for compressed references.
     pub reference: u32,
-    /// Bytes of an object's header.
+    /// Number of bytes of an object's header.
     pub header: u32,
-    /// Bytes of an array's header, the length included.
+    /// Number of bytes of an array's header, including the length.
     pub array_header: u32,
-    /// Object sizes are multiples of this.
+    /// Object sizes are multiples of this number of bytes.
     pub align: u32,
     /// The evidence for the sizes.
     pub source: LayoutSource,
 }
 
-/// The evidence for a layout's sizes.
+/// The evidence for object sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutSource {
-    /// Distances between objects.
+    /// Measured distances between objects.
     Addresses,
-    /// The model alone: ids are no addresses, or the objects are too few.
+    /// Only the model, because ids are not addresses or there are too few objects.
     Assumed,
 }
 
 impl LayoutSource {
-    /// `addresses` or `assumed`.
+    /// Returns the name of the source: `addresses` or `assumed`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,8 +57,8 @@ impl LayoutSource {
     }
 }
 
-/// The JVM that is assumed where ids are no addresses: most heaps are below 32 GB and of 64-bit JVMs, whatever the
-/// size of the ids; the hprof agent's have four bytes on all of them.
+/// The layout that is assumed if ids are not addresses. Most heaps are smaller than 32 GB and belong to 64-bit JVMs.
+/// The size of ids is no evidence: ids of the hprof agent have four bytes on all JVMs.
 pub(super) const COMPRESSED: Model = Model {
     reference: 4,
     header: 12,
@@ -67,8 +67,8 @@ pub(super) const COMPRESSED: Model = Model {
     order: Order::Classic,
 };
 
-/// Whether ids are no addresses: most classes' objects lie nearer to the next than their fields take, whatever the
-/// layout.
+/// True if ids are not addresses: in most classes, the distance to the next object is smaller than the fields, whatever
+/// the layout.
 fn are_too_near(classes: &Classes, gaps: &[Gap]) -> bool {
     let mut fields = vec![None; classes.len()];
     let (mut near, mut all) = (0_usize, 0_usize);
@@ -93,31 +93,31 @@ fn are_too_near(classes: &Classes, gaps: &[Gap]) -> bool {
 /// Maximum number of bytes by which the fields that a JVM adds to a class object differ between JVMs.
 const NEARLY: u64 = 64;
 
-/// In place of an element's size: the size of a stack chunk.
+/// Marks the class of stack chunks in `Sizes::arrays`, in place of the size of an element.
 const STACK: u32 = 16;
 
-/// Sizes of all objects.
+/// The sizes of all objects.
 #[derive(Debug)]
 pub(crate) struct Sizes {
     pub(crate) layout: Layout,
-    /// For each class the size of an instance.
+    /// For each class, the size of an instance.
     pub(crate) instance: Vec<u64>,
-    /// For each class the size of its class object.
+    /// For each class, the size of its class object.
     pub(crate) class_object: Vec<u64>,
-    /// For each array class, where the elements begin and what each takes; for the class of stack
-    /// chunks, where the stack begins and [`STACK`].
+    /// For each array class, the offset of the elements and the size of each. For the class of stack chunks, the offset
+    /// of the stack and [`STACK`].
     pub(crate) arrays: Vec<(u32, u32)>,
     pub(crate) align: u64,
-    /// Ids are no addresses, so nothing was measured.
+    /// True if ids are not addresses, so that nothing was measured.
     pub(crate) modelled: bool,
-    /// With how many classes, of how many in the file's allocation sites, what is modelled agrees.
+    /// The number of classes that agree with the model, and the number of classes in the file's allocation sites.
     pub(crate) agreed: Option<(usize, usize)>,
 }
 
 impl Sizes {
-    /// Infers the layout. `live` is what the hprof agent tells of classes, where it wrote the dump.
+    /// Infers the layout. `live` has the live objects of each class if the hprof agent wrote the dump.
     ///
-    /// Cost: for each of a dozen hypotheses the layout of those classes that have instances.
+    /// Cost: for each of a dozen hypotheses, the layout of all classes that have instances.
     pub(crate) fn infer(
         classes: &Classes,
         stats: &Stats,
@@ -195,7 +195,7 @@ impl Sizes {
             .map(|(_, class)| {
                 let size = round_up(base + statics(class, &model), u64::from(align));
                 match mirrors.next(class.id.0) {
-                    // Class objects that the child came upon one after the other are side by side.
+                    // In a forked dump, class objects that the child process reached one after the other are adjacent.
                     Some(next) if forked.is_some() => {
                         let exact = next - class.id.0;
                         if exact.abs_diff(size) <= NEARLY {
@@ -226,7 +226,7 @@ impl Sizes {
         }
     }
 
-    /// Returns the warnings about a dump of the hprof agent of JDK 5 to 8, where no size could be measured.
+    /// Returns the warnings for a dump of the hprof agent of JDK 5 to 8, in which no size could be measured.
     pub(crate) fn doubts(&self) -> impl Iterator<Item = Warning> {
         let Layout {
             reference,
@@ -247,18 +247,18 @@ impl Sizes {
         doubts.into_iter().flatten()
     }
 
-    /// Bytes of an instance of a class.
+    /// Returns the bytes of an instance of a class.
     #[inline]
     pub(crate) fn instance(&self, class: ClassIndex) -> u64 {
         self.instance[class.index()]
     }
 
-    /// Bytes of a class object, its static fields included.
+    /// Returns the bytes of a class object, including its static fields.
     pub(crate) fn class_object(&self, class: ClassIndex) -> u64 {
         self.class_object[class.index()]
     }
 
-    /// Bytes of an array.
+    /// Returns the bytes of an array.
     #[inline]
     pub(crate) fn array(&self, class: ClassIndex, len: u32) -> u64 {
         let (base, element) = self.arrays[class.index()];
@@ -270,7 +270,7 @@ impl Sizes {
         round_up(u64::from(base) + content, self.align)
     }
 
-    /// Bytes of a stack of so many words, with a bitmap that has a bit for each place where a
+    /// Returns the bytes of a stack with this number of words, and of a bitmap with one bit for each place where a
     /// reference may be.
     #[cold]
     fn stack(&self, words: u32) -> u64 {
@@ -279,7 +279,7 @@ impl Sizes {
         (words + places.div_ceil(64)) * 8
     }
 
-    /// Number and bytes of all arrays of a class that a scan counted.
+    /// Returns the number and bytes of all arrays of a class that a scan counted.
     pub(crate) fn arrays(&self, class: ClassIndex, number: usize, stats: &Stats) -> (u64, u64) {
         if self.arrays[class.index()].1 == STACK {
             let chunks = stats.stack_chunks.iter();
@@ -299,16 +299,16 @@ impl Sizes {
     }
 }
 
-/// Bytes of a class's static fields; names in angle brackets are the JVM's own references, which
-/// the dump only shows as such.
+/// Returns the bytes of a class's static fields. Names in angle brackets are the JVM's references, which are static
+/// fields only in the dump.
 fn statics(class: &Class, model: &Model) -> u64 {
     let fields = class.statics.iter().filter(|s| !s.name.starts_with('<'));
     model.statics(fields.map(|s| s.kind))
 }
 
-/// The alignment: all addresses are multiples of it.
+/// Returns the alignment: all addresses are multiples of it.
 fn alignment(classes: &Classes, stats: &Stats) -> u32 {
-    /// Fewer addresses than this may be even by chance.
+    /// Minimum number of addresses. Fewer addresses may be even by chance.
     const FEW: u64 = 16;
     let ids = classes.iter().map(|(_, c)| c.id.0).filter(|&id| id != 0);
     let (known, bits) = ids.fold((0_u64, stats.address_bits), |(n, b), id| (n + 1, b | id));
@@ -319,7 +319,7 @@ fn alignment(classes: &Classes, stats: &Stats) -> u32 {
     (1_u32 << bits.trailing_zeros().min(8)).max(8)
 }
 
-/// The alignment of a forked dump: the recorded one, or that of all sizes.
+/// Returns the alignment of a forked dump: the recorded one, or else that of all sizes.
 fn forked_alignment(forked: &Forked, gaps: &[Gap]) -> u32 {
     if let Some(recorded) = forked.recorded {
         return recorded.align;
@@ -332,18 +332,19 @@ fn forked_alignment(forked: &Forked, gaps: &[Gap]) -> u32 {
     (1_u32 << bits.trailing_zeros().min(8)).max(8)
 }
 
-/// `to` is a power of two.
+/// Rounds up to a multiple of `to`, which is a power of two.
 #[inline]
 const fn round_up(value: u64, to: u64) -> u64 {
     (value + to - 1) & !(to - 1)
 }
 
-/// Class objects by address: they lie among the other objects but have no object records.
+/// Class objects by address. They are between the other objects but have no object records.
 struct Mirrors(Vec<u64>);
 
 impl Mirrors {
-    /// If objects lie at multiples of eight, other ids of classes are no addresses: GraalVM's native images write the address of
-    /// a `java.lang.Class` plus 1 as the class's id.
+    /// Collects the ids of classes that are addresses. If objects have addresses that are multiples of eight, other
+    /// class ids are not addresses: GraalVM's native images write the address of a `java.lang.Class` plus 1 as the
+    /// class's id.
     fn new(classes: &Classes, stats: &Stats) -> Self {
         let is_address = |id: u64| id != 0 && (gaps::is_aligned(id) || stats.has_unaligned_ids());
         let mut ids: Vec<u64> = classes
@@ -362,15 +363,15 @@ impl Mirrors {
     }
 }
 
-/// The measured sizes of a class.
+/// The measured size of a class's instances.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
-    /// The smallest distance to the next object; `u64::MAX` when none was seen.
+    /// The smallest distance to the next object. `u64::MAX` if no distance was measured.
     bytes: u64,
     seen: u64,
     instances: u64,
-    /// Whether a distance that was seen several times counts more than the model: it may as well
-    /// hold an object that a dump of the live ones leaves out.
+    /// True if a distance that was seen several times overrides the model. Otherwise the space may contain unreachable
+    /// objects, which a dump of live objects leaves out.
     over_model: bool,
 }
 
@@ -396,15 +397,15 @@ impl Gap {
         }
     }
 
-    /// Takes a size that the file tells.
+    /// Sets a size that the file contains.
     fn tell(&mut self, bytes: u64) {
         (self.bytes, self.seen) = (bytes, u64::from(u32::MAX));
     }
 
-    /// Takes the distance as the exact size, which it is in a forked dump. A distance that is too large for an object is
-    /// not a size: nothing follows the last object of a piece.
+    /// Takes the distance as the exact size. In a forked dump, it is exact. A distance that is too large for an object
+    /// is not a size: the last object of a piece has no neighbour.
     fn take_as_size(&mut self) {
-        /// More than the fields of any class take: a class file has at most 65,535.
+        /// Upper bound of an instance's size. A class file has at most 65,535 fields.
         const LARGEST_INSTANCE: u64 = 1 << 20;
         if self.is_known() && self.bytes <= LARGEST_INSTANCE {
             self.tell(self.bytes);
@@ -419,12 +420,12 @@ impl Gap {
         self.bytes != u64::MAX
     }
 
-    /// Whether the distance is no accident.
+    /// True if the distance was seen often enough not to be random.
     fn is_certain(&self) -> bool {
         self.is_known() && self.seen >= 3
     }
 
-    /// The class's size, between what was measured (never too small a bound) and the model.
+    /// Returns the class's size, from the measured distance (an upper bound) and the model's prediction.
     fn settle(&self, predicted: u64) -> u64 {
         if self.bytes <= predicted || (self.over_model && self.is_certain()) {
             self.bytes
@@ -434,11 +435,11 @@ impl Gap {
     }
 }
 
-/// How many classes' measured distances agree with a hypothesis; distances by accident do not count.
+/// Number of classes whose measured distances agree with a hypothesis. Only certain distances count.
 #[derive(Clone, Copy, Default)]
 struct Agreement {
     equal: u64,
-    /// The next object is nearer than the hypothesis allows.
+    /// Number of classes with a distance smaller than the predicted size.
     nearer: u64,
     farther: u64,
 }
@@ -452,17 +453,18 @@ impl Agreement {
         }
     }
 
-    /// Whether the hypothesis is the JVM's own layout, so that a larger distance is not a size.
+    /// True if the hypothesis is the JVM's own layout, so that a larger distance is not a size.
     ///
-    /// Near neighbours contradict it, far ones need not: ZGC leaves garbage where it lay, and a
-    /// program that makes the same garbage beside each object it keeps sets them evenly apart. A
-    /// layout unknown here, with larger objects, shows in that hardly any class agrees.
+    /// Smaller distances contradict the hypothesis. Larger distances need not: ZGC leaves unreachable objects in place.
+    /// If a program creates the same short-lived objects next to each object that it keeps, the kept objects are evenly
+    /// spaced. A layout that is unknown here and has larger objects is recognized because hardly any class agrees.
     const fn proves(self) -> bool {
         self.equal > 4 * self.nearer && self.equal > self.farther
     }
 }
 
-/// The hypothesis that the distances speak for, and for how many objects it is exact.
+/// Returns the hypothesis that fits the distances best, and its score: about the number of objects whose size it
+/// predicts exactly, with a penalty for objects that are larger than the distance to the next one.
 fn choose(
     classes: &Classes,
     gaps: &mut [Gap],
@@ -506,7 +508,7 @@ fn choose(
                     }
                     match size.cmp(&gap.bytes) {
                         std::cmp::Ordering::Equal => score += i128::from(gap.seen),
-                        // No object is larger than the distance to the next.
+                        // No object is larger than the distance to the next one.
                         std::cmp::Ordering::Greater => score -= 4 * i128::from(gap.instances),
                         std::cmp::Ordering::Less => {}
                     }
@@ -532,7 +534,7 @@ fn choose(
             gap.over_model &= fields::is_special(class);
         }
     }
-    // Class objects with their statics tell the size of those without.
+    // Adjacent class objects, less their static fields, show the size of a class object without static fields.
     let room = mirror_room(classes, &model, mirrors);
     if let (Some(class), Some(room)) = (class_class, room) {
         let gap = &mut gaps[class.index()];
@@ -543,8 +545,8 @@ fn choose(
     (model, u64::try_from(score).unwrap_or(0))
 }
 
-/// The least room that two class objects side by side leave for an instance of `java.lang.Class`
-/// without static fields.
+/// Returns the smallest space between two adjacent class objects for an instance of `java.lang.Class` without static
+/// fields.
 fn mirror_room(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u64> {
     let room = |class: &Class| {
         let room = mirrors.next(class.id.0)? - class.id.0;
@@ -558,14 +560,14 @@ fn mirror_room(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u6
         .min()
 }
 
-/// The array header that goes with an object header.
+/// Returns the size of an array header that goes with an object header.
 fn array_header(stats: &Stats, header: u32, wide: bool) -> u32 {
     match header {
         _ if !wide => 12,
         8 => 12,
         12 => 16,
         _ => {
-            // Since JDK 22 elements of up to four bytes follow the length at once.
+            // Since JDK 22, elements of up to four bytes directly follow the length.
             let small = [
                 Kind::Byte,
                 Kind::Char,
@@ -584,8 +586,8 @@ fn array_header(stats: &Stats, header: u32, wide: bool) -> u32 {
     }
 }
 
-/// Arrays contradict a hypothesis that makes them larger than the distance to the next object:
-/// `None`. Else the more kinds of them it fits, the better.
+/// Returns a score that grows with the number of element types for which the hypothesis fits exactly. `None` if arrays
+/// contradict the hypothesis, because it makes them larger than the distance to the next object.
 fn array_evidence(model: &Model, stats: &Stats) -> Option<i64> {
     let mut score = 0;
     for kind in Kind::PRIMITIVES.into_iter().chain([Kind::Object]) {
@@ -604,13 +606,13 @@ fn array_evidence(model: &Model, stats: &Stats) -> Option<i64> {
     Some(score)
 }
 
-/// The layouts of classes under one hypothesis, worked out when asked for.
+/// The layouts of classes under one hypothesis, computed on request.
 pub(super) struct Layouts<'a> {
     classes: &'a Classes,
     model: &'a Model,
     gaps: &'a [Gap],
-    /// Whether what a class is larger than the model says is passed on to its subclasses: fields
-    /// that the JVM adds, padding.
+    /// True if subclasses inherit the bytes by which a class is larger than the model predicts: fields that the JVM
+    /// adds, and padding.
     surplus: bool,
     done: Vec<Option<LaidOut>>,
 }
@@ -638,7 +640,7 @@ impl<'a> Layouts<'a> {
     }
 
     pub(super) fn of(&mut self, class: ClassIndex) -> LaidOut {
-        // Superclass chains are short (limited when the table is built).
+        // Chains of superclasses are short: their length is limited when the table is built.
         let chain: Vec<ClassIndex> = self
             .classes
             .chain(class)
@@ -653,7 +655,7 @@ impl<'a> Layouts<'a> {
         self.done[class.index()].clone().unwrap_or_default()
     }
 
-    /// The class's layout in the likeliest of its variants that agrees with what was measured.
+    /// Returns the class's layout in the most likely variant that agrees with the measured distance.
     fn lay_out(&self, above: LaidOut, class: &Class, gap: &Gap) -> LaidOut {
         let model = self.model;
         let laid = |v: &Variant| model.lay_out(above.clone(), class, v);

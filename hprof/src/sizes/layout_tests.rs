@@ -1,4 +1,4 @@
-//! What the distances speak for, on classes and measurements made by hand: each rule on both sides of where it turns.
+//! Tests of the inferred layout with handmade classes and measurements: each rule on both sides of its threshold.
 
 use super::*;
 use crate::bytes::source::Source;
@@ -9,7 +9,7 @@ use crate::records::record;
 use testdata::writer::FieldType::{Int, Long, Object};
 use testdata::writer::{ClassId, FieldType, HeapBuilder, Options, Value};
 
-/// Classes at addresses, with the measurements of a heap of which nothing was seen.
+/// Classes at addresses, and the measurements of an empty heap.
 struct World {
     classes: Classes,
     stats: Stats,
@@ -66,7 +66,7 @@ impl World {
         self.classes.by_name(name)[0]
     }
 
-    /// So many instances, and the smallest distance that so many of them showed.
+    /// Sets the number of instances of a class, and the smallest distance with the number of instances that have it.
     fn measure(&mut self, name: &str, gap: u64, seen: u64, instances: u64) {
         let class = self.class(name);
         let stats = &mut self.stats.classes[class.index()];
@@ -114,7 +114,7 @@ fn fields_that_do_not_fit_tell_ids_that_are_no_addresses() {
         (None, Some(16), false),
         // Fields of both classes count once.
         (None, Some(20), false),
-        // Half of the classes are not most of them.
+        // Half of the classes are not the majority.
         (Some(8), Some(12), false),
         (Some(7), Some(12), true),
         (None, None, false),
@@ -176,7 +176,7 @@ fn a_class_object_has_its_statics_and_ends_before_the_next() {
     };
     let own = world.infer().instance(world.class("java.lang.Class"));
     assert!(own >= 24);
-    // Nothing was seen; addresses are no multiples of eight; they are.
+    // Nothing was measured; addresses are not multiples of eight; addresses are multiples of eight.
     for (bits, near) in [(0, own), (4, own), (8, 8)] {
         world.stats.address_bits = bits;
         assert_eq!(sizes(&world), (own, own + 16, near), "{bits}");
@@ -225,12 +225,12 @@ fn stack_chunks_have_a_stack_and_its_bitmap() {
     let mut sizes = world.infer();
     let own = sizes.instance(class);
     assert_eq!(sizes.arrays[class.index()], (own as u32, STACK));
-    // A bit for each half of a word: one word of them, and four.
+    // The bitmap has a bit for each half of a word: one word for 10 words, and four words for 100.
     assert_eq!(sizes.array(class, 10), own + 11 * 8);
     assert_eq!(sizes.array(class, 100), own + 104 * 8);
     let all = (5, 5 * own + (3 * 11 + 2 * 104) * 8);
     assert_eq!(sizes.arrays(class, number, &world.stats), all);
-    // And for each word.
+    // With references of 8 bytes, it has a bit for each word.
     sizes.layout.reference = 8;
     assert_eq!(sizes.array(class, 64), own + 65 * 8);
     assert_eq!(sizes.array(class, 65), own + 67 * 8);
@@ -300,13 +300,13 @@ fn a_layout_is_proven_by_far_more_classes_than_contradict_it() {
 #[test]
 fn the_layout_is_what_most_distances_equal() {
     let classes = [class("Q", 0x1000, INT), class("P", 0x2000, INT)];
-    // Nothing speaks for any: the first.
+    // Without evidence, the first hypothesis is chosen.
     let mut world = World::new(&classes);
     assert_eq!(world.chosen(), (4, 12, Order::Packed));
-    // An int behind a header of 16 bytes.
+    // An int after a header of 16 bytes.
     world.measure("P", 24, 5, 5);
     assert_eq!(world.chosen(), (4, 16, Order::Packed));
-    // One object that is too near outweighs four that are as far as expected.
+    // One object that is too near outweighs four at the expected distance.
     world.measure("P", 24, 20, 20);
     for (near, header) in [(4, 16), (6, 12)] {
         world.measure("Q", 16, 1, near);
@@ -325,12 +325,12 @@ fn class_objects_side_by_side_bound_their_size() {
         ..class("Many", 0x1800, &[])
     };
     let classes = [
-        // Below the first there is as much room as above address 0.
+        // The 64 bytes before A are not the space of a class object.
         class("A", 0x40, &[]),
         class("java.lang.Class", 0x1000, &[]),
         statics,
         class("B", 0x1200 + 104, &[]),
-        // Nearer than a header; nearer than their statics.
+        // From C to D is less than a header; from Many to E is less than the static fields of Many.
         class("C", 0x1700, &[]),
         class("D", 0x1708, &[]),
         many,
@@ -341,7 +341,7 @@ fn class_objects_side_by_side_bound_their_size() {
     assert_eq!(mirrors.next(0x40), Some(0x1000));
     assert_eq!(mirrors.next(0x3f), Some(0x40));
     assert_eq!(mirrors.next(0x1808), None);
-    // 104 less a long.
+    // 104 bytes, less a long.
     assert_eq!(mirror_room(&world.classes, &MODEL, &mirrors), Some(96));
 
     let class = world.class("java.lang.Class");
@@ -374,7 +374,7 @@ fn arrays_tell_the_header() {
         world.stats.array_slack[Kind::Int as usize] = slack;
         assert_eq!(world.chosen(), (4, header, Order::Packed));
     }
-    // Empty arrays of references say nothing of how wide these are; longer ones do.
+    // Empty arrays of references do not show the width of references; longer arrays do.
     for (narrow, wide, reference) in [(16, 16, 4), (16, -24, 4), (56, 16, 8)] {
         let mut world = World::new(&[class("A", 0x1000, &[])]);
         world.stats.array_slack[Kind::Int as usize] = 16;
@@ -386,7 +386,7 @@ fn arrays_tell_the_header() {
 
 #[test]
 fn the_variant_of_a_class_is_the_one_that_fits_its_distance() {
-    // Without the field `bottom` the JVM adds fields, or none do we know of: 40 bytes, or 24.
+    // Without the field `bottom`, either the JVM adds fields (40 bytes) or it adds none that are known (24 bytes).
     let chunk = class(
         "jdk.internal.vm.StackChunk",
         0x1000,
@@ -433,7 +433,7 @@ fn the_distances_of_a_forked_dump_are_sizes() {
             align,
         })
     };
-    // One instance alone, in another size than any layout gives it.
+    // A single instance, at a distance that no layout predicts.
     let mut world = World::new(&[class("Own", 0x1000, LONG)]);
     world.measure("Own", 48, 1, 1);
     let own = world.class("Own");

@@ -1,4 +1,4 @@
-//! Shallow sizes: measured from the distances between objects, modelled where too few were seen.
+//! Shallow sizes, measured from the distances between objects. A model gives the sizes of classes with few objects.
 
 pub(crate) mod agent;
 pub(crate) mod fields;

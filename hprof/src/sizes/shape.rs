@@ -1,4 +1,4 @@
-//! An object's class and, for arrays, its length, in 32 bits.
+//! Shapes: an object's class and, for arrays, its length, in 32 bits.
 
 use std::ops::Range;
 
@@ -6,19 +6,23 @@ use crate::ids::{ClassIndex, NONE};
 use crate::records::classes::Classes;
 use crate::sizes::layout::Sizes;
 
-/// Lengths below this are coded in the shape itself.
+/// Arrays with fewer elements than this have their length in the shape.
 const SHORT: u32 = 256;
 
-/// Shapes from here on are those of instances some of whose references are null, while a graph is built whose rows
-/// have to tell fields: below the bit of its own the number of the class in [`CLASS_BITS`] bits, and above that a bit for
-/// each reference field that is null.
+/// Flag in shapes of instances with null references. These shapes exist only while a graph is built whose rows must
+/// show fields. Their bits are:
+///
+/// ```text
+/// bit 31      bit 30     bits 29 to 17                         bits 16 to 0
+/// 1 (MASKED)  DAMAGED    one bit for each null reference       number of the class
+/// ```
 const MASKED: u32 = 1 << 31;
 const CLASS_BITS: u32 = 17;
-/// Fields whose nulls there is room for. One bit is left over: it is for damaged objects.
+/// Maximum number of reference fields of a class with such shapes.
 const MASK_BITS: u32 = 13;
 const DAMAGED: u32 = 1 << (CLASS_BITS + MASK_BITS);
 
-/// The shape without what it says of nulls.
+/// Returns the shape without the bits for null references.
 #[inline(always)]
 pub(crate) const fn plain(shape: u32) -> u32 {
     if shape & MASKED == 0 {
@@ -28,19 +32,19 @@ pub(crate) const fn plain(shape: u32) -> u32 {
     }
 }
 
-/// Whether there is room in a shape for the nulls of a class's instances.
+/// True if a shape has enough bits for the null references of a class's instances.
 #[inline(always)]
 pub(crate) const fn has_mask(class: u32, references: usize) -> bool {
     class < 1 << CLASS_BITS && references <= MASK_BITS as usize
 }
 
-/// The shape of an instance whose reference fields are null where a bit is set.
+/// Returns the shape of an instance. Each reference field whose bit is set in `nulls` is null.
 #[inline(always)]
 pub(crate) const fn with_nulls(class: u32, nulls: u32) -> u32 {
     MASKED | nulls << CLASS_BITS | class
 }
 
-/// The shape of an object of a class that has no arrays, written as an array: damage.
+/// Returns the shape of a damaged object: its record is an array, but its class is not an array class.
 pub(crate) const fn with_elements(class: u32) -> u32 {
     if class < 1 << CLASS_BITS {
         MASKED | DAMAGED | class
@@ -49,21 +53,22 @@ pub(crate) const fn with_elements(class: u32) -> u32 {
     }
 }
 
-/// The shape of an instance whose record ends after so many of its reference fields; `None` where there is no room for that.
+/// Returns the shape of an instance whose record ends after `fields` reference fields. `None` if the shape has not
+/// enough bits.
 pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
     let fields = fields as u32 + 1;
     let has_room = class < 1 << CLASS_BITS && fields < 1 << MASK_BITS;
     has_room.then_some(MASKED | DAMAGED | fields << CLASS_BITS | class)
 }
 
-/// What a shape says of the references in an object's row.
+/// The references in an object's row, according to its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InRow {
-    /// All fields but those whose bits are set.
+    /// All fields except those whose bits are set.
     FieldsBut(u32),
-    /// So many fields.
+    /// This number of fields, from the first on.
     First(u32),
-    /// Elements, although it is no array's shape.
+    /// Elements, although the shape is not that of an array.
     Elements,
 }
 
@@ -80,9 +85,9 @@ pub(crate) const fn in_row(shape: u32) -> InRow {
     }
 }
 
-/// Decodes and encodes shapes: first one for instances of each class, then one for the class object
-/// of each class, then one for each array class and length below [`SHORT`], then one for each
-/// longer array, numbered in file order.
+/// Decodes and encodes shapes. The numbers of shapes begin with one for instances of each class. Then comes one for the
+/// class object of each class, then one for each array class and length below [`SHORT`], then one for each longer
+/// array, in file order.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     classes: u32,
@@ -107,7 +112,7 @@ impl Shapes {
         let arrays = classes.arrays().to_vec();
         Self {
             classes: count,
-            // Saturated when there are too many classes, which `has_room` refuses.
+            // The value saturates if there are too many classes. Then `has_room` returns false.
             long: count
                 .saturating_mul(2)
                 .saturating_add((arrays.len() as u32).saturating_mul(SHORT)),
@@ -116,7 +121,7 @@ impl Shapes {
         }
     }
 
-    /// Whether the shapes leave room for this many long arrays.
+    /// True if there are enough shapes for this number of long arrays.
     pub(crate) fn has_room(&self, longs: usize) -> bool {
         u64::from(self.long) + longs as u64 + 1 < u64::from(MASKED)
     }
@@ -131,13 +136,13 @@ impl Shapes {
         self.classes + class
     }
 
-    /// The shape of a short array; `None` when it is a long one.
+    /// Returns the shape of a short array. `None` for a long array.
     #[inline(always)]
     pub(crate) fn short_array(&self, array: u32, len: u32) -> Option<u32> {
         (len < SHORT).then(|| self.classes * 2 + array * SHORT + len)
     }
 
-    /// The shape of the long array with this number.
+    /// Returns the shape of the long array with this number.
     pub(crate) const fn long_array(&self, number: u32) -> u32 {
         self.long + number
     }
@@ -146,8 +151,8 @@ impl Shapes {
         self.long
     }
 
-    /// The shapes that objects of these classes may have, those of all long arrays among them if any of the
-    /// classes is an array's.
+    /// Returns the shapes that objects of these classes may have. If one of the classes is an array class, the shapes
+    /// of all long arrays are included.
     pub(crate) fn ranges_of(&self, classes: &[ClassIndex]) -> Vec<Range<u32>> {
         let mut ranges = Vec::new();
         for &class in classes {
@@ -176,15 +181,15 @@ impl Shapes {
     }
 }
 
-/// So many shapes, the first, have their figures in tables. A file may name any number of array classes, with many
-/// shapes each; figures of others are worked out each time.
+/// Maximum number of shapes in tables: the first ones. A file may have any number of array classes, with many shapes
+/// each. The values of other shapes are computed for each call.
 pub(crate) const IN_TABLES: u32 = 1 << 20;
 
-/// Classes and shallow sizes by shape, since most shapes stand for thousands of objects.
+/// Table of classes and shallow sizes by shape. It is small, because most shapes belong to thousands of objects.
 #[derive(Debug)]
 pub(crate) struct ShapeSizes {
-    /// Of the first [`IN_TABLES`] but long arrays: the class, [`NONE`] for class objects, and the size, [`u32::MAX`] where
-    /// that is not enough.
+    /// For the first [`IN_TABLES`] shapes, except long arrays: the class ([`NONE`] for class objects), and the size
+    /// ([`u32::MAX`] if it does not fit).
     short: Vec<(u32, u32)>,
 }
 
@@ -200,7 +205,7 @@ impl ShapeSizes {
         }
     }
 
-    /// An object's shallow size in bytes.
+    /// Returns an object's shallow size in bytes.
     #[inline(always)]
     pub(crate) fn of(&self, shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
         match self.short.get(shape as usize) {
@@ -209,7 +214,7 @@ impl ShapeSizes {
         }
     }
 
-    /// The class that an object is an instance of, none for class objects, and its shallow size in bytes.
+    /// Returns an object's class (`None` for class objects) and its shallow size in bytes.
     #[inline(always)]
     pub(crate) fn class_and_size(
         &self,
@@ -242,17 +247,17 @@ fn of_shape(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
     }
 }
 
-/// The class object that an object of each shape refers to by being of that class.
+/// For each shape, the class object to which its objects refer because they are instances of the class.
 #[derive(Debug)]
 pub(crate) struct ShapeClasses {
-    /// Of the first [`IN_TABLES`] but long arrays; [`NONE`] for those that refer to none.
+    /// For the first [`IN_TABLES`] shapes, except long arrays. [`NONE`] for shapes without such a reference.
     short: Vec<u32>,
-    /// Whether objects of each class refer to it.
+    /// For each class, true if its objects refer to it.
     counts: Vec<bool>,
 }
 
 impl ShapeClasses {
-    /// `counts` tells of which classes the objects refer to their class.
+    /// Creates the table. `counts` returns true for classes whose objects refer to their class.
     pub(crate) fn new(shapes: &Shapes, counts: impl Fn(ClassIndex) -> bool) -> Self {
         let counts: Vec<bool> = (0..shapes.classes).map(|c| counts(ClassIndex(c))).collect();
         let known = |shape| class_referred_to(shapes, &counts, shape);

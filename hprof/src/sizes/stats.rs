@@ -1,5 +1,4 @@
-//! What a scan measures of each class: how many objects, and what the gaps between neighbouring
-//! objects say of their sizes.
+//! Measurements of a scan for each class: the number of objects, and the distances between neighbouring objects.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +8,13 @@ use crate::records::record::Kind;
 /// Measurements of a class's instances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClassStats {
-    /// Instances (not arrays).
+    /// Number of instances (not arrays).
     pub(crate) instances: u64,
     /// The smallest distance from an instance to the next object.
     pub(crate) gap: u64,
-    /// The place of that object.
+    /// The address of an instance with that distance.
     pub(crate) gap_at: u64,
-    /// How many instances showed that distance.
+    /// Number of instances with that distance.
     pub(crate) gap_seen: u64,
 }
 
@@ -49,26 +48,25 @@ impl ClassStats {
 #[derive(Clone, Debug)]
 pub(crate) struct Stats {
     pub(crate) classes: Vec<ClassStats>,
-    /// The arrays' lengths are counted modulo this, a power of two and a multiple of the JVM's
-    /// object alignment.
+    /// The divisor for lengths of arrays: a power of two, and a multiple of the JVM's object alignment.
     pub(crate) modulus: usize,
-    /// For each array class (by array number) how many arrays have each residue of the length.
+    /// For each array class (by array number), the number of arrays for each remainder of the length.
     residues: Vec<u64>,
-    /// For each array class the sum of the lengths' quotients by the modulus.
+    /// For each array class, the sum of the quotients of the lengths.
     quotients: Vec<u64>,
-    /// How many stack chunks hold each number of words.
+    /// For each size of a stack chunk in words, the number of chunks.
     pub(crate) stack_chunks: BTreeMap<u32, u64>,
-    /// For each element type code, the smallest distance to the next object less the elements: an
-    /// upper bound of the array header. For references, taking them for 4 and for 8 bytes.
+    /// For each element type code, the smallest value of "distance to the next object minus bytes of the elements". It
+    /// is an upper bound of the array header. References count as 4 bytes here, and as 8 bytes in `array_slack_wide`.
     pub(crate) array_slack: [i64; 12],
     pub(crate) array_slack_wide: i64,
-    /// All addresses or-ed together: their trailing zeros are the alignment.
+    /// The bitwise OR of all addresses. The number of its trailing zeros shows the alignment.
     pub(crate) address_bits: u64,
     pub(crate) lowest: u64,
     pub(crate) highest: u64,
-    /// Objects whose allocation site the dump names.
+    /// Number of objects with an allocation site in the dump.
     pub(crate) real_serials: u64,
-    /// Bytes of reference fields that a too short body lacks.
+    /// Number of reference fields that are missing because a body is too short.
     pub(crate) short_bodies: u64,
 }
 
@@ -106,7 +104,7 @@ impl Stats {
         self.quotients[array]
     }
 
-    /// The distance from an object of this shape to the next object.
+    /// Records the distance from an object of this kind to the next object.
     #[inline(always)]
     pub(crate) fn gap(&mut self, of: Last, gap: u64) {
         match of {
@@ -135,12 +133,12 @@ impl Stats {
         }
     }
 
-    /// True if an object's id is no multiple of eight.
+    /// True if an object's id is not a multiple of eight.
     pub(crate) const fn has_unaligned_ids(&self) -> bool {
         self.address_bits.trailing_zeros() < 3
     }
 
-    /// Forgets every distance.
+    /// Discards all distances.
     pub(crate) fn forget_gaps(&mut self) {
         for class in &mut self.classes {
             *class = ClassStats {
@@ -151,7 +149,7 @@ impl Stats {
         (self.array_slack, self.array_slack_wide) = ([i64::MAX; 12], i64::MAX);
     }
 
-    /// Takes over distances only.
+    /// Merges distances only.
     pub(crate) fn merge_gaps(&mut self, other: &Self) {
         for (a, b) in self.classes.iter_mut().zip(&other.classes) {
             a.merge_gap(b);
@@ -187,7 +185,7 @@ impl Stats {
     }
 }
 
-/// The object before the one at hand, whose size the distance between the two bounds.
+/// The previous object. The distance to the current object is an upper bound of its size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Last {
     #[default]

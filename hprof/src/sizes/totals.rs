@@ -1,21 +1,21 @@
-//! Objects and bytes of each class: the lines of a histogram.
+//! Number and bytes of each class's objects: the lines of a histogram.
 
 use crate::ids::ClassIndex;
 use crate::records::classes::Classes;
 use crate::sizes::layout::Sizes;
 use crate::sizes::stats::Stats;
 
-/// Objects and their shallow bytes.
+/// A number of objects and their shallow bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
-    /// How many.
+    /// Number of objects.
     pub objects: u64,
-    /// Their shallow sizes together.
+    /// Sum of their shallow sizes.
     pub bytes: u64,
 }
 
 impl std::ops::AddAssign for Total {
-    /// Sizes from a damaged index may be of any kind: their sum stays at what fits.
+    /// Adds without overflow. A damaged index can have sizes of any value, so the sum stops at the maximum.
     #[inline]
     fn add_assign(&mut self, other: Self) {
         self.objects = self.objects.saturating_add(other.objects);
@@ -26,16 +26,16 @@ impl std::ops::AddAssign for Total {
 /// A class's line in a histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassTotal {
-    /// All its instances in the dump.
+    /// All instances in the dump.
     pub all: Total,
-    /// Those that are reachable; only from [`Snapshot::histogram`](crate::Snapshot::histogram).
+    /// The reachable instances. Only from [`Snapshot::histogram`](crate::Snapshot::histogram).
     pub reachable: Total,
-    /// What its instances retain, counting nothing twice (the minimum retained size); only from
-    /// [`Snapshot::histogram`](crate::Snapshot::histogram), which says how it is computed.
+    /// The bytes that the instances retain, counting nothing twice (the minimum retained size). Only from
+    /// [`Snapshot::histogram`](crate::Snapshot::histogram), which describes the computation.
     pub retained_bytes: u64,
 }
 
-/// All objects of the dump by class; class objects count as instances of `java.lang.Class`.
+/// Returns the totals of all objects of the dump by class. Class objects count as instances of `java.lang.Class`.
 pub(crate) fn totals(classes: &Classes, sizes: &Sizes, stats: &Stats) -> Vec<ClassTotal> {
     let mut totals: Vec<ClassTotal> = stats
         .classes

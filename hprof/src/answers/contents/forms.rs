@@ -1,4 +1,4 @@
-//! The JDK's collection classes, and which of their fields say what.
+//! The JDK's collection classes, and the meaning of their fields.
 
 use std::ops::Range;
 
@@ -34,8 +34,8 @@ const QUEUE: Names = Names {
     ..LINKED_LIST
 };
 
-/// What an object holds as an instance of a class; `None` for classes that are no collections, and
-/// where the class has other fields in the JVM that was dumped.
+/// Returns the contents of an object as an instance of a class. `None` if the class is not a collection, or if it has
+/// other fields in the JVM that wrote the dump.
 pub(super) fn read(
     fields: &Fields<'_>,
     class: &str,
@@ -100,7 +100,7 @@ fn lists(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents
     }
 }
 
-/// A list or a set of which every place of an array is an element.
+/// Returns a list or set whose elements are all elements of an array.
 fn whole_array(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Contents {
     let array = fields.array(name);
     let len = array.map(|a| i64::from(a.len));
@@ -111,7 +111,7 @@ fn whole_array(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Contents 
     list
 }
 
-/// The elements from a place on, going on at the array's beginning.
+/// Adds the elements from index `head` on. After the end of the array, they continue at its beginning.
 fn circular(list: Contents, array: ArrayView<'_>, head: i64, range: &Range<u64>) -> Contents {
     let mut list = list;
     let len = u64::from(array.len);
@@ -123,7 +123,7 @@ fn circular(list: Contents, array: ArrayView<'_>, head: i64, range: &Range<u64>)
         return list;
     };
     let (start, end) = (range.start.min(size), range.end.min(size));
-    // Sums stay below twice the length of an array.
+    // The sums are less than twice the length of an array.
     let (first, last) = (head + start, head + end.max(start));
     let parts = [
         first.min(len)..last.min(len),
@@ -138,7 +138,7 @@ fn circular(list: Contents, array: ArrayView<'_>, head: i64, range: &Range<u64>)
     list
 }
 
-/// A map, or what is one for this purpose, of chains in buckets.
+/// Reads a map, or another structure, with chains in buckets.
 fn table(fields: &Fields<'_>, map: Contents, names: Names, range: &Range<u64>) -> Option<Contents> {
     let mut map = map;
     if fields.get("table")? == NULL {
@@ -211,7 +211,7 @@ fn maps(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents>
     }
 }
 
-/// A map in one array: each key before its value.
+/// Reads a map in one array, in which each key comes before its value.
 fn alternating(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> Option<Contents> {
     fields.get("table")?;
     let Some(array) = fields.array("table") else {
@@ -230,7 +230,7 @@ fn alternating(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> Option
     Some(map)
 }
 
-/// The entries in the range, of entries that are known already.
+/// Returns the entries in the range, if all entries are known.
 fn listed(entries: impl Iterator<Item = Entry>, range: &Range<u64>) -> FollowedNodes {
     let mut found = FollowedNodes::all();
     for entry in entries {
@@ -244,7 +244,7 @@ fn immutable(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Cont
         Some(name) => name,
         None => return few(fields, name, range),
     };
-    // JDK 9 has classes of 0, 1 and 2 elements, later ones mark what is missing.
+    // JDK 9 has classes for 0, 1 and 2 elements. Later JDKs have a mark for a missing element.
     let nothing = fields
         .snapshot
         .sentinel("java.util.ImmutableCollections", "EMPTY");
@@ -289,7 +289,7 @@ fn one_entry(fields: &Fields<'_>, names: [&str; 2], range: &Range<u64>) -> Conte
     Contents::new(ContentsKind::Map).of_values(entries.into_iter().collect(), range)
 }
 
-/// The collections of none and of one of `java.util.Collections`.
+/// Reads the empty and one-element collections of `java.util.Collections`.
 fn few(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents> {
     let one = |kind| {
         let value = fields
@@ -305,7 +305,7 @@ fn few(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents> 
     })
 }
 
-/// Collections that are another one with other rules.
+/// Reads collections that wrap another collection.
 fn wrapped(fields: &Fields<'_>, name: &str, range: &Range<u64>, views: usize) -> Option<Contents> {
     let views = views.checked_sub(1)?;
     let of = |field: &str, range: &Range<u64>| {
@@ -323,7 +323,7 @@ fn wrapped(fields: &Fields<'_>, name: &str, range: &Range<u64>, views: usize) ->
             kind: ContentsKind::Set,
             ..plain("al")?
         }),
-        // JDK 8 keeps the entries in the superclass.
+        // In JDK 8, the entries are in the superclass.
         "Properties" => plain("map"),
         "Collections$UnmodifiableCollection"
         | "Collections$SynchronizedCollection"
@@ -370,7 +370,7 @@ fn concurrent(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Con
             let first = index.and_then(|i| snapshot.field_values(&[i], ["node"]).pop().flatten());
             let value = |node: ObjectIndex| snapshot.field_values(&[node], ["val"]).pop().flatten();
             let first = first.and_then(|[node]| node);
-            // `value` up to JDK 8.
+            // The field is called `value` up to JDK 8.
             let newer = first
                 .and_then(Value::object)
                 .and_then(value)
@@ -409,7 +409,7 @@ fn concurrent(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Con
     }
 }
 
-/// A queue of bounded capacity.
+/// Sets the capacity of a bounded queue.
 fn bounded(fields: &Fields<'_>, list: Contents) -> Option<Contents> {
     let capacity = fields.integer("capacity")?;
     Some(Contents {
@@ -418,7 +418,7 @@ fn bounded(fields: &Fields<'_>, list: Contents) -> Option<Contents> {
     })
 }
 
-/// The sum of the cells that counters are spread over.
+/// Returns the sum of the cells of a striped counter.
 fn cells(fields: &Fields<'_>, name: &str) -> Option<i64> {
     fields.get(name)?;
     let Some(cells) = fields.array(name) else {
@@ -442,8 +442,8 @@ fn concurrent_table(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> O
         return Some(map);
     };
     map.capacity = Some(u64::from(array.len));
-    // Buckets of many nodes begin with the root of a tree, whose nodes are chained as well; while the
-    // table grows there are some that only say that the nodes are elsewhere.
+    // A bucket with many nodes begins with an object for a tree, whose nodes are also chained. While the table grows, a
+    // bucket can begin with a node that only points to the new table.
     let heads = |nodes: &[ObjectIndex]| -> Vec<Option<ObjectIndex>> {
         let fields = snapshot.field_values(nodes, ["first", "nextTable"]);
         let node = |(&node, fields): (&ObjectIndex, Option<[Option<Value>; 2]>)| match fields? {
@@ -490,7 +490,7 @@ fn atomic(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Content
             let value = fields.integer("value")?;
             Some(single(Some(Value::Boolean(value != 0))))
         }
-        // The fields are of the superclass.
+        // The fields are in the superclass.
         "Striped64" => {
             let sum = fields
                 .integer("base")?
@@ -526,7 +526,7 @@ fn buffer(fields: &Fields<'_>, range: &Range<u64>) -> Option<Contents> {
     buffer.bounds = Some(Bounds { position, limit });
     buffer.size = limit.checked_sub(position);
     buffer.whole &= buffer.size.is_some() && Some(limit) <= buffer.capacity;
-    // The class of the elements' type declares the array; direct buffers have none.
+    // The subclass for the element type declares the array. Direct buffers have no array.
     let below = fields.of_object();
     let array = below.array("hb");
     if let Some(array) = array {

@@ -1,7 +1,7 @@
-//! What collections hold: elements and entries, read from the fields of the JDK's classes.
+//! The contents of collections: elements and entries, read from the fields of JDK classes.
 //!
-//! Field names are those of OpenJDK 8 to 25. A class that extends one of the JDK's is read as that.
-//! Nothing of the structure is trusted: sizes may be wrong, chains may be cyclic or lead anywhere.
+//! Field names are those of OpenJDK 8 to 25. A subclass of a JDK class is read like the JDK class. The structure may be
+//! damaged: sizes may be wrong, and chains may be cyclic or lead to any object.
 
 mod forms;
 mod nodes;
@@ -12,7 +12,7 @@ use crate::answers::objects::object::{ArrayView, Body, Content, FieldValue, Raw,
 use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
 use crate::snapshot::Snapshot;
 
-/// The most views of another collection that are followed.
+/// Maximum number of views, each of another collection, that are followed.
 const VIEWS: usize = 8;
 
 /// The kind of an object's contents.
@@ -20,11 +20,11 @@ const VIEWS: usize = 8;
 pub enum ContentsKind {
     /// Elements in an order: lists, queues, deques, atomic arrays.
     List,
-    /// Elements.
+    /// Elements without an order.
     Set,
     /// Keys with values.
     Map,
-    /// At most one value: `Optional`, `AtomicLong`, ...
+    /// At most one value: `Optional`, `AtomicLong` and others.
     Value,
     /// A `java.nio` buffer: the elements between its position and its limit.
     Buffer,
@@ -33,7 +33,7 @@ pub enum ContentsKind {
 }
 
 impl ContentsKind {
-    /// `list`, `set`, ...
+    /// Returns the name of the kind, such as `list` or `set`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,16 +50,16 @@ impl ContentsKind {
 /// An element, or a key with its value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Entry {
-    /// `None` but in maps.
+    /// The key. `None` for contents other than maps.
     pub key: Option<Value>,
-    /// The element.
+    /// The element, or the value of the key.
     pub value: Value,
 }
 
-/// A buffer's `position` and `limit`.
+/// The `position` and `limit` of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// The position: where the next element is read or written.
+    /// The index where the next element is read or written.
     pub position: u64,
     /// The limit, where reading or writing ends.
     pub limit: u64,
@@ -69,24 +69,24 @@ pub struct Bounds {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Contents {
-    /// Of which kind it is.
+    /// The kind of contents.
     pub kind: ContentsKind,
-    /// How many elements, entries, or characters it says it has; `None` where no field says it.
+    /// The number of elements, entries or characters according to the object's fields. `None` if no field has it.
     pub size: Option<u64>,
-    /// For how many it has room: of hash tables, the number of buckets. `None` where there is no
-    /// such thing.
+    /// The number of elements for which there is space. For hash tables, the number of buckets. `None` if the object
+    /// has no capacity.
     pub capacity: Option<u64>,
-    /// Of buffers only.
+    /// Position and limit. Only for buffers.
     pub bounds: Option<Bounds>,
-    /// Of text only: its characters, as many as elements were asked for.
+    /// The characters in the requested range. Only for text.
     pub text: Option<String>,
-    /// The place of the first entry that is listed.
+    /// The index in the collection of the first entry in `entries`.
     pub first: u64,
-    /// The elements or entries asked for, in the order in which Java iterates over them; heaps
-    /// (`PriorityQueue`), `Hashtable`, `WeakHashMap` and immutable sets and maps in the order of their array.
+    /// The requested elements or entries, in the order of Java's iteration. The order is that of the array for heaps
+    /// (`PriorityQueue`), `Hashtable`, `WeakHashMap`, and immutable sets and maps.
     pub entries: Vec<Entry>,
-    /// Whether what was read fits together. A collection that a thread was changing when the dump was
-    /// taken may not.
+    /// True if the fields are consistent. They may not be if a thread was changing the collection when the dump was
+    /// taken.
     pub whole: bool,
 }
 
@@ -104,14 +104,14 @@ impl Contents {
         }
     }
 
-    /// Notes what a size field says.
+    /// Sets the size from a size field.
     fn sized(mut self, size: Option<i64>) -> Self {
         self.size = size.and_then(|s| u64::try_from(s).ok());
         self.whole &= self.size.is_some();
         self
     }
 
-    /// The entries of an array's places, which are all the room there is.
+    /// Adds the elements of an array, whose length is the capacity.
     fn of_array(self, array: Option<ArrayView<'_>>, range: &Range<u64>) -> Self {
         let size = self.size.unwrap_or(0);
         let (skip, take) = (range.start, range.end.min(size).saturating_sub(range.start));
@@ -129,7 +129,7 @@ impl Contents {
         contents
     }
 
-    /// Takes entries that were found, all of them where `complete`.
+    /// Adds the entries that were found. If all of them were found, checks or sets the size.
     fn found(mut self, found: nodes::FollowedNodes, range: &Range<u64>) -> Self {
         self.whole &= found.whole;
         if let (true, Some(size)) = (found.complete, self.size) {
@@ -143,7 +143,7 @@ impl Contents {
         self
     }
 
-    /// A few elements that are known already.
+    /// Sets the elements, if all of them are known.
     fn of_values(mut self, values: Vec<Entry>, range: &Range<u64>) -> Self {
         self.size = Some(values.len() as u64);
         let take = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
@@ -152,7 +152,7 @@ impl Contents {
         self
     }
 
-    /// As a set of a map's keys.
+    /// Turns a map into the set of its keys.
     fn keys(mut self) -> Self {
         self.kind = ContentsKind::Set;
         for entry in &mut self.entries {
@@ -162,12 +162,12 @@ impl Contents {
     }
 }
 
-/// A place within an array; those beyond all arrays are none.
+/// Converts an index to that of an array element. Larger numbers become `u32::MAX`, which no array has.
 fn narrow(place: u64) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
-/// An object's fields, from the class on that is known.
+/// The fields of an object, from the class on that is known.
 struct Fields<'a> {
     snapshot: &'a Snapshot,
     raw: Raw<'a>,
@@ -175,8 +175,8 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The first field of this name that the known class or one above it declares: a class of the
-    /// program may have its own of the same name.
+    /// Returns the first field with this name that the known class or a superclass declares. An application subclass
+    /// may have its own field with this name.
     fn get(&self, name: &str) -> Option<Value> {
         let Body::Instance(class, body) = self.raw.body else {
             return None;
@@ -188,12 +188,12 @@ impl<'a> Fields<'a> {
         fields.find(|f| f.name == name)?.value
     }
 
-    /// Whether a class extends the known one.
+    /// True if a class is a subclass of the known one.
     fn is_below(&self, class: ClassIndex) -> bool {
         class != self.class && self.snapshot.classes().is_subclass(class, self.class)
     }
 
-    /// All fields, those of the object's own class first.
+    /// Returns all fields, those of the object's own class first.
     fn of_object(&self) -> Self {
         Self {
             class: self.own_class().unwrap_or(self.class),
@@ -208,7 +208,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The name of the object's own class.
+    /// Returns the name of the object's own class.
     fn class_name(&self) -> &'a str {
         let class = self.own_class().unwrap_or(self.class);
         &self.snapshot.classes()[class].name
@@ -228,13 +228,13 @@ impl<'a> Fields<'a> {
 }
 
 impl Snapshot {
-    /// What an object of one of the JDK's collection classes holds: the elements whose places are in
-    /// `range`. `None` for other objects. Collections of the JDK's that only wrap another
-    /// (unmodifiable, synchronized, sets of a map's keys) are looked through.
+    /// Returns the contents of an object of a JDK collection class: the elements whose indexes are in `range`. `None`
+    /// for other objects. For JDK collections that only wrap another one (unmodifiable or synchronized collections, key
+    /// sets of maps), returns the contents of the other collection.
     ///
-    /// Cost: for arrays and hash tables as [`Snapshot::ids`], a few times; in chains and trees a walk
-    /// over every piece of the file (a megabyte or so) that has one of the nodes up to the end of the
-    /// range, again where they lie to and fro. No more than 10,000 nodes are followed.
+    /// Cost: for arrays and hash tables, a few times that of [`Snapshot::ids`]. For chains and trees, a walk over every
+    /// piece of the file (about a megabyte) that has a node up to the end of the range. A piece is walked again if the
+    /// chain returns to it later. At most 10,000 nodes are followed.
     #[must_use]
     pub fn contents(&self, object: ObjectIndex, range: Range<u64>) -> Option<Contents> {
         self.contents_within(object, &range, VIEWS)
@@ -273,7 +273,7 @@ impl Snapshot {
         None
     }
 
-    /// An array, to read its elements.
+    /// Returns an array, to read its elements.
     fn array_of(&self, object: ObjectIndex) -> Option<ArrayView<'_>> {
         match self.read(object).ok()?.content {
             Content::Array(array) => Some(array),
@@ -281,7 +281,7 @@ impl Snapshot {
         }
     }
 
-    /// The object that a class of the boot loader keeps in a static field.
+    /// Returns the object in a static field of a JDK class.
     fn sentinel(&self, class: &str, name: &str) -> Option<ObjectIndex> {
         let class = *self.classes().by_name(class).first()?;
         self.static_value(class, name)?.object()

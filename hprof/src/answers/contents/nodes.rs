@@ -1,4 +1,4 @@
-//! Chains, hash tables and trees of nodes.
+//! Reads chains, hash tables and trees of nodes.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -8,22 +8,22 @@ use crate::answers::objects::object::{ArrayView, Raw, Value};
 use crate::ids::{ObjectId, ObjectIndex};
 use crate::snapshot::Snapshot;
 
-/// Pieces of the file whose objects are known at a time.
+/// Maximum number of pieces of the file whose objects are in memory at a time.
 const PIECES: usize = 8;
 
-/// The most nodes that are followed one after the other: each may cost a walk over a piece of the file.
+/// Maximum number of nodes that are followed one after the other. Each may need a walk over a piece of the file.
 const NODES: u64 = 10_000;
 
-/// Entries found in a structure of nodes.
+/// The entries found in a structure of nodes.
 #[derive(Debug, Default)]
 pub(super) struct FollowedNodes {
     /// The entries in the range.
     pub(super) entries: Vec<Entry>,
-    /// The number of entries passed, those before the range included.
+    /// Number of entries passed, including those before the range.
     pub(super) total: u64,
-    /// Whether the entries are complete.
+    /// True if the entries are complete.
     pub(super) complete: bool,
-    /// No node is missing, of another form than expected, or met twice.
+    /// True if each node exists, has the expected fields and occurs only once.
     pub(super) whole: bool,
 }
 
@@ -35,7 +35,7 @@ impl FollowedNodes {
         }
     }
 
-    /// Of a structure that is read in full.
+    /// Creates the result for a structure that is read in full.
     pub(super) fn all() -> Self {
         Self {
             complete: true,
@@ -51,19 +51,19 @@ impl FollowedNodes {
     }
 }
 
-/// The fields of a node.
+/// The names of a node's fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
-    /// `None` where nodes hold single elements.
+    /// `None` if nodes hold single elements.
     pub(super) key: Option<&'static str>,
     pub(super) value: &'static str,
     pub(super) next: &'static str,
-    /// Nodes without an element are passed over: the ends of queues, and nodes that were just removed.
+    /// True to skip nodes without an element: the ends of queues, and nodes that were just removed.
     pub(super) skips_null: bool,
 }
 
 impl Names {
-    /// The node's entry and the next node; `None` where it has no such fields.
+    /// Returns the node's entry and the next node. `None` if the node does not have the fields.
     fn read(&self, fields: [Option<Value>; 3]) -> Option<(Option<Entry>, Value)> {
         let [key, value, next] = fields;
         let value = value?;
@@ -74,7 +74,7 @@ impl Names {
         let entry = Entry { key, value };
         let null = |v: Value| matches!(v, Value::Object(ObjectId::NULL, _));
         let empty = self.skips_null && (null(value) || key.is_some_and(null));
-        // A node without such a field, as in open tables, ends its chain.
+        // In some hash tables, nodes have no `next` field. Such a node ends its chain.
         let next = next.unwrap_or(Value::Object(ObjectId::NULL, None));
         Some(((!empty).then_some(entry), next))
     }
@@ -84,8 +84,8 @@ impl Names {
     }
 }
 
-/// Reads nodes one after the other. Those made together mostly lie together: of each piece of the file
-/// that has been walked over, all objects are known. No piece is where an index tells where objects are.
+/// Reads nodes one after the other. Nodes that were created together are mostly close together in the file. So when a
+/// piece of the file is walked, all its objects are cached. With an index, which locates objects, no pieces are cached.
 struct NodeReader<'a> {
     snapshot: &'a Snapshot,
     pieces: Vec<(u32, Vec<(u32, Raw<'a>)>)>,
@@ -119,7 +119,7 @@ impl<'a> NodeReader<'a> {
         Some(objects[at].1)
     }
 
-    /// The values of a node's fields; `None` where there is no object.
+    /// Returns the values of a node's fields. `None` if there is no object.
     fn fields<const N: usize>(
         &mut self,
         node: ObjectIndex,
@@ -131,7 +131,7 @@ impl<'a> NodeReader<'a> {
 }
 
 impl Snapshot {
-    /// The nodes of a chain, until one refers to none or to itself.
+    /// Follows the nodes of a chain, until the next node is null, damaged or already visited.
     pub(super) fn chain(
         &self,
         first: Option<Value>,
@@ -167,9 +167,9 @@ impl Snapshot {
         found
     }
 
-    /// The chains of a hash table's buckets, bucket by bucket.
+    /// Follows the chains of a hash table, bucket by bucket.
     ///
-    /// Nodes of the same place in their chains are read together.
+    /// Nodes at the same position in their chains are read together.
     pub(super) fn buckets(
         &self,
         table: ArrayView<'_>,
@@ -199,7 +199,7 @@ impl Snapshot {
         found.whole &= chains.iter().all(|c| c.1.is_some());
         let mut visited: HashSet<ObjectIndex> = HashSet::new();
         for _ in 0..NODES {
-            // Chains go on only where the range may end in them.
+            // Follow only the chains that may hold entries of the range.
             let mut sum = 0;
             let needed = chains.iter().take_while(|(entries, _)| {
                 let before = sum;
@@ -239,13 +239,13 @@ impl Snapshot {
         found
     }
 
-    /// The entries of a binary tree in order.
+    /// Returns the entries of a binary tree in order.
     pub(super) fn tree_entries(&self, root: Option<Value>, range: &Range<u64>) -> FollowedNodes {
         let names = ["key", "value", "left", "right"];
         let mut found = FollowedNodes::new();
         let mut nodes = NodeReader::new(self);
         let mut visited = HashSet::new();
-        // Nodes whose left part is done or being done, with their entry and right part.
+        // The nodes whose left subtree is done or in progress, each as its entry and its right subtree.
         let mut above: Vec<(Entry, Value)> = Vec::new();
         let mut at = root;
         for _ in 0..NODES {

@@ -1,39 +1,38 @@
-//! Which fields are final. A dump has the names and types of fields and no flags, so they are taken from
-//! what knows the classes: their class files.
+//! Final fields. A dump has the names and types of fields but not their modifiers, so those are read from class files.
 
 use crate::ids::ClassIndex;
 use crate::records::classes::{Classes, Field, Static};
 use crate::records::record::Kind;
 
-/// A field as a class file declares it.
+/// A field as declared in a class file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredField {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its type.
+    /// The type.
     pub kind: Kind,
-    /// Whether it is static.
+    /// True for static fields.
     pub is_static: bool,
-    /// Whether it is final.
+    /// True for final fields.
     pub is_final: bool,
 }
 
-/// Which reference fields of a dump's classes are final, as far as that is known.
+/// The reference fields of a dump's classes that are known to be final.
 #[derive(Clone, Debug, Default)]
 pub struct FinalFields {
-    /// For each class, whether each of its fields, then each of its statics, is final.
+    /// For each class, two lists: for each of its instance fields, and for each of its static fields, true if the field
+    /// is final. `None` if unknown.
     own: Vec<[Option<Box<[bool]>>; 2]>,
 }
 
 impl FinalFields {
-    /// Asks `declared` for the fields of each class that has reference fields; it answers `None` for
-    /// classes that it does not know. What is answered counts only if all reference fields of the dump's
-    /// class are among it: else it is of another version of the class.
+    /// Calls `declared` for each class that has reference fields. It returns the class's fields, or `None` if it does
+    /// not know the class. The returned fields are used only if they include all reference fields that the class has in
+    /// the dump. Otherwise they belong to another version of the class.
     ///
-    /// Without being asked for are known: fields of records, and what lambdas have captured. All of
-    /// these are final.
+    /// Fields of records and captured variables of lambdas are known to be final without a call.
     ///
-    /// Cost: linear in the fields of all classes.
+    /// Cost: linear in the number of fields of all classes.
     pub fn new(
         classes: &Classes,
         mut declared: impl FnMut(&str) -> Option<Vec<DeclaredField>>,
@@ -58,29 +57,29 @@ impl FinalFields {
         Self { own: own.collect() }
     }
 
-    /// Whether it is known of each reference field that a class declares, statics aside, if it is final.
+    /// True if it is known which reference fields that a class declares are final. Static fields are not considered.
     #[must_use]
     pub fn knows_own(&self, class: ClassIndex) -> bool {
         let own = self.own.get(class.index());
         own.is_some_and(|own| own[0].is_some())
     }
 
-    /// Whether it is known of each static reference field that a class declares if it is final.
+    /// True if it is known which static reference fields that a class declares are final.
     #[must_use]
     pub fn knows_statics(&self, class: ClassIndex) -> bool {
         let own = self.own.get(class.index());
         own.is_some_and(|own| own[1].is_some())
     }
 
-    /// For each class and each reference field of its instances, in the order of
-    /// [`RawVia::Field`](crate::answers::objects::reference::RawVia), whether it is known to be final; empty where none is.
+    /// For each class, true for each reference field of its instances that is known to be final. The order is that of
+    /// [`RawVia::Field`](crate::answers::objects::reference::RawVia). The list is empty if nothing is known.
     pub(crate) fn by_reference(&self, classes: &Classes) -> Vec<Box<[bool]>> {
         let all = classes.iter().map(|(index, _)| {
             let known = |c: &ClassIndex| self.own.get(c.index()).is_some_and(|o| o[0].is_some());
             if !classes.chain(index).any(|c| known(&c)) {
                 return Box::default();
             }
-            // Where a damaged dump's classes inherit without measure, no references are followed at all.
+            // In a damaged dump, a class may inherit too many fields. Then none of its references are followed.
             let count = classes.ref_offsets(classes.layout(index.0)).len();
             let flags = classes.chain(index).flat_map(|c| {
                 let boot = classes[c].loader.is_null();
@@ -98,7 +97,7 @@ impl FinalFields {
         all.collect()
     }
 
-    /// Whether a static field is known to be final.
+    /// True if a static field is known to be final.
     pub(crate) fn has_static(&self, class: ClassIndex, place: u16) -> bool {
         let own = self.own.get(class.index()).and_then(|o| o[1].as_deref());
         own.and_then(|flags| flags.get(usize::from(place)))
@@ -106,17 +105,19 @@ impl FinalFields {
     }
 }
 
-/// The name of a reference field, which may be followed.
+/// Returns the name of a reference field. `None` for other fields.
 fn field_name(field: &Field) -> Option<&str> {
     (field.kind == Kind::Object).then_some(&*field.name)
 }
 
-/// As [`field_name`]; names like `<resolved_references>` are the JVM's own, and in no class file.
+/// Returns the name of a static reference field. `None` for other fields, and for names like `<resolved_references>`,
+/// which the JVM uses for references that are in no class file.
 fn static_name(field: &Static) -> Option<&str> {
     (field.kind == Kind::Object && !field.name.starts_with('<')).then_some(&*field.name)
 }
 
-/// The flag of each name, if all of them are found; fields that refer to nothing count as not final.
+/// For each name, returns true if the field is final. Returns `None` if one of the names is not found. Fields without a
+/// name (of other types) count as not final.
 fn flags<'a>(
     found: &[DeclaredField],
     is_static: bool,
@@ -128,7 +129,7 @@ fn flags<'a>(
         let named = found[first..]
             .iter()
             .take_while(|f| f.is_static == is_static && f.name == name);
-        // Obfuscators give one name to several fields of different types, which the dump does not tell.
+        // Obfuscators give one name to several fields of different types. The dump does not show which is which.
         let mut named = named.filter(|f| f.kind == Kind::Object).peekable();
         named.peek()?;
         Some(named.all(|f| f.is_final))
@@ -136,13 +137,13 @@ fn flags<'a>(
     names.map(flag).collect()
 }
 
-/// Whether the language has all of a class's instance fields final.
+/// True if all instance fields of a class are final by the rules of the language.
 fn all_final(classes: &Classes, index: ClassIndex) -> bool {
     let class = &classes[index];
     let is_record = class
         .superclass
         .is_some_and(|s| classes[s].loader.is_null() && &*classes[s].name == "java.lang.Record");
-    // What the JDK calls the class of a lambda, and what it has captured.
+    // The JDK's name for the class of a lambda, and for the fields of captured variables.
     let captures = |f: &Field| f.name.strip_prefix("arg$").is_some_and(is_number);
     is_record || class.name.contains("$$Lambda") && class.fields.iter().all(captures)
 }

@@ -1,8 +1,8 @@
-//! Values that all of a program shares, as SizeOf's `isSharedFlyweight` has them: enum constants, interned
-//! strings, `Boolean.TRUE` and `FALSE`, and the boxes that `valueOf` caches.
+//! Values that the whole program shares, as defined by SizeOf's `isSharedFlyweight`: enum constants, interned strings,
+//! `Boolean.TRUE`, `Boolean.FALSE`, and the boxes that `valueOf` caches.
 //!
-//! Inside a JVM a string is asked for its interned twin. A dump does not say which strings are
-//! interned; what it has is each class's string constants that were resolved, and those are.
+//! Inside a JVM, `String.intern` shows if a string is interned. A dump does not record this. It has the resolved string
+//! constants of each class, and these are interned.
 
 use crate::answers::objects::object::{Body, Value};
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
@@ -13,7 +13,7 @@ use crate::snapshot::Snapshot;
 /// The pseudo static field in which HotSpot's dumps show a class's resolved constants.
 const RESOLVED: &str = "<resolved_references>";
 
-/// The classes whose static field `cache` holds the boxes that are shared, and of which class those are.
+/// Classes whose static field `cache` holds shared boxes, each with the class of the boxes.
 const CACHES: [(&str, &str); 5] = [
     ("java.lang.Byte$ByteCache", "java.lang.Byte"),
     ("java.lang.Character$CharacterCache", "java.lang.Character"),
@@ -22,21 +22,21 @@ const CACHES: [(&str, &str); 5] = [
     ("java.lang.Short$ShortCache", "java.lang.Short"),
 ];
 
-/// A dump's shared values, see [`Snapshot::flyweights`].
+/// A dump's shared values. See [`Snapshot::flyweights`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flyweights {
-    /// Enum constants: instances of subclasses of `java.lang.Enum`, sorted.
+    /// Enum constants, that is, instances of subclasses of `java.lang.Enum`. Sorted.
     pub enums: Vec<ObjectIndex>,
-    /// `Boolean.TRUE`, `Boolean.FALSE` and the boxes in the caches of `valueOf`, sorted.
+    /// `Boolean.TRUE`, `Boolean.FALSE` and the boxes in the caches of `valueOf`. Sorted.
     pub boxes: Vec<ObjectIndex>,
-    /// Strings that are known to be interned, sorted: resolved string constants of the classes, and those
-    /// that a root of the kind [`RootKind::InternedString`] holds. Strings that the program interned
-    /// otherwise cannot be told from a dump.
+    /// Strings that are known to be interned, sorted: resolved string constants of the classes, and strings that a root
+    /// of the kind [`RootKind::InternedString`] holds. A dump does not show strings that the program interned in
+    /// another way.
     pub interned: Vec<ObjectIndex>,
 }
 
 impl Flyweights {
-    /// All of them.
+    /// Returns all shared values.
     pub fn objects(&self) -> impl Iterator<Item = ObjectIndex> + '_ {
         let all = self.enums.iter().chain(&self.boxes).chain(&self.interned);
         all.copied()
@@ -44,10 +44,10 @@ impl Flyweights {
 }
 
 impl Snapshot {
-    /// The values that all of the program shares.
+    /// Returns the values that the whole program shares.
     ///
-    /// Cost: one look at each object's class, and a walk over each piece of the file that holds a cache of
-    /// boxes or a class's resolved constants.
+    /// Cost: one look at each object's class, and a walk over each piece of the file that holds a cache of boxes or a
+    /// class's resolved constants.
     #[must_use]
     pub fn flyweights(&self) -> Flyweights {
         Flyweights {
@@ -57,7 +57,7 @@ impl Snapshot {
         }
     }
 
-    /// The boot loader's class of this name.
+    /// Returns the class with this name that the boot loader defined.
     fn boot_class(&self, name: &str) -> Option<ClassIndex> {
         let classes = self.classes();
         let mut named = classes.by_name(name).iter().copied();
@@ -77,7 +77,7 @@ impl Snapshot {
         self.instances(&enums)
     }
 
-    /// `Boolean.TRUE`, `Boolean.FALSE` and the boxes that `valueOf` caches, sorted.
+    /// Returns `Boolean.TRUE`, `Boolean.FALSE` and the boxes that `valueOf` caches, sorted.
     pub(crate) fn cached_boxes(&self) -> Vec<ObjectIndex> {
         let mut boxes = Vec::new();
         if let Some(class) = self.boot_class("java.lang.Boolean") {
@@ -126,7 +126,7 @@ impl Snapshot {
         constants
     }
 
-    /// The elements of arrays that are instances of exactly this class.
+    /// Returns the elements of arrays that are instances of exactly this class.
     fn elements_of(&self, arrays: &[ObjectIndex], class: ClassIndex) -> Vec<ObjectIndex> {
         let mut found = Vec::new();
         for raw in self.raws(arrays).into_iter().flatten() {

@@ -1,9 +1,9 @@
-//! Deep sizes: an object, or a set of objects, with all that it reaches by its fields and elements,
-//! each object once.
+//! Deep sizes: the size of an object, or of a set of objects, with all objects that they reach by fields and elements.
+//! Each object counts once.
 //!
-//! The rules are those of the SizeOf agent, which walks objects by reflection inside a JVM: fields and
-//! elements are followed and nothing else. An object's class is not part of it, nor is a class object that
-//! a field refers to; what threads hold on their stacks and what loaders have defined is in no field.
+//! The rules are those of the SizeOf agent, which walks objects by reflection inside a JVM. Only fields and elements
+//! are followed. An object's class does not count, and neither does a class object that a field refers to. Objects on
+//! the stack of a thread and classes of a loader are not in a field, so they do not count either.
 
 pub(crate) mod final_fields;
 pub(crate) mod flyweights;
@@ -34,84 +34,85 @@ use crate::records::walk::{self, Object, Visitor};
 use crate::sizes::totals::Total;
 use crate::snapshot::Snapshot;
 
-/// Objects that are read one by one, at most, instead of all of the file: a tenth of a second's work.
+/// Maximum number of objects to read one by one before the whole file is read instead. This many take a tenth of a
+/// second.
 const LOOKS: usize = 1 << 17;
-/// The further cost of looking one reference deeper, counted in objects.
+/// Additional cost of each level of references, in objects.
 const LOOKS_OF_LEVEL: usize = 3;
-/// Objects that one thread follows, and not more than half of the heap's. What reaches more is begun anew by all threads.
+/// Maximum number of objects that one thread follows (at most half of the heap's objects). If there are more, all
+/// threads start the walk again.
 const NARROW: u64 = 1 << 16;
-/// Pieces of the file whose references are held twice at a time.
+/// Number of pieces of the file that are read together. Their references are in memory twice: in the list of the piece
+/// and in that of all pieces.
 const BATCH: usize = 128;
 
-/// What a deep size counts and follows. Which referents of `java.lang.ref` objects it follows is said when
-/// the dump is opened.
+/// Options for deep sizes: the objects that count, and the references that are followed.
+/// [`Options::refs`](crate::Options::refs) determines which referents of `java.lang.ref` objects are followed.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct DeepOptions {
-    /// Leave out values that are shared by all of a program, and what only they reach: see
-    /// [`Flyweights`].
+    /// Leave out values that the whole program shares, and objects that only they reach. See [`Flyweights`].
     pub skip_flyweights: bool,
-    /// Do not follow static fields, from class objects that the walk starts with.
+    /// Do not follow static fields from class objects at which the walk starts.
     pub skip_static: bool,
-    /// Do not follow fields, static or not, that are known to be final. Elements of arrays are no fields.
+    /// Do not follow fields, static or not, that are known to be final. Elements of arrays are always followed.
     pub skip_final: Option<FinalFields>,
-    /// Leave out objects whose class's name matches one of these, and what only they reach.
+    /// Leave out objects whose class name matches one of these, and objects that only they reach.
     pub exclude: Vec<Regex>,
-    /// Count objects whose class's name matches one of these, but do not go on from them.
+    /// Count objects whose class name matches one of these, but do not follow their references.
     pub stop_at: Vec<Regex>,
-    /// Objects to take as not being there.
+    /// Objects to ignore, as if they were not in the dump.
     pub except: Vec<ObjectIndex>,
 }
 
 impl DeepOptions {
-    /// Whether some objects are left out.
+    /// True if the options can leave out objects.
     fn leaves_out(&self) -> bool {
         self.skip_flyweights || !self.exclude.is_empty() || !self.except.is_empty()
     }
 }
 
-/// The references that deep sizes follow, ready for walks: see [`Snapshot::deep`].
+/// The references that deep sizes follow, ready for walks. See [`Snapshot::deep`].
 #[derive(Debug)]
 pub struct Deep<'a> {
     pub(crate) snapshot: &'a Snapshot,
     rules: Rules,
     rows: RowIndex,
-    /// The objects that rows refer to, without references that are never followed.
+    /// The targets of all rows. References that are never followed are not included.
     targets: Array<u32>,
-    /// Objects that the walk under way has come upon; none between walks.
+    /// Objects that the current walk has reached. Empty between walks.
     seen: Bits,
 }
 
-/// The place of each object's references in the list of all.
+/// The position of each object's references in `targets`.
 #[derive(Debug)]
 enum RowIndex {
-    /// For each object with references, where its row begins; one more for the end of the last.
+    /// For each object with references, the start of its row. One more entry holds the end of the last row.
     All(Array<u32>),
-    /// Begin and end of the rows of some objects.
+    /// The start and end of the rows of some objects.
     Some(FxHashMap<u32, (u32, u32)>),
 }
 
-/// What objects reach, see [`Deep::of_set`].
+/// The objects that a set of objects reaches. See [`Deep::of_set`].
 #[derive(Clone, Debug, Default)]
 pub struct DeepSize {
-    /// All of it, the objects themselves included.
+    /// The total, including the objects themselves.
     pub total: Total,
-    /// The same by class; class objects are of `java.lang.Class`.
+    /// The totals by class. Class objects count as `java.lang.Class`.
     pub by_class: Vec<Total>,
 }
 
-/// Rules on what is followed, class by class and object by object.
+/// Rules by class and by object: which references are followed.
 #[derive(Debug)]
 struct Rules {
-    /// Classes whose objects have no references.
+    /// For each class, true if references of its instances are not followed.
     ends: Vec<bool>,
-    /// Objects that are not there.
+    /// Objects to ignore.
     left_out: Bits,
     flyweights: Option<Flyweights>,
     follow_static: bool,
     finals: Option<FinalFields>,
-    /// For each class, which of its reference fields are final and not followed; none without
-    /// `skip_final`.
+    /// For each class, the reference fields that are final and therefore not followed. Empty without `skip_final`.
     final_refs: Vec<Box<[bool]>>,
 }
 
@@ -157,8 +158,8 @@ impl Rules {
         }
     }
 
-    /// Each reference of a record that is followed. Class objects are not told apart here: which of a
-    /// record's targets are any takes a look at each target.
+    /// Calls `f` for each reference of a record that is followed. References to class objects are included. To
+    /// recognize them, the class of each target must be read, so callers do that.
     #[inline(always)]
     fn each(
         &self,
@@ -193,21 +194,21 @@ impl Rules {
 }
 
 impl Snapshot {
-    /// Makes deep sizes ready to be asked for.
+    /// Prepares the computation of deep sizes.
     ///
-    /// Cost: one pass over the file; four bytes for each reference and each object that has any.
+    /// Cost: one pass over the file. Memory: four bytes for each reference and for each object with references.
     ///
     /// # Errors
-    /// When there is no memory for the references, or they are more than 32 bits number.
+    /// If there is not enough memory for the references, or if their number does not fit in 32 bits.
     pub fn deep(&self, options: &DeepOptions, progress: &dyn Progress) -> Result<Deep<'_>> {
         self.gather_rows(Rules::new(self, options), progress)
     }
 
-    /// As [`Snapshot::deep`], for questions about these objects only: what neither is one of them nor
-    /// reached by them has no references then.
+    /// Prepares the computation of deep sizes of `starts` and of objects that they reach. Other objects have no
+    /// references in the result.
     ///
-    /// Cost: of a snapshot from an index one look at each object that they reach, unless those are many;
-    /// else as [`Snapshot::deep`].
+    /// Cost: if the snapshot comes from an index, one read of each object that `starts` reach, unless there are too
+    /// many. Otherwise as [`Snapshot::deep`].
     ///
     /// # Errors
     /// As [`Snapshot::deep`].
@@ -278,7 +279,7 @@ impl Snapshot {
                 }
             }
         }
-        // Objects without a row of their own have an empty one.
+        // Objects without references get an empty row.
         let mut last = 0;
         for end in offsets.iter_mut() {
             last = last.max(*end);
@@ -293,7 +294,7 @@ impl Snapshot {
         })
     }
 
-    /// Whether an object stands for a class or a primitive type.
+    /// True if an object represents a class or a primitive type.
     fn is_mirror(&self, object: u32) -> bool {
         object < self.split.classes || {
             let class = self.class_of(ObjectIndex(object));
@@ -302,14 +303,14 @@ impl Snapshot {
     }
 }
 
-/// The references of a piece's objects.
+/// The references of the objects of one piece.
 struct RowsOfPiece<'a> {
     snapshot: &'a Snapshot,
     rules: &'a Rules,
     numbering: Numbering<'a>,
-    /// The least number that the next object can have: numbers follow the order of the file.
+    /// The smallest number that the next object can have: numbers follow the order of the file.
     next: u32,
-    /// For each object with references, where they end in `targets`.
+    /// For each object with references, the end of its row in `targets`.
     ends: Vec<(u32, u32)>,
     targets: Vec<u32>,
 }
@@ -348,15 +349,15 @@ impl Visitor for RowsOfPiece<'_> {
     }
     #[inline(always)]
     fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
-        // Arrays of primitives have no references, but are counted among the leaves.
+        // Arrays of primitives have no references, but they advance the numbering of leaves.
         self.numbering
             .counted(object.id, Body::Primitives(kind, len, elements));
     }
 }
 
 impl Deep<'_> {
-    /// Of the classes whose objects a deep size counts, those of which it is not known which fields are
-    /// final: their final fields are followed. Sorted; none where final fields are followed anyway.
+    /// Returns the counted classes for which it is unknown which fields are final, sorted. Deep sizes follow the final
+    /// fields of these classes. Empty if final fields are followed anyway.
     #[must_use]
     pub fn unknown_finals(&self, starts: &[ObjectIndex], size: &DeepSize) -> Vec<ClassIndex> {
         let Some(finals) = &self.rules.finals else {
@@ -380,17 +381,17 @@ impl Deep<'_> {
         unknown
     }
 
-    /// The objects taken for shared values; `None` where none are left out.
+    /// Returns the values that count as shared. `None` if the options do not leave them out.
     #[must_use]
     pub fn flyweights(&self) -> Option<&Flyweights> {
         self.rules.flyweights.as_ref()
     }
 
-    /// The deep size of some objects taken as one set: all that any of them reaches, each object once.
-    /// An object that the options leave out counts nothing, even where it is one of them.
+    /// Returns the deep size of a set of objects: all objects that any of them reaches, each counted once. Objects that
+    /// the options leave out count nothing, even if they are in the set.
     ///
-    /// Cost: one look at each object reached and each of its references, however many objects are given, by all threads
-    /// where those are many.
+    /// Cost: one visit of each object reached and of each of its references, whatever the size of the set. If there are
+    /// many, all threads share the work.
     pub fn of_set(&mut self, objects: &[ObjectIndex]) -> DeepSize {
         if let Some(size) = self.of_few(objects, self.narrow()) {
             return size;
@@ -403,7 +404,7 @@ impl Deep<'_> {
         self.of_few(objects, u64::MAX).unwrap_or_default()
     }
 
-    /// As [`Deep::of_set`], by one thread, unless it is more than `most` objects.
+    /// Computes the deep size of a set on one thread. `None` if there are more than `most` objects.
     fn of_few(&mut self, objects: &[ObjectIndex], most: u64) -> Option<DeepSize> {
         let snapshot = self.snapshot;
         let mirrors = snapshot.class_class();
@@ -423,9 +424,9 @@ impl Deep<'_> {
         whole.then_some(size)
     }
 
-    /// The deep size of one object, unless it reaches more than `most` objects.
+    /// Returns the deep size of one object, or `None` if it reaches more than `most` objects.
     ///
-    /// Cost: as [`Deep::of_set`] of the object, which ends at `most` objects where those are few.
+    /// Cost: as [`Deep::of_set`] of the object. The walk stops after `most` objects if that number is small.
     pub fn of_one(&mut self, object: ObjectIndex, most: u64) -> Option<Total> {
         let narrow = self.narrow();
         let of_one = self.of_narrow(object, most.min(narrow));
@@ -452,7 +453,7 @@ impl Deep<'_> {
             };
         });
         if !whole {
-            // Objects that the walk met but did not visit are in no list.
+            // `reached` lacks objects that the walk met but did not visit, so clear all bits.
             self.forget();
             return None;
         }
@@ -462,7 +463,7 @@ impl Deep<'_> {
         Some(total)
     }
 
-    /// Visits what objects reach, each object once; `false` when it is more than `most`.
+    /// Visits each object that `starts` reach, once. Returns false if there are more than `most`.
     fn walk(&mut self, starts: &[ObjectIndex], most: u64, mut visit: impl FnMut(u32)) -> bool {
         let classes = self.snapshot.split.classes;
         let mut left = most;
@@ -486,7 +487,7 @@ impl Deep<'_> {
         true
     }
 
-    /// Comes upon an object that the walk starts with.
+    /// Adds an object at which the walk starts to `found`, unless it is ignored or already seen.
     pub(crate) fn reach(&mut self, object: u32, found: &mut Vec<u32>) {
         let there = u64::from(object) < self.snapshot.object_count();
         if there && !self.seen.has(object) && !self.rules.left_out.has(object) {
@@ -495,7 +496,7 @@ impl Deep<'_> {
         }
     }
 
-    /// Comes upon an object that is referred to; `true` if it counts and was not seen before.
+    /// Marks the target of a reference as seen. Returns true if it counts and was not seen before.
     #[inline(always)]
     pub(crate) fn comes_upon(&mut self, target: u32) -> bool {
         let new = !self.seen.has(target) && !self.snapshot.is_mirror(target);
@@ -505,7 +506,7 @@ impl Deep<'_> {
         new
     }
 
-    /// Comes upon what an object refers to.
+    /// Adds the new targets of an object's references to `found`.
     #[inline(always)]
     pub(crate) fn step(&mut self, object: u32, found: &mut Vec<u32>) {
         let split = self.snapshot.split;
@@ -525,7 +526,7 @@ impl Deep<'_> {
         }
     }
 
-    /// The place of an object's references in the list of all.
+    /// Returns the range of an object's references in `targets`.
     #[inline(always)]
     fn row(&self, object: u32) -> Range<usize> {
         match &self.rows {
@@ -540,7 +541,7 @@ impl Deep<'_> {
         }
     }
 
-    /// Reads the rows of all that some objects reach, unless that is much; `false` then.
+    /// Reads the rows of all objects that `starts` reach. Returns false if there are too many.
     fn follow(&mut self, starts: &[ObjectIndex]) -> Result<bool> {
         let (snapshot, split) = (self.snapshot, self.snapshot.split);
         let mut level: Vec<u32> = Vec::new();
@@ -552,7 +553,7 @@ impl Deep<'_> {
                 return Ok(false);
             };
             left = rest;
-            // Neighbours in the file are found together.
+            // Objects that are close in the file are read together.
             level.sort_unstable();
             let linked = level.partition_point(|&o| o < split.classes)
                 ..level.partition_point(|&o| o < split.inner);
@@ -599,7 +600,7 @@ impl Deep<'_> {
         Ok(true)
     }
 
-    /// Each reference of an object that is followed, with the way it goes.
+    /// Calls `f` for each reference of an object that is followed, with the field or element.
     pub(crate) fn each_reference(
         &mut self,
         object: u32,
@@ -623,7 +624,7 @@ impl Deep<'_> {
         }
     }
 
-    /// The objects that a class object's static fields refer to, if they are followed.
+    /// Calls `f` for each object that the static fields of a class object refer to, if static fields are followed.
     fn each_static(&mut self, object: u32, mut f: impl FnMut(&mut Self, u32, RawVia)) {
         let snapshot = self.snapshot;
         let ends = |c: ClassIndex| self.rules.ends[c.index()];
@@ -645,13 +646,14 @@ impl Deep<'_> {
         }
     }
 
-    /// Forgets what was seen.
+    /// Clears the set of seen objects.
     pub(crate) fn forget(&mut self) {
         self.seen = Bits::new(self.snapshot.object_count() as usize);
     }
 }
 
-/// Names like `<resolved_references>` are the JVM's own, for what is in no field of the class.
+/// True for names like `<resolved_references>`. The JVM uses such names for references that are not fields of the
+/// class.
 fn is_hidden(field: &str) -> bool {
     field.starts_with('<')
 }

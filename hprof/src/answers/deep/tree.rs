@@ -1,5 +1,4 @@
-//! Where a deep size's bytes are: field by field, each object at the first place where a breadth-first walk
-//! comes upon it.
+//! Splits a deep size by field. A breadth-first walk counts each object at the first place where it is reached.
 
 use rustc_hash::FxHashMap;
 
@@ -8,33 +7,32 @@ use crate::answers::objects::reference::Via;
 use crate::ids::{ClassIndex, ObjectIndex};
 use crate::sizes::totals::Total;
 
-/// Objects whose records are looked up together.
+/// Number of objects whose records are read together.
 const CHUNK: usize = 1 << 16;
 
-/// Objects that are reached by the same fields, see [`Deep::tree`].
+/// Objects that are reached by the same fields. See [`Deep::tree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeepLine {
-    /// The line above, by its place in the list; `None` for the first line, the objects asked for.
+    /// Index of the line above. `None` for the first line, the objects asked for.
     pub above: Option<u32>,
-    /// How many fields and elements lead here.
+    /// Number of fields and elements on the way to this line.
     pub depth: u32,
-    /// How the objects of the line above refer to these; elements of arrays are one line.
+    /// How the objects of the line above refer to these. Elements of arrays form one line.
     pub via: Option<Via>,
-    /// The class of all of these; `None` where they are of several, or class objects.
+    /// The class of all these objects. `None` if they have several classes, or are class objects.
     pub class: Option<ClassIndex>,
-    /// The objects at this place.
+    /// The objects of this line.
     pub own: Total,
-    /// The same with those of all lines below, and what lies deeper than lines go.
+    /// The objects of this line and of all lines below it, including objects deeper than the last line.
     pub all: Total,
 }
 
 impl Deep<'_> {
-    /// Tells a deep size field by field, down to `depth` references from the objects; what lies deeper is in
-    /// the last line above it. The sizes of all lines are those of [`Deep::of_set`]. A line comes
-    /// after the one above it.
+    /// Splits a deep size by field, down to `depth` references from the objects. Deeper objects count in the last line
+    /// above them. The sum over all lines is the result of [`Deep::of_set`]. Each line comes after the line above it.
     ///
-    /// Cost: as [`Deep::of_set`], and for each level a walk over each piece of the file that holds an object
-    /// of it.
+    /// Cost: as [`Deep::of_set`], plus, for each level, a walk over each piece of the file that holds an object of the
+    /// level.
     pub fn tree(&mut self, objects: &[ObjectIndex], depth: u32) -> Vec<DeepLine> {
         let snapshot = self.snapshot;
         let mut lines = vec![DeepLine {
@@ -79,7 +77,7 @@ impl Deep<'_> {
             }
             level = next;
         }
-        // Deeper objects need no names.
+        // Objects below `depth` need no names of fields, so their records are not read.
         let mut deeper: Vec<Total> = vec![Total::default(); lines.len()];
         let mut first = true;
         while !level.is_empty() {
@@ -118,7 +116,7 @@ impl Deep<'_> {
         }
     }
 
-    /// Counts an object at its place.
+    /// Adds an object to its line.
     fn add(&self, line: &mut DeepLine, object: u32) {
         let class = self.snapshot.class_of(ObjectIndex(object));
         line.class = match line.own.objects {

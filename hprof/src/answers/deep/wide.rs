@@ -1,4 +1,5 @@
-//! What objects reach that reach much of the heap: followed by several threads, summed up in the order of the dump.
+//! Deep sizes of objects that reach much of the heap. Several threads follow the references. The sums are then computed
+//! in the order of the dump.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,17 +11,17 @@ use crate::graph::bits::Bits;
 use crate::ids::ObjectIndex;
 use crate::sizes::totals::Total;
 
-/// Objects that a task visits before the work is shared out anew.
+/// Number of objects that a task visits before the work is distributed again.
 const TURN: usize = 1 << 16;
-/// With fewer objects to go on from, one thread does for a while.
+/// Minimum number of objects on the stack for several threads. With fewer, one thread continues for one turn.
 const FEW: usize = 1 << 8;
-/// Words of the bitmap that are summed up by one task.
+/// Number of words of the bitmap that one task sums up.
 const WORDS: usize = 1 << 10;
 
 impl Deep<'_> {
-    /// As [`Deep::of_set`]; `None` where not all rows are at hand.
+    /// Computes the deep size of a set on several threads. `None` if the rows of only some objects are in memory.
     ///
-    /// Cost: one look at each reference of the objects reached, by all threads, and one pass over the dump's objects.
+    /// Cost: all threads visit each reference of the objects reached, and pass once over the dump's objects.
     pub(super) fn of_many(&mut self, starts: &[ObjectIndex]) -> Option<DeepSize> {
         if !matches!(self.rows, RowIndex::All(_)) {
             return None;
@@ -33,13 +34,14 @@ impl Deep<'_> {
         }
         while let Some(object) = found.pop() {
             if object < split.classes {
-                // Class objects are only at the beginning.
+                // References never lead to class objects, so they occur only among the starts.
                 self.step(object, &mut stack);
             } else {
                 stack.push(object);
             }
         }
-        // No reference leads to an object that stands for a class. There are few besides class objects.
+        // References to mirrors are not followed. Mark the mirrors that are not class objects as seen during the walk.
+        // There are few of them.
         let mirrors = snapshot.class_class().map(|c| snapshot.instances(&[c]));
         let mut mirrors: Vec<u32> = mirrors.into_iter().flatten().map(|o| o.0).collect();
         mirrors.retain(|&o| o >= split.classes && !self.seen.has(o));
@@ -64,7 +66,7 @@ impl Deep<'_> {
         let snapshot = self.snapshot;
         let mirrors = snapshot.class_class();
         let classes = snapshot.classes().len();
-        // What has no class comes last.
+        // The last entry is for objects without a class.
         let none = || vec![Total::default(); classes + 1];
         let words = seen.words();
         let chunks = words.par_chunks(WORDS).enumerate();
@@ -101,7 +103,7 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Adds to `seen` all that these objects reach.
+    /// Adds to `seen` all objects that the objects on `stack` reach.
     fn follow(&self, mut stack: Vec<u32>, seen: &[AtomicU64]) {
         while !stack.is_empty() {
             if stack.len() < FEW {
@@ -121,7 +123,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Goes on for a while.
+    /// Visits at most [`TURN`] objects.
     fn turn(&self, stack: &mut Vec<u32>, seen: &[AtomicU64]) {
         const AHEAD: usize = 4;
         for _ in 0..TURN {
@@ -139,7 +141,7 @@ impl Rows<'_> {
                 let is_new = target >= self.classes
                     && word.load(Ordering::Relaxed) & bit == 0
                     && word.fetch_or(bit, Ordering::Relaxed) & bit == 0;
-                // Objects without references need no turn.
+                // Objects without references need no visit.
                 if is_new && target < self.inner {
                     stack.push(target);
                 }
@@ -154,7 +156,7 @@ mod tests {
 
     #[test]
     fn several_threads_find_what_one_finds() {
-        // A long list, each of whose nodes has a few thousand others at random, and objects without references.
+        // A long list in which every thousandth node refers to 2,000 random objects, and objects without references.
         let (classes, inner, all) = (3_u32, 200_000_u32, 260_000_u32);
         let mut state = 7_u64;
         let mut random = |below: u32| {

@@ -1,4 +1,4 @@
-//! A few fields of many objects, read in one go.
+//! Reads a few fields of many objects at once.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,18 @@ use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// The values of some fields of many instances, by name, the first of a name from the object's class
-    /// upwards; `None` for what is no instance, and where a field is missing.
+    /// Returns the values of the fields with these names, for many instances. A name means the first field with that
+    /// name from the object's class upwards. A field that does not exist is `None`, and so is an object that is not an
+    /// instance.
     ///
-    /// Cost: as [`Snapshot::ids`]; unlike [`Snapshot::read_all`] nothing is allocated for an object.
+    /// Cost: as [`Snapshot::ids`]. Unlike [`Snapshot::read_all`], this allocates nothing for each object.
     #[must_use]
     pub fn field_values<const N: usize>(
         &self,
         objects: &[ObjectIndex],
         names: [&str; N],
     ) -> Vec<Option<[Option<Value>; N]>> {
-        // Offsets of the fields, for each class met.
+        // The offsets of the fields, for each class seen.
         let mut places: HashMap<u64, [Option<(usize, Kind)>; N]> = HashMap::new();
         let raws = self.raws(objects).into_iter();
         let values = raws.map(|raw| {
@@ -67,7 +68,8 @@ impl Snapshot {
         self.place_in(class, name, |_| true)
     }
 
-    /// As [`Snapshot::place_of`], for the first field of the name in a class that `declares` accepts.
+    /// Returns the same as [`Snapshot::place_of`], for the first field with the name in a class that `declares`
+    /// accepts.
     fn place_in(
         &self,
         class: ObjectId,

@@ -8,10 +8,10 @@ use crate::answers::objects::selector::{SUGGESTIONS, Selected};
 use crate::answers::threads::{Frame, StackFrame};
 use crate::snapshot::Snapshot;
 
-/// What reports print before a frame whose local variables hold objects.
+/// The prefix that reports print before a frame whose local variables hold objects.
 const LOCAL: &str = "local variable of ";
 
-/// Returns the frame in a name: after what reports print before it, or a frame with its source line.
+/// Returns the frame in a name. The name has the prefix of local variables, or it is a frame with its source line.
 pub(super) fn frame(name: &str) -> Option<&str> {
     // Reports of one dump print `CLASS, a local variable of FRAME`.
     let local = name
@@ -65,8 +65,8 @@ impl Snapshot {
     }
 }
 
-/// Returns the place in the source that a frame's name has, such as `(Foo.java:42)`. Returns an empty string if the name
-/// has only class and method, and none if it is of another method.
+/// Returns the place in the source from the name of a frame, such as `(Foo.java:42)`. Returns an empty string if the
+/// name has only class and method. Returns `None` if the name is that of another method.
 fn place_given<'a>(
     name: &'a str,
     frame: &Frame,

@@ -1,4 +1,4 @@
-//! Single objects: where their records are, their fields, texts and references; selectors that name them.
+//! Single objects: their records, fields, strings and references, and selectors that name objects.
 
 pub(crate) mod columns;
 pub(crate) mod locals;

@@ -1,4 +1,4 @@
-//! The objects of a name: a class, a field, the elements of arrays, local variables, or a thread.
+//! Finds the objects of a name: a class, a field, the elements of arrays, local variables, or a thread.
 
 use std::borrow::Cow;
 
@@ -10,14 +10,14 @@ use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// What reports print after the class of the elements of an array.
+/// The suffix that reports print after a class for the elements of its arrays.
 const ELEMENTS: &str = "[*]";
 /// Number of instances whose fields are read together.
 const CHUNK: usize = 1 << 16;
 
 impl Snapshot {
-    /// Resolves a name. Classes come first, then fields, elements, local variables, threads, and names with what reports
-    /// print around them.
+    /// Resolves a name. Classes come first, then fields, elements, local variables, threads, and names as reports print
+    /// them.
     pub(super) fn named(
         &self,
         name: &str,
@@ -55,7 +55,7 @@ impl Snapshot {
             let classes = self.classes_named(class, printed);
             if !classes.is_empty() {
                 let values = self.field(&classes, class, field);
-                // Some reports print a method without its line.
+                // Some reports print a method without its line number.
                 return match values {
                     Err(SelectError::NoField { .. }) => {
                         let locals = self.local_variables(name, printed);
@@ -83,7 +83,7 @@ impl Snapshot {
         (!objects.is_empty()).then_some(Selected::Values(objects))
     }
 
-    /// Returns the class objects of a name.
+    /// Returns the class objects of classes with a name.
     pub(super) fn class_objects(
         &self,
         name: &str,
@@ -98,7 +98,7 @@ impl Snapshot {
                 return Ok(Selected::Values(sorted(all)));
             }
             if let Some((class, field)) = name.rsplit_once('.') {
-                // Paths begin with `static` and a field.
+                // Reports of paths print `static` and then a field.
                 let classes = self.classes_named(class, printed);
                 if let Ok(object) = self.static_object(&classes, class, field) {
                     return Ok(Selected::Object(object));
@@ -108,14 +108,14 @@ impl Snapshot {
             let none = || Err(self.no_class(name, std::iter::empty()));
             return of_printed.unwrap_or_else(none);
         }
-        // Several loaders may define a class of the name: the first of them is meant.
+        // Several loaders may define a class with this name. Take the first one.
         let first = objects.next();
         first
             .map(Selected::Object)
             .ok_or_else(|| self.no_class(name, std::iter::empty()))
     }
 
-    /// Returns the classes with this name in the dump or, if there are none, with this printed name.
+    /// Returns the classes with this name in the dump. If no class has it, returns the classes with this printed name.
     pub(super) fn classes_named(
         &self,
         name: &str,
@@ -170,7 +170,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the value of a static field; of several classes of the name, in the first that has the field set.
+    /// Returns the value of a static field. If several classes have the name, takes the first class in which the field
+    /// is not null.
     fn static_object(
         &self,
         named: &[ClassIndex],
@@ -275,7 +276,7 @@ impl Snapshot {
         }
     }
 
-    /// The error for a name that nothing has, with the names of classes and threads that are similar.
+    /// Returns the error for a name that does not exist, with the names of similar classes and threads.
     fn no_class<'a>(&self, name: &str, threads: impl Iterator<Item = &'a str>) -> SelectError {
         let names = || self.classes().iter().map(|(_, c)| &*c.name);
         let mut alike = similar(name, names(), simple_name);
@@ -334,7 +335,7 @@ pub(super) fn similar<'a>(
     let (lower_simple, package) = (simple(&lower).to_owned(), lower.contains('.'));
     let mut found: Vec<(usize, &str)> = names
         .filter_map(|name| {
-            // Hidden classes are nothing that one types.
+            // Users do not type the names of hidden classes.
             let close_length = name.len().abs_diff(wanted.len()) <= most;
             let candidate = name.to_lowercase();
             let distance = if close_length {

@@ -1,9 +1,9 @@
-//! Single objects, read back from the file: where their records are, their fields and elements.
+//! Reads single objects from the file: the place of an object's record, its fields and elements.
 //!
-//! The analysis keeps no place for an object, only its number. Numbers follow the order of the file,
-//! and the first of each piece is known, so that an object is found by walking one piece. Whoever
-//! needs many objects asks for them together: each piece is then walked once. An index knows where every
-//! sixteenth object is, which leaves some twenty records to walk.
+//! In memory, an object is only a number, without an offset. Numbers follow the order of the file, and the first number
+//! of each piece is known. So an object is found by walking one piece. Callers that need many objects request them
+//! together, so that each piece is walked once. An index has the offset of every sixteenth object, so that about twenty
+//! records are walked.
 
 use rayon::prelude::*;
 
@@ -17,11 +17,11 @@ use crate::records::record::{Kind, sub};
 use crate::records::walk::{self, Object, Visitor, read_id};
 use crate::snapshot::Snapshot;
 
-/// The value of a field, a static or an element.
+/// The value of a field, a static field or an element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Value {
-    /// A reference: the id as the dump has it, and the object, unless the id is null or no object
-    /// is there.
+    /// A reference: the id in the dump, and its object. The object is `None` if the id is null or the dump has no
+    /// object with the id.
     Object(ObjectId, Option<ObjectIndex>),
     /// `boolean`
     Boolean(bool),
@@ -42,7 +42,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The object that it refers to.
+    /// Returns the object that a reference leads to.
     #[must_use]
     pub const fn object(self) -> Option<ObjectIndex> {
         match self {
@@ -51,7 +51,7 @@ impl Value {
         }
     }
 
-    /// The type.
+    /// Returns the type.
     #[must_use]
     pub const fn kind(self) -> Kind {
         match self {
@@ -67,7 +67,7 @@ impl Value {
         }
     }
 
-    /// A whole number or a truth value, as a number.
+    /// Returns the value of an integer, a character or a boolean as a number.
     #[must_use]
     pub const fn integer(self) -> Option<i64> {
         Some(match self {
@@ -82,40 +82,39 @@ impl Value {
     }
 }
 
-/// A field, or a static, with its value.
+/// A field, or a static field, with its value.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldValue<'a> {
     /// The class that declares it.
     pub class: ClassIndex,
-    /// Its place among the fields (or the statics) that the class declares.
+    /// Its index among the fields (or the static fields) that the class declares.
     pub place: u16,
     /// Its name.
     pub name: &'a str,
-    /// Its value; `None` where the object's record is too short to hold it.
+    /// Its value. `None` if the object's record is too short to contain it.
     pub value: Option<Value>,
 }
 
-/// One object.
+/// The record of one object.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Record<'a> {
-    /// Its number.
+    /// The object's number.
     pub object: ObjectIndex,
-    /// Its id.
+    /// The object's id.
     pub id: ObjectId,
-    /// The class it is an instance of; `None` for the class objects of a dump without
-    /// `java.lang.Class`.
+    /// The object's class. `None` for the class objects of a dump without `java.lang.Class`.
     pub class: Option<ClassIndex>,
-    /// The serial of the stack trace that allocated it; 0 or 1 where the dump does not say.
+    /// The serial number of the stack trace that allocated the object; 0 or 1 if the dump has none.
     pub trace: u32,
-    /// Its content.
+    /// The object's content.
     pub content: Content<'a>,
 }
 
 /// The content of an object.
 #[derive(Debug)]
 pub enum Content<'a> {
-    /// An instance: its fields, those of its own class first, then those of the superclass, and so on.
+    /// The fields of an instance. The fields of its own class come first, then those of the superclass, and so on.
     Instance(Vec<FieldValue<'a>>),
     /// An array.
     Array(ArrayView<'a>),
@@ -123,40 +122,40 @@ pub enum Content<'a> {
     Class(ClassObject<'a>),
 }
 
-/// A class object's content.
+/// The content of a class object.
 #[derive(Debug)]
 pub struct ClassObject<'a> {
-    /// The class that it stands for.
+    /// The class that it represents.
     pub class: ClassIndex,
     /// Its static fields.
     pub statics: Vec<FieldValue<'a>>,
-    /// The superclass's class object.
+    /// The class object of the superclass.
     pub superclass: Option<ObjectIndex>,
-    /// The defining loader: null for the boot loader.
+    /// The defining loader, or null for the boot loader.
     pub loader: Value,
-    /// Signers, protection domain, constant pool entries: what else it refers to.
+    /// The other references of the class: signers, protection domain, constant pool entries.
     pub others: Vec<Value>,
 }
 
-/// An array's elements, decoded one at a time as they are asked for.
+/// The elements of an array, decoded one by one when requested.
 #[derive(Clone, Copy, Debug)]
 pub struct ArrayView<'a> {
     snapshot: &'a Snapshot,
-    /// The elements' type.
+    /// The type of the elements.
     pub kind: Kind,
-    /// How many there are.
+    /// The number of elements.
     pub len: u32,
     bytes: &'a [u8],
 }
 
 impl<'a> ArrayView<'a> {
-    /// Whether the array has no elements.
+    /// True if the array has no elements.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The elements in a range, which is cut to the array's length.
+    /// Returns the elements in a range. The range is cut to the array's length.
     pub fn elements(
         &self,
         range: std::ops::Range<u32>,
@@ -171,14 +170,14 @@ impl<'a> ArrayView<'a> {
             .map(move |b| snapshot.value(kind, b))
     }
 
-    /// The elements as the dump has them; of several bytes, the high one first.
+    /// Returns the elements as they are in the dump, in big-endian byte order.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 }
 
-/// An object's record, undecoded.
+/// An object's record, not decoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Raw<'a> {
     pub(crate) id: u64,
@@ -189,7 +188,7 @@ pub(crate) struct Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// The id of the class that the record names.
+    /// Returns the id of the class that the record names.
     pub(crate) const fn class(&self) -> Option<ObjectId> {
         match self.body {
             Body::Instance(class, _) | Body::Objects(class, _) => Some(ObjectId(class)),
@@ -198,7 +197,7 @@ impl Raw<'_> {
     }
 }
 
-/// The part of a record that holds fields or elements.
+/// The part of a record with the fields or elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body<'a> {
     Instance(u64, &'a [u8]),
@@ -206,10 +205,10 @@ pub(crate) enum Body<'a> {
     Primitives(Kind, u32, &'a [u8]),
 }
 
-/// A visitor to which objects of all kinds are alike.
+/// A visitor with one method for objects of all kinds.
 pub(crate) trait Bodies {
     fn object(&mut self, object: Object, body: Body<'_>);
-    /// As [`Visitor::stop`].
+    /// See [`Visitor::stop`].
     #[inline]
     fn is_done(&self) -> bool {
         false
@@ -235,10 +234,10 @@ impl<V: Bodies> Visitor for V {
     }
 }
 
-/// Numbers records while a piece is walked in order.
+/// Assigns numbers to records while a piece is walked in order.
 pub(crate) struct Numbering<'a> {
     snapshot: &'a Snapshot,
-    /// The numbers that the next object with references and the next leaf have.
+    /// The numbers of the next object with references and of the next leaf.
     next: [u32; 2],
     sorted: bool,
 }
@@ -256,8 +255,8 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// The number of the next record. Of several objects with one id the map knows the first;
-    /// the others are told by counting.
+    /// Returns the number of the next record. If several objects have the same id, the address map has only the first.
+    /// The numbers of the others result from counting records.
     #[inline(always)]
     pub(crate) fn of(&mut self, id: u64, body: Body<'_>) -> u32 {
         let number = self.snapshot.map.by_id(id, self.snapshot.split);
@@ -268,8 +267,7 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// Goes past a record whose number may not be needed; the number, where it must be counted and
-    /// the map does not tell it.
+    /// Passes a record whose number may not be needed. Returns the number only if records must be counted.
     #[inline(always)]
     pub(crate) fn counted(&mut self, id: u64, body: Body<'_>) -> Option<u32> {
         self.sorted.then(|| self.of(id, body))
@@ -291,7 +289,7 @@ impl<'a> Numbering<'a> {
 struct RecordFinder<'a, 'w> {
     snapshot: &'a Snapshot,
     numbering: Numbering<'a>,
-    /// Sorted numbers.
+    /// The numbers to find, sorted.
     wanted: &'w [u32],
     found: Vec<(u32, Raw<'a>)>,
 }
@@ -312,13 +310,13 @@ impl Bodies for RecordFinder<'_, '_> {
 }
 
 impl Snapshot {
-    /// The id of each object.
+    /// Returns the id of each object.
     ///
-    /// Cost: none to speak of where the file is in address order, else a walk over each piece of the file
-    /// (a megabyte or so) that holds one of them.
+    /// Cost: very small if the file is in address order. Otherwise a walk over each piece of the file (about a
+    /// megabyte) that holds one of the objects.
     #[must_use]
     pub fn ids(&self, objects: &[ObjectIndex]) -> Vec<Option<ObjectId>> {
-        // Counting on to the address from the begin of the piece takes longer than reading the record.
+        // To count up to the address from the start of a piece takes longer than to read the record.
         let addresses: Option<Vec<_>> = match &self.positions {
             Some(_) => None,
             None => objects.iter().map(|&o| self.address_of(o)).collect(),
@@ -334,7 +332,7 @@ impl Snapshot {
         objects.iter().zip(raws).map(own).collect()
     }
 
-    /// The id of an object, where the address map tells it.
+    /// Returns the id of an object, if the address map has it.
     fn address_of(&self, object: ObjectIndex) -> Option<ObjectId> {
         if let Some(class) = self.represents(object) {
             return Some(self.classes()[class].id);
@@ -365,8 +363,8 @@ impl Snapshot {
         (self.map.by_id(address, self.split) == object.0).then_some(ObjectId(address))
     }
 
-    /// The offset of each object's record in the (decompressed) file; `None` for class objects,
-    /// whose records are all in [`Snapshot::classes`].
+    /// Returns the offset of each object's record in the (decompressed) file. `None` for class objects, whose records
+    /// are all in [`Snapshot::classes`].
     ///
     /// Cost: as [`Snapshot::ids`].
     #[must_use]
@@ -375,7 +373,7 @@ impl Snapshot {
         self.raws(objects).into_iter().map(at).collect()
     }
 
-    /// The records of objects; `None` for class objects.
+    /// Returns the records of objects. `None` for class objects.
     pub(crate) fn raws(&self, objects: &[ObjectIndex]) -> Vec<Option<Raw<'_>>> {
         let mut wanted: Vec<u32> = objects
             .iter()
@@ -384,8 +382,8 @@ impl Snapshot {
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
-        // An object's piece, where to begin in it, and its number: both kinds come together, unless it is
-        // known where each is.
+        // An object's piece, the offset in it where the search begins, and the object's number. Sorting puts objects
+        // with and without references together if they have the same offset.
         let mut placed: Vec<(u32, u32, u32)> = wanted
             .iter()
             .filter_map(|&o| {
@@ -401,7 +399,7 @@ impl Snapshot {
             let (piece, begin, _) = group[0];
             self.find_in(&self.pieces[piece as usize], begin, &numbers)
         };
-        // Twenty records, or a few hundred, are read sooner than another thread is woken.
+        // To wake another thread takes longer than to read a few hundred records.
         let alone = match (&self.positions, self.waypoints.is_empty()) {
             (Some(_), _) => 64,
             (None, false) => 4,
@@ -421,8 +419,8 @@ impl Snapshot {
         objects.iter().map(look_up).collect()
     }
 
-    /// A record that a visitor was handed, to be kept: the visitor's slice lives only as long as the call,
-    /// so the same bytes are taken anew.
+    /// Returns a record that outlives the call of a visitor. The visitor's slice does not, so this function takes the
+    /// same bytes from the file.
     pub(crate) fn raw_at(&self, object: Object, body: Body<'_>) -> Raw<'_> {
         let id_size = self.header().id_size;
         let again = |bytes: &[u8], head: usize| {
@@ -443,7 +441,7 @@ impl Snapshot {
         }
     }
 
-    /// The place to begin looking for an object, in bytes from the begin of its piece.
+    /// Returns the offset in a piece where the search for an object begins.
     fn begin_of(&self, piece: u32, object: u32) -> u32 {
         let Some(of) = self.pieces.get(piece as usize) else {
             return 0;
@@ -454,7 +452,7 @@ impl Snapshot {
         };
         match &self.positions {
             Some(positions) => positions.before(piece as usize, leaf, nth - first),
-            // Objects that several have the id of are told apart by counting from the begin.
+            // Objects with the same id are distinguished by counting from the start of the piece.
             None if matches!(self.map, AddressMap::Sorted { .. }) => 0,
             None => {
                 let at = self.waypoints.before(leaf, nth);
@@ -464,7 +462,8 @@ impl Snapshot {
         }
     }
 
-    /// Records of a piece, from a place in it on; where ids do not tell numbers, that is its begin.
+    /// Returns records of a piece. The search begins at offset `begin`, which must be 0 if ids do not determine
+    /// numbers.
     fn find_in(&self, piece: &Piece, begin: u32, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
         let mut finder = RecordFinder {
             snapshot: self,
@@ -484,7 +483,7 @@ impl Snapshot {
         finder.found
     }
 
-    /// The piece that an object's record is in.
+    /// Returns the piece that contains an object's record.
     pub(crate) fn piece_of(&self, object: u32) -> Option<u32> {
         let after = if object >= self.split.inner {
             let leaf = object - self.split.inner;
@@ -496,7 +495,7 @@ impl Snapshot {
         u32::try_from(after.checked_sub(1)?).ok()
     }
 
-    /// The piece that the record of an object with references is in; `None` for other objects.
+    /// Returns the piece that contains the record of an object with references. `None` for other objects.
     pub(crate) fn linked_piece_of(&self, object: ObjectIndex) -> Option<u32> {
         let linked = self.split.classes..self.split.inner;
         linked
@@ -504,7 +503,7 @@ impl Snapshot {
             .then(|| self.piece_of(object.0))?
     }
 
-    /// The objects with references of a piece, by number.
+    /// Returns the objects with references in a piece, each with its number.
     pub(crate) fn linked_objects_in(&self, piece: u32) -> Vec<(u32, Raw<'_>)> {
         let at = piece as usize;
         let all = self.split.inner - self.split.classes;
@@ -516,7 +515,8 @@ impl Snapshot {
         found
     }
 
-    /// True if the record of the object with the id `own` is that of a leaf; `next` is the leaf that it would be.
+    /// True if the record of the object with the id `own` is that of a leaf. `next` is the number that the object would
+    /// have as a leaf.
     fn is_leaf(&self, own: u64, body: Body<'_>, next: ObjectIndex) -> bool {
         let id_size = self.header().id_size;
         let set = |b: &[u8], at: usize| {
@@ -545,7 +545,7 @@ impl Snapshot {
                 (class, refers)
             }
         };
-        // Of a class that objects keep alive no instance is a leaf.
+        // If instances keep their class alive, none of them is a leaf. Then `next` is of another class.
         !refers
             && u64::from(next.0) < self.object_count()
             && self.class_of(next) == self.classes().by_id(ObjectId(id))
@@ -553,16 +553,16 @@ impl Snapshot {
 
     /// Reads one object.
     ///
-    /// Cost: a walk over one piece of the file, a megabyte or so. See [`Snapshot::read_all`] for many.
+    /// Cost: a walk over one piece of the file (about a megabyte). To read many objects, use [`Snapshot::read_all`].
     ///
     /// # Errors
-    /// When no object has this number.
+    /// If no object has this number.
     pub fn read(&self, object: ObjectIndex) -> Result<Record<'_>> {
         let record = self.read_all(&[object]).pop().flatten();
         record.ok_or(Error::NoSuchNumber(object))
     }
 
-    /// Reads objects; `None` where no object has the number.
+    /// Reads objects. `None` for numbers that no object has.
     ///
     /// Cost: as [`Snapshot::ids`].
     #[must_use]
@@ -635,7 +635,7 @@ impl Snapshot {
         }
     }
 
-    /// The fields of an instance's body, from its class upwards.
+    /// Returns the fields in an instance's body, from its class upwards.
     pub(crate) fn fields_in<'a>(
         &'a self,
         class: ObjectId,
@@ -660,7 +660,7 @@ impl Snapshot {
         })
     }
 
-    /// The value of the first field of this name, from the object's class upwards.
+    /// Returns the value of the first field with this name, from the object's class upwards.
     pub(crate) fn field_in(&self, raw: &Raw<'_>, name: &str) -> Option<Value> {
         let Body::Instance(class, body) = raw.body else {
             return None;
@@ -679,7 +679,7 @@ impl Snapshot {
         Value::Object(ObjectId(id), object)
     }
 
-    /// Decodes a value of exactly the type's size.
+    /// Decodes a value. `bytes` must have exactly the size of the type.
     pub(crate) fn value(&self, kind: Kind, bytes: &[u8]) -> Value {
         let bits = match (kind, bytes.len()) {
             (Kind::Object, 8) => read_id::<8>(bytes, 0),
@@ -706,7 +706,7 @@ impl Snapshot {
         }
     }
 
-    /// The value of a static field of a class.
+    /// Returns the value of a static field of a class.
     #[must_use]
     pub fn static_value(&self, class: ClassIndex, name: &str) -> Option<Value> {
         let field = self.classes()[class]

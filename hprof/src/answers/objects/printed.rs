@@ -1,4 +1,4 @@
-//! Names with what reports print around them: an address, a length, a count, or how the object is held.
+//! Names as reports print them: with an address, a length, a count, or how the object is held.
 
 use std::borrow::Cow;
 
@@ -10,30 +10,30 @@ use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::records::walk::RootKind;
 use crate::snapshot::Snapshot;
 
-/// Suffixes that say how something holds objects. The name before the suffix is that of a class.
+/// Suffixes that describe how objects are held. Before the suffix is the name of a class.
 const HELD: [&str; 2] = [" (several paths)", " (a chain)"];
 /// The suffix of a class of threads whose local variables hold objects.
 const BY_LOCALS: &str = " (local variable)";
-/// Maximum number of characters of a name that is compared.
+/// Maximum number of characters of a name that are compared.
 const NAME: usize = 1000;
-/// What comes before a thread local whose values are meant.
+/// The prefix of a thread local whose values are meant.
 const VALUES_OF: &str = "values of ";
-/// Words that stand for references of many objects.
+/// Words in place of the references of many objects.
 const NO_NAMES: [&str; 4] = ["(several paths)", "several paths", "GC roots", "[]"];
-/// A name without what reports print around it.
+/// A name as a report prints it, split into its parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Printed<'a> {
     /// The object at an address.
     Address(ObjectId),
     /// A shorter name of the same objects.
     Name(&'a str),
-    /// The name in the heap of what a headline calls as programmers do.
+    /// The name in the heap of an object that a headline shows by its name in Scala or Kotlin source.
     InHeap(String),
-    /// The value of a Clojure Var, by its namespace and name.
+    /// The value of a Clojure Var, by the Var's namespace and name.
     Var(&'a str, &'a str),
-    /// Arrays of a class that have a length.
+    /// The arrays of a class with a certain length.
     Arrays(String, u32),
-    /// The threads with a name, which is in quotes.
+    /// The threads with a name. In the report, the name is in quotes.
     Threads(&'a str),
     AllThreads,
     /// The local variables of the threads of a class.
@@ -83,8 +83,8 @@ impl<'a> Printed<'a> {
     }
 }
 
-/// Returns the name in the heap of `a.Shop.carts (Scala object)`, `the Scala object a.Shop`, `a.ShopKt.carts (in Shop.kt)`
-/// or `lambdas of a.Shop`.
+/// Returns the name in the heap of `a.Shop.carts (Scala object)`, `the Scala object a.Shop`, `a.ShopKt.carts (in
+/// Shop.kt)` or `lambdas of a.Shop`.
 fn in_heap(name: &str) -> Option<String> {
     if let Some(class) = name.strip_prefix("the Scala object ") {
         return Some(format!("{class}$.MODULE$"));
@@ -108,7 +108,7 @@ fn address(name: &str) -> Option<ObjectId> {
     u64::from_str_radix(digits, 16).ok().map(ObjectId)
 }
 
-/// Returns the arrays of `java.lang.Object[6246]`, or of `byte[3][]`: three arrays of bytes.
+/// Returns the class and length in `java.lang.Object[6246]`, or in `byte[3][]`, which means three arrays of bytes.
 fn arrays<'a>(name: &str) -> Option<Printed<'a>> {
     let (element, rest) = name.split_once('[')?;
     let (length, more) = rest.split_once(']')?;
@@ -116,7 +116,7 @@ fn arrays<'a>(name: &str) -> Option<Printed<'a>> {
     Some(Printed::Arrays(format!("{element}[]{more}"), length))
 }
 
-/// Returns the name without a prefix or a suffix.
+/// Returns the name without the prefix or suffix that reports print.
 fn shorter(name: &str) -> Option<&str> {
     if let Some(class) = HELD.iter().find_map(|suffix| name.strip_suffix(suffix)) {
         return Some(class);
@@ -144,7 +144,7 @@ fn shorter(name: &str) -> Option<&str> {
 }
 
 impl Snapshot {
-    /// Resolves a name with what reports print around it. Returns none if there is nothing of that kind.
+    /// Resolves a name as reports print it. Returns `None` if there is no such object.
     pub(super) fn as_printed(
         &self,
         name: &str,

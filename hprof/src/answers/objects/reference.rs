@@ -1,4 +1,4 @@
-//! How one object refers to another: each reference of a record, with a name for it.
+//! The references of a record, each with the field or element that holds it.
 
 use crate::answers::objects::object::Body;
 use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
@@ -7,33 +7,33 @@ use crate::records::record::Kind;
 use crate::records::walk::{RootKind, read_id};
 use crate::snapshot::Snapshot;
 
-/// How an object refers to another.
+/// The field, element or other way by which an object refers to another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Via {
-    /// By an instance field: the class that declares it and its place among that class's fields.
+    /// By an instance field: the class that declares it, and its index among that class's fields.
     Field(ClassIndex, u16),
-    /// By a static field: the class and the field's place among its statics.
+    /// By a static field: the class, and the field's index among its static fields.
     Static(ClassIndex, u16),
     /// By an element of an array.
     Element(u32),
-    /// By elements of arrays, where several references are shown as one.
+    /// By elements of arrays, if several references are shown as one.
     Elements,
-    /// An object to its class.
+    /// From an object to its class.
     Class,
-    /// A class to its superclass.
+    /// From a class to its superclass.
     Superclass,
-    /// A class to its loader.
+    /// From a class to its loader.
     Loader,
-    /// A class to its signers, its protection domain or an entry of its constant pool.
+    /// From a class to its signers, its protection domain or an entry of its constant pool.
     ClassPart,
-    /// A class loader to a class that it defined.
+    /// From a class loader to a class that it defined.
     Loads,
-    /// A thread to what its stack holds; the frame's number from the top, if there is one.
+    /// From a thread to an object on its stack. The number counts frames from the top; `None` if no frame is known.
     Local(Option<u32>),
 }
 
 impl Via {
-    /// The same without an array index.
+    /// Returns the same without the index of an element or the number of a frame.
     #[must_use]
     pub const fn merged(self) -> Self {
         match self {
@@ -44,10 +44,10 @@ impl Via {
     }
 }
 
-/// A reference within a record, cheap to make: its [`Via`] is looked up when it is wanted.
+/// A reference within a record, cheap to create. [`Snapshot::via`] computes its [`Via`] when needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RawVia {
-    /// The n-th reference field that is no referent, from the object's class upwards.
+    /// The n-th reference field, not counting the referent, from the object's class upwards.
     Field(u32),
     Referent,
     Element(u32),
@@ -60,7 +60,7 @@ pub(crate) enum RawVia {
     Local(i32),
 }
 
-/// References that no record shows: source, target, way; sorted.
+/// References that are not in any record: source, target, way. Sorted.
 #[derive(Debug, Default)]
 pub(crate) struct ImplicitRefs {
     list: Vec<(u32, u32, RawVia)>,
@@ -79,8 +79,8 @@ impl ImplicitRefs {
 }
 
 impl Snapshot {
-    /// Returns the references that no record shows: from threads to what their stacks hold, from loaders to their classes, and
-    /// from an instance with the id of a class object to the class object.
+    /// Returns the references that are not in any record: from threads to objects on their stacks, from loaders to
+    /// their classes, and from an instance with the id of a class object to the class object.
     pub(crate) fn unwritten(&self) -> ImplicitRefs {
         let threads: std::collections::BTreeMap<u32, u32> = self
             .roots
@@ -112,8 +112,8 @@ impl Snapshot {
         ImplicitRefs { list }
     }
 
-    /// Each reference of an instance or an array, null or not: fields first, the referent of a
-    /// `java.lang.ref` object after them, the class last.
+    /// Calls `f` for each reference of an instance or an array, including null references. Fields come first, then the
+    /// referent of a `java.lang.ref` object, then the class.
     #[inline(always)]
     pub(crate) fn each_in_record(&self, body: Body<'_>, f: impl FnMut(u64, RawVia)) {
         match self.header().id_size {
@@ -155,7 +155,7 @@ impl Snapshot {
         }
     }
 
-    /// Each reference of a class object, statics first.
+    /// Calls `f` for each reference of a class object, static fields first.
     pub(crate) fn each_of_class(&self, class: ClassIndex, mut f: impl FnMut(u64, RawVia)) {
         let class = &self.classes()[class];
         for (field, i) in class.statics.iter().zip(0..) {
@@ -172,7 +172,7 @@ impl Snapshot {
         }
     }
 
-    /// The reference that a raw one stands for, and its strength.
+    /// Returns the reference for a raw reference, and its strength.
     pub(crate) fn via(&self, source: ObjectIndex, way: RawVia) -> (Via, Reference) {
         let via = match way {
             RawVia::Field(n) => self.field_at(source, Some(n)),
@@ -198,7 +198,7 @@ impl Snapshot {
         (via, strength)
     }
 
-    /// The n-th reference field, or the referent.
+    /// Returns the n-th reference field, or the referent if `n` is `None`.
     fn field_at(&self, source: ObjectIndex, n: Option<u32>) -> Via {
         let classes = self.classes();
         let chain = self
@@ -220,11 +220,11 @@ impl Snapshot {
                 left -= u32::from(!referent && n.is_some());
             }
         }
-        // A record names only fields that its class has.
+        // Not reached: a record has only fields of its class.
         Via::ClassPart
     }
 
-    /// A reference in words: `com.acme.Foo.entries`, `[12]`, `<class>`.
+    /// Returns a reference in words: `com.acme.Foo.entries`, `[12]`, `<class>`.
     #[must_use]
     pub fn via_name(&self, via: Via) -> String {
         let named = |class: ClassIndex, field: Option<&str>| {

@@ -1,8 +1,8 @@
-//! Why a selector names no object of a dump.
+//! Errors of selectors that name no object of a dump.
 
 use crate::ids::ObjectId;
 
-/// Why a selector names nothing in a dump.
+/// The reason why a selector names no object of a dump.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectError {
@@ -45,9 +45,9 @@ pub enum SelectError {
     NoneMatching {
         /// The regular expression.
         pattern: String,
-        /// How many classes match.
+        /// Number of classes that match.
         count: u64,
-        /// The first of them.
+        /// The names of the first of these classes.
         names: Vec<String>,
     },
     /// The class has no such field.
@@ -84,13 +84,13 @@ pub enum SelectError {
         /// Class and method, with or without the line.
         frame: String,
     },
-    /// Words of a report that are not the name of an object.
+    /// The words are in reports, but they do not name an object.
     #[error("{name} is not the name of an object; use the class that the report prints beside it")]
     NoName {
         /// The words.
         name: String,
     },
-    /// Values are asked for, but the objects are not thread locals.
+    /// The selector asks for thread-local values, but the objects are not `ThreadLocal` objects.
     #[error("{name} is not a ThreadLocal")]
     NoThreadLocal {
         /// The name.
@@ -120,7 +120,7 @@ pub enum SelectError {
         /// The field.
         field: String,
     },
-    /// The field's value leads to no object of the dump.
+    /// The dump has no object at the address in the field.
     #[error("{class}.{field} refers to {id}, but this dump has no object at this address")]
     Dangling {
         /// The class.

@@ -1,4 +1,4 @@
-//! What a user writes to name objects, and the objects that it names.
+//! Selectors: the words by which users name objects, and the objects that they name.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -19,11 +19,11 @@ use crate::snapshot::Snapshot;
 const CLASS: &str = "java.lang.Class";
 /// Maximum number of similar names that an error lists.
 pub(super) const SUGGESTIONS: usize = 5;
-/// How many subclasses it lists.
+/// Maximum number of subclasses that an error lists.
 const SUBCLASSES: usize = 3;
-/// Objects scanned by one task.
+/// Number of objects that one task scans.
 const CHUNK: usize = 1 << 16;
-/// Objects that are looked at together, and classes that are few.
+/// Number of objects that are checked together, if there are at most [`FEW`] classes.
 const STRETCH: usize = 1 << 9;
 const FEW: usize = 3;
 
@@ -42,13 +42,13 @@ pub enum Selector {
     Pattern(Regex),
 }
 
-/// A selector that means nothing in any dump.
+/// An error in a selector, whatever the dump.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseSelectorError {
-    /// There is nothing in it.
+    /// The selector is empty.
     #[error("the selector is empty: give an address, a class, a field or a /regex/")]
     Empty,
-    /// It begins like an address but is none.
+    /// The selector begins like an address but is not one.
     #[error("{0} is not an address: 0x must be followed by at most 16 hexadecimal digits")]
     Address(String),
     /// The regular expression cannot be used.
@@ -56,7 +56,7 @@ pub enum ParseSelectorError {
     Pattern {
         /// The regular expression.
         pattern: String,
-        /// The fault.
+        /// The reason why it cannot be used.
         reason: String,
     },
 }
@@ -94,7 +94,7 @@ impl FromStr for Selector {
     }
 }
 
-/// The last line of what the regex crate says, which is the reason without the drawing.
+/// Returns the last line of a message of the regex crate: the reason, without the drawing above it.
 fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
@@ -124,20 +124,20 @@ pub enum Selected {
 }
 
 impl Snapshot {
-    /// Returns the objects that a selector names, sorted, each once; at least one.
+    /// Returns the objects that a selector names, sorted and without duplicates. There is at least one.
     ///
-    /// Cost: as [`Snapshot::resolve`], and for classes one look at each object's class.
+    /// Cost: as [`Snapshot::resolve`]. For classes, also one look at each object's class.
     ///
     /// # Errors
-    /// When it names no object.
+    /// If the selector names no object.
     pub fn select(&self, selector: &Selector) -> Result<Vec<ObjectIndex>, SelectError> {
         self.selected(selector, self.resolve(selector)?)
     }
 
-    /// Returns the objects of a resolved selector, sorted, each once; at least one.
+    /// Returns the objects of a resolved selector, sorted and without duplicates. There is at least one.
     ///
     /// # Errors
-    /// When classes have no instances.
+    /// If the classes have no instances.
     pub fn selected(
         &self,
         selector: &Selector,
@@ -158,20 +158,20 @@ impl Snapshot {
 
     /// Resolves a selector without listing the instances of classes.
     ///
-    /// Cost: an address where no object is takes a pass over the file to name its neighbours. A field of instances
-    /// takes one look at each object's class and a walk over the pieces of the file that hold the instances.
+    /// Cost: an address without an object takes a pass over the file to find its neighbours. A field of instances takes
+    /// one look at each object's class and a walk over the pieces of the file that hold the instances.
     ///
     /// # Errors
-    /// When it names no object and no class.
+    /// If the selector names no object and no class.
     pub fn resolve(&self, selector: &Selector) -> Result<Selected, SelectError> {
         self.resolve_printed(selector, &|name| Cow::Borrowed(name))
     }
 
-    /// As [`Snapshot::resolve`]; a class also has the name that `printed` returns for the name in the dump. Reports print
-    /// `Foo$$Lambda` for `Foo$$Lambda/0x00007f12`.
+    /// Resolves a selector that may use printed class names. `printed` returns the printed name for a name in the dump.
+    /// For example, reports print `Foo$$Lambda` for `Foo$$Lambda/0x00007f12`. See [`Snapshot::resolve`].
     ///
     /// # Errors
-    /// When it names no object and no class.
+    /// If the selector names no object and no class.
     pub fn resolve_printed(
         &self,
         selector: &Selector,
@@ -286,7 +286,7 @@ impl Snapshot {
         }
     }
 
-    /// All instances of these classes, sorted; with `java.lang.Class`, the class objects too.
+    /// Returns all instances of these classes, sorted. For `java.lang.Class`, this includes the class objects.
     ///
     /// Cost: one look at each object's class, in parallel.
     #[must_use]
@@ -303,7 +303,8 @@ impl Snapshot {
             0..=FEW => self.shapes.ranges_of(classes),
             _ => Vec::new(),
         };
-        // Most stretches have none of a few classes, which is told faster than what each object is.
+        // Most groups of objects have no instance of a few classes. To check the group first is faster than to check
+        // each object.
         let may_have = |shapes: &[u32]| {
             let has = |range: &std::ops::Range<u32>| {
                 let len = range.end - range.start;
@@ -340,7 +341,7 @@ impl Snapshot {
     }
 }
 
-/// The ids on either side of one.
+/// The nearest ids before and after an id.
 struct NeighbourIds {
     id: u64,
     before: Option<u64>,

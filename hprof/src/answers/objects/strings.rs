@@ -7,14 +7,14 @@ use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// The text of a `java.lang.String`, of at most so many characters: where there are more, `…`
-    /// ends the text. `None` for other objects and for strings without their characters.
+    /// Returns the text of a `java.lang.String`, cut after `limit` characters. A text that was cut ends with `…`.
+    /// `None` for other objects and for strings without an array of characters.
     #[must_use]
     pub fn string(&self, object: ObjectIndex, limit: usize) -> Option<String> {
         self.strings(&[object], limit).pop().flatten()
     }
 
-    /// As [`Snapshot::string`], for many.
+    /// Returns the text of many strings. See [`Snapshot::string`].
     ///
     /// Cost: as [`Snapshot::ids`], twice: for the strings and for their arrays.
     #[must_use]
@@ -26,7 +26,7 @@ impl Snapshot {
             .iter()
             .zip(&raws)
             .map(|(&object, raw)| {
-                // No record: the number may be of no object.
+                // Without a record, the number may not be that of an object.
                 let raw = raw.as_ref()?;
                 let class = self.class_of(object)?;
                 let raw = Some(raw).filter(|_| is_string(&self.classes()[class]))?;
@@ -73,7 +73,8 @@ impl Snapshot {
             }
             Kind::Char => {
                 let units = bytes.chunks_exact(2);
-                // Up to JDK 6 strings share arrays. (A count alone is Android's, and means else.)
+                // Up to JDK 6, strings share arrays. (Android's strings have a count but no offset. That count has
+                // another meaning.)
                 let (skip, take) = number("offset")
                     .zip(number("count"))
                     .unwrap_or((0, usize::MAX));
@@ -84,8 +85,8 @@ impl Snapshot {
         }
     }
 
-    /// Characters of an array, in UTF-16 units within `byte[]` where `wide`: those after the first
-    /// `skip`, of `size` units, at most `limit` and then `…`.
+    /// Returns the characters of an array: `size` UTF-16 units after the first `skip`. If `wide`, a unit takes two
+    /// bytes of a `byte[]`. At most `limit` characters are returned, followed by `…` if there are more.
     pub(crate) fn characters(
         &self,
         array: ArrayView<'_>,
@@ -118,7 +119,7 @@ impl Snapshot {
         }
     }
 
-    /// Two-byte characters within `byte[]` are in the order of the machine.
+    /// True if two-byte characters in a `byte[]` are big-endian. They have the byte order of the machine.
     fn strings_are_big_endian(&self) -> bool {
         let class = self.classes().by_name("java.lang.StringUTF16").first();
         let shift = class.and_then(|&c| self.static_value(c, "HI_BYTE_SHIFT"));

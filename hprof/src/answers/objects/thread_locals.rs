@@ -1,4 +1,4 @@
-//! Values of thread locals. They are in the maps of the threads, and not in the `ThreadLocal` object.
+//! Values of thread locals. The maps of the threads hold them, not the `ThreadLocal` objects.
 
 use std::borrow::Cow;
 

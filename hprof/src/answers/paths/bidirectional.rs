@@ -1,11 +1,11 @@
-//! Shortest paths to a few objects, from both ends, without the heap graph.
+//! Finds shortest paths to a few objects by a search from both ends, without the heap graph.
 //!
-//! One search goes forwards from where paths begin, level by level, one backwards from the object; whichever
-//! has less before it goes on, until they meet. The path is the one that a breadth-first search over the whole
-//! graph finds: of several shortest ones the first in the order in which such a search comes upon objects. That
-//! is the order of the paths' beginnings, then of the references at each step. So it goes through
-//! the first object of the forward search's last level that the backward search has come to, and from there on
-//! takes the first reference of each row that leads nearer.
+//! One search goes forwards from the beginnings of paths, level by level. The other goes backwards from the object. The
+//! search whose next level costs less continues, until the two meet. The result is the same path that a breadth-first
+//! search of the whole graph finds: of several shortest paths, the first in the order in which that search reaches
+//! objects. This order is that of the beginnings of paths, then that of the references at each step. So the path goes
+//! through the first object of the forward search's last level that the backward search has reached. From there it
+//! follows, in each row, the first reference that leads nearer to the target.
 
 use rustc_hash::FxHashMap;
 
@@ -18,20 +18,20 @@ use crate::options::Refs;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// More objects are looked for in the graph.
+/// Maximum number of targets. More targets are searched for in the graph.
 const TARGETS: usize = 64;
-/// When to give up, in the tens of nanoseconds that looks take about: a third of a second.
+/// Maximum cost of a search, in units of about ten nanoseconds: a third of a second.
 const BUDGET: u64 = 30_000_000;
-/// A record that is read for its row, and each element of an array.
+/// The cost of reading a record for its row, and of each element of an array.
 const RECORD: u64 = 100;
 const ELEMENT: u64 = 5;
-/// A list of who refers to an object, and each of it.
+/// The cost of reading an object's list of referrers, and of each entry.
 const LIST: u64 = 30;
 const SOURCE: u64 = 5;
-/// Rows that are read together.
+/// Number of rows that are read together.
 const CHUNK: usize = 1 << 12;
 
-/// Searches from both ends of paths.
+/// Searches for paths from both ends.
 pub(crate) struct Bidirectional<'a> {
     snapshot: &'a Snapshot,
     pub(crate) rows: Rows<'a>,
@@ -40,18 +40,19 @@ pub(crate) struct Bidirectional<'a> {
     left: u64,
 }
 
-/// The outcome of a search for a path to one object.
+/// The result of a search for a path to one object.
 pub(crate) enum PathSearch {
     /// A path.
     Found(Vec<u32>),
-    /// Nothing. Of nothing that leads to it is any the beginning of a path: these objects, itself included.
+    /// No path exists. The backward search found these objects, including the target, and none of them is the beginning
+    /// of a path.
     Nowhere(Vec<u32>),
 }
 
-/// The objects that the forward search has reached: all levels up to one, in breadth-first order.
+/// The objects that the forward search has reached, in breadth-first order. Each of its levels is complete.
 pub(crate) struct Forward {
     queue: Vec<u32>,
-    /// The place in the queue of the object before, [`NONE`] of beginnings.
+    /// For each object, the place in the queue of the object before it on the path. [`NONE`] for beginnings.
     parents: Vec<u32>,
     places: FxHashMap<u32, u32>,
     /// The place in the queue where each level begins.
@@ -74,7 +75,7 @@ impl Forward {
         self.levels.last().copied().unwrap_or(0)..self.queue.len()
     }
 
-    /// The path to a place.
+    /// Returns the path to a place in the queue.
     fn path(&self, place: u32) -> Vec<u32> {
         let up = |&at: &u32| Some(self.parents[at as usize]).filter(|&p| p != NONE);
         let mut path: Vec<u32> = std::iter::successors(Some(place), up)
@@ -86,7 +87,8 @@ impl Forward {
 }
 
 impl<'a> Bidirectional<'a> {
-    /// `None` when there are no lists of who refers to what, or the graph follows weak references like others.
+    /// Returns `None` if the snapshot has no lists of referrers, or if the graph follows weak references like strong
+    /// ones.
     pub(crate) fn new(snapshot: &'a Snapshot, follow: Refs, except: &'a Bits) -> Option<Self> {
         if snapshot.options.refs == Refs::All {
             return None;
@@ -100,8 +102,8 @@ impl<'a> Bidirectional<'a> {
         })
     }
 
-    /// Paths of strong references to the targets, and those that no path of any kind leads to; `None` when it
-    /// would take long, or when there are targets that only weaker references lead to.
+    /// Finds paths of strong references to the targets. Also returns the targets that no path of any kind reaches.
+    /// Returns `None` if the search would take long, or if only weaker references reach a target.
     pub(crate) fn search(
         &mut self,
         targets: &[ObjectIndex],
@@ -110,7 +112,7 @@ impl<'a> Bidirectional<'a> {
         if targets.len() > TARGETS {
             return None;
         }
-        // Nothing else than what retains is followed, so what is garbage has no path.
+        // If the search follows only references that retain, an unreachable object has no path.
         let retains = self.follow != Refs::All
             && (self.follow == Refs::Strong || self.snapshot.options.refs == Refs::Soft);
         let tree = self.snapshot.tree();
@@ -131,7 +133,7 @@ impl<'a> Bidirectional<'a> {
         Some((self.forest(&forward, &paths, statics), unfound))
     }
 
-    /// A forward search that has come upon the beginnings of paths.
+    /// Starts a forward search at the beginnings of paths.
     pub(crate) fn forward(&self, statics: Statics<'_>) -> Forward {
         let mut forward = Forward {
             queue: Vec::new(),
@@ -149,7 +151,7 @@ impl<'a> Bidirectional<'a> {
         forward
     }
 
-    /// The cost of reading the rows of these objects.
+    /// Returns the cost of reading the rows of these objects.
     fn cost_of_rows(&self, objects: &[u32]) -> u64 {
         let linked = objects.iter().filter(|&&o| o < self.snapshot.split.inner);
         let each = linked.map(|&o| {
@@ -166,8 +168,8 @@ impl<'a> Bidirectional<'a> {
         each.sum()
     }
 
-    /// What objects refer to, for this search: of the application's classes only by static fields where those
-    /// are beginnings.
+    /// Returns the targets of objects for this search. If paths begin at static fields, the row of an application class
+    /// has only the targets of its static fields.
     fn rows_of(&self, objects: &[u32], statics: Statics<'_>) -> Vec<Vec<u32>> {
         let mut rows = self.rows.of(objects);
         for (&object, row) in objects.iter().zip(&mut rows) {
@@ -185,7 +187,7 @@ impl<'a> Bidirectional<'a> {
         found.map(|o| o.0).collect()
     }
 
-    /// The path to one object; `None` when it would take long.
+    /// Finds the path to one object. Returns `None` if the search would take long.
     pub(crate) fn path(
         &mut self,
         forward: &mut Forward,
@@ -224,7 +226,7 @@ impl<'a> Bidirectional<'a> {
                 self.advance(forward, statics);
                 let new = forward.last_level();
                 if new.is_empty() {
-                    // The other search will have to end now.
+                    // The backward search continues alone. It ends without a path.
                     forward.cost = u64::MAX;
                     continue;
                 }
@@ -244,7 +246,7 @@ impl<'a> Bidirectional<'a> {
         Some(PathSearch::Found(path))
     }
 
-    /// One level more of the forward search.
+    /// Adds one level to the forward search.
     fn advance(&self, forward: &mut Forward, statics: Statics<'_>) {
         let level = forward.last_level();
         forward.levels.push(level.end);
@@ -259,7 +261,7 @@ impl<'a> Bidirectional<'a> {
         forward.cost = self.cost_of_rows(&forward.queue[level.end..]);
     }
 
-    /// One level more of the backward search.
+    /// Returns the next level of the backward search.
     fn before(
         &self,
         level: &[u32],
@@ -282,13 +284,13 @@ impl<'a> Bidirectional<'a> {
         Ok(next)
     }
 
-    /// The paths together, in the order of a breadth-first search.
+    /// Joins the paths into a forest, in the order of a breadth-first search.
     fn forest(&self, forward: &Forward, paths: &[Vec<u32>], statics: Statics<'_>) -> PathForest {
         let mut forest = PathForest::default();
         let mut places: FxHashMap<u32, u32> = FxHashMap::default();
         let deepest = paths.iter().map(Vec::len).max().unwrap_or(0);
         for depth in 0..deepest {
-            // The place of the object before, the place among its references, and the object.
+            // The place of the object before, the index among its references, and the object.
             let mut level: Vec<(u32, u32, u32)> = Vec::new();
             for path in paths {
                 let Some(&object) = path.get(depth) else {
@@ -303,7 +305,7 @@ impl<'a> Bidirectional<'a> {
             for step in &mut level {
                 step.1 = match forward.places.get(&step.2) {
                     Some(&place) => place,
-                    // Alone: nothing to put in order.
+                    // With one path there is nothing to sort.
                     None if paths.len() == 1 => 0,
                     None => {
                         let before = forest.objects.get(step.0 as usize);

@@ -1,4 +1,4 @@
-//! Shortest paths by a breadth-first search through the whole heap graph.
+//! Finds shortest paths by a breadth-first search of the whole heap graph.
 
 use crate::answers::paths::forest::{PathForest, Searched, Statics};
 use crate::bytes::array::Array;
@@ -12,7 +12,7 @@ use crate::records::classes::Reference;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// The heap graph with what a search passes by and what it follows besides strong references.
+/// The heap graph, with the objects that a search ignores and the weaker references that it follows.
 pub(super) struct WholeGraph<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) except: Bits,
@@ -21,7 +21,7 @@ pub(super) struct WholeGraph<'a> {
     pub(super) follow: Refs,
 }
 
-/// The referents of reference objects, apart from all other references.
+/// The referents of reference objects, separate from all other references.
 pub(super) struct Referents {
     list: Vec<(u32, u32, Reference)>,
     sources: Bits,
@@ -44,7 +44,7 @@ impl Referents {
     }
 }
 
-/// How weak a reference is: stronger ones are followed to the end before weaker ones.
+/// Returns the weakness of a reference. All references of one weakness are followed before weaker ones.
 const fn weakness(kind: Reference) -> u8 {
     match kind {
         Reference::No => 0,
@@ -55,20 +55,21 @@ const fn weakness(kind: Reference) -> u8 {
     }
 }
 
-/// The parent of an object that a search starts from; others are stored plus [`OFFSET`].
+/// The entry in `parent` for an object from which the search starts. Numbers of parents are stored plus [`OFFSET`].
 const SEED: u32 = 1;
-/// The parent of an object that is passed by.
+/// The entry in `parent` for an ignored object.
 const EXCEPT: u32 = 2;
 const OFFSET: u32 = 3;
 
 /// The state of a search.
 struct BreadthFirst {
-    /// For each object 0 when unseen, [`SEED`], [`EXCEPT`], or the object that it was reached from.
+    /// For each object: 0 if not reached, [`SEED`], [`EXCEPT`], or the object from which it was reached plus
+    /// [`OFFSET`].
     parent: Array<u32>,
-    /// Objects in the order they were reached.
+    /// Objects in the order in which they were reached.
     queue: Array<u32>,
     tail: usize,
-    /// How many of them strong references reached.
+    /// Number of objects in `queue` that strong references reached.
     strong: usize,
     wanted: Bits,
     left: usize,
@@ -89,8 +90,9 @@ impl BreadthFirst {
 }
 
 impl WholeGraph<'_> {
-    /// Searches until all targets are found. Returns their paths, and those that have none.
-    /// `statics` are the classes whose static fields are no start, `None` when none are.
+    /// Searches until all targets are found. Returns the paths, and the targets without a path. If `statics` is `None`,
+    /// the search does not start at static fields. Otherwise it starts at the static fields of all application classes
+    /// that are not in the set.
     pub(super) fn search(&self, targets: &[ObjectIndex], statics: Statics<'_>) -> Result<Searched> {
         if targets.is_empty() {
             return Ok((PathForest::default(), Vec::new()));
@@ -112,8 +114,8 @@ impl WholeGraph<'_> {
         for seed in self.snapshot.seeds(statics) {
             search.visit(seed, SEED);
         }
-        // What only weaker references lead to is left to the search from the true roots, so that a
-        // strong path always comes first.
+        // Weaker references are followed only in the search that starts at the GC roots. So strong paths always come
+        // first.
         let levels: u8 = match self.follow {
             _ if statics.is_some() => 0,
             Refs::Strong => 0,
@@ -143,7 +145,7 @@ impl WholeGraph<'_> {
     #[inline(always)]
     fn expand(&self, search: &mut BreadthFirst, at: usize, level: u8, statics: bool) {
         let (graph, inner) = (self.graph, self.graph.split.inner);
-        // Where this will be needed soon: first where its row begins, then the row.
+        // Prefetch what a later step needs: first the start of the row, then the row.
         if let Some(&soon) = search.queue[..search.tail].get(at + 16) {
             mem::prefetch(&graph.offsets, soon as usize);
         }
@@ -163,7 +165,7 @@ impl WholeGraph<'_> {
                 }
             }
         } else {
-            // A graph that follows all references has the referent among the others, once.
+            // If the graph follows all references, its row includes the referent once, among the others.
             let mut skip = match (self.snapshot.options.refs, referent) {
                 (Refs::All, Some((target, _))) => target,
                 _ => NONE,
@@ -187,7 +189,7 @@ impl WholeGraph<'_> {
     }
 }
 
-/// Keeps what leads to the targets.
+/// Reduces a search to the paths to the targets.
 fn forest(search: BreadthFirst, targets: &[ObjectIndex]) -> Searched {
     let BreadthFirst {
         mut parent,
@@ -214,7 +216,7 @@ fn forest(search: BreadthFirst, targets: &[ObjectIndex]) -> Searched {
         }
         forest.strong += usize::from(at < strong);
         let from = parent[object as usize];
-        // The array is used anew for the places of those that are done.
+        // The array is reused: for objects that are done, it holds the place in the forest.
         parent[object as usize] = forest.objects.len() as u32;
         let up = if from < OFFSET {
             NONE

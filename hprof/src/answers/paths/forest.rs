@@ -1,4 +1,4 @@
-//! Paths to many objects, kept as a forest: what every search for paths gives.
+//! Paths to many objects, stored as a forest. All searches for paths return this.
 
 use std::collections::BTreeSet;
 
@@ -6,32 +6,33 @@ use crate::answers::objects::reference::Via;
 use crate::ids::{NONE, ObjectIndex};
 use crate::records::classes::Reference;
 
-/// An object on a path and how the one before it refers to it.
+/// An object on a path, and the reference to it from the object before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
     /// The object.
     pub object: ObjectIndex,
-    /// How the object before refers to it; `None` for the first.
+    /// The reference by which the object before refers to it. `None` for the first object.
     pub via: Option<Via>,
-    /// The kind of reference object whose referent this is; [`Reference::No`] for strong references.
+    /// If the object is the referent of a reference object, the kind of that reference object. [`Reference::No`] for
+    /// strong references.
     pub strength: Reference,
 }
 
-/// The objects on paths, each after the one that it is reached from.
+/// The objects on paths. Each object comes after the object from which it is reached.
 #[derive(Debug, Default)]
 pub(crate) struct PathForest {
     pub(crate) objects: Vec<u32>,
-    /// Place of the object before, [`NONE`] for the first of a path.
+    /// The place of the object before. [`NONE`] for the first object of a path.
     pub(crate) parents: Vec<u32>,
     pub(crate) vias: Vec<(Via, Reference)>,
-    /// The objects that were asked for, sorted, with their places.
+    /// The targets with their places, sorted by target.
     pub(crate) targets: Vec<(u32, u32)>,
-    /// Strong references alone reached the objects before this place.
+    /// The objects before this place are reached by strong references only.
     pub(crate) strong: usize,
 }
 
 impl PathForest {
-    /// The first objects of the paths.
+    /// Returns the first objects of the paths.
     pub(super) fn heads(&self) -> impl Iterator<Item = ObjectIndex> + '_ {
         let both = self.parents.iter().zip(&self.objects);
         both.filter(|(p, _)| **p == NONE)
@@ -43,7 +44,7 @@ impl PathForest {
         Some(self.targets[at].1 as usize)
     }
 
-    /// The path to a place, its first step first.
+    /// Returns the path to a place, from its first step on.
     pub(super) fn steps(&self, place: usize) -> Vec<Step> {
         let up = |&at: &usize| Some(self.parents[at] as usize).filter(|&p| p != NONE as usize);
         let mut steps: Vec<Step> = std::iter::successors(Some(place), up)
@@ -61,8 +62,9 @@ impl PathForest {
     }
 }
 
-/// Classes whose static fields no search starts from; `None` when it starts from none.
+/// The application classes at whose static fields a search does not start. `None` if it does not start at static fields
+/// at all.
 pub(crate) type Statics<'a> = Option<&'a BTreeSet<u32>>;
 
-/// The paths of the targets that have one, and the others.
+/// The paths of the targets that have one, and the targets without a path.
 pub(crate) type Searched = (PathForest, Vec<ObjectIndex>);

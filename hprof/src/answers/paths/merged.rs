@@ -1,4 +1,4 @@
-//! Paths to many objects, merged into one tree of manageable size.
+//! Merges paths to many objects into one tree with a limited number of lines.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -14,52 +14,54 @@ use crate::snapshot::Snapshot;
 /// How objects are merged into the lines of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Merge {
-    /// Objects of one class that are reached alike.
+    /// Objects of one class that are reached by the same fields.
     #[default]
     Class,
-    /// Each object by itself.
+    /// No merging: each object has its own line.
     Object,
 }
 
-/// A line of a merged tree: objects that lie on paths.
+/// A line of a merged tree: one or more objects on the paths.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PathNode {
-    /// How deep in the tree; 0 for what roots hold.
+    /// Depth in the tree. 0 for objects that GC roots hold.
     pub depth: u32,
-    /// How the objects of the line above refer to these; `None` at depth 0.
+    /// The reference from the objects of the line above. `None` at depth 0.
     pub via: Option<Via>,
-    /// The kind of reference object whose referents these are.
+    /// If the objects are referents of reference objects, the kind of those. [`Reference::No`] for strong references.
     pub strength: Reference,
-    /// At depth 0 the kind of root; `None` for the application's static fields.
+    /// At depth 0, the kind of GC root. `None` for static fields of the application.
     pub root: Option<RootKind>,
-    /// The first of the objects on the search's way, the only one when merged by object.
+    /// The first of the objects that the search reached. It is the only one if each object has its own
+    /// line.
     pub object: ObjectIndex,
-    /// How many objects the line stands for.
+    /// Number of objects on the line.
     pub objects: u64,
-    /// Whether some of the objects lie below others of this line, as in a linked list.
+    /// True if some of the objects are below others of this line, as in a linked list.
     pub folded: bool,
-    /// How many of the objects asked for this line leads to, its own included.
+    /// Number of targets that this line leads to, including targets on the line.
     pub targets: u64,
-    /// How many of those this line's objects are.
+    /// Number of targets on the line.
     pub own_targets: u64,
     /// Shallow bytes of the targets that this line leads to.
     pub target_bytes: u64,
-    /// Lines at any depth below this one that the limit left out, and the targets that they lead to.
+    /// Number of lines below this one that the limit left out, and of the targets that they lead to.
     pub hidden: (u64, u64),
 }
 
-/// Merged paths.
+/// The tree of merged paths.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PathTree {
-    /// The lines, each followed by those below it, those with most targets first.
+    /// The lines. Each line is followed by the lines below it, those with most targets first.
     pub nodes: Vec<PathNode>,
-    /// Lines of depth 0 that the limit left out, with those below them, and the targets that they lead to.
+    /// Number of lines at depth 0 (with the lines below them) that the limit left out, and of the targets that they
+    /// lead to.
     pub hidden: (u64, u64),
 }
 
-/// A line before the limit.
+/// A line, before the limit is applied.
 #[derive(Clone, Copy)]
 struct Group {
     parent: u32,
@@ -67,7 +69,7 @@ struct Group {
     strength: Reference,
     object: u32,
     objects: u64,
-    /// The field that links the objects of the line, if some lie below others.
+    /// The field that links the objects of the line, if some are below others.
     link: Option<Via>,
     targets: u64,
     own_targets: u64,
@@ -77,14 +79,15 @@ struct Group {
 #[derive(PartialEq, Eq, Hash)]
 struct LineKey {
     parent: u32,
-    /// The class; class objects each have their own.
+    /// True and the number of the class for class objects, so that each has its own line. False and the class for other
+    /// objects.
     class: (bool, u32),
     via: Option<Via>,
 }
 
 impl Paths {
-    /// Merges the paths of all targets into a tree of at most so many lines, those on the way to the
-    /// most targets.
+    /// Merges the paths of all targets into a tree with at most `limit` lines. It has the lines that lead to the most
+    /// targets.
     #[must_use]
     pub fn merged(&self, snapshot: &Snapshot, merge: Merge, limit: usize) -> PathTree {
         let mut groups: Vec<Group> = Vec::new();
@@ -149,7 +152,7 @@ impl Paths {
         add(&self.near, &self.near.targets);
         let asked = self.full_targets();
         add(&self.full, &asked);
-        // A group comes after the one above it, so one pass backwards sums up.
+        // A group comes after the group above it, so one backward pass computes the sums.
         for at in (0..groups.len()).rev() {
             let Group {
                 parent,
@@ -166,7 +169,7 @@ impl Paths {
         cut(snapshot, &groups, limit)
     }
 
-    /// The targets that only the search from the true roots found.
+    /// Returns the targets that only the search from the GC roots found.
     fn full_targets(&self) -> Vec<(u32, u32)> {
         let full = self.full.targets.iter().copied();
         full.filter(|t| self.asked.binary_search(&ObjectIndex(t.0)).is_ok())
@@ -181,7 +184,7 @@ impl Paths {
 }
 
 impl PathForest {
-    /// Which objects lead to one of these targets.
+    /// Returns, for each object of the forest, true if it leads to one of these targets.
     fn leading_to(&self, targets: &[(u32, u32)]) -> Vec<bool> {
         let mut leading = vec![false; self.objects.len()];
         targets.iter().for_each(|t| leading[t.1 as usize] = true);
@@ -201,8 +204,9 @@ fn class_number(snapshot: &Snapshot, object: u32) -> u32 {
     class.map_or(NONE, |c| c.0)
 }
 
-/// Returns the line that an object belongs to because a link field leads to it from an object of the same class in that
-/// line: the nodes of a list or of a tree make one line. A map in an element of another map is a line of its own.
+/// Returns the line above if the object belongs to it. This is the case if a link field leads to the object from an
+/// object of the same class in that line. So the nodes of a list or of a tree make one line. A map in an element of
+/// another map has its own line.
 fn fold(
     snapshot: &Snapshot,
     groups: &[Group],
@@ -229,7 +233,7 @@ fn is_branch(snapshot: &Snapshot, via: Via) -> bool {
     matches!(name, Some("left" | "right"))
 }
 
-/// Keeps the lines that lead to the most targets, and puts them in the order of a tree.
+/// Keeps the lines that lead to the most targets, and sorts them in the order of a tree.
 fn cut(snapshot: &Snapshot, groups: &[Group], limit: usize) -> PathTree {
     let mut below: Vec<(u32, Reverse<u64>, u32)> = groups
         .iter()
@@ -257,7 +261,7 @@ fn cut(snapshot: &Snapshot, groups: &[Group], limit: usize) -> PathTree {
         count += 1;
         offer(&mut best, at);
     }
-    // Lines of each group's part of the tree. A group comes after the one above it.
+    // Number of lines in each group's subtree. A group comes after the group above it.
     let mut sizes: Vec<u64> = vec![1; groups.len()];
     for at in (0..groups.len()).rev() {
         let size = sizes[at];

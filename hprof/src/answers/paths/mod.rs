@@ -1,9 +1,9 @@
 //! Shortest paths from GC roots to objects.
 //!
-//! One breadth-first search gives a shortest path to every object asked for. It starts at the static
-//! fields of the application's classes as well as at the true roots: a class of the application is
-//! kept by its loader, so a path that goes all the way up begins with the loader of all classes and
-//! says nothing. What keeps the class itself is found by a second search and shown before the path.
+//! One breadth-first search finds a shortest path to every target. It starts at the static fields of application
+//! classes and at the GC roots. The reason: an application class is kept alive by its loader, so every path from a GC
+//! root to it begins with the same class loader, which is not informative. A second search finds what keeps the class
+//! alive. That part comes before the path.
 
 pub(crate) mod bidirectional;
 mod breadth_first;
@@ -26,17 +26,17 @@ use crate::records::classes::Reference;
 use crate::records::walk::RootKind;
 use crate::snapshot::Snapshot;
 
-/// How to look for paths.
+/// Options for a search for paths.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PathOptions<'a> {
-    /// Which references are followed for objects that no path of strong references leads to: none,
-    /// soft ones and then finalizers', or weak and then phantom ones too.
+    /// The references to follow for objects that no path of strong references reaches: none, soft and then final
+    /// references, or also weak and then phantom references.
     pub follow: Refs,
-    /// Whether paths begin at the application's static fields, rather than with what keeps the
-    /// class. Paths to class objects and class loaders never do.
+    /// True if paths begin at static fields of the application, instead of at the GC root that keeps the class alive.
+    /// Paths to class objects and class loaders always begin at a GC root.
     pub from_statics: bool,
-    /// Objects that no path leads to or through, as though they were not in the dump.
+    /// Objects to ignore, as if they were not in the dump. No path leads to them or through them.
     pub except: &'a [ObjectIndex],
 }
 
@@ -53,36 +53,36 @@ impl Default for PathOptions<'_> {
 /// A shortest path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Path {
-    /// The kind of GC root that holds the first object; `None` when no path of the references that
-    /// were followed leads to the class at which the path begins.
+    /// The kind of GC root that holds the first object. `None` if the followed references do not reach the class at
+    /// which the path begins.
     pub root: Option<RootKind>,
-    /// The objects, from the root's to the one asked for.
+    /// The objects, from the GC root to the target.
     pub steps: Vec<Step>,
-    /// Where the part to show begins: steps before it tell what keeps the class whose static field
-    /// the path goes through.
+    /// Index of the first step to show. The steps before it show what keeps alive the class whose static field the path
+    /// goes through.
     pub begin: usize,
 }
 
-/// Shortest paths to a set of objects, see [`Snapshot::paths`].
+/// Shortest paths to a set of objects. See [`Snapshot::paths`].
 #[derive(Debug)]
 pub struct Paths {
-    /// Paths that begin at static fields or roots, and the full ones.
+    /// Paths that begin at static fields or GC roots.
     pub(crate) near: PathForest,
     pub(crate) full: PathForest,
-    /// The objects asked for, sorted.
+    /// The targets, sorted.
     pub(crate) asked: Vec<ObjectIndex>,
     pub(crate) missing: Vec<ObjectIndex>,
 }
 
 impl Paths {
-    /// The objects that no path was found to: unreachable, or reachable only by weaker references
-    /// than were followed.
+    /// Returns the targets without a path: unreachable objects, and objects that only weaker references than the
+    /// followed ones reach.
     #[must_use]
     pub fn missing(&self) -> &[ObjectIndex] {
         &self.missing
     }
 
-    /// A shortest path to one of the objects asked for.
+    /// Returns a shortest path to one of the targets.
     #[must_use]
     pub fn path(&self, snapshot: &Snapshot, target: ObjectIndex) -> Option<Path> {
         let kind = |steps: &[Step]| {
@@ -93,7 +93,7 @@ impl Paths {
             let steps = self.full.steps(self.full.place(target)?);
             let by_static = |s: &Step| matches!(s.via, Some(Via::Static(..)));
             let own = |s: &Step| snapshot.is_application_class(s.object.0);
-            // A weaker path, too, is shown from a static field of the application on.
+            // A weaker path is also shown from its last static field of the application on.
             let begin = steps
                 .windows(2)
                 .collect::<Vec<_>>()
@@ -130,16 +130,16 @@ impl Paths {
 }
 
 impl Snapshot {
-    /// Finds a shortest path to each of the objects. Of several, one through an application's static
-    /// field comes first, then through other classes, threads, JNI references, other roots; and
-    /// strong paths, however long, come before weaker ones.
+    /// Finds a shortest path to each of the objects. If there are several, the order of preference is: through a static
+    /// field of an application class, through other classes, threads, JNI references, other roots. Strong paths come
+    /// before weaker paths, whatever their length.
     ///
-    /// Cost: the heap graph is built once more, and searched breadth-first up to twice; about
-    /// eight bytes an object besides the graph. Of a snapshot from an index, paths to a few objects are looked
-    /// for from both ends first, which mostly takes a few thousand looks.
+    /// Cost: the heap graph is built again, and searched breadth-first at most twice, with about eight bytes for each
+    /// object besides the graph. If the snapshot comes from an index, a search from both ends comes first for a few
+    /// objects. It usually visits a few thousand objects.
     ///
     /// # Errors
-    /// When there is no memory for the graph.
+    /// If there is not enough memory for the graph.
     pub fn paths(
         &self,
         targets: &[ObjectIndex],
@@ -193,7 +193,7 @@ impl Snapshot {
             whole.search(targets, statics).map(Some)
         };
         let paths = self.paths_by(&targets, options.from_statics, search)?;
-        // This search finds whatever there is.
+        // This search never gives up.
         Ok(paths.unwrap_or_else(|| Paths {
             near: PathForest::default(),
             full: PathForest::default(),
@@ -202,7 +202,7 @@ impl Snapshot {
         }))
     }
 
-    /// Paths as a search finds them; `None` when it gives up.
+    /// Builds paths from the results of `search`. Returns `None` if the search gives up.
     fn paths_by(
         &self,
         targets: &[ObjectIndex],
@@ -228,7 +228,8 @@ impl Snapshot {
             let Some((full, unfound)) = search(&all, None)? else {
                 return Ok(None);
             };
-            // A class that is not strongly reached starts no strong path. Next to never is there one.
+            // A class that is not strongly reachable does not start a strong path. Such a class is rare; if there is
+            // one, the search is repeated without it.
             let before = weak_classes.len();
             let strong = |o: &ObjectIndex| full.place(*o).is_some_and(|p| p < full.strong);
             weak_classes.extend(heads.iter().filter(|o| !strong(o)).map(|o| o.0));
@@ -248,8 +249,7 @@ impl Snapshot {
         }))
     }
 
-    /// Class objects and class loaders: what their classes' static fields hold does not tell what
-    /// keeps them.
+    /// True for class objects and class loaders. The static fields of their classes do not show what keeps them alive.
     fn is_class_like(&self, object: ObjectIndex) -> bool {
         let classes = self.classes();
         let mut chain = self
@@ -263,11 +263,11 @@ impl Snapshot {
             })
     }
 
-    /// Looks up how each object of the forest is referred to by the one before.
+    /// Looks up the reference to each object of the forest from the object before it.
     fn label(&self, forest: &mut PathForest) {
         const CHUNK: usize = 1 << 18;
         forest.vias = vec![(Via::ClassPart, Reference::No); forest.objects.len()];
-        // Edges by source: its number, the target's, the target's place.
+        // References, sorted by source: the source, the target, and the target's place.
         let mut edges: Vec<(u32, u32, u32)> = forest
             .objects
             .iter()

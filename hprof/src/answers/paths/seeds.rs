@@ -1,4 +1,4 @@
-//! The objects that a search for paths starts from.
+//! The objects at which a search for paths starts.
 
 use crate::answers::paths::forest::Statics;
 use crate::dominators::tree::Node;
@@ -7,7 +7,8 @@ use crate::records::walk::RootKind;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// The objects that a search starts from, the more telling first.
+    /// Returns the objects at which a search starts, in order of preference: application classes, other classes,
+    /// threads, JNI references, other roots.
     pub(crate) fn seeds(&self, statics: Statics<'_>) -> Vec<u32> {
         let classes = self.split.classes;
         let tree = self.tree();
@@ -35,7 +36,7 @@ impl Snapshot {
         seeds.into_iter().map(|s| s.1).collect()
     }
 
-    /// True if an object is the class object of a class of the application that its loader keeps.
+    /// True if an object is the class object of an application class that its loader keeps alive.
     pub(crate) fn is_application_class(&self, object: u32) -> bool {
         let is_held = || {
             let class = &self.classes()[ClassIndex(object)];

@@ -1,51 +1,53 @@
-//! Which classes hold something, and where in their instances it says what.
+//! The JDK classes with content that the search for waste examines, and the places of the fields it needs.
 //!
-//! Field names are those of OpenJDK 8 to 25. A class that extends one of the JDK's is read as that.
+//! Field names are those of OpenJDK 8 to 25. A subclass of a JDK class has the form of the JDK class.
 
 use crate::ids::ClassIndex;
 use crate::records::classes::Classes;
 use crate::records::record::Kind;
 
-/// How an array is used.
+/// How a collection uses its array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ArrayUse {
-    /// From the first place on.
+    /// Elements from index 0 on, without gaps.
     List,
-    /// A table of buckets, as many as a power of two, with three elements to four buckets at most.
+    /// A hash table. The number of buckets is a power of two. The table grows when it has more elements than three
+    /// quarters of its buckets.
     Table,
-    /// The same, of tables that grow before the last of these elements comes.
+    /// A hash table like `Table` that already grows when the number of elements reaches three quarters of its buckets.
     EarlyTable,
-    /// The same, of any length.
+    /// A hash table like `Table`, with any number of buckets.
     AnyTable,
-    /// Keys and values in turn, at most two thirds of a power of two.
+    /// Keys and values alternate. The length is a power of two, and at most two thirds of it are used.
     Pairs,
-    /// Characters, of one or two bytes.
+    /// Characters of one or two bytes.
     Text,
-    /// No array: chains or trees.
+    /// The collection has no array but a chain or a tree.
     Nothing,
 }
 
-/// Offsets of the fields of interest in an instance's body, in bytes.
+/// Where the fields of interest are. Numbers are byte offsets in an instance's body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
-    /// A string: its array, and whether two bytes make a character.
+    /// A string: its array, and the field that shows if a character takes one or two bytes.
     String { value: u32, coder: Option<u32> },
     /// A boxed value.
     Box { value: u32, kind: Kind },
-    /// A collection that says how many elements it has.
+    /// A collection with a field that counts its elements.
     Sized {
         size: u32,
         array: u32,
         usage: ArrayUse,
         coder: Option<u32>,
     },
-    /// A map that counts in several places; then its count is not taken.
+    /// A map that counts its elements in one field and, under contention, also in counter cells. If it has cells, the
+    /// count is not used.
     Counted { size: u32, cells: u32, array: u32 },
-    /// A queue between two places of an array.
+    /// A queue between two indexes of an array.
     Deque { head: u32, tail: u32, array: u32 },
 }
 
-/// The form of each class's instances.
+/// Returns the form of each class's instances.
 pub(super) fn all(classes: &Classes, id_size: usize) -> Vec<Option<Form>> {
     let form = |index: ClassIndex| {
         let mut known = classes
@@ -64,7 +66,7 @@ pub(super) fn all(classes: &Classes, id_size: usize) -> Vec<Option<Form>> {
     classes.iter().map(|(index, _)| form(index)).collect()
 }
 
-/// A class as one of those above it.
+/// A class together with one of its superclasses, whose form is known.
 struct Subclass<'a> {
     classes: &'a Classes,
     id_size: usize,
@@ -73,8 +75,8 @@ struct Subclass<'a> {
 }
 
 impl Subclass<'_> {
-    /// Where the fields of the known class and those above it begin, by name: a class below may have its own
-    /// of the same name.
+    /// Returns the offset and type of a field of the known class or its superclasses. Fields of subclasses are skipped,
+    /// because they may have the same name.
     fn field(&self, name: &str) -> Option<(u32, Kind)> {
         let mut at = 0_usize;
         let mut below = true;
@@ -119,7 +121,8 @@ impl Subclass<'_> {
         };
         match class {
             "java.lang.String" => {
-                // Up to JDK 6 several strings may be parts of one array, which no hash tells.
+                // Up to JDK 6, strings can share parts of one array, so equal hashes of arrays do not find equal
+                // strings.
                 if self.field("offset").is_some() {
                     return None;
                 }
@@ -147,7 +150,7 @@ impl Subclass<'_> {
                 self.sized("size", "queue", ArrayUse::List)
             }
             "java.util.HashMap" => self.sized("size", "table", ArrayUse::Table),
-            // So up to JDK 20.
+            // This is how it grows up to JDK 20.
             "java.util.WeakHashMap" => self.sized("size", "table", ArrayUse::EarlyTable),
             "java.util.Hashtable" => self.sized("count", "table", ArrayUse::AnyTable),
             "java.util.IdentityHashMap" => self.sized("size", "table", ArrayUse::Pairs),
@@ -168,7 +171,7 @@ impl Subclass<'_> {
 }
 
 impl ArrayUse {
-    /// The length of the array that so many elements need; `wide` characters take two places.
+    /// Returns the array length that `size` elements need. If `wide`, a character takes two places in the array.
     pub(super) fn need(self, size: u64, wide: bool) -> u64 {
         match self {
             Self::List => size,

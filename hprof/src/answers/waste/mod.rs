@@ -1,11 +1,11 @@
-//! Memory that a program could do without: the same content stored again, room that nothing uses.
+//! Finds wasted memory: content that is stored more than once, and space that nothing uses.
 //!
-//! One pass over the file hashes the content of every array of primitives and looks at the fields of every
-//! string, box and collection; what is equal is found by sorting hashes. Every byte is counted once: what
-//! belongs to a string or to a collection is in no figure for arrays. Garbage is left out.
+//! One pass over the file hashes the content of every array of primitives and reads the fields of every string, box and
+//! collection. Sorting the hashes finds equal content. Every byte is counted once: an array that belongs to a string or
+//! a collection is not counted as an array. Unreachable objects are left out.
 //!
-//! Equal content is told by 64-bit hashes with the type and the length in them, and not compared again. Among
-//! a hundred million different arrays the odds that any two fall together are 1 to 3,700.
+//! Two arrays count as equal if their 64-bit hashes of type, length and content are equal. The content is not compared
+//! again. Among a hundred million different arrays the probability that any two have the same hash is 1 in 3,700.
 
 mod forms;
 mod scan;
@@ -24,38 +24,39 @@ use crate::progress::Progress;
 use crate::snapshot::Snapshot;
 use scan::{Collection, WasteScan};
 
-/// Arrays with less unused room than this are not worth a word.
+/// Minimum number of unused bytes for an array to be reported.
 const LEAST_ROOM: u64 = 32;
-/// How far up the dominator tree a holder is looked for.
+/// Maximum number of steps up the dominator tree in the search for a holder.
 const CLIMB: usize = 256;
-/// Runtime classes whose objects are no entries of collections.
+/// Name prefixes of JDK classes whose objects are not entries or nodes of collections.
 const NO_CONTENT: [&str; 4] = ["java.lang.", "jdk.", "sun.", "com.sun."];
-/// Objects whose holders one task looks up.
+/// Number of objects whose holders one task looks up.
 const CHUNK: usize = 1 << 14;
 
-/// A way to waste memory.
+/// A kind of wasted memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum WasteKind {
-    /// Strings with the same text as another. To be won: all but one of each text, with the arrays of
-    /// characters that are not shared already.
+    /// Strings with the same text as another string. Savings: all but one string of each text, with their character
+    /// arrays unless the strings already share one.
     DuplicateStrings,
-    /// Arrays of primitives with the same content as another, but for [`WasteKind::ZeroArrays`]. To be won: all but one of each
-    /// content.
+    /// Arrays of primitives with the same content as another array, except [`WasteKind::ZeroArrays`]. Savings: all but
+    /// one array of each content.
     DuplicateArrays,
-    /// Boxed numbers equal to another of their class. To be won: all but one of each value.
+    /// Boxed values equal to another box of the same class. Savings: all but one box of each value.
     DuplicateBoxes,
-    /// Other boxed values that only an array or a collection holds, where arrays of primitives would do; not those that
-    /// `valueOf` caches. To be won: the box less what its value takes beyond a reference.
+    /// Other boxed values that only an array or a collection holds, so that an array of primitives would do. Boxes that
+    /// `valueOf` caches do not count. Savings: the box, less the bytes by which the plain value is larger than a
+    /// reference.
     BoxedValues,
-    /// Collections, maps and text builders without an element. To be won: the object with its array.
+    /// Collections, maps and string builders without elements. Savings: the object with its array.
     EmptyCollections,
-    /// Collections, maps and text builders that need at most half of their array. To be won: what an array
-    /// as long as needed would take less.
+    /// Collections, maps and string builders that need at most half of their array. Savings: the difference to an array
+    /// of the needed length.
     SparseCollections,
-    /// Arrays of 32 bytes and more in which everything is zero or null. To be won: the arrays.
+    /// Arrays with at least 32 bytes of elements, all zero or null. Savings: the arrays.
     ZeroArrays,
-    /// Arrays of which the second half, 32 bytes or more, is zero or null. To be won: what an array that ends
-    /// with the last other element would take less.
+    /// Arrays whose second half is zero or null, at least 32 bytes of it. Savings: the difference to an array that ends
+    /// with the last element that is not zero or null.
     LongArrays,
 }
 
@@ -72,7 +73,7 @@ impl WasteKind {
         Self::LongArrays,
     ];
 
-    /// `duplicate_strings`, ...
+    /// Returns the name of the kind in reports, such as `duplicate_strings`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,7 +88,7 @@ impl WasteKind {
         }
     }
 
-    /// Whether objects of this kind are wasted because another has the same content.
+    /// True if objects of this kind are wasted because another object has the same content.
     #[must_use]
     pub const fn is_duplicate(self) -> bool {
         matches!(
@@ -97,13 +98,14 @@ impl WasteKind {
     }
 }
 
-/// Options for the search for waste.
+/// Options for [`Snapshot::waste`].
 pub struct WasteOptions<'a> {
-    /// Groups that are kept of each kind: those with most to be won.
+    /// Maximum number of groups to keep for each kind. The groups with the largest savings are kept.
     pub groups: usize,
-    /// Objects that are left out, as though they were not in the dump.
+    /// Objects to ignore, as if they were not in the dump.
     pub except: &'a [ObjectIndex],
-    /// Whether objects of a class say nothing of who holds what they hold: then it is who holds them.
+    /// True for classes that are only parts of another object, such as nodes of a collection. The search for a holder
+    /// goes on to the object that holds the instance.
     pub passes: &'a (dyn Fn(ClassIndex) -> bool + Sync),
 }
 
@@ -114,14 +116,14 @@ impl std::fmt::Debug for WasteOptions<'_> {
     }
 }
 
-/// Objects, the bytes they take, and how many of these could be saved.
+/// Number of objects, their bytes, and the bytes that could be saved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WasteTotal {
-    /// Objects: of duplicates all that are equal to another, the one that must stay included.
+    /// Number of objects. For duplicates, all equal objects count, also the one that must stay.
     pub objects: u64,
     /// Their shallow bytes, with those of the arrays that belong to them alone.
     pub shallow_bytes: u64,
-    /// Bytes to be won.
+    /// Savings in bytes.
     pub bytes_to_win: u64,
 }
 
@@ -133,45 +135,45 @@ impl std::ops::AddAssign for WasteTotal {
     }
 }
 
-/// Objects with the same content; of kinds that are no duplicates, those of one class.
+/// Objects with the same content. For kinds other than duplicates, the objects of one class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WasteGroup {
-    /// The first of equal ones; else the one with most to be won.
+    /// The first of the equal objects. For other kinds, the object with the largest savings.
     pub example: ObjectIndex,
-    /// All of them.
+    /// The totals of the group.
     pub total: WasteTotal,
 }
 
-/// A kind of field that holds wasted objects.
+/// A field that holds wasted objects, in all instances of its class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WasteHolder {
-    /// The class of the objects that hold them, or the class whose static field does; `None` where
-    /// only GC roots do.
+    /// The class of the objects that hold them, or the class whose static field holds them. `None` if only GC roots
+    /// hold them.
     pub class: Option<ClassIndex>,
-    /// The field, or other reference, by which they hold them.
+    /// The field, or other reference, that holds the objects.
     pub hold: Hold,
-    /// Objects that could be spared, or be smaller.
+    /// Number of objects that could be removed or made smaller.
     pub objects: u64,
-    /// Bytes to be won of them.
+    /// Savings in bytes.
     pub bytes_to_win: u64,
 }
 
 /// Waste of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WasteOf {
-    /// Its total.
+    /// The totals.
     pub total: WasteTotal,
-    /// How many different contents, or classes, it is of.
+    /// Number of groups: different contents, or classes.
     pub groups: u64,
-    /// The groups with most to be won, largest first.
+    /// The groups with the largest savings, largest first.
     pub largest: Vec<WasteGroup>,
-    /// Who holds what could be spared, most to be won first.
+    /// The holders of the objects that could be saved, largest savings first.
     pub holders: Vec<WasteHolder>,
 }
 
-/// A dump's waste, by kind in the order of [`WasteKind::ALL`]; see [`Snapshot::waste`].
+/// A dump's waste by kind, in the order of [`WasteKind::ALL`]. See [`Snapshot::waste`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Waste {
@@ -179,26 +181,27 @@ pub struct Waste {
 }
 
 impl Waste {
-    /// The findings of a kind.
+    /// Returns the findings of one kind.
     #[must_use]
     pub const fn of(&self, kind: WasteKind) -> &WasteOf {
         &self.of[kind as usize]
     }
 
-    /// All kinds.
+    /// Returns the findings of all kinds.
     pub fn iter(&self) -> impl Iterator<Item = (WasteKind, &WasteOf)> {
         WasteKind::ALL.into_iter().zip(&self.of)
     }
 }
 
 impl Snapshot {
-    /// Finds memory that the program could do without.
+    /// Finds wasted memory.
     ///
-    /// Cost: one pass over the file, and one more for who holds what; eight bytes for each object without
-    /// references, up to 44 for each string, box, collection and array of primitives; sorting of these.
+    /// Cost: two passes over the file, one for the waste and one for its holders. Memory: eight bytes for each object
+    /// without references, and up to 44 bytes for each string, box, collection and array of primitives. Those entries
+    /// are sorted.
     ///
     /// # Errors
-    /// When there is no memory for that.
+    /// If there is not enough memory.
     pub fn waste(&self, options: &WasteOptions<'_>, progress: &dyn Progress) -> Result<Waste> {
         progress.phase("looking for waste", self.source().len() as u64);
         let scanned = scan::scan(self, options.except, progress)?;
@@ -215,7 +218,7 @@ impl Snapshot {
     }
 }
 
-/// One of several equal objects: what it costs, and what could be saved of that.
+/// The bytes of one wasted object, and the bytes of it that could be saved.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     shallow: u64,
@@ -227,9 +230,9 @@ struct WasteFinder<'a> {
     snapshot: &'a Snapshot,
     options: &'a WasteOptions<'a>,
     waste: Waste,
-    /// Objects that could be spared with the bytes to be won, by kind.
+    /// For each kind, the objects that could be saved, each with its savings in bytes.
     spare: [Array<[u64; 2]>; WasteKind::ALL.len()],
-    /// Arrays that belong to a string or a collection, or are counted already.
+    /// Arrays that belong to a string or a collection, or are already counted.
     owned: Bits,
 }
 
@@ -258,7 +261,7 @@ impl<'a> WasteFinder<'a> {
         self.snapshot.shallow_bytes(ObjectIndex(object))
     }
 
-    /// Takes an array for what belongs to it, unless something else has it.
+    /// Marks an array as part of another object. Returns false if the array is already marked, unreachable or [`NONE`].
     fn claim(&mut self, array: u32) -> bool {
         let free = array != NONE
             && !self.owned.has(array)
@@ -269,7 +272,7 @@ impl<'a> WasteFinder<'a> {
         free
     }
 
-    /// The shallow bytes of an array of the same class and another length.
+    /// Returns the shallow bytes of an array of the same class with another length.
     fn size_with(&self, array: u32, len: u64) -> u64 {
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         match self.snapshot.class_of(ObjectIndex(array)) {
@@ -278,7 +281,7 @@ impl<'a> WasteFinder<'a> {
         }
     }
 
-    /// Counts an object that is alone of its group.
+    /// Counts an object that does not duplicate another.
     fn alone(
         &mut self,
         kind: WasteKind,
@@ -305,7 +308,7 @@ impl<'a> WasteFinder<'a> {
             need,
         } in &scanned.collections
         {
-            // The JDK makes no two collections that share an array.
+            // In the JDK, no two collections share an array.
             let array = Some(array).filter(|&a| self.claim(a));
             let len = array.and_then(|a| self.snapshot.array_length(ObjectIndex(a)));
             let room = array.filter(|_| len.is_some_and(|len| len > 0));
@@ -354,7 +357,7 @@ impl<'a> WasteFinder<'a> {
         filled.for_each(|(key, &[string, array, wide])| {
             let leaf = array.checked_sub(first);
             let hash = leaf.map_or(0, |leaf| scanned.hashes[leaf as usize]);
-            // The same bytes are another text where two make a character.
+            // The same bytes are a different text if two bytes make a character.
             *key = [
                 hash.rotate_left(wide),
                 u64::from(array) << 32 | u64::from(string),
@@ -363,9 +366,9 @@ impl<'a> WasteFinder<'a> {
         keys.par_sort_unstable();
         let mut costs = Vec::new();
         let mut largest = Largest::new(self.options.groups);
-        // Within a group strings that share their array come together; the first array stays.
+        // Strings that share an array are neighbours within a group. The first array stays.
         for group in keys.chunk_by(|a, b| a[0] == b[0]) {
-            // Without its characters a string's text is not known.
+            // The text of a string is unknown if its array is not in the dump.
             if group.len() < 2 || group[0][0] == 0 {
                 continue;
             }
@@ -395,10 +398,10 @@ impl<'a> WasteFinder<'a> {
         let mut largest = Largest::new(self.options.groups);
         let mut costs = Vec::new();
         let (cached, mut boxed) = (self.snapshot.cached_boxes(), ByClass::default());
-        // The value, and in the upper half of the second word the class.
+        // The key is the value, then the class in the upper half of the second word.
         for group in boxes.chunk_by(|a, b| a[0] == b[0] && a[1] >> 32 == b[1] >> 32) {
             self.equal(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
-            // The other objects of the group are counted as to be won already.
+            // The other objects of the group are already counted as savings.
             let first = group.first().map_or(NONE, |key| key[1] as u32);
             if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_content(first) {
                 let shallow = self.size(first);
@@ -412,7 +415,7 @@ impl<'a> WasteFinder<'a> {
         Ok(())
     }
 
-    /// Whether only an array, or an entry or node of a collection, holds an object.
+    /// True if only an array, or an entry or node of a collection, holds the object.
     fn is_content(&self, object: u32) -> bool {
         let (snapshot, tree) = (self.snapshot, self.snapshot.tree());
         let above = tree.dominator(ObjectIndex(object));
@@ -430,7 +433,7 @@ impl<'a> WasteFinder<'a> {
         })
     }
 
-    /// Bytes that a box's value takes in an array beyond what a reference to the box takes.
+    /// Returns the number of bytes by which a box's value is larger than a reference, in an array.
     fn beyond_a_reference(&self, object: u32) -> u64 {
         let class = self.snapshot.class_of(ObjectIndex(object));
         let name = class.map(|class| &*self.snapshot.classes()[class].name);
@@ -442,7 +445,7 @@ impl<'a> WasteFinder<'a> {
         }
     }
 
-    /// Objects of the same content, whose numbers are in the lower half of the second word.
+    /// Counts objects of the same content. The lower half of each key's second word is the object's number.
     fn equal(
         &mut self,
         kind: WasteKind,
@@ -463,7 +466,7 @@ impl<'a> WasteFinder<'a> {
         self.group(kind, largest, costs)
     }
 
-    /// Counts a group of equal objects, of which the first stays.
+    /// Counts a group of equal objects. The first object stays.
     fn group(
         &mut self,
         kind: WasteKind,
@@ -495,8 +498,8 @@ impl<'a> WasteFinder<'a> {
         self.waste.of[kind as usize].largest = largest.into_sorted();
     }
 
-    /// Arrays that belong to nothing that was looked at before: first those that are all zero, then those
-    /// that are equal, then those that are too long.
+    /// Counts the arrays that do not belong to a string or collection: first arrays that are all zero, then duplicates,
+    /// then arrays that are too long.
     fn arrays(&mut self, hashes: &Array<u64>, room: &[[u32; 2]]) -> Result<()> {
         let first = self.snapshot.split.inner;
         let (mut zero, mut long) = (ByClass::default(), ByClass::default());
@@ -570,7 +573,7 @@ impl<'a> WasteFinder<'a> {
     }
 }
 
-/// Groups of one class each, with what is to be won of the example.
+/// Groups by class, each with the savings of its example.
 #[derive(Default)]
 struct ByClass {
     groups: FxHashMap<u32, (u64, WasteGroup)>,
@@ -598,7 +601,7 @@ fn sort(groups: &mut Vec<WasteGroup>, limit: usize) {
     groups.truncate(limit);
 }
 
-/// The groups with most to be won of all that come.
+/// The groups with the largest savings of all groups pushed.
 struct Largest {
     limit: usize,
     groups: Vec<WasteGroup>,
@@ -625,15 +628,15 @@ impl Largest {
     }
 }
 
-/// Looks up who holds objects.
+/// Looks up the holders of objects.
 struct HolderLookup<'a> {
     snapshot: &'a Snapshot,
     holders: &'a Holders,
-    /// Classes whose objects say nothing.
+    /// For each class, true if the search goes on from its instances to their holder.
     passes: Vec<bool>,
 }
 
-/// A holder's class, whether by a static field, and [`Holders::key`].
+/// The holder's class, true for a static field, and [`Holders::key`].
 type HolderKey = (u32, bool, u16);
 
 impl HolderLookup<'_> {
@@ -667,7 +670,8 @@ impl HolderLookup<'_> {
         all.into_iter().map(|(_, holder)| holder).collect()
     }
 
-    /// The nearest holder that says something, or the nearest; and what it holds.
+    /// Returns the nearest holder whose class is not skipped, and the object that it holds. If all classes are skipped,
+    /// returns the nearest holder.
     fn holder(&self, object: u32) -> (HolderKey, u32) {
         let (snapshot, tree) = (self.snapshot, self.snapshot.tree());
         let mut at = ObjectIndex(object);

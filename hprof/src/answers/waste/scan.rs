@@ -1,4 +1,4 @@
-//! The pass over all objects: hashes of arrays, and what strings, boxes and collections say of themselves.
+//! The pass over all objects. It hashes arrays and reads the content of strings, boxes and collections.
 
 use std::hash::Hasher;
 
@@ -18,32 +18,34 @@ use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor, read_id};
 use crate::snapshot::Snapshot;
 
-/// Pieces of the file whose findings are held twice at a time.
+/// Number of pieces of the file that are read together. Their findings are in memory twice: in the lists of the piece
+/// and in those of all pieces.
 const BATCH: usize = 128;
 
-/// A collection that says how much it holds.
+/// A collection whose number of elements is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Collection {
     pub(super) object: u32,
-    /// Its array; [`NONE`] without one.
+    /// The collection's array, or [`NONE`] without one.
     pub(super) array: u32,
-    /// How many elements it has, or places of the array that are used.
+    /// Number of elements, or of used places in the array.
     pub(super) used: u64,
-    /// How long an array they need.
+    /// The array length that the elements need.
     pub(super) need: u64,
 }
 
-/// The pass's findings, each list in the order of the file.
+/// The findings of the pass. Each list is in the order of the file.
 pub(super) struct WasteScan {
-    /// For each object without references: if it is an array of primitives, the hash of its type, length and
-    /// content, else 0.
+    /// For each object without references: the hash of type, length and content if it is an array of primitives, else
+    /// 0.
     pub(super) hashes: Array<u64>,
-    /// Strings with their arrays, and whether their characters are wide.
+    /// Each string, its array, and 1 if its characters take two bytes (else 0).
     pub(super) strings: Array<[u32; 3]>,
-    /// Boxes: the value, then class and number in one word.
+    /// Each box: its value, then one word with its class (upper half) and number (lower half).
     pub(super) boxes: Array<[u64; 2]>,
     pub(super) collections: Vec<Collection>,
-    /// Arrays whose second half is zero or null, with how many elements come before: none where all is.
+    /// Arrays whose second half is zero or null, each with the number of elements before the zeros. That number is 0 if
+    /// all elements are zero.
     pub(super) room: Vec<[u32; 2]>,
 }
 
@@ -66,7 +68,8 @@ pub(super) fn scan(
     let mut left_out = Bits::new(count as usize);
     let except = except.iter().filter(|o| u64::from(o.0) < count);
     except.for_each(|o| left_out.set(o.0));
-    // What classes hold under names like `<init_lock>` is the JVM's own, and nobody's to save.
+    // Static fields with names like `<init_lock>` belong to the JVM. The program cannot avoid the objects
+    // that they hold.
     let statics = snapshot.classes().iter().flat_map(|(_, c)| &c.statics);
     let hidden = statics.filter(|s| s.kind == Kind::Object && s.name.starts_with('<'));
     let hidden = hidden.filter_map(|s| snapshot.find(ObjectId(s.value)));
@@ -109,7 +112,7 @@ struct PieceContents<'a> {
     forms: &'a [Option<Form>],
     left_out: &'a Bits,
     numbering: Numbering<'a>,
-    /// Bytes of a reference in the heap.
+    /// Number of bytes of a reference in the heap.
     reference: usize,
     hashes: Vec<(u32, u64)>,
     strings: Vec<[u32; 3]>,
@@ -192,7 +195,7 @@ impl<'a> PieceContents<'a> {
                     ArrayUse::Nothing => NONE,
                     _ => object(array)?,
                 };
-                // Up to JDK 8 text is in `char[]`, where each takes one place.
+                // Up to JDK 8, text is in a `char[]`, where each character takes one element.
                 let need = usage.need(used, is_wide(coder)?);
                 self.collections.push(Collection {
                     object: number,
@@ -206,7 +209,7 @@ impl<'a> PieceContents<'a> {
                     return None;
                 }
                 let used = u64::try_from(bits(size, Kind::Long)?.cast_signed()).ok()?;
-                // A table has no more buckets than an array can have places.
+                // The number of buckets is limited by the length of an array, so a larger count is not valid.
                 let used = Some(used).filter(|&u| u <= u64::from(u32::MAX))?;
                 let (array, need) = (object(array)?, ArrayUse::EarlyTable.need(used, false));
                 self.collections.push(Collection {
@@ -224,7 +227,7 @@ impl<'a> PieceContents<'a> {
                     .checked_sub(int(head)?)?
                     .rem_euclid(len)
                     .cast_unsigned();
-                // A table always has one free place.
+                // The array of a deque always has one free place.
                 self.collections.push(Collection {
                     object: number,
                     array,
@@ -237,7 +240,7 @@ impl<'a> PieceContents<'a> {
     }
 }
 
-/// How many elements of some bytes come before those that are zero, all to the end.
+/// Returns the number of elements, of `size` bytes each, before the zeros at the end.
 fn used(bytes: &[u8], size: usize) -> usize {
     let (head, words) = bytes.split_at(bytes.len() % 8);
     let zeros = words.rchunks_exact(8).take_while(|w| **w == [0; 8]).count();
@@ -252,12 +255,12 @@ fn used(bytes: &[u8], size: usize) -> usize {
     end.div_ceil(size)
 }
 
-/// The elements in use, if so many are not that it is worth a word. They are of `size` bytes in the file, and of
-/// `width` in the heap.
+/// Returns the number of used elements, if the unused ones at the end are numerous enough to be reported. An element
+/// has `size` bytes in the file and `width` bytes in the heap.
 fn room(bytes: &[u8], size: usize, width: usize) -> Option<u32> {
     let len = bytes.len() / size;
     let half = bytes.get(len.div_ceil(2) * size..)?;
-    // Most arrays have something in their last word.
+    // A quick check: in most arrays the last word is not zero.
     if half.iter().rev().take(8).any(|&b| b != 0) {
         return None;
     }
@@ -267,7 +270,7 @@ fn room(bytes: &[u8], size: usize, width: usize) -> Option<u32> {
     worth.then(|| u32::try_from(used).unwrap_or(u32::MAX))
 }
 
-/// The hash of an array of primitives; never 0.
+/// Returns the hash of an array of primitives. The hash is never 0.
 fn hash(kind: Kind, len: u32, elements: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write_u64(u64::from(len) << 8 | kind as u64);
@@ -287,7 +290,7 @@ impl Visitor for PieceContents<'_> {
         };
         let number = self.numbering.of(object.id, content);
         if self.counts(number) {
-            // A body that is too short says nothing.
+            // Ignore a body that is too short for its fields.
             let _ = self.read(number, index.0, form, body);
         }
     }
@@ -311,7 +314,7 @@ impl Visitor for PieceContents<'_> {
             .numbering
             .of(object.id, Body::Primitives(kind, len, elements));
         let leaf = number.wrapping_sub(self.snapshot.split.inner);
-        // Android's stripped dumps have lengths only.
+        // Stripped dumps of Android have lengths without elements.
         let told = len == 0 || !elements.is_empty();
         if !told || (leaf as usize) >= self.snapshot.leaf_shapes.len() || !self.counts(number) {
             return;
