@@ -32,7 +32,7 @@ impl Bits {
     pub(crate) fn words(&self) -> &[u64] {
         &self.0
     }
-    /// The words, to be written by several threads.
+    /// Returns the words as atomics, so that several threads can write them.
     pub(crate) fn shared(&mut self) -> &[AtomicU64] {
         mem::as_atomic_u64(&mut self.0)
     }
