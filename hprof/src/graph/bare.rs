@@ -210,7 +210,9 @@ impl Linked<'_> {
     /// Returns references that replace paths through bare leaves close to GC roots: (referrer of the leaf, class
     /// object), sorted.
     ///
-    /// ```text root -> A -> leaf -> class     becomes     root -> A -> class ```
+    /// ```text
+    /// root -> A -> leaf -> class     becomes     root -> A -> class
+    /// ```
     ///
     /// Only classes that are also reached without instances are included, so the leaf itself dominates none of them.
     pub(crate) fn by_leaves(&self, class_of: impl Fn(u32) -> u32) -> Vec<(u32, u32)> {

@@ -6,8 +6,10 @@
 //! So the range is cut into blocks. A block gets a number when the pass first finds an object or a reference in it.
 //! Slots are counted through the numbered blocks only, so an empty block costs one table entry:
 //!
-//! ```text block of the range   0  1  2  3  4  5  6  7 its number           -  0  -  -  1  -  -  2      three blocks of
-//! slots instead of eight ```
+//! ```text
+//! block of the range   0  1  2  3  4  5  6  7
+//! number               -  0  -  -  1  -  -  2     three blocks of slots instead of eight
+//! ```
 //!
 //! Which thread finds a block first is random, so the blocks are sorted by address after the pass.
 

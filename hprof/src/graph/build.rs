@@ -114,7 +114,8 @@ impl Context<'_> {
 /// Measures objects without building a graph. Cost: one pass over the file, and two more if neighbors in the file are
 /// not neighbors in the heap.
 ///
-/// # Errors Returns an error if there is not enough memory for the results.
+/// # Errors
+/// Returns an error if there is not enough memory for the results.
 pub(crate) fn measure(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned> {
     let mut attempt = 0;
     loop {
@@ -160,8 +161,8 @@ pub(crate) fn measure_gaps(
 
 /// Runs the passes that build the graph.
 ///
-/// # Errors Returns an error if there is not enough memory for the arrays, or if there are more objects than 32 bits
-/// can number.
+/// # Errors
+/// Returns an error if there is not enough memory for the arrays, or if there are more objects than 32 bits can number.
 pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     let Pass {
         pinned,
