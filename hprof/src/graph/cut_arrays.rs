@@ -1,7 +1,7 @@
 //! Arrays that HotSpot cut because a record takes at most 4 GiB.
 //!
-//! HotSpot writes as many elements as fit into a record and prints a warning on the JVM's output. The dump does not contain the
-//! true length. The distance to the next object is an upper bound of the true size.
+//! HotSpot writes as many elements as fit into a record and prints a warning on the JVM's output. The dump does not
+//! contain the true length. The distance to the next object is an upper bound of the true size.
 
 use crate::error::Warning;
 use crate::flaw::Flaw;
