@@ -126,8 +126,8 @@ pub(crate) fn unwritten(
     (extra, held)
 }
 
-/// Returns the instances whose records have the id of a class object, each with the class. References to the id lead to the
-/// instance, so the instance has to lead to the class object.
+/// Returns the instances whose records have the id of a class object, each with the class. References to the id lead to
+/// the instance, so the instance needs a reference to the class object.
 pub(crate) fn written_twice(
     classes: &Classes,
     split: Split,

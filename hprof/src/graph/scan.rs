@@ -430,7 +430,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             return;
         }
         if !self.job.class_references {
-            // The object is none of those that hold no reference, all the same.
+            // The reference still counts, so the object is not a leaf.
             *count += 1;
         } else {
             let id = self.job.classes[crate::ids::ClassIndex(class)].id.0;
