@@ -15,8 +15,8 @@ use crate::records::record;
 use crate::redaction::{Redaction, Rules};
 use crate::{ObjectIndex, Options, Refs, Silent, Snapshot, Source};
 
-/// From now on all parallel passes run on this thread: waking others takes several times as long as small inputs do. How
-/// threads come by each other is the smoke test's task.
+/// From now on all parallel passes run on this thread: waking others takes several times as long as small inputs do.
+/// How threads come by each other is the smoke test's task.
 pub fn on_this_thread() {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
@@ -43,7 +43,8 @@ pub fn gzip(bytes: &[u8]) {
     }
 }
 
-/// A dump in three parts, of which the second and the third are segments. Some of the second may be in the first as well.
+/// A dump in three parts, of which the second and the third are segments. Some of the second may be in the first as
+/// well.
 pub fn segments(bytes: &[u8]) {
     let odd = bytes
         .iter()

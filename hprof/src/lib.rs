@@ -23,15 +23,13 @@
 //!
 //! Each layer is a module with an example, and can be used without those above it:
 //!
-//! | module | what it gives | from |
-//! |---|---|---|
-//! | [`bytes`] | [`Source`]: the bytes of a file, plain or gzip | a path, or bytes |
-//! | [`records`] | [`Records`]: header, classes, object records one by one | a `Source` |
-//! | [`graph`] | [`HeapGraph`]: numbered objects, their references, GC roots | a `Source`, or a list of references |
-//! | [`dominators`] | [`DominatorTree`]: who retains what | a `HeapGraph` |
-//! | [`sizes`] | [`Layout`], [`Total`]: shallow sizes as this JVM has them | a `Snapshot` |
-//! | [`answers`] | histograms, single objects, selectors, paths, deep sizes, threads, collections, waste | a `Snapshot` |
-//! | [`index`] | a snapshot kept in a file, mapped back in milliseconds | a `Snapshot` |
+//! | module | what it gives | from | |---|---|---| | [`bytes`] | [`Source`]: the bytes of a file, plain or gzip | a
+//! path, or bytes | | [`records`] | [`Records`]: header, classes, object records one by one | a `Source` | | [`graph`]
+//! | [`HeapGraph`]: numbered objects, their references, GC roots | a `Source`, or a list of references | |
+//! [`dominators`] | [`DominatorTree`]: who retains what | a `HeapGraph` | | [`sizes`] | [`Layout`], [`Total`]: shallow
+//! sizes as this JVM has them | a `Snapshot` | | [`answers`] | histograms, single objects, selectors, paths, deep
+//! sizes, threads, collections, waste | a `Snapshot` | | [`index`] | a snapshot kept in a file, mapped back in
+//! milliseconds | a `Snapshot` |
 //!
 //! # What holds everywhere
 //!

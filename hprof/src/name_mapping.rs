@@ -12,8 +12,8 @@ pub trait NameMapping: std::fmt::Debug + Send + Sync {
     /// Java source, `Object` for all references: fields of several types may have one name.
     fn field(&self, class: &str, field: &str, kind: &str) -> Option<&str>;
 
-    /// Returns the frames that a frame stands for, the innermost first: more than one where methods were inlined. `None`
-    /// where the mapping does not have the class.
+    /// Returns the frames that a frame stands for, the innermost first: more than one where methods were inlined.
+    /// `None` where the mapping does not have the class.
     ///
     /// Where the frame has no line, or one that the mapping does not have, and several methods have its name, the frame
     /// has the names of all: `add|remove`.

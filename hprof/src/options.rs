@@ -29,8 +29,8 @@ pub struct Options {
     pub holders: bool,
     /// Which of several dumps that one file holds, one after the other: 0 is the first.
     pub dump: usize,
-    /// The names that classes, fields and methods had before they were shortened: what is answered has these. An index is
-    /// the same with and without.
+    /// The names that classes, fields and methods had before they were shortened: what is answered has these. An index
+    /// is the same with and without.
     pub mapping: Option<Arc<dyn NameMapping>>,
     /// Bytes of anonymous memory for the large arrays; beyond it they live in temporary files.
     pub max_memory: Option<u64>,

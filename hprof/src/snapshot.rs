@@ -313,8 +313,8 @@ impl Analysed {
 }
 
 impl Analysed {
-    /// Returns the hidden classes that nothing reaches, if the loader of one of them is reached. They are in the dump, so
-    /// the JVM has not unloaded them: their loaders keep them.
+    /// Returns the hidden classes that nothing reaches, if the loader of one of them is reached. They are in the dump,
+    /// so the JVM has not unloaded them: their loaders keep them.
     fn held_by_loaders_alone(&self, plan: &Plan) -> Vec<u32> {
         let is_reached =
             |object: u32| object != NONE && self.tree.node(ObjectIndex(object)).is_some();

@@ -8,8 +8,8 @@
 //! - the ancestors of all these along single referrers.
 //!
 //! ```text
-//! root -> A -> B -> D      D has two referrers, so it is a merge node. Core: A, B, C, D.
-//!         A -> C -> D -> E      E has one referrer, D, which is its dominator. E is not in the core.
+//! root -> A -> B -> D -> E      D has two referrers, so it is a merge node. B and C refer to it, A is above them.
+//!         A -> C -> D           E has one referrer, D, which is its dominator. So E is not in the core.
 //! ```
 //!
 //! Every dominator of a core object is in the core. So the dominators computed in the core are those in the whole
@@ -239,7 +239,7 @@ fn find_sinks(
 /// Returns true if enough merge nodes are terminal to make their separate handling worthwhile.
 fn worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
     let joins = joins.count().saturating_sub(u64::from(classes));
-    // Notes have room for this many terminal merge nodes.
+    // Notes from 2^31 on are those of terminal merge nodes, so all object numbers have to be smaller.
     let fits = sinks.words().len() < 1 << 25;
     fits && sinks.count() * 8 >= joins
 }

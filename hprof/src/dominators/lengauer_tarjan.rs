@@ -217,7 +217,8 @@ fn immediate(
         mut sources,
     } = predecessors;
     let mut parent = parent;
-    // Memory that the store keeps for reuse would be needed for the vertices that come last.
+    // Memory that the store keeps for reuse would become the start of the array. The vertices there are processed last,
+    // so it would be idle for a long time.
     store.give_back();
     let mut words: Array<u32> = store.zeroed(count * 4)?;
     {

@@ -550,8 +550,8 @@ fn objects(
 pub(super) struct Checks {
     /// For each class object, its level of reachability and the members that its dominator dominates.
     of_class: Vec<(usize, Range<u32>)>,
-    /// For each level of the referring object and each class object: the first member that may contain the object in
-    /// its subtree, and the number of such members.
+    /// For each level of the referring object and each class object: the places of the members below which the
+    /// referring object has to be, as the first place and their number.
     pub(super) of_level: [Vec<(u32, u32)>; 3],
 }
 

@@ -17,8 +17,8 @@ pub(super) struct Minima<'a> {
 impl<'a> Minima<'a> {
     const BLOCK: usize = 64;
 
-    /// Cost: one pass. Memory: the minimum of each block of 64 values, for each power of two up to the number of
-    /// blocks.
+    /// Cost: one pass. Memory: for each block of 64 values, four bytes for each power of two up to the number of
+    /// blocks. This is about one byte for each value.
     pub(super) fn new(values: &'a [u32], store: &Store) -> Result<Self> {
         let blocks = values.len().div_ceil(Self::BLOCK);
         let levels = blocks.max(1).ilog2() as usize + 1;

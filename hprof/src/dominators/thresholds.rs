@@ -16,7 +16,7 @@ pub struct Thresholds {
     /// Minimum length of a long adjacency list. An object with a long list is in the core, so that the work below it
     /// can be split.
     pub long: usize,
-    /// Objects with at least this many referrers are merge nodes, even if their referrers are back edges.
+    /// Objects with at least this many referrers are merge nodes, even if all these references but one are back edges.
     pub popular: u32,
     /// Maximum number of references that are recorded: to terminal merge nodes by a task, and to leaves with several
     /// referrers. If there are more, all adjacency lists are read again.

@@ -56,8 +56,8 @@ impl Snapshot {
 /// Of what a content is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The dump that the file lies beside. `None` of a content that stands for a dump wherever it is: later versions of the
-    /// program read it as long as the content's version is theirs.
+    /// The dump that the file lies beside. `None` of a content that stands for a dump wherever it is: later versions of
+    /// the program read it as long as the content's version is theirs.
     pub stamp: Option<FileStamp>,
     /// Which references retain.
     pub refs: Refs,

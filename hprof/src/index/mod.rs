@@ -1,8 +1,8 @@
 //! The index beside a dump: what the analysis found, written so that the next command maps it back.
 //!
-//! An index is a header, a table of sections, and the sections: the flat arrays of a [`Snapshot`](crate::Snapshot) as they
-//! are in memory, little-endian and aligned, and one section with all that is small. Names, classes and
-//! stack traces are not in it; they are read from the dump's own records, which takes milliseconds.
+//! An index is a header, a table of sections, and the sections: the flat arrays of a [`Snapshot`](crate::Snapshot) as
+//! they are in memory, little-endian and aligned, and one section with all that is small. Names, classes and stack
+//! traces are not in it; they are read from the dump's own records, which takes milliseconds.
 //!
 //! # What is checked
 //!

@@ -77,8 +77,8 @@ pub struct Class {
     pub(crate) dumped: bool,
     /// True if it is a hidden class.
     pub(crate) hidden: bool,
-    /// True if its loader keeps it alive. A loader does not keep hidden classes, apart from those that were defined with
-    /// the option STRONG.
+    /// True if its loader keeps it alive. A loader does not keep hidden classes, apart from those that were defined
+    /// with the option STRONG.
     pub(crate) held_by_loader: bool,
 }
 
@@ -449,8 +449,8 @@ impl Classes {
         &self.arrays
     }
 
-    /// True if an instance of `class` leads to a class object although its record need not have a reference: the object is a
-    /// class loader, or stands for a class that has a class record too.
+    /// True if an instance of `class` leads to a class object although its record need not have a reference: the object
+    /// is a class loader, or stands for a class that has a class record too.
     #[inline]
     pub(crate) fn holds_class(&self, class: u32, id: u64) -> bool {
         let is_class_object =

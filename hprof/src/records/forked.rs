@@ -62,7 +62,8 @@ pub(crate) struct Forked {
 }
 
 impl Forked {
-    /// `None` if the dump is not a forked one. Dumps of agents that recorded no layout are recognised by the ids of classes.
+    /// `None` if the dump is not a forked one. Dumps of agents that recorded no layout are recognised by the ids of
+    /// classes.
     pub(crate) fn new(
         recorded: Option<Recorded>,
         loads: &[LoadClass],

@@ -381,8 +381,8 @@ impl Outline {
 }
 
 impl Source {
-    /// As [`Source::open`], for a file that holds several dumps, one after the other, or several heaps under one header:
-    /// the one with this number, from 0. Its bytes begin with its header; what follows it, too, is among them.
+    /// As [`Source::open`], for a file that holds several dumps, one after the other, or several heaps under one
+    /// header: the one with this number, from 0. Its bytes begin with its header; what follows it, too, is among them.
     ///
     /// # Errors
     /// As [`Source::open`], and when the file holds fewer.

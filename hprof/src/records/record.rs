@@ -176,8 +176,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Returns the header of a file, plain or gzip, and reads no more than the beginning. `None` if it cannot be read, and
-    /// for pipes, whose bytes would be gone.
+    /// Returns the header of a file, plain or gzip, and reads no more than the beginning. `None` if it cannot be read,
+    /// and for pipes, whose bytes would be gone.
     #[must_use]
     pub fn of_file(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
