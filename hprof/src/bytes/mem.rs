@@ -20,9 +20,9 @@ pub(crate) use self::pages::refusals;
 
 /// Maps a whole file for reading.
 pub(crate) fn map_file(file: &File) -> std::io::Result<Mmap> {
-    // The mapping is private to this process and read-only. We assume that the file does not change, like every tool
-    // that maps its input. A change can garble the data, which the parser must survive anyway. A truncation can raise
-    // SIGBUS (see `faults`).
+    // SAFETY: the mapping is private to this process and read-only. We assume that the file does not change, like every
+    // tool that maps its input. A change can garble the data, which the parser must survive anyway. A truncation can
+    // raise SIGBUS (see `faults`).
     unsafe { Mmap::map(file) }
 }
 
