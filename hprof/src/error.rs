@@ -25,7 +25,7 @@ pub enum Error {
     NoHeap {
         /// The number of the next dump in the file, from 1, if there is one.
         next: Option<usize>,
-        /// The damage that was found when the file was opened.
+        /// The damage that was found when the file was opened, if any.
         reason: Option<String>,
     },
     /// The header contains a value that is not possible.

@@ -77,7 +77,7 @@ pub(crate) fn decompress(input: &[u8], out: &mut impl Write) -> std::io::Result<
     }
 }
 
-/// Bytes of the record that ends a dump: its tag, a time and the length 0.
+/// Size of the record that ends a dump: its tag, a time and the length 0.
 const END_RECORD: usize = 9;
 
 /// A writer that forwards bytes and stores the last of them.

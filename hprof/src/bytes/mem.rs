@@ -139,7 +139,7 @@ mod pages {
 
     // SAFETY: this value owns the memory exclusively, like a `Vec`.
     unsafe impl Send for Pages {}
-    // SAFETY: shared access only reads.
+    // SAFETY: a shared reference allows only reads, and no method has interior mutability.
     unsafe impl Sync for Pages {}
 
     impl Pages {
@@ -377,11 +377,12 @@ mod pages {
         }
     }
 
-    /// Moves pages to another address; `false` when the system refuses, which it may do before or after it has
-    /// unmapped what is there. The source is then as it was.
+    /// Moves pages to another address. Returns false if the system refuses. Then the source is unchanged, but the
+    /// system may have unmapped the target.
     ///
     /// # Safety
-    /// Both ranges are whole pages, do not overlap, and are the caller's alone. The source is of one mapping.
+    /// Both ranges must consist of whole pages, must not overlap, and must belong to the caller alone. The source must
+    /// be part of one mapping.
     // SAFETY: `mremap` with MREMAP_FIXED unmaps the target range, so callers have to own it (see above).
     unsafe fn move_pages(source: *mut u8, len: usize, target: *mut u8) -> bool {
         #[cfg(test)]

@@ -29,14 +29,14 @@ use crate::records::record::{self, tag};
 
 /// Maximum number of segments that are read. HotSpot writes one for each thread that dumps.
 const MOST: usize = 512;
-/// Maximum number of names in a sentence.
+/// Maximum number of names in a message.
 const NAMED: usize = 8;
-/// HotSpot writes the base in multiples of this size until all segments are complete, then what remains.
+/// HotSpot writes the base in multiples of this size until all segments are complete. Then it writes the rest.
 const FLUSHED: usize = 64 << 10;
-/// Bytes that are compared at each boundary before the comparison counts as expensive.
+/// Number of bytes that are compared at each boundary before the comparison counts as expensive.
 const SHORT: usize = 64;
-/// Bytes that two heap records can have in common: a header, the tag of an object, and an id of 8 bytes. The first two
-/// are often equal, but no two records begin with the same object.
+/// Number of first bytes that two heap records can have in common: a header, the tag of an object, and an id of 8
+/// bytes. Headers and tags are often equal, but no two records begin with the same object.
 const COMMON: usize = RECORD_HEAD + 1 + 8;
 /// The record that ends a dump.
 const END: [u8; RECORD_HEAD] = [tag::HEAP_DUMP_END, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -46,7 +46,7 @@ pub(crate) fn has_end(dump: &[u8]) -> bool {
     matches!(dump, [.., tag::HEAP_DUMP_END, _, _, _, _, 0, 0, 0, 0])
 }
 
-/// The path of the base, if a file name is that of a segment.
+/// Returns the path of the base; `None` if the file name is not that of a segment.
 fn base_path(segment: &Path) -> Option<PathBuf> {
     let name = segment.file_name()?.to_str()?;
     let (base, number) = name.rsplit_once(".p")?;
@@ -313,11 +313,11 @@ impl std::ops::Deref for Content {
     }
 }
 
-/// The place in a base where the merger began to append the segments that are left.
+/// The offset in a base at which the merger began to append the segments that still exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MergePoint {
     pub(crate) at: usize,
-    /// Bytes of the segments that follow it in the base.
+    /// Number of bytes from segments that follow it in the base.
     pub(crate) merged: usize,
     /// True if heap records precede it.
     pub(crate) has_heap: bool,
@@ -345,7 +345,7 @@ impl NoPoint {
     }
 }
 
-/// Candidates for a merge point.
+/// A search for the merge point.
 struct Search<'a> {
     base: &'a [u8],
     segments: &'a [&'a [u8]],

@@ -12,11 +12,11 @@ use crate::bytes::segments::Beside;
 /// Number of bytes at the start and at the end of a dump that are hashed.
 const END: usize = 64 << 10;
 
-/// A stamp of a dump's file, which tells it from other files and from its earlier content.
+/// A stamp of a dump's file, which distinguishes it from other files and from its earlier content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) bytes: u64,
-    /// Seconds and nanoseconds since 1970.
+    /// The modification time, in seconds and nanoseconds since 1970.
     pub(crate) modified: (u64, u32),
     /// A hash of the first bytes, the last bytes, and the stamps of segments.
     pub(crate) ends: u64,
@@ -92,7 +92,7 @@ fn read_at(file: &mut File, at: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The last bytes of a file with a known length.
+/// Returns the last bytes of a file with a known length.
 pub(crate) fn last_bytes(file: &mut File, len: u64) -> io::Result<Vec<u8>> {
     read_at(file, len.saturating_sub(END as u64))
 }

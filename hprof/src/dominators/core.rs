@@ -52,7 +52,8 @@ pub(crate) const SEVERAL: u32 = NONE - 1;
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) members: MappedBits,
-    /// Merge nodes among the members: members with several referrers, or held by GC roots or weaker references.
+    /// Merge nodes among the members: members with several referrers, members that GC roots or weaker references hold,
+    /// and class objects.
     pub(crate) joins: MappedBits,
     /// Members whose references to class objects are used in the computation.
     pub(crate) witnesses: MappedBits,

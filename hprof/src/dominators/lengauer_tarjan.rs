@@ -410,7 +410,7 @@ fn extend(
         return Ok(());
     }
     let seeds = seeds.into_array()?;
-    // The new objects, and the references among them.
+    // Collects the new objects, and the references among them.
     let mut found: List<u32> = List::new(store)?;
     for &[_, to] in seeds.iter() {
         if graph.note(to) == 0 {

@@ -229,7 +229,7 @@ pub(super) fn lay_out(
     }
 }
 
-/// Converts a place that is relative to a task's start. [`NONE`] stands for the member that the task belongs to.
+/// Converts a place that is relative to a task's start. [`NONE`] means the member that the task belongs to.
 #[inline(always)]
 fn placed_at(at: u32, base: u32, above: u32) -> u32 {
     match at {

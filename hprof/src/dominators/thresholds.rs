@@ -21,8 +21,8 @@ pub struct Thresholds {
     /// Maximum number of references that are recorded: to terminal merge nodes by a task, and to leaves with several
     /// referrers. If there are more, all adjacency lists are read again.
     pub noted: usize,
-    /// Of the objects of each class that refer only to their class: the number, in each piece of the file, that are not
-    /// leaves. Then every n-th is not a leaf.
+    /// For objects that refer only to their class: the first number of these, for each class in each piece of the file,
+    /// are not leaves. After them, every n-th is not a leaf, and n is the second number.
     pub bare: [u32; 2],
     /// Counters of the paths taken.
     pub tally: Option<&'static Tally>,

@@ -413,7 +413,7 @@ fn a_class_that_a_single_leaf_keeps_hangs_on_it() {
 
 #[test]
 fn joins_below_a_soft_reference_are_no_ones_own() {
-    // With one class and without.
+    // Once with a class, and once without.
     for classes in [0, 1] {
         let n = |object: u32| classes + object;
         let mut case = Case {

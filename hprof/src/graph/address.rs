@@ -195,8 +195,8 @@ impl Marks {
                         sum[1] += pair[1].count_ones();
                         both |= pair[0] & pair[1];
                     }
-                    // Only marked slots are looked up. The counts of empty lines stay untouched, so the system gives
-                    // them no memory.
+                    // Only marked slots are looked up, so empty lines need no counts. Pages that are never written take
+                    // no memory.
                     if sum != before {
                         count.copy_from_slice(&before);
                     }

@@ -31,7 +31,7 @@ use crate::sizes::shape::{ShapeClasses, Shapes};
 pub(crate) struct Kept {
     /// This number of each class, in each piece of the file, stay.
     first: u32,
-    /// Of the bare objects after them, every n-th stays.
+    /// After them, every n-th bare object stays.
     every: u32,
 }
 

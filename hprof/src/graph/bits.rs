@@ -22,7 +22,7 @@ impl Bits {
             .get(at as usize / 64)
             .is_some_and(|w| w & 1 << (at % 64) != 0)
     }
-    /// The numbers in the set, ascending.
+    /// Returns the numbers in the set, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         self.0.iter().zip(0..).flat_map(|(&word, at)| {
             let bits = (0..64).filter(move |bit| word & 1 << bit != 0);

@@ -297,7 +297,7 @@ fn read_objects(context: &Context<'_>, plan: &mut Plan, references: bool) -> Res
     }
 }
 
-/// Returns for each class whether it is certainly a GC root: classes of the boot loader and classes without a record.
+/// Returns for each class true if it is certainly a GC root: classes of the boot loader and classes without a record.
 fn certain_roots(classes: &Classes, unpinned: &BTreeSet<u32>) -> Vec<bool> {
     let is_certain = |(i, class): (ClassIndex, &Class)| {
         let boot = class.loader.is_null() && !class.hidden;

@@ -11,7 +11,7 @@ use crate::records::classes::Classes;
 use crate::records::record::Kind;
 use crate::sizes::layout::Sizes;
 
-/// An array of which only the elements that fit into one record are in the dump.
+/// A truncated array. Only the elements that fit into one record are in the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CutArray {
     pub(crate) id: u64,

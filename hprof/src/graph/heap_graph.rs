@@ -84,7 +84,7 @@ impl HeapGraph {
         Self::from_rows(objects, &rows, &roots, &Store::new(None))
     }
 
-    /// Creates a graph of `nodes` objects, all of which may have references, from edges sorted by source.
+    /// Creates a graph from edges that are sorted by source. Each of the `nodes` objects may have references.
     pub(crate) fn from_rows(
         nodes: u32,
         rows: &[impl Copy + Into<(u32, u32)>],

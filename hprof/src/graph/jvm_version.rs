@@ -83,7 +83,7 @@ impl<'a> Parts<'a> {
         let waypoint = self.scanned.waypoints.before(leaf.is_some(), nth);
         let start = waypoint.unwrap_or(0).clamp(piece.start, piece.end);
         let mut visitor = RecordVisitor { id, at: None };
-        // Damage was reported by the pass over all objects.
+        // The pass over all objects reported any damage.
         let _ = walk::walk(self.source, start, piece.end, self.id_size, &mut visitor);
         let (at, found) = visitor.at?;
         let body = |head: usize, len: usize| self.source.get(at + 1 + head..)?.get(..len);
@@ -103,7 +103,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The bytes of a field. Fields of a class come before those of its superclass.
+    /// Returns the bytes of a field. Fields of a class come before those of its superclass.
     fn field(&self, (class, body): Instance<'a>, name: &str, kind: Kind) -> Option<&'a [u8]> {
         let class = self.classes.by_id(ObjectId(class))?;
         let mut at = 0;
@@ -124,7 +124,7 @@ impl<'a> Parts<'a> {
         id.filter(|&id| id != 0)
     }
 
-    /// The content of a string.
+    /// Returns the content of a string.
     fn text(&self, id: u64) -> Option<String> {
         let string = self.instance(id)?;
         let Record::Primitives(kind, bytes) = self.record(self.reference(string, "value")?)? else {

@@ -57,7 +57,7 @@ fn lacks_parked_frames(version: &str) -> bool {
 }
 
 impl Snapshot {
-    /// True if the dump shows what the local variables of parked virtual threads hold.
+    /// Returns true if the dump shows which objects the local variables of parked virtual threads hold.
     ///
     /// Cost: as [`Snapshot::jvm`], if the dump is incomplete.
     #[must_use]
@@ -70,7 +70,7 @@ impl Snapshot {
     }
 }
 
-/// The parts of a dump that are known when its graph is complete.
+/// The parts of a dump that exist when its graph is complete.
 pub(crate) struct Parts<'a> {
     pub(crate) source: &'a [u8],
     pub(crate) id_size: usize,
@@ -79,7 +79,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) map: &'a AddressMap,
     pub(crate) split: Split,
     pub(crate) roots: &'a [Root],
-    /// For each class whether it is certainly a GC root.
+    /// For each class, true if it is certainly a GC root.
     pub(crate) pinned: &'a [bool],
     /// False if roots may be in a part of the file that is missing or damaged.
     pub(crate) is_whole: bool,
@@ -226,7 +226,7 @@ struct Search<'a> {
     parts: &'a Parts<'a>,
     /// The class that an object of each shape keeps alive.
     of_shape: ShapeClasses,
-    /// Referents of soft and final references by the reference object.
+    /// Referents of soft and final references, by reference object.
     referents: FxHashMap<u32, Vec<u32>>,
     reached: Bits,
     stack: Vec<u32>,

@@ -246,7 +246,7 @@ impl RunTable {
 }
 
 /// Returns the start of a range, lowered by a margin. A piece of the file may begin in one run and continue in a lower
-/// one, so objects may lie below all samples.
+/// one, so objects may have lower addresses than all samples.
 pub(crate) const fn with_margin(low: u64, margin: u64) -> u64 {
     low.saturating_sub(margin) & !(Range::ALIGN - 1)
 }

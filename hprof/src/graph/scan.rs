@@ -75,7 +75,7 @@ pub(crate) struct Scanned {
     /// stack trace.
     pub(crate) sites: Vec<(u32, bool, u32)>,
     pub(crate) stats: Stats,
-    /// The order of the objects' ids.
+    /// The runs of ascending ids.
     pub(crate) runs: Runs,
     pub(crate) waypoints: Waypoints,
     pub(crate) warnings: Vec<Warning>,

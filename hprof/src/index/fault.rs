@@ -9,7 +9,7 @@ pub enum IndexFault {
     /// The index, or the dump, cannot be read.
     #[error("{0}")]
     Unreadable(#[from] io::Error),
-    /// The file is something else.
+    /// The file is not an index.
     #[error("the file is not an index")]
     Foreign,
     /// Another version of the program wrote it, or it was written for other options.

@@ -35,7 +35,7 @@ pub struct Static {
     pub value: u64,
 }
 
-/// How a class takes part in `java.lang.ref`.
+/// The role of a class in `java.lang.ref`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Reference {
     /// An ordinary class.
@@ -69,7 +69,7 @@ pub struct Class {
     pub statics: Vec<Static>,
     /// For an array class, the type of its elements.
     pub element: Option<Kind>,
-    /// How it takes part in `java.lang.ref`.
+    /// Its role in `java.lang.ref`.
     pub reference: Reference,
     /// Other objects that the class object refers to: signers, protection domain, constant pool.
     pub(crate) others: Vec<u64>,
@@ -594,7 +594,8 @@ impl std::ops::Index<ClassIndex> for Classes {
 }
 
 /// Returns true if the JDK defines hidden classes with this name with the option STRONG. A dump does not show the
-/// option. Of the hidden classes that the JDK defines in the application's class loaders, those of lambdas have it.
+/// option. The JDK defines several kinds of hidden classes in the application's class loaders, and those of lambdas
+/// have the option.
 fn is_strong(name: &str) -> bool {
     name.contains("$$Lambda")
 }

@@ -9,7 +9,7 @@ use crate::records::outline::{MAGIC, RECORD_HEAD, head};
 use crate::records::record::{self, sub, tag};
 use crate::records::walk::{self, Damage, Visitor};
 
-/// Maximum number of records that are read to find out what follows a heap record of length 0.
+/// Maximum number of records that are read to find out if content follows a heap record of length 0.
 const LOOK_AHEAD: usize = 8;
 
 /// True if objects, classes or GC roots follow a heap record of length 0, and not other records.

@@ -47,7 +47,7 @@ pub enum HeapRecord<'a> {
     Class {
         /// The class object.
         id: ObjectId,
-        /// The class object of the superclass; null if there is none.
+        /// The class object of the superclass; null if the class has no superclass.
         superclass: ObjectId,
         /// The class loader; null for the boot loader.
         loader: ObjectId,
@@ -129,8 +129,8 @@ impl<'a> Records<'a> {
         Classes::new(self.source, self.header.id_size, &self.outline, &visitor.0)
     }
 
-    /// Calls `visit` with each record of the heap, in the order of the file. Returns a warning for each damaged heap
-    /// segment, the rest of which is skipped.
+    /// Calls `visit` with each record of the heap, in the order of the file. If a heap segment is damaged, skips its
+    /// rest and returns a warning.
     ///
     /// Cost: one pass over the records of the heap, on this thread. Nothing is copied.
     pub fn for_each(&self, visit: impl FnMut(HeapRecord<'_>)) -> Vec<Warning> {

@@ -56,8 +56,8 @@ pub struct Root {
     pub id: crate::ids::ObjectId,
     /// The serial of the thread to which the root belongs, if any.
     pub thread: u32,
-    /// For local variables, the number of the frame in the thread's trace, or -1 if there is none. For thread objects,
-    /// the serial of the trace.
+    /// For local variables, the number of the frame in the thread's trace, or -1 if the frame is unknown. For thread
+    /// objects, the serial of the trace.
     pub frame: i32,
 }
 
