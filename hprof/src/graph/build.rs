@@ -111,8 +111,8 @@ impl Context<'_> {
     }
 }
 
-/// Measures objects without building a graph. Cost: one pass over the file, and two more if neighbors in the file are
-/// not neighbors in the heap.
+/// Measures objects without building a graph. Cost: one pass over the file, and two more if neighbours in the file are
+/// not neighbours in the heap.
 ///
 /// # Errors
 /// Returns an error if there is not enough memory for the results.
@@ -144,7 +144,7 @@ fn measure_by_address(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned>
     Ok(scanned)
 }
 
-/// Measures the distances between neighbors in the heap.
+/// Measures the distances between neighbours in the heap.
 pub(crate) fn measure_gaps(
     classes: &Classes,
     map: &AddressMap,

@@ -56,7 +56,7 @@ pub struct Root {
     pub id: crate::ids::ObjectId,
     /// The serial of the thread to which the root belongs, if any.
     pub thread: u32,
-    /// For local variables, the number of the frame in the thread's trace, or -1 if the frame is unknown. For thread
+    /// For local variables, the number of the frame in the thread's trace, or -1 if there is no frame. For thread
     /// objects, the serial of the trace.
     pub frame: i32,
 }
