@@ -139,7 +139,7 @@ mod pages {
 
     // SAFETY: this value owns the memory exclusively, like a `Vec`.
     unsafe impl Send for Pages {}
-    // SAFETY: a shared reference allows only reads, and no method has interior mutability.
+    // SAFETY: no method writes through a shared reference.
     unsafe impl Sync for Pages {}
 
     impl Pages {

@@ -203,6 +203,7 @@ impl Beside {
 
     /// Maps the segments.
     ///
+    /// # Errors
     /// Returns an error if a segment cannot be read.
     pub(crate) fn map(&self) -> Result<Vec<Content>> {
         let map = |file: &Named| {

@@ -1,4 +1,5 @@
-//! Lays out the dominator tree: puts all reached objects with references in preorder.
+//! Lays out the dominator tree: puts all reached objects with references in preorder. The place of an object is its
+//! position in this order.
 //!
 //! The dominator tree of the core is known. Every other object has one referrer, and following single referrers upwards
 //! leads to a core member. In preorder, it comes after this member and before the next member. So each task follows the

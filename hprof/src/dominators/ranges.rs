@@ -79,7 +79,7 @@ impl Sums {
     const BLOCK: usize = 32;
     /// Number of elements in one task.
     const CHUNK: usize = Self::BLOCK << 9;
-    /// Flag bit. Sums are smaller.
+    /// Flag bit in `bases`. All sums are smaller.
     const FAR: u64 = 1 << 63;
 
     /// Sums up `len` amounts. Element `i` is the sum of all amounts before it, and element `len` is the total.

@@ -21,8 +21,8 @@ pub struct Thresholds {
     /// Maximum number of references that are recorded: to terminal merge nodes by a task, and to leaves with several
     /// referrers. If there are more, all adjacency lists are read again.
     pub noted: usize,
-    /// For objects that refer only to their class: the first number of these, for each class in each piece of the file,
-    /// are not leaves. After them, every n-th is not a leaf, and n is the second number.
+    /// Two numbers for objects that refer only to their class. In each piece of the file, the first `bare[0]` such
+    /// objects of each class are not leaves. After them, every `bare[1]`-th is not a leaf.
     pub bare: [u32; 2],
     /// Counters of the paths taken.
     pub tally: Option<&'static Tally>,

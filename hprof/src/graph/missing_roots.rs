@@ -59,7 +59,7 @@ fn lacks_parked_frames(version: &str) -> bool {
 impl Snapshot {
     /// Returns true if the dump shows which objects the local variables of parked virtual threads hold.
     ///
-    /// Cost: as [`Snapshot::jvm`], if the dump is incomplete.
+    /// Cost: that of [`Snapshot::jvm`] if the dump is incomplete, otherwise nothing.
     #[must_use]
     pub fn shows_parked_frames(&self) -> bool {
         let is_old = || {

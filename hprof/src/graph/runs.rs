@@ -159,7 +159,7 @@ pub(crate) struct RunTable {
     starts: Vec<u64>,
     offsets: Vec<[u32; 2]>,
     rows: Vec<Row>,
-    /// The rows in the order of the file.
+    /// The indices of the rows, in file order.
     in_file: Vec<u32>,
 }
 

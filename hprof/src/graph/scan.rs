@@ -167,6 +167,7 @@ struct Worker {
 
 /// Runs the pass.
 ///
+/// # Errors
 /// Returns an error if there is not enough memory for the results, or if 32 bits cannot number all references.
 pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<Scanned> {
     let new_stats = || Stats::new(job.classes, job.modulus);
