@@ -3,8 +3,8 @@
 //! Object addresses are multiples of 8 bytes. The slot of an address is its distance from the start of the used address
 //! range, in units of 8 bytes. A bitmap has one bit for each slot. The bit is set if an object with references starts
 //! there. A second bitmap, interleaved with the first, marks the leaves, which are objects without references. The rank
-//! of an object is the number of set bits before its own. To compute it quickly, every fourth pair of words has a
-//! count.
+//! of an object is the number of set bits before its own in the bitmap of its kind. To compute it quickly, every fourth
+//! pair of words has a count.
 //!
 //! If the file is in address order, ranks are object numbers. If the file consists of a few runs (Parallel and Serial
 //! GC), a table of the runs converts ranks to numbers. In any other order (merged dumps), a permutation does. If ids
