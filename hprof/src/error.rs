@@ -1,10 +1,11 @@
-//! What can go wrong, in words that name the offset and the value.
+//! Errors and warnings. Messages contain the offset and the value.
 
 use std::path::PathBuf;
 
 use crate::flaw::Flaw;
 
-/// A dump could not be read at all. Damage that leaves something readable is a [`Warning`].
+/// An error: the dump cannot be read at all. If the dump is damaged but partly readable, there is a [`Warning`]
+/// instead.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,18 +17,18 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The file does not begin as a heap dump.
+    /// The file does not begin like a heap dump.
     #[error("not a heap dump: {0}")]
     NotADump(String),
     /// The file ends before its first heap record.
     #[error("the dump contains no objects: it was truncated or damaged before its first heap record{}{}", more(reason.as_deref()), other_dump(*.next))]
     NoHeap {
-        /// The place of the next dump in the file, from 1, if there is one.
+        /// The number of the next dump in the file, from 1, if there is one.
         next: Option<usize>,
-        /// The damage that was found when the file was opened.
+        /// The damage that was found when the file was opened, if any.
         reason: Option<String>,
     },
-    /// The header is there but says something no dump says.
+    /// The header contains a value that is not possible.
     #[error("at byte {offset}: {what}")]
     Header {
         /// Byte offset in the (decompressed) file.
@@ -35,46 +36,46 @@ pub enum Error {
         /// The value found.
         what: String,
     },
-    /// The file holds fewer dumps than the one that was asked for.
+    /// The file has fewer dumps than the number that was requested.
     #[error("--dump {asked}: the number of dumps in this file is {held}")]
     NoSuchDump {
-        /// The dump's place in the file, from 1.
+        /// The number of the requested dump, from 1.
         asked: usize,
-        /// How many there are.
+        /// The number of dumps.
         held: usize,
     },
-    /// The file was written to or cut while it was read.
+    /// The file was changed or truncated while it was read.
     #[error("{path}: {}", changed(*before, *now))]
     Changed {
         /// The file.
         path: PathBuf,
         /// Its size when it was opened.
         before: u64,
-        /// Its size when that was found.
+        /// Its size when the change was found.
         now: u64,
     },
-    /// More objects or references than the 32-bit numbering holds.
+    /// There are more objects or references than 32 bits can number.
     #[error("the dump is too large: {count} {what}, the limit is {limit}")]
     Limit {
         /// The things counted.
         what: &'static str,
-        /// How many there are.
+        /// Their number.
         count: u64,
-        /// How many there may be.
+        /// The maximum number.
         limit: u64,
     },
-    /// Memory or a temporary file for an array could not be had.
+    /// Memory or a temporary file for an array could not be allocated.
     #[error("cannot allocate {bytes} bytes of working memory: {source}")]
     Memory {
-        /// How much was asked for.
+        /// The requested number of bytes.
         bytes: u64,
         /// The system's error.
         source: std::io::Error,
     },
-    /// Whoever follows the work ([`Progress`](crate::Progress)) gave it up.
+    /// The receiver of the progress ([`Progress`](crate::Progress)) cancelled the analysis.
     #[error("the analysis was cancelled")]
     Cancelled,
-    /// Nothing in the dump is at this address.
+    /// The dump has no object at this address.
     #[error("this dump has no object at {0}")]
     NoSuchObject(crate::ids::ObjectId),
     /// No object has this number.
@@ -104,20 +105,20 @@ fn changed(before: u64, now: u64) -> String {
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Something in the dump was damaged or missing; the rest was read.
+/// A warning: a part of the dump is damaged or missing, and the rest was read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Warning {
-    /// Byte offset in the (decompressed) file, where there is one.
+    /// Byte offset in the (decompressed) file, if the warning is about one place.
     pub offset: Option<u64>,
-    /// The damage, and its meaning for the figures.
+    /// The damage, and its effect on the figures.
     pub message: String,
-    /// Whether some of the dump's content is missing from the figures because of it.
+    /// True if some of the dump's content is missing from the figures because of it.
     pub partial: bool,
 }
 
 impl Warning {
-    /// The warning about a flaw at a place of the file.
+    /// Creates a warning about a flaw at an offset of the file.
     pub(crate) fn at(offset: u64, flaw: &Flaw) -> Self {
         Self {
             offset: Some(offset),
@@ -125,7 +126,7 @@ impl Warning {
         }
     }
 
-    /// The warning about a flaw of the dump as a whole.
+    /// Creates a warning about a flaw of the whole dump.
     pub(crate) fn new(flaw: &Flaw) -> Self {
         Self {
             offset: None,

@@ -1,4 +1,4 @@
-//! The sentences of warnings about one file, in one enum. `Display` writes the sentence, without a full stop.
+//! The messages of warnings about one file, in one enum. `Display` writes the message, without a full stop.
 
 use std::fmt;
 
@@ -106,7 +106,7 @@ pub enum Flaw {
     MissingRoots,
     /// The dump has no system classes.
     NoSystemClasses,
-    /// The dump has only threads and JNI locals. `kind` is the kind of the roots that are added.
+    /// The only GC roots in the dump are threads and JNI locals. `kind` is the kind of the roots that are added.
     OnlyThreads { added: usize, kind: &'static str },
     /// The dump has no frames of parked virtual threads. `version` is that of the JVM.
     NoParkedFrames {
@@ -119,7 +119,7 @@ pub enum Flaw {
     NoVirtualStacks { threads: u64 },
 
     // Sizes.
-    /// Ids are no addresses. `agree` of `of` classes have the size of the assumed layout, if the dump has sizes.
+    /// Ids are not addresses. `agree` of `of` classes have the size of the assumed layout, if the dump has sizes.
     AssumedSizes {
         agree: Option<(usize, usize)>,
         reference: u32,
@@ -144,7 +144,7 @@ pub enum Flaw {
     NameWithHeader,
     /// No dump has a record like this one.
     NotARecord { kind: u8 },
-    /// The bytes after the dump are no dump.
+    /// The bytes after the dump are not a dump.
     ZeroedEnd { bytes: usize },
     /// Classes have more fields than can be redacted one by one.
     ZeroedInstances { classes: u64 },

@@ -1,6 +1,5 @@
-//! What the fuzz targets and their smoke test run: one function for each way in. Each returns
-//! whatever the bytes are; what it must not do is panic, hang, or take memory that they do not
-//! justify.
+//! The functions that the fuzz targets and their smoke test call, one for each entry point. They accept any bytes, and
+//! must not panic, hang, or take memory out of proportion to the bytes.
 
 use std::io::Write;
 
@@ -15,17 +14,17 @@ use crate::records::record;
 use crate::redaction::{Redaction, Rules};
 use crate::{ObjectIndex, Options, Refs, Silent, Snapshot, Source};
 
-/// From now on all parallel passes run on this thread: waking others takes several times as long as small inputs do. How
-/// threads come by each other is the smoke test's task.
+/// Runs all parallel passes on this thread from now on. For small inputs, waking other threads takes several times as
+/// long as the work. The smoke test covers the interaction of threads.
 pub fn on_this_thread() {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .use_current_thread();
-    // Where threads were begun already, they do it.
+    // If threads were started before, they continue to be used.
     let _ = pool.build_global();
 }
 
-/// The header, and a hop over the records.
+/// Reads the header and the outline.
 pub fn outline(bytes: &[u8]) {
     if let Ok(header) = record::header(bytes) {
         let outline = Outline::read(bytes, &header, 0);
@@ -34,16 +33,17 @@ pub fn outline(bytes: &[u8]) {
     }
 }
 
-/// Decompression alone.
+/// Decompresses the bytes.
 pub fn gzip(bytes: &[u8]) {
     let mut sink = std::io::sink();
     if gzip::is_gzip(bytes) {
-        // A sink takes everything.
+        // Writing to a sink cannot fail.
         let _ = gzip::decompress(bytes, &mut sink);
     }
 }
 
-/// A dump in three parts, of which the second and the third are segments. Some of the second may be in the first as well.
+/// Reads a dump in three parts. The second and the third part are segments, and some of the second may be merged into
+/// the first.
 pub fn segments(bytes: &[u8]) {
     let odd = bytes
         .iter()
@@ -52,7 +52,7 @@ pub fn segments(bytes: &[u8]) {
     let end = if has_end(bytes) { RECORD_HEAD } else { 0 };
     let bytes = &bytes[..bytes.len() - end];
     let places = match record::header(bytes) {
-        // Parts that consist of records are joined more often than others.
+        // If parts consist of whole records, they can be joined more often.
         Ok(header) if odd & 1 == 0 => heap_records(bytes, &header),
         _ => (0..=bytes.len()).collect(),
     };
@@ -89,7 +89,7 @@ pub fn segments(bytes: &[u8]) {
 
 fn packed(bytes: &[u8]) -> Vec<u8> {
     let mut blocks = GzipBlocks::new(Vec::new());
-    // A vector takes everything.
+    // Writing to a vector cannot fail.
     let _ = blocks.write_all(bytes);
     blocks.finish().unwrap_or_default()
 }
@@ -102,7 +102,7 @@ fn heap_records(bytes: &[u8], header: &record::Header) -> Vec<usize> {
     TopLevel::after(bytes, header).filter_map(heap).collect()
 }
 
-/// A histogram, in one pass.
+/// Computes a histogram, in one pass.
 pub fn histogram(bytes: &[u8]) {
     let source = Source::from_bytes(bytes.to_vec());
     if let Ok(histogram) = Histogram::of(source, &Options::default(), &Silent) {
@@ -110,7 +110,7 @@ pub fn histogram(bytes: &[u8]) {
     }
 }
 
-/// A redaction, and what is left of it: nothing that it takes away, and a dump that can be read.
+/// Redacts a dump. The result must be readable, and must not contain anything that redaction removes.
 pub fn redaction(bytes: &[u8]) {
     let odd = bytes.iter().fold(0_u8, |sum, b| sum.wrapping_mul(31) ^ b);
     let rules = || Rules {
@@ -132,7 +132,7 @@ pub fn redaction(bytes: &[u8]) {
         panic!("the redacted dump cannot be read");
     };
     assert!(checked.left.is_clean(), "{:?}", checked.left);
-    // Nothing after the first damage is copied.
+    // Data after the first damage is not copied.
     let source = match written.damaged_at {
         Some(at) => Source::from_bytes(source[..at as usize].to_vec()),
         None => source,
@@ -144,8 +144,8 @@ pub fn redaction(bytes: &[u8]) {
     assert!(again.is_ok_and(|again| again.totals() == whole.totals()));
 }
 
-/// The whole analysis, and a question of every kind about the first objects. Which references
-/// retain, and how much memory there is, hang on the input, too.
+/// Runs the whole analysis, and asks a question of every kind about the first objects. The input also determines the
+/// [`Refs`] and the memory limit.
 pub fn snapshot(bytes: &[u8]) {
     let odd = bytes.iter().fold(0_u8, |sum, b| sum.wrapping_mul(31) ^ b);
     let options = Options {
@@ -199,7 +199,7 @@ pub fn snapshot(bytes: &[u8]) {
     deep(&snapshot, &first, odd);
 }
 
-/// No byte is wasted twice, nor saved that is not there.
+/// No byte counts as wasted twice, and savings are at most the size of the objects.
 fn waste(snapshot: &Snapshot, odd: u8) {
     let options = WasteOptions {
         groups: usize::from(odd) % 4,
@@ -225,7 +225,7 @@ fn waste(snapshot: &Snapshot, odd: u8) {
     assert!(sum <= all, "{sum} bytes wasted of {all}");
 }
 
-/// Without final fields no more is reached than with them, whatever class files say.
+/// Whatever class files contain, skipping final fields reaches at most the objects that are reached with them.
 fn deep(snapshot: &Snapshot, first: &[ObjectIndex], odd: u8) {
     let declared = |class: &str| {
         let classes = snapshot.classes();
@@ -259,7 +259,7 @@ fn deep(snapshot: &Snapshot, first: &[ObjectIndex], odd: u8) {
     }
 }
 
-/// The totals of the histogram are those of the tree.
+/// The totals of the histogram equal those of the tree.
 fn totals_add_up(snapshot: &Snapshot) {
     let totals = snapshot.histogram();
     assert_eq!(totals.len(), snapshot.classes().len());
@@ -272,7 +272,7 @@ fn totals_add_up(snapshot: &Snapshot) {
     }
 }
 
-/// Shortest paths to the objects, however weak.
+/// Finds the shortest paths to the objects, over references of all strengths.
 fn shortest_paths(snapshot: &Snapshot, targets: &[ObjectIndex]) {
     let options = PathOptions {
         follow: Refs::All,
@@ -295,7 +295,7 @@ fn shortest_paths(snapshot: &Snapshot, targets: &[ObjectIndex]) {
     }
 }
 
-/// Gives an index whose content was changed the checksums that go with it.
+/// Corrects the checksums of an index whose content was changed.
 pub fn seal_index(bytes: &mut [u8]) {
     crate::index::format::seal(bytes);
 }

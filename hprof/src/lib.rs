@@ -1,7 +1,7 @@
-//! Reads one JVM heap dump (HPROF): records, heap graph, dominator tree, retained sizes, and what can be asked
-//! of them.
+//! Reads a JVM heap dump (HPROF): records, heap graph, dominator tree, retained sizes, and answers to questions about
+//! them.
 //!
-//! [`Snapshot`] is all of it in one: a dump, analysed.
+//! [`Snapshot`] is the entry point: an analysed dump.
 //!
 //! ```
 //! use hprof::answers::Selector;
@@ -21,29 +21,27 @@
 //!
 //! # Layers
 //!
-//! Each layer is a module with an example, and can be used without those above it:
+//! Each layer is a module with an example, and can be used without the layers above it:
 //!
-//! | module | what it gives | from |
-//! |---|---|---|
-//! | [`bytes`] | [`Source`]: the bytes of a file, plain or gzip | a path, or bytes |
-//! | [`records`] | [`Records`]: header, classes, object records one by one | a `Source` |
-//! | [`graph`] | [`HeapGraph`]: numbered objects, their references, GC roots | a `Source`, or a list of references |
-//! | [`dominators`] | [`DominatorTree`]: who retains what | a `HeapGraph` |
-//! | [`sizes`] | [`Layout`], [`Total`]: shallow sizes as this JVM has them | a `Snapshot` |
-//! | [`answers`] | histograms, single objects, selectors, paths, deep sizes, threads, collections, waste | a `Snapshot` |
-//! | [`index`] | a snapshot kept in a file, mapped back in milliseconds | a `Snapshot` |
+//! | module | result | input | |---|---|---| | [`bytes`] | [`Source`]: the bytes of a file, plain or gzip | a path, or
+//! bytes | | [`records`] | [`Records`]: header, classes, object records one by one | a `Source` | | [`graph`] |
+//! [`HeapGraph`]: numbered objects, their references, GC roots | a `Source`, or a list of references | | [`dominators`]
+//! | [`DominatorTree`]: retained sizes | a `HeapGraph` | | [`sizes`] | [`Layout`], [`Total`]: shallow sizes in this JVM
+//! | a `Snapshot` | | [`answers`] | histograms, single objects, selectors, paths, deep sizes, threads, collections,
+//! waste | a `Snapshot` | | [`index`] | a snapshot in a file, which can be mapped in milliseconds | a `Snapshot` |
 //!
-//! # What holds everywhere
+//! # Conventions
 //!
-//! - Sizes are whole bytes, times milliseconds since 1970. A *shallow* size is an object's own; its *retained* size
-//!   is what would be free without it; its *deep* size all that can be reached from it.
-//! - Objects are dense numbers, [`ObjectIndex`], from 0 to [`Snapshot::object_count`]; an [`ObjectId`] is the
-//!   address in the dump.
-//! - Any input gives an [`Error`] or a result, with [`Warning`]s where it is damaged: no input makes
-//!   it panic, recurse over the heap, or allocate out of proportion to the file.
-//! - Work is done on all threads of the current [rayon](https://docs.rs/rayon) pool, and tells a [`Progress`] how far
-//!   it is. Nothing is printed.
-//! - The arrays of a snapshot take about 25 bytes for each object; beyond [`Options::max_memory`] they are in
+//! - Sizes are in bytes, times in milliseconds since 1970. A *shallow* size is that of the object itself. A *retained*
+//!   size is the memory that would become free if the object were removed. A *deep* size is the memory of everything
+//!   that can be reached from the object.
+//! - Objects are dense numbers, [`ObjectIndex`], from 0 to [`Snapshot::object_count`]. An [`ObjectId`] is the address
+//!   in the dump.
+//! - Any input gives an [`Error`] or a result, which has [`Warning`]s if the input is damaged. No input causes a panic,
+//!   recursion over the heap, or allocations out of proportion to the file.
+//! - Work is done on all threads of the current [rayon](https://docs.rs/rayon) pool, and reports its state to a
+//!   [`Progress`]. The crate prints nothing.
+//! - The arrays of a snapshot take about 25 bytes for each object. If they exceed [`Options::max_memory`], they are in
 //!   temporary files.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -75,7 +73,7 @@ pub use options::{Options, Refs};
 pub use progress::{Progress, Silent};
 pub use snapshot::Snapshot;
 
-/// The code in the readme, as a test.
+/// Tests the code in the readme.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,22 +1,22 @@
-//! Names that a shrinker, such as ProGuard or R8, changed.
+//! Mappings of names that a shrinker, such as ProGuard or R8, changed.
 
 use crate::answers::Frame;
 
 /// The names that classes, fields and methods had before a shrinker shortened them.
 pub trait NameMapping: std::fmt::Debug + Send + Sync {
-    /// Returns the original name of a class, an array class or a class that was spun from one (`a.b[]`,
-    /// `a.b$$Lambda/0x1`), as in Java source. `None` where the mapping does not have it.
+    /// Returns the original name of a class, an array class, or a class that the JVM derived from one (`a.b[]`,
+    /// `a.b$$Lambda/0x1`), as in Java source; `None` if the mapping does not have it.
     fn class(&self, name: &str) -> Option<String>;
 
     /// Returns the original name of a field of the class with this name in the dump. `kind` is the field's type as in
-    /// Java source, `Object` for all references: fields of several types may have one name.
+    /// Java source, or `Object` for all references. Several fields with different types may have one name.
     fn field(&self, class: &str, field: &str, kind: &str) -> Option<&str>;
 
-    /// Returns the frames that a frame stands for, the innermost first: more than one where methods were inlined. `None`
-    /// where the mapping does not have the class.
+    /// Returns the original frames of a frame, the innermost first. There are several if methods were inlined. Returns
+    /// `None` if the mapping does not have the class.
     ///
-    /// Where the frame has no line, or one that the mapping does not have, and several methods have its name, the frame
-    /// has the names of all: `add|remove`.
+    /// If the frame has no line, or a line that the mapping does not have, several methods may have its name. Then the
+    /// frame has the names of all of them: `add|remove`.
     fn frames(&self, frame: &Frame) -> Option<Vec<Frame>>;
 
     /// Returns a number that distinguishes this mapping from others.

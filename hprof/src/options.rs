@@ -1,46 +1,46 @@
-//! What an analysis is told.
+//! The options of an analysis.
 
 use std::sync::Arc;
 
 use crate::NameMapping;
 use crate::dominators::thresholds::Thresholds;
 
-/// Which reference objects (`java.lang.ref`) retain their referent.
+/// The reference objects (`java.lang.ref`) that retain their referents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Refs {
     /// No reference object retains its referent.
     Strong,
-    /// Soft references, then finalizers, for what no stronger path reaches; weak and phantom
-    /// references never.
+    /// Soft references, then finalizers, for objects that no stronger path reaches. Weak and phantom references never
+    /// retain their referents.
     #[default]
     Soft,
-    /// All of them, like ordinary fields.
+    /// All reference objects, like ordinary fields.
     All,
 }
 
-/// How to analyse a dump.
+/// Options for the analysis of a dump.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Which reference objects retain their referent.
+    /// The reference objects that retain their referents.
     pub refs: Refs,
-    /// Whether [`Snapshot::holders`](crate::Snapshot::holders) will be asked: what it answers is then noted while the
-    /// references are at hand, for two bytes an object, and needs no second reading of the file.
+    /// True if [`Snapshot::holders`](crate::Snapshot::holders) will be called. Its result is then recorded while the
+    /// references are in memory, which takes two bytes for each object and saves a second pass over the file.
     pub holders: bool,
-    /// Which of several dumps that one file holds, one after the other: 0 is the first.
+    /// The index of the dump, if a file has several dumps. 0 is the first.
     pub dump: usize,
-    /// The names that classes, fields and methods had before they were shortened: what is answered has these. An index is
-    /// the same with and without.
+    /// The names that classes, fields and methods had before they were shortened. Results contain these names. The
+    /// index does not depend on the mapping.
     pub mapping: Option<Arc<dyn NameMapping>>,
-    /// Bytes of anonymous memory for the large arrays; beyond it they live in temporary files.
+    /// Maximum number of bytes of anonymous memory for the large arrays. Above it, they are in temporary files.
     pub max_memory: Option<u64>,
-    /// From what sizes on dominators are found in other ways: answers do not depend on it.
+    /// The sizes at which the dominator computation switches algorithms. Results do not depend on them.
     pub(crate) thresholds: Thresholds,
 }
 
 #[cfg(feature = "fuzzing")]
 impl Options {
-    /// Sets from what sizes on dominators are found in other ways.
+    /// Sets the sizes at which the dominator computation switches algorithms.
     #[doc(hidden)]
     pub fn set_thresholds(&mut self, thresholds: Thresholds) {
         self.thresholds = thresholds;

@@ -1,21 +1,21 @@
-//! How far the work has come, for whoever shows it.
+//! The progress of the work.
 
 use crate::error::{Error, Result};
 
-/// Told what the analysis is doing. Methods are called from several threads.
+/// A receiver of the progress of an analysis. Methods are called from several threads.
 pub trait Progress: Sync {
-    /// A phase begins; `total` is in bytes of the dump, or zero when it has no such measure.
+    /// Called when a phase begins. `total` is in bytes of the dump, or zero if the phase has no such measure.
     fn phase(&self, name: &'static str, total: u64);
-    /// Another part of the phase is done, in the measure of the phase's total.
+    /// Called when another part of the phase is done. `amount` has the unit of the phase's total.
     fn advance(&self, amount: u64);
-    /// Asked between phases and batches: `true` gives the work up.
+    /// Called between phases and batches. If it returns true, the work is cancelled.
     fn cancelled(&self) -> bool {
         false
     }
-    /// The same as an error, for work that ends with one.
+    /// Returns an error if the work is cancelled.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// Returns [`Error::Cancelled`] if [`Progress::cancelled`] returns true.
     fn go_on(&self) -> Result<()> {
         if self.cancelled() {
             Err(Error::Cancelled)
@@ -25,7 +25,7 @@ pub trait Progress: Sync {
     }
 }
 
-/// A progress that nobody is shown.
+/// A progress receiver that does nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

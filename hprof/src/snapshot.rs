@@ -1,4 +1,4 @@
-//! One dump, analysed: the pipeline from file to retained sizes, and what can be asked afterwards.
+//! An analysed dump: the pipeline from the file to retained sizes, and the questions that can be asked afterwards.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -35,7 +35,7 @@ use crate::sizes::shape::{self, Shape, ShapeSizes, Shapes};
 use crate::sizes::stats::Stats;
 use crate::sizes::totals::{self, ClassTotal, Total};
 
-/// A dump's records, classes and sizes, without its graph.
+/// The records, classes and sizes of a dump, without its graph.
 #[derive(Debug)]
 pub(crate) struct Dump {
     pub(crate) source: Source,
@@ -47,14 +47,14 @@ pub(crate) struct Dump {
 }
 
 impl Dump {
-    /// Gives classes and fields the names that the options' mapping has for them.
+    /// Gives classes and fields the names in the mapping of the options.
     pub(crate) fn rename(&mut self, options: &Options) {
         if let Some(mapping) = &options.mapping {
             self.classes.rename(&**mapping);
         }
     }
 
-    /// Warnings in file order, those of the dump as a whole last.
+    /// Collects the warnings, in file order. Those about the whole dump come last.
     pub(crate) fn gather_warnings(
         &mut self,
         stats: &Stats,
@@ -89,7 +89,8 @@ impl Dump {
     }
 }
 
-/// The warning about virtual threads in forked dumps of agents that recorded no layout: those wrote no stacks for them.
+/// Returns the warning about virtual threads, for forked dumps of agents that recorded no layout. These agents did not
+/// write the stacks of virtual threads.
 fn lost_locals(classes: &Classes, stats: &Stats) -> Option<Warning> {
     classes.forked.as_ref().filter(|f| f.recorded.is_none())?;
     let found = classes.by_name("java.lang.VirtualThread").iter();
@@ -97,13 +98,14 @@ fn lost_locals(classes: &Classes, stats: &Stats) -> Option<Warning> {
     (threads > 0).then(|| Warning::new(&Flaw::NoVirtualStacks { threads }))
 }
 
-/// The warning about references that lie beyond their records, which only a pass that reads references finds.
+/// Returns the warning about reference fields that are beyond the end of their record. Only a pass that reads
+/// references finds them.
 fn short_bodies(short: u64) -> Option<Warning> {
     let fields = short;
     (fields > 0).then(|| Warning::new(&Flaw::ShortBodies { fields }))
 }
 
-/// One analysed dump.
+/// An analysed dump.
 #[derive(Debug)]
 pub struct Snapshot {
     pub(crate) dump: Dump,
@@ -115,42 +117,43 @@ pub struct Snapshot {
     pub(crate) leaf_shapes: Column<u32>,
     pub(crate) split: Split,
     pub(crate) roots: Vec<Root>,
-    /// Objects whose allocation site the dump names: number and stack trace serial, sorted.
+    /// Objects whose allocation site is in the dump: number and stack trace serial, sorted.
     pub(crate) sites: Vec<(u32, u32)>,
     pub(crate) options: Options,
     pub(crate) store: Store,
     pub(crate) tree: DominatorTree,
-    /// By which reference of its record each object's dominator holds it, until [`Snapshot::holders`] takes it.
+    /// For each object, the reference in the record of its dominator that holds it. [`Snapshot::holders`] takes it.
     pub(crate) noted: Mutex<Option<Array<u16>>>,
-    /// All objects of each class.
+    /// The total of all objects of each class.
     pub(crate) totals: Vec<ClassTotal>,
-    /// Further findings about the dump.
+    /// Other results about the dump.
     pub(crate) derived: Derived,
-    /// Places of records and lists of referrers: only of a snapshot from an index.
+    /// Offsets of records and lists of referrers. Only a snapshot from an index has them.
     pub(crate) positions: Option<Positions>,
     pub(crate) inbound: Option<Inbound>,
-    /// Places of a few records: none of a snapshot from an index.
+    /// Offsets of some records. A snapshot from an index has none.
     pub(crate) waypoints: Waypoints,
 }
 
-/// Findings that an index keeps besides the arrays.
+/// Results that an index contains in addition to the arrays.
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
     pub(crate) late_classes: LateClasses,
-    /// Whether objects that refer to nothing but their class are leaves, see [`bare`].
+    /// True if objects that refer only to their class may be leaves (see [`bare`]).
     pub(crate) bare_leaves: bool,
-    /// The warnings that only linking the objects gave.
+    /// The warnings from linking the objects.
     pub(crate) of_graph: Vec<Warning>,
     /// GC roots that the dump lacks although it is whole.
     pub(crate) missing: Option<MissingRoots>,
-    /// Results that are computed when first asked for.
+    /// Results that are computed on first use.
     pub(crate) unreachable: OnceLock<u64>,
     pub(crate) jvm: OnceLock<Option<String>>,
     pub(crate) doubt: OnceLock<Option<Warning>>,
     pub(crate) histogram: OnceLock<Vec<ClassTotal>>,
 }
 
-/// The shapes of a [`Snapshot`]'s objects as slices: where an array lies is looked up once, not for each object.
+/// The shapes of a [`Snapshot`]'s objects as slices, so that a loop looks up the location of an array once and not for
+/// each object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShapesView<'a> {
     snapshot: &'a Snapshot,
@@ -183,20 +186,20 @@ impl ShapesView<'_> {
         }
     }
 
-    /// The shape of a leaf.
+    /// Returns the shape of a leaf.
     #[inline(always)]
     pub(crate) fn of_leaf(self, leaf: u32) -> u32 {
         self.leaves[(leaf - self.split.inner) as usize]
     }
 
-    /// As [`Snapshot::class_and_size`].
+    /// See [`Snapshot::class_and_size`].
     #[inline(always)]
     pub(crate) fn class_and_size(self, object: u32) -> (Option<ClassIndex>, u64) {
         self.snapshot.class_and_size_of_shape(self.of(object))
     }
 }
 
-/// What the graph tells of a dump.
+/// The results from the graph of a dump.
 struct Analysed {
     map: AddressMap,
     scanned: Scanned,
@@ -211,7 +214,7 @@ struct Analysed {
 }
 
 impl Analysed {
-    /// `None` when leaves keep classes, or what classes and threads hold.
+    /// Returns `None` if leaves keep classes alive, or hold objects by references that no record contains.
     fn new(built: Built, context: &Context<'_>, plan: &Plan) -> Result<Option<Self>> {
         let (options, store) = (context.options, context.store);
         let Built {
@@ -313,8 +316,8 @@ impl Analysed {
 }
 
 impl Analysed {
-    /// Returns the hidden classes that nothing reaches, if the loader of one of them is reached. They are in the dump, so
-    /// the JVM has not unloaded them: their loaders keep them.
+    /// Returns the hidden classes that nothing reaches, if the class loader of one of them is reached. They are in the
+    /// dump, so the JVM has not unloaded them. So their class loaders keep them alive.
     fn held_by_loaders_alone(&self, plan: &Plan) -> Vec<u32> {
         let is_reached =
             |object: u32| object != NONE && self.tree.node(ObjectIndex(object)).is_some();
@@ -324,7 +327,7 @@ impl Analysed {
             .filter(|(class, _)| !is_reached(class.0))
             .map(|(class, c)| (class.0, c.loader))
             .collect();
-        // Loaders that are not reached may be after these references are added, so all are added at once.
+        // After these references are added, more class loaders may be reached. So all references are added at once.
         let are_kept = alone
             .iter()
             .any(|(_, loader)| is_reached(self.map.by_id(loader.0, self.split)));
@@ -334,25 +337,25 @@ impl Analysed {
 }
 
 impl Snapshot {
-    /// Opens and analyses a dump: reads its records, links its objects, finds what dominates what,
-    /// and sums up retained sizes.
+    /// Loads and analyses a dump: reads its records, links its objects, computes dominators, and sums up retained
+    /// sizes.
     ///
-    /// Memory: about 25 bytes an object. Time: a few passes over the file, on all threads of the
-    /// current rayon pool, and one single-threaded search; all of that twice where objects that refer to nothing but
-    /// their class may be all that keeps the class.
+    /// Memory: about 25 bytes for each object. Time: a few passes over the file, on all threads of the current rayon
+    /// pool, and one single-threaded search. Takes twice as long if the only references that keep a class alive may be
+    /// those of objects that refer only to the class.
     ///
     /// # Errors
-    /// When the file cannot be read, is no heap dump, or there is no memory for its objects.
-    /// Damage gives [`Snapshot::warnings`] instead.
+    /// Returns an error if the file cannot be read, if it is not a heap dump, or if there is not enough memory for its
+    /// objects. If the dump is damaged, there are [`Snapshot::warnings`] instead.
     pub fn open(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self> {
         Self::of(Source::open_nth(path, options.dump)?, options, progress)
     }
 
-    /// As [`Snapshot::open`], in place of a snapshot that is no longer needed, whose memory goes back to the system
-    /// first. The limit on memory is the first one's.
+    /// Replaces a snapshot by that of another dump. The memory of the previous snapshot is returned to the system
+    /// first. Its memory limit stays in force. See [`Snapshot::open`].
     ///
     /// # Errors
-    /// As [`Snapshot::open`].
+    /// See [`Snapshot::open`].
     pub fn open_after(
         previous: Self,
         path: &Path,
@@ -360,7 +363,8 @@ impl Snapshot {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let store = previous.store.clone();
-        // Kept, it would lie beside what is read, of which much is in parts too small to take its place.
+        // If the memory were kept, much of it would stay unused while the dump is read, because many parts are too
+        // small for it.
         drop(previous);
         store.keep_again();
         Self::within(
@@ -371,10 +375,10 @@ impl Snapshot {
         )
     }
 
-    /// As [`Snapshot::open`], for bytes that are open already.
+    /// Analyses a dump that is already open. See [`Snapshot::open`].
     ///
     /// # Errors
-    /// As [`Snapshot::open`].
+    /// See [`Snapshot::open`].
     pub fn of(source: Source, options: &Options, progress: &dyn Progress) -> Result<Self> {
         Self::within(Store::new(options.max_memory), source, options, progress)
     }
@@ -400,7 +404,7 @@ impl Snapshot {
                     progress.phase("reading the dump again", 0);
                     plan.late_classes.by_loader = found;
                 }
-                // Leaves keep classes.
+                // Leaves keep classes alive.
                 None => {
                     progress.phase(
                         "reading the dump again, because single objects may keep classes alive",
@@ -424,7 +428,7 @@ impl Snapshot {
             noted,
         } = analysed;
         if options.holders {
-            // Nothing asks for nulls from here on.
+            // The information about null fields is not needed any more.
             let shapes = scanned.inner_shapes.par_iter_mut();
             shapes.for_each(|shape| *shape = shape::plain(*shape));
         }
@@ -483,52 +487,53 @@ impl Snapshot {
         })
     }
 
-    /// The file's header.
+    /// Returns the header of the file.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.dump.header
     }
 
-    /// The dump's bytes, with their path and size on disk.
+    /// Returns the bytes of the dump, with their path and their size on disk.
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.dump.source
     }
 
-    /// Which reference objects retain their referent.
+    /// Returns the option that decides which reference objects retain their referents.
     #[must_use]
     pub const fn refs(&self) -> crate::options::Refs {
         self.options.refs
     }
 
-    /// Where classes, fields and methods have their names from, if not from the dump.
+    /// Returns the source of the names of classes, fields and methods; `None` if they are from the dump.
     #[must_use]
     pub fn mapping(&self) -> Option<&Arc<dyn NameMapping>> {
         self.options.mapping.as_ref()
     }
 
-    /// Damaged or missing parts of the dump, in the order of the file.
+    /// Returns warnings about damaged or missing parts of the dump, in file order.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.dump.warnings
     }
 
-    /// Whether damage keeps some of the dump's content out of the figures.
+    /// Returns true if some of the dump's content is missing from the figures.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.dump.warnings.iter().any(|w| w.partial)
     }
 
-    /// The GC roots that the dump lacks although it is whole. Then objects without referrers count as roots of the kind
-    /// [`MissingRoots::root_kind`].
+    /// Returns the GC roots that the dump lacks although it is whole. If there are any, objects without referrers count
+    /// as roots of the kind [`MissingRoots::root_kind`].
     #[must_use]
     pub const fn missing_roots(&self) -> Option<MissingRoots> {
         self.derived.missing
     }
 
-    /// The number of objects that count as GC roots because the dump lacks roots, and what they retain.
+    /// Returns the number of objects that count as GC roots because the dump lacks roots, and the bytes that they
+    /// retain.
     ///
-    /// Cost: a look at each root.
+    /// Cost: one look at each root.
     #[must_use]
     pub fn assumed_roots(&self) -> Option<(MissingRoots, Total)> {
         let missing = self.derived.missing?;
@@ -536,7 +541,7 @@ impl Snapshot {
         let mut all = Total::default();
         for (object, _) in self.tree.roots().filter(|root| root.1 == kind) {
             all.objects += 1;
-            // An object below another is retained by that one.
+            // If the object is below another object, the bytes of that object include it.
             if self.tree.dominator(object) == Some(Node::ROOT) {
                 all.bytes += self.retained_bytes(object).unwrap_or(0);
             }
@@ -544,31 +549,31 @@ impl Snapshot {
         Some((missing, all))
     }
 
-    /// The JVM's object layout, as inferred.
+    /// Returns the JVM's object layout, which is inferred.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.dump.sizes.layout
     }
 
-    /// The dump's classes.
+    /// Returns the classes of the dump.
     #[must_use]
     pub fn classes(&self) -> &Classes {
         &self.dump.classes
     }
 
-    /// Who retains what.
+    /// Returns the dominator tree.
     #[must_use]
     pub fn tree(&self) -> &DominatorTree {
         &self.tree
     }
 
-    /// Number of objects, class objects included.
+    /// Returns the number of objects, including class objects.
     #[must_use]
     pub fn object_count(&self) -> u64 {
         u64::from(self.split.inner) + self.leaf_shapes.len() as u64
     }
 
-    /// The object with this id.
+    /// Returns the object with this id.
     #[must_use]
     pub fn find(&self, id: ObjectId) -> Option<ObjectIndex> {
         match self.map.by_id(id.0, self.split) {
@@ -594,7 +599,7 @@ impl Snapshot {
         }
     }
 
-    /// The objects' shapes for loops over many objects.
+    /// Returns the shapes of objects, for loops over many objects.
     pub(crate) fn shapes_view(&self) -> ShapesView<'_> {
         ShapesView {
             snapshot: self,
@@ -615,9 +620,9 @@ impl Snapshot {
             .class_and_size(&self.shapes, &self.dump.sizes, shape)
     }
 
-    /// Bytes of all objects that no GC root reaches, by references that retain.
+    /// Returns the bytes of all objects that no GC root reaches by references that retain.
     ///
-    /// Cost: one parallel pass over the objects, the first time.
+    /// Cost: one parallel pass over the objects, on the first call.
     #[must_use]
     pub fn unreachable_bytes(&self) -> u64 {
         *self.derived.unreachable.get_or_init(|| self.unreachable())
@@ -632,21 +637,22 @@ impl Snapshot {
             .sum()
     }
 
-    /// An object's shallow size in bytes.
+    /// Returns the shallow size of an object in bytes.
     #[inline]
     #[must_use]
     pub fn shallow_bytes(&self, object: ObjectIndex) -> u64 {
         self.size_of_shape(self.shape(object))
     }
 
-    /// The shallow size of an object of a class that is no array's, whether the dump has one or not.
+    /// Returns the shallow size of an instance of a class that is not an array class. The dump need not have an
+    /// instance.
     #[must_use]
     pub fn instance_bytes(&self, class: ClassIndex) -> u64 {
         self.dump.sizes.instance(class)
     }
 
-    /// The class that an object is an instance of; `None` for class objects, which are instances
-    /// of `java.lang.Class` (see [`Snapshot::represents`]).
+    /// Returns the class of an object; `None` for class objects, which are instances of `java.lang.Class` (see
+    /// [`Snapshot::represents`]).
     #[inline]
     #[must_use]
     pub fn class_of(&self, object: ObjectIndex) -> Option<ClassIndex> {
@@ -656,20 +662,20 @@ impl Snapshot {
         }
     }
 
-    /// The class of an object (as [`Snapshot::class_of`]) and its shallow size, in one look-up.
+    /// Returns the class of an object like [`Snapshot::class_of`], and its shallow size, in one look-up.
     #[inline]
     #[must_use]
     pub fn class_and_size(&self, object: ObjectIndex) -> (Option<ClassIndex>, u64) {
         self.class_and_size_of_shape(self.shape(object))
     }
 
-    /// The class that a class object stands for.
+    /// Returns the class that a class object represents.
     #[must_use]
     pub fn represents(&self, object: ObjectIndex) -> Option<ClassIndex> {
         (object.0 < self.split.classes).then_some(ClassIndex(object.0))
     }
 
-    /// An array's length.
+    /// Returns the length of an array; `None` if the object is not an array.
     #[must_use]
     pub fn array_length(&self, object: ObjectIndex) -> Option<u32> {
         match self.shapes.decode(self.shape(object)) {
@@ -678,14 +684,14 @@ impl Snapshot {
         }
     }
 
-    /// The class that an object is an instance of, `java.lang.Class` for class objects.
+    /// Returns the class of an object; for class objects `java.lang.Class`.
     #[must_use]
     pub fn class(&self, object: ObjectIndex) -> Option<&Class> {
         let class = self.class_of(object).or_else(|| self.class_class())?;
         Some(&self.dump.classes[class])
     }
 
-    /// `java.lang.Class`, where the dump has it.
+    /// Returns `java.lang.Class`, if the dump has it.
     #[must_use]
     pub fn class_class(&self) -> Option<ClassIndex> {
         self.dump
@@ -695,7 +701,7 @@ impl Snapshot {
             .copied()
     }
 
-    /// The object's name in reports: its class, or `class C` for the class object of `C`.
+    /// Returns the name of an object in reports: its class, or `class C` for the class object of `C`.
     #[must_use]
     pub fn name(&self, object: ObjectIndex) -> String {
         match self.represents(object) {
@@ -706,7 +712,7 @@ impl Snapshot {
         }
     }
 
-    /// Bytes that would be free if the object were; `None` when it is unreachable.
+    /// Returns the bytes that would become free if the object were freed; `None` if it is unreachable.
     #[must_use]
     pub fn retained_bytes(&self, object: ObjectIndex) -> Option<u64> {
         match self.tree.node(object) {
@@ -718,7 +724,7 @@ impl Snapshot {
         }
     }
 
-    /// Objects that would be free if the object were; `None` when it is unreachable.
+    /// Returns the number of objects that would become free if the object were freed; `None` if it is unreachable.
     #[must_use]
     pub fn retained_objects(&self, object: ObjectIndex) -> Option<u64> {
         match self.tree.node(object) {

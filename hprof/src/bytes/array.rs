@@ -1,4 +1,4 @@
-//! The analysis' flat arrays, and the memory that they share.
+//! Flat arrays for the analysis, and the memory that they share.
 
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
@@ -14,12 +14,11 @@ use crate::bytes::mapped::MappedFile;
 use crate::bytes::mem::{self, Pages};
 use crate::error::{Error, Result};
 
-/// Where the analysis' arrays live: anonymous memory up to a limit, unlinked temporary files
-/// beyond it.
+/// The memory of the arrays: anonymous memory up to a limit, and unlinked temporary files above it.
 ///
-/// Memory that an array no longer needs is kept for the next one: taking a page from the system
-/// for the first time costs several times what clearing it costs. Kept memory is always used up
-/// before new memory is taken, so it never raises the peak.
+/// Memory that an array no longer needs is kept for the next array, because taking a new page from the system takes
+/// several times as long as clearing a used one. Kept memory is always used before new memory is taken, so it does not
+/// raise the peak.
 #[derive(Clone, Debug)]
 pub(crate) struct Store(Arc<Shared>);
 
@@ -27,7 +26,7 @@ pub(crate) struct Store(Arc<Shared>);
 struct Shared {
     limit: u64,
     used: AtomicU64,
-    /// `None` when the analysis is over and nothing is kept any more.
+    /// Memory for reuse; `None` after the analysis, when nothing is kept.
     kept: Mutex<Option<Vec<Pages>>>,
     dir: PathBuf,
 }
@@ -42,7 +41,7 @@ impl Store {
         }))
     }
 
-    /// An array of zeroes. Fresh pages are taken from the system only when first written.
+    /// Returns an array of zeros. New pages take memory when they are written first.
     pub(crate) fn zeroed<T: Pod>(&self, len: usize) -> Result<Array<T>> {
         let bytes = byte_len::<T>(len)?;
         Ok(Array {
@@ -54,8 +53,8 @@ impl Store {
         })
     }
 
-    /// Does `work`, which keeps one core busy, and meanwhile takes up to `bytes` of memory from the
-    /// system for the arrays that come next: a page's first touch takes longer than its use.
+    /// Runs `work`, which keeps one core busy. Meanwhile another thread takes up to `bytes` of memory from the system
+    /// for the next arrays, because the first access to a page takes longer than its use.
     pub(crate) fn preparing<R>(&self, bytes: u64, work: impl FnOnce() -> R) -> R {
         let used = self.0.used.load(Ordering::Relaxed);
         if used.saturating_add(bytes) > self.0.limit || rayon::current_num_threads() < 2 {
@@ -64,7 +63,7 @@ impl Store {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Without memory to prepare the arrays will say so themselves.
+                // If there is not enough memory, the arrays report it later.
                 if let Ok(pages) = Pages::new(usize::try_from(bytes).unwrap_or(0)) {
                     self.keep(pages.touched(&done));
                 }
@@ -75,25 +74,25 @@ impl Store {
         })
     }
 
-    /// Bytes of all arrays together.
+    /// Returns the bytes of all arrays.
     #[cfg(test)]
     pub(crate) fn used(&self) -> u64 {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// Gives kept memory back to the system, where what comes next would leave it lying.
+    /// Returns kept memory to the system, for times when the next steps would leave it unused.
     pub(crate) fn give_back(&self) {
         if let Some(kept) = &mut *self.kept() {
             kept.clear();
         }
     }
 
-    /// From now on keeps what is dropped, as another analysis begins.
+    /// Keeps dropped memory from now on, because another analysis starts.
     pub(crate) fn keep_again(&self) {
         self.kept().get_or_insert_default();
     }
 
-    /// Gives kept memory back to the system, and from now on what is dropped, too.
+    /// Returns kept memory to the system, and from now on also memory that is dropped.
     pub(crate) fn stop_keeping(&self) {
         *self.kept() = None;
     }
@@ -110,7 +109,7 @@ impl Store {
         }
     }
 
-    /// Memory of zeroes.
+    /// Allocates zeroed memory.
     fn take(&self, bytes: usize) -> Result<Memory> {
         let before = self.0.used.fetch_add(bytes as u64, Ordering::Relaxed);
         let spill = before.saturating_add(bytes as u64) > self.0.limit;
@@ -131,11 +130,12 @@ impl Store {
         })
     }
 
-    /// Puts kept pages, cleared, in the place of those from an offset on, which are fresh: as many large ones as so many
-    /// bytes fill.
+    /// Replaces fresh pages from an offset on by kept pages, which are cleared. Replaces at most as many large pages as
+    /// `bytes` fill.
     ///
     /// # Errors
-    /// When pages could not be moved and there is no memory to copy them to. What is before the offset stays.
+    /// Returns an error if pages cannot be moved and there is no memory to copy them to. The pages before the offset
+    /// are not changed.
     fn fill_from_kept(&self, pages: &mut Pages, from: usize, bytes: usize) -> io::Result<()> {
         let full = bytes / Pages::LARGE * Pages::LARGE;
         let mut filled = from;
@@ -173,12 +173,12 @@ fn byte_len<T>(len: usize) -> Result<usize> {
         })
 }
 
-/// The memory of an array's elements.
+/// The memory of the elements.
 #[derive(Debug)]
 enum Memory {
     Pages(Pages),
     File(MmapMut),
-    /// Part of a file that is only read, of a [`Column`].
+    /// A part of a read-only file, for a [`Column`].
     Part(Arc<MappedFile>, Range<usize>),
 }
 
@@ -197,13 +197,13 @@ impl Memory {
         match self {
             Self::Pages(pages) => pages.bytes_mut(),
             Self::File(map) => map,
-            // A column is never written to.
+            // A column is read-only.
             Self::Part(..) => &mut [],
         }
     }
 }
 
-/// A flat array in mapped memory. It grows without a copy where the system can move pages.
+/// A flat array in mapped memory. It grows without a copy if the system can move pages.
 #[derive(Debug)]
 pub(crate) struct Array<T: Pod> {
     memory: Memory,
@@ -214,12 +214,12 @@ pub(crate) struct Array<T: Pod> {
 }
 
 impl<T: Pod> Array<T> {
-    /// Changes the length; new elements are zero.
+    /// Changes the length. New elements are zero.
     pub(crate) fn resize(&mut self, len: usize) -> Result<()> {
         let bytes = byte_len::<T>(len)?;
         let capacity = self.memory.bytes().len();
         if bytes > capacity {
-            // Half as much again: reserved addresses, not memory, until it is written.
+            // Grows by half. This reserves addresses, and takes memory only when it is written.
             self.grow(bytes.max(capacity + capacity / 2).max(1 << 16))?;
         } else if len < self.len {
             let old = self.len * size_of::<T>();
@@ -229,22 +229,22 @@ impl<T: Pod> Array<T> {
         Ok(())
     }
 
-    /// Gives the memory beyond the length back.
+    /// Frees the memory behind the elements.
     pub(crate) fn shrink_to_fit(&mut self) -> Result<()> {
         self.cut(self.len)
     }
 
-    /// Cuts the array and gives the memory back, without clearing it first.
+    /// Shortens the array and frees the memory, without clearing it first.
     pub(crate) fn cut(&mut self, len: usize) -> Result<()> {
         let old = byte_len::<T>(self.len)?;
         self.len = self.len.min(len);
         let bytes = byte_len::<T>(self.len)?;
         match &mut self.memory {
             Memory::Pages(pages) => {
-                // Pages beyond the old length were never written, so they are no memory to keep.
+                // Pages behind the old length were never written, so keeping them has no use.
                 drop(pages.split_off(old));
                 let rest = pages.split_off(bytes);
-                // Bytes that share the last page with the elements may become elements again.
+                // Bytes in the same page as the last elements may become elements again.
                 let shared = old.min(pages.len());
                 pages.bytes_mut()[bytes..shared.max(bytes)].fill(0);
                 self.recharge(bytes as u64);
@@ -255,8 +255,8 @@ impl<T: Pod> Array<T> {
         }
     }
 
-    /// Cuts the array and gives the memory back to the system, where that needs no copy: for arrays that are used up
-    /// from their end while others grow.
+    /// Shortens the array and returns the memory to the system if this needs no copy. For arrays that are consumed from
+    /// the end while others grow.
     pub(crate) fn shed(&mut self, len: usize) {
         let old = self.len * size_of::<T>();
         self.len = self.len.min(len);
@@ -273,7 +273,7 @@ impl<T: Pod> Array<T> {
         }
     }
 
-    /// Appends the elements of `more`.
+    /// Appends elements.
     pub(crate) fn extend(&mut self, more: &[T]) -> Result<()> {
         let at = self.len;
         self.resize(at + more.len())?;
@@ -286,7 +286,7 @@ impl<T: Pod> Array<T> {
         let fits = used.saturating_add(bytes as u64) <= self.store.0.limit;
         if fits && let Memory::Pages(pages) = &mut self.memory {
             let old = pages.len();
-            // Only large pages are kept, so there is nothing to fill in where the old pages end within one.
+            // Only large pages are kept. If the old pages end within a large page, kept pages cannot follow them.
             let filled = pages.grow(bytes).and_then(|()| {
                 if old.is_multiple_of(Pages::LARGE) {
                     self.store.fill_from_kept(pages, old, bytes)
@@ -358,13 +358,13 @@ impl<T: Pod> DerefMut for Array<T> {
     }
 }
 
-/// An array that is finished: read, and no longer changed. Its elements may be part of a mapped file.
+/// A finished array, which is only read. Its elements may be part of a mapped file.
 #[derive(Debug)]
 pub(crate) struct Column<T: Pod>(Array<T>);
 
 impl<T: Pod> Column<T> {
-    /// Elements that are part of a mapped file; `None` when the range is not within it, or not of whole
-    /// and aligned elements.
+    /// Returns a column whose elements are a part of a mapped file; `None` if the range is not within the file, or if
+    /// the elements would be incomplete or not aligned.
     pub(crate) fn part(map: &Arc<MappedFile>, range: Range<usize>, store: &Store) -> Option<Self> {
         let elements: &[T] = bytemuck::try_cast_slice(map.get(range.clone())?).ok()?;
         Some(Self(Array {
@@ -452,7 +452,7 @@ mod tests {
         store.stop_keeping();
     }
 
-    /// An array keeps its elements when its pages cannot be moved, and is empty when they are lost.
+    /// If its pages cannot be moved, an array keeps its elements. If they are lost, it is empty.
     #[cfg(target_os = "linux")]
     #[test]
     fn arrays_grow_where_pages_cannot_be_moved() {

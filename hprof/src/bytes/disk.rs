@@ -1,14 +1,14 @@
-//! How much room a disk has, and how much of it others are left.
+//! Free space on disks, and the reserve that is left to other programs.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// A disk is never filled beyond this, or, where that is less, beyond a part of it: others need it, too.
+/// Bytes that are left free on every disk, for other programs. On a small disk, a 20th of its size.
 const RESERVE: u64 = 1 << 30;
 const RESERVE_PART: u64 = 20;
 
-/// Bytes of a disk.
+/// The size of a disk and its free space, in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) free: u64,
@@ -16,13 +16,13 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The bytes of the disk that stay free.
+    /// Returns the number of bytes that are left free.
     pub(crate) fn reserve(self) -> u64 {
         RESERVE.min(self.total / RESERVE_PART)
     }
 }
 
-/// How much room the disk of a file has; `None` where that cannot be known.
+/// Returns the space on the disk of a file; `None` if the system does not report it.
 pub(crate) fn room(file: &File) -> Option<Room> {
     #[cfg(unix)]
     {
@@ -40,16 +40,16 @@ pub(crate) fn room(file: &File) -> Option<Room> {
     }
 }
 
-/// Whether so many bytes more leave a file's disk its reserve.
+/// Returns true if writing `bytes` more bytes leaves the reserve free.
 pub(crate) fn leaves_room(file: &File, bytes: u64) -> bool {
     room(file).is_none_or(|room| room.free >= room.reserve().saturating_add(bytes))
 }
 
-/// A new file without a name in a folder, of so many zeroes, whose place on the disk is its own: writing to it
-/// through a mapping cannot find the disk full.
+/// Creates a file of zeros without a name in a folder, and reserves its space on the disk. So writing to a mapping of
+/// it cannot fail because the disk is full.
 ///
 /// # Errors
-/// When the folder cannot be written to, or its disk does not have the room beside its reserve.
+/// Returns an error if the folder is not writable, or if the disk does not have the space in addition to its reserve.
 pub(crate) fn reserved_file(dir: &Path, bytes: u64) -> io::Result<File> {
     reserved_within(dir, bytes, room)
 }
@@ -75,7 +75,7 @@ fn reserved_within(dir: &Path, bytes: u64, room: fn(&File) -> Option<Room>) -> i
     Ok(file)
 }
 
-/// Gives a file so many zeroes and their place on the disk.
+/// Fills a file with zeros, so that its space on the disk is reserved.
 fn fill(file: &mut File, bytes: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -84,7 +84,7 @@ fn fill(file: &mut File, bytes: u64) -> io::Result<()> {
 
         match fallocate(&*file, FallocateFlags::empty(), 0, bytes) {
             Ok(()) => return Ok(()),
-            // Not every file system can: the zeroes are written then.
+            // Not every file system supports this. Then the zeros are written.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Err(e) => return Err(e.into()),
         }

@@ -1,10 +1,15 @@
-//! Decompression: one gzip stream, or the independent blocks that HotSpot's `-gz` writes.
+//! Decompression of gzip files, and of the independent blocks that HotSpot's `-gz` writes.
 //!
-//! HotSpot compresses each block as a gzip member of its own and announces the block's size in the
-//! first member's comment, `HPROF BLOCKSIZE=n`. Where a member ends is not written anywhere, so
-//! every place that looks like a member's header is tried in parallel, and only those that a
-//! finished member before them ends at are kept: a look-alike inside compressed data is never
-//! reached by that chain.
+//! HotSpot compresses each block as a separate gzip member. It writes the size of a block to the comment of the first
+//! member: `HPROF BLOCKSIZE=n`. The file does not contain the ends of members. So every place that looks like the
+//! header of a member is decompressed in parallel. A result is used only if the place is the end of the previous
+//! member. Places inside of compressed data that look like a header are never reached by this chain:
+//!
+//! ```text
+//! file         | member 1        | member 2  x     | member 3        |      x looks like a header
+//! candidates   ^                 ^           ^     ^
+//! used         yes               yes         no    yes
+//! ```
 
 use std::io::{self, BufRead, BufReader, Cursor, Read, Write};
 
@@ -17,13 +22,13 @@ use crate::error::Warning;
 use crate::flaw::Flaw;
 
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
-/// Members decompressed at once at most, and the bytes that they may have together.
+/// Maximum number of members that are decompressed at once, and maximum number of their bytes.
 const BATCH: usize = 16;
 const BATCH_BYTES: usize = 32 << 20;
-/// Bytes decompressed in vain, from places that only looked like a member's header, beyond which
-/// (and beyond a share of those of use) the rest is decompressed in one stream.
+/// Maximum number of bytes, apart from a share of the useful ones, that are decompressed from places that only look
+/// like a header. After that, the rest of the file is decompressed as one stream.
 const WASTE: usize = 64 << 20;
-/// A block size larger than this is not believed, and the file is decompressed in one stream.
+/// Maximum block size. If the comment names a larger one, the file is decompressed as one stream.
 const MAX_BLOCK: usize = 64 << 20;
 
 pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
@@ -34,10 +39,11 @@ pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
 /// when it is uploaded.
 pub(crate) const MOST_LAYERS: usize = 2;
 
-/// Returns a reader of the bytes inside of all gzip layers, and the number of layers, at most one more than [`MOST_LAYERS`].
+/// Returns a reader of the bytes inside of all gzip layers, and the number of layers, which is at most [`MOST_LAYERS`]
+/// plus one.
 ///
 /// # Errors
-/// Those of reading `input`, and of damage in the first bytes of a layer.
+/// Returns the errors of reading `input`, and of damage in the first bytes of a layer.
 pub(crate) fn unpacked<'a>(input: impl BufRead + 'a) -> io::Result<(Box<dyn BufRead + 'a>, usize)> {
     let mut reader: Box<dyn BufRead> = Box::new(input);
     let mut layers = 0;
@@ -56,10 +62,10 @@ pub(crate) fn unpacked<'a>(input: impl BufRead + 'a) -> io::Result<(Box<dyn BufR
     }
 }
 
-/// Decompresses `input` into `out`. What comes before damage is kept and the damage returned.
+/// Decompresses `input` into `out`. If the input is damaged, keeps the bytes before the damage and returns a warning.
 ///
 /// # Errors
-/// Only those of writing to `out`.
+/// Returns only the errors of writing to `out`.
 pub(crate) fn decompress(input: &[u8], out: &mut impl Write) -> std::io::Result<Option<Warning>> {
     let mut out = Tail {
         out,
@@ -71,10 +77,10 @@ pub(crate) fn decompress(input: &[u8], out: &mut impl Write) -> std::io::Result<
     }
 }
 
-/// Bytes of the record that ends a dump: its tag, a time and the length 0.
+/// Size of the record that ends a dump: its tag, a time and the length 0.
 const END_RECORD: usize = 9;
 
-/// Passes bytes on and keeps the last of them.
+/// A writer that forwards bytes and stores the last of them.
 struct Tail<'a, W> {
     out: &'a mut W,
     last: [u8; END_RECORD],
@@ -101,7 +107,7 @@ impl<W: Write> Write for Tail<'_, W> {
     }
 }
 
-/// The block size that the first member's comment announces.
+/// Returns the block size in the comment of the first member.
 fn block_size(input: &[u8]) -> Option<usize> {
     let decoder = GzDecoder::new(input);
     let comment = std::str::from_utf8(decoder.header()?.comment()?).ok()?;
@@ -124,7 +130,7 @@ fn member(input: &[u8], at: usize, block: usize) -> Option<Member> {
     let mut decoder = GzDecoder::new(&input[at..]);
     let mut bytes =
         Vec::with_capacity(block.min((input.len() - at).saturating_mul(4)).min(4 << 20));
-    // One byte more than a block shows a member that is none of HotSpot's.
+    // If a member has more bytes than a block, HotSpot did not write it.
     (&mut decoder)
         .take(block as u64 + 1)
         .read_to_end(&mut bytes)
@@ -149,7 +155,7 @@ fn decompress_blocks(
         let mut batch = Vec::with_capacity(batch_size);
         while batch.len() < batch_size {
             match candidates.next() {
-                // Flags beyond the five defined ones: not a header.
+                // This byte has more flags than the five that are defined, so the place is not a header.
                 Some(at) if at >= next && input.get(at + 3).is_some_and(|f| f & 0xe0 == 0) => {
                     batch.push(at)
                 }
@@ -172,7 +178,7 @@ fn decompress_blocks(
                     made += member.bytes.len();
                 }
                 Some(member) => waste += member.bytes.len(),
-                // The amount read before the damage is not known, but is no more than a block.
+                // The number of bytes read before the damage is not known, but is at most a block.
                 None => waste += block.min(input.len() - at),
             }
         }
@@ -187,7 +193,7 @@ fn decompress_blocks(
     }
 }
 
-/// Decompresses members one after the other, from byte `at` on.
+/// Decompresses one member after the other, from byte `at` on.
 fn decompress_from(
     input: &[u8],
     mut at: usize,
@@ -198,7 +204,7 @@ fn decompress_from(
     let mut buffer = vec![0; 256 << 10];
     while at < input.len() {
         let rest = &input[at..];
-        // Zero padding after the last member is allowed, as gzip itself allows it.
+        // Zeros after the last member are allowed, as in gzip itself.
         if at > 0 && rest.iter().all(|&b| b == 0) {
             break;
         }
@@ -229,15 +235,15 @@ fn decompress_from(
     Ok(None)
 }
 
-/// True if a gzip member can begin anywhere in `bytes`, even one of which only the first bytes are there.
+/// Returns true if a gzip member can begin anywhere in `bytes`, even if only its first bytes are there.
 fn may_hold_member(bytes: &[u8]) -> bool {
     MAGIC.starts_with(bytes) || memmem::find(bytes, &MAGIC).is_some()
 }
 
-/// Bytes of a block that is written.
+/// Size of a block that is written, in bytes.
 const WRITTEN_BLOCK: usize = 1 << 20;
 
-/// Compresses in parallel, into blocks as HotSpot's `-gz` writes them.
+/// A writer that compresses in parallel, into blocks like those of HotSpot's `-gz`.
 #[derive(Debug)]
 pub struct GzipBlocks<W: Write> {
     out: W,
@@ -246,7 +252,7 @@ pub struct GzipBlocks<W: Write> {
 }
 
 impl<W: Write> GzipBlocks<W> {
-    /// Writes to `out`.
+    /// Creates a writer with the output `out`.
     pub const fn new(out: W) -> Self {
         Self {
             out,
@@ -255,10 +261,10 @@ impl<W: Write> GzipBlocks<W> {
         }
     }
 
-    /// Writes what is left.
+    /// Writes the rest of the data.
     ///
     /// # Errors
-    /// Those of writing to the output.
+    /// Returns the errors of writing to the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.compress(true)?;
         self.out.flush()?;

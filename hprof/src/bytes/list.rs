@@ -1,24 +1,24 @@
-//! Lists and stacks whose length nobody knows before, within the limit on memory.
+//! Lists and stacks of unknown length, within the memory limit.
 
 use bytemuck::Pod;
 
 use crate::bytes::array::{Array, Store};
 use crate::error::Result;
 
-/// Elements that are appended one by one, or taken from the end again.
+/// A list to which elements are added one by one, and from whose end they can be removed.
 ///
-/// The last ones are on the allocator's heap, so that a short list is nothing else; all before them are in an array of
+/// The last elements are in a `Vec`, so a short list needs nothing else. All elements before them are in an array of
 /// the store.
 #[derive(Debug)]
 pub(crate) struct List<T: Pod> {
     recent: Vec<T>,
-    /// Beyond `stored` elements it is room.
+    /// Only the first `stored` elements are used.
     array: Array<T>,
     stored: usize,
 }
 
 impl<T: Pod> List<T> {
-    /// Elements on the allocator's heap, at most.
+    /// Maximum number of elements in the `Vec`.
     const RECENT: usize = (32 << 10) / size_of::<T>();
 
     pub(crate) fn new(store: &Store) -> Result<Self> {
@@ -43,7 +43,7 @@ impl<T: Pod> List<T> {
         Ok(())
     }
 
-    /// Takes the last element off.
+    /// Removes the last element and returns it.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<T> {
         match self.recent.pop() {
@@ -55,13 +55,13 @@ impl<T: Pod> List<T> {
         }
     }
 
-    /// Forgets all elements; their memory is used again.
+    /// Removes all elements. Their memory is used again.
     pub(crate) fn clear(&mut self) {
         self.recent.clear();
         self.stored = 0;
     }
 
-    /// Puts all elements one after the other, where [`List::elements`] finds them.
+    /// Moves all elements to one slice, for [`List::elements`].
     pub(crate) fn settle(&mut self) -> Result<()> {
         match self.stored {
             0 => Ok(()),
@@ -69,7 +69,7 @@ impl<T: Pod> List<T> {
         }
     }
 
-    /// All elements of a list that is settled.
+    /// Returns all elements, after [`List::settle`].
     pub(crate) fn elements(&self) -> &[T] {
         debug_assert!(self.stored == 0 || self.recent.is_empty());
         match self.stored {
@@ -86,7 +86,7 @@ impl<T: Pod> List<T> {
         }
     }
 
-    /// The elements as an array.
+    /// Returns the elements as an array.
     pub(crate) fn into_array(mut self) -> Result<Array<T>> {
         self.put_away()?;
         self.array.cut(self.stored)?;
@@ -117,7 +117,7 @@ impl<T: Pod> List<T> {
         Ok(())
     }
 
-    /// Half of what there is room for, so that it is not put away again at the next element.
+    /// Moves elements back to the `Vec`: half of its capacity, so that the next element does not fill it.
     #[cold]
     fn take_back(&mut self) {
         let first = self.stored.saturating_sub(Self::RECENT / 2);
@@ -138,7 +138,7 @@ mod tests {
             let (mut list, mut expected) = (List::new(&store).unwrap(), Vec::new());
             let mut next = 0_u32;
             for round in 0..2 {
-                // Up and down over the ends of what is kept apart, by steps that do not divide it.
+                // The list grows and shrinks across the capacity of the `Vec`, in steps that do not divide it.
                 for (pushed, popped) in [(10, 3), (9_000, 1_000), (5_000, 12_000), (30_001, 7)] {
                     for _ in 0..pushed {
                         list.push(next).unwrap();

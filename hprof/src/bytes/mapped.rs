@@ -1,4 +1,4 @@
-//! Mapped files that others may change: whether one did change while it was mapped, and where each lies in memory.
+//! Mapped files that other processes may change: detects changes, and registers where each file is in memory.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -13,10 +13,10 @@ use crate::bytes::mem;
 use crate::bytes::stamp::modified;
 use crate::error::Error;
 
-/// A file that is mapped for reading, and known to the process while it is.
+/// A file that is mapped for reading and registered in the process.
 ///
-/// A change of the file garbles what is read, and what is cut off ends the process with SIGBUS unless
-/// [`on_lost_file`](crate::bytes::on_lost_file) was called.
+/// If the file changes, the data that is read is garbled. If it is truncated, reading the missing part ends the process
+/// with SIGBUS, unless [`on_lost_file`](crate::bytes::on_lost_file) was called.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
     map: Mmap,
@@ -29,7 +29,7 @@ impl MappedFile {
         Self::watched(file, path, Some(entry))
     }
 
-    /// A temporary file without a name, which nobody else can change. Errors name another path.
+    /// Maps a temporary file without a name, which no other process can change. Errors name `path` instead.
     pub(crate) fn temporary(file: File, path: &Path) -> io::Result<Self> {
         Self::watched(file, path, None)
     }
@@ -49,7 +49,7 @@ impl MappedFile {
         &self.map
     }
 
-    /// Fails when the file is not what it was when it was mapped.
+    /// Returns an error if the file has changed since it was mapped.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.place.change() {
             Some(change) => Err(change),
@@ -76,15 +76,16 @@ impl Drop for MappedFile {
     }
 }
 
-/// A change that was found when its file was unmapped.
+/// The first change that was found when a file was unmapped.
 static CHANGED: Mutex<Option<Error>> = Mutex::new(None);
 
-/// A file that changed while this process had it mapped: one that is still mapped, or one that was since the
-/// last call.
+/// Returns an error for a file that changed while this process had it mapped: a file that is still mapped, or one that
+/// was unmapped since the last call.
 ///
-/// What was read of it may be garbled, and so may be every figure that rests on it. [`Snapshot::open`](crate::Snapshot::open)
-/// and the like fail when the file has changed by the time they return; a program that reads on (objects'
-/// contents, names) asks this once it has all answers and before it believes them.
+/// Data that was read from the file may be garbled, and so may all results computed from it.
+/// [`Snapshot::open`](crate::Snapshot::open) and similar functions return an error if the file changed before they
+/// return. A program that reads more (contents of objects, names) should call this function after its last read, before
+/// it uses the results.
 #[must_use]
 pub fn changed_file() -> Option<Error> {
     let before = CHANGED
@@ -94,7 +95,7 @@ pub fn changed_file() -> Option<Error> {
     before.or_else(|| places().find_map(Place::change))
 }
 
-/// A file's size and time, as its entry in the folder tells them.
+/// The size and the modification time of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     bytes: u64,
@@ -110,23 +111,23 @@ impl Entry {
     }
 }
 
-/// What is known of a file that is mapped.
+/// A mapped file.
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
     file: File,
-    /// As it was when it was mapped; `None` for a file that nobody else can change.
+    /// Size and time when the file was mapped; `None` for a file that no other process can change.
     entry: Option<Entry>,
 }
 
-/// Where a file is mapped. Places are never freed, but taken again, so that the handler of a signal can look
-/// through them at any time; it waits for no lock.
+/// The address range of a mapped file. Places are never freed, only reused. So a signal handler can iterate over them
+/// at any time, without a lock.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// Zero while nothing is mapped here.
+    /// Zero if no file is mapped here.
     start: AtomicUsize,
     end: AtomicUsize,
-    /// Reading it failed.
+    /// True if reading the memory failed.
     lost: AtomicBool,
     watched: Mutex<Option<Watched>>,
     next: OnceLock<&'static Place>,
@@ -174,16 +175,16 @@ impl Place {
         change
     }
 
-    /// Notes that memory of a mapped file could not be read; `false` when none is mapped there. A page may
-    /// extend beyond the file's end.
+    /// Records that memory of a mapped file could not be read. Returns false if no file is mapped at the address. A
+    /// page may extend beyond the end of the file.
     ///
-    /// For the handler of a signal: takes no lock and no memory.
+    /// For signal handlers: takes no lock and allocates no memory.
     pub(crate) fn lose(address: usize) -> bool {
         for place in places() {
             let start = place.start.load(Ordering::Acquire);
             let end = place.end.load(Ordering::Acquire);
             let within = start != 0 && (start..end).contains(&address);
-            // A place that was given up in between has another file's end.
+            // If the place was released and reused meanwhile, `end` belongs to another file.
             if within && place.start.load(Ordering::Acquire) == start {
                 place.lost.store(true, Ordering::Release);
                 return true;
@@ -192,7 +193,7 @@ impl Place {
         false
     }
 
-    /// A file of which memory could not be read, as an error that says why.
+    /// Returns an error for a file whose memory could not be read, with the reason.
     pub(crate) fn lost() -> Option<Error> {
         let place = places().find(|place| place.lost.load(Ordering::Acquire))?;
         let change = place.change();
@@ -205,12 +206,12 @@ impl Place {
         })
     }
 
-    /// What became of the file since it was mapped.
+    /// Returns an error if the file has changed since it was mapped.
     fn change(&self) -> Option<Error> {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let watched = watched.as_ref()?;
         let before = watched.entry?;
-        // A file whose entry cannot be read any more is not known to have changed.
+        // If the size and time cannot be read any more, the file counts as unchanged.
         let now = Entry::of(&watched.file.metadata().ok()?);
         (now != before).then(|| Error::Changed {
             path: watched.path.clone(),
@@ -253,7 +254,7 @@ mod tests {
         assert!(map.place.lost.load(Ordering::Relaxed));
         let place = map.place;
         drop(map);
-        // Other tests may have taken the place since.
+        // Another test may have reused the place.
         assert!(place.start.load(Ordering::Relaxed) != at || !place.lost.load(Ordering::Relaxed));
     }
 }

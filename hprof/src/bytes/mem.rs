@@ -1,8 +1,8 @@
-//! Mapped memory: files, scratch files and anonymous pages, slices viewed as atomics, prefetches.
+//! Mapped memory (files, scratch files, anonymous pages), slices as atomics, and prefetching.
 //!
-//! This is the one module of the crate with `unsafe` code. Everything it hands out is safe to use,
-//! with one stated exception that no program can rule out: a dump file that another process
-//! truncates while it is mapped raises SIGBUS, which [`faults`] turns into an error where it is asked to.
+//! This module has all `unsafe` code of the crate. Its functions are safe to use, with one exception that no program
+//! can exclude: if another process truncates a dump file while it is mapped, reading it raises SIGBUS. [`faults`] can
+//! convert the signal to an error.
 
 use std::fs::File;
 use std::path::Path;
@@ -20,71 +20,71 @@ pub(crate) use self::pages::refusals;
 
 /// Maps a whole file for reading.
 pub(crate) fn map_file(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the mapping is private to this process and read-only. That the file does not change
-    // beneath us is assumed, as by every tool that maps its input; a change can garble what is
-    // read (which the parser must survive anyway) or, on truncation, raise SIGBUS (see `faults`).
+    // SAFETY: the mapping is private to this process and read-only. We assume that the file does not change, like every
+    // tool that maps its input. A change can garble the data, which the parser must survive anyway. A truncation can
+    // raise SIGBUS (see `faults`).
     unsafe { Mmap::map(file) }
 }
 
-/// Maps so many zeroes in a new file without a name, in a folder. The file has its place on the disk from the
-/// begin.
+/// Maps `bytes` zeros in a new file without a name. The space on the disk is reserved from the start.
 pub(crate) fn scratch(dir: &Path, bytes: usize) -> std::io::Result<MmapMut> {
     let file = disk::reserved_file(dir, bytes.max(1) as u64)?;
-    // SAFETY: the file was made just now and has no name, so no other process changes it; it is mapped
-    // only here.
+    // SAFETY: the file is new and has no name, so no other process can change it. It is mapped only here.
     unsafe { MmapMut::map_mut(&file) }
 }
 
-/// Asks the kernel to map a range of the dump at once instead of by one fault for each few pages.
+/// Asks the kernel to map a range of the dump at once. Otherwise, each group of a few pages causes a page fault.
 pub(crate) fn populate(map: &Mmap, offset: usize, len: usize) {
     #[cfg(target_os = "linux")]
     {
-        // An older kernel says no, and the pages then come one fault at a time.
+        // Older kernels return an error. Then the pages are mapped one fault at a time.
         let _ = map.advise_range(memmap2::Advice::PopulateRead, offset, len);
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (map, offset, len);
 }
 
-/// Gives memory that the general allocator holds for later back to the system.
+/// Returns free memory of the general allocator to the system.
 pub(crate) fn trim_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: the allocator's own function; it touches no memory in use.
+    // SAFETY: `malloc_trim` only returns memory that is not in use.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Views a slice as atomics, for passes in which several threads write to scattered places.
+/// Views a slice as atomics, so that several threads can write to scattered elements.
 pub(crate) fn as_atomic_u32(slice: &mut [u32]) -> &[AtomicU32] {
     const { assert!(align_of::<AtomicU32>() == align_of::<u32>()) }
-    // SAFETY: AtomicU32 has the size and the bits of u32, and its alignment, as asserted. The exclusive borrow
-    // guarantees that for its duration every access goes through the returned view.
+    // SAFETY: `AtomicU32` has the size and the representation of `u32`. The assertion shows that it has the same
+    // alignment. Because of the exclusive borrow, all accesses go through the returned view while it exists.
     unsafe { &*(std::ptr::from_mut(slice) as *const [AtomicU32]) }
 }
 
-/// As [`as_atomic_u32`], for `u16`.
+/// Views a slice of `u16` as atomics, like [`as_atomic_u32`].
 pub(crate) fn as_atomic_u16(slice: &mut [u16]) -> &[AtomicU16] {
     const { assert!(align_of::<AtomicU16>() == align_of::<u16>()) }
-    // SAFETY: as for u32.
+    // SAFETY: `AtomicU16` has the size, the representation and, as asserted, the alignment of `u16`. The borrow is
+    // exclusive.
     unsafe { &*(std::ptr::from_mut(slice) as *const [AtomicU16]) }
 }
 
-/// As [`as_atomic_u32`], for `u64`. On 32-bit x86, where `u64` is aligned to less than `AtomicU64`, this does
-/// not compile.
+/// Views a slice of `u64` as atomics, like [`as_atomic_u32`]. Does not compile on 32-bit x86, where the alignment of
+/// `u64` is smaller than that of `AtomicU64`.
 pub(crate) fn as_atomic_u64(slice: &mut [u64]) -> &[AtomicU64] {
     const { assert!(align_of::<AtomicU64>() == align_of::<u64>()) }
-    // SAFETY: as for u32.
+    // SAFETY: `AtomicU64` has the size, the representation and, as asserted, the alignment of `u64`. The borrow is
+    // exclusive.
     unsafe { &*(std::ptr::from_mut(slice) as *const [AtomicU64]) }
 }
 
-/// Asks for an element to be brought into the cache, for loops that know early which they will need.
-/// On these heaps a miss costs what a hundred instructions do.
+/// Prefetches an element into the cache, for loops that know early which elements they need. On large heaps, a cache
+/// miss takes as long as a hundred instructions.
 #[inline(always)]
 pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing and never faults, whatever the address; the address is
-    // formed without dereferencing it.
+    // SAFETY: a prefetch does not access memory in a way that can fault, whatever the address is. `wrapping_add`
+    // computes the address without dereferencing it.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(index).cast());
@@ -93,14 +93,14 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     let _ = (slice, index);
 }
 
-/// Work in whose loops bits are counted.
+/// Work whose loops count bits.
 pub(crate) trait BitCounting {
-    /// Does it. To be inlined, so that it is compiled for where it is called.
+    /// Does the work. Implementations are inlined, so that they are compiled for the instructions of the caller.
     fn run(self);
 }
 
-/// Does work with the processor's own instruction for counting bits, where it has one. What is compiled for every
-/// processor of a kind takes a dozen instructions in its place.
+/// Does the work with the processor's instruction for counting bits, if it has one. Code that is compiled for all
+/// processors of the architecture takes a dozen instructions instead.
 #[inline]
 pub(crate) fn counting_bits(work: impl BitCounting) {
     #[cfg(target_arch = "x86_64")]
@@ -110,7 +110,7 @@ pub(crate) fn counting_bits(work: impl BitCounting) {
             work.run();
         }
         if std::arch::is_x86_feature_detected!("popcnt") {
-            // SAFETY: the processor has what the function is compiled for, as asked just now.
+            // SAFETY: the processor supports `popcnt`, as checked above.
             unsafe { with_instruction(work) };
             return;
         }
@@ -125,26 +125,26 @@ mod pages {
     use std::ptr::NonNull;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Anonymous memory, mapped. It can be cut apart and put together, since the system moves
-    /// pages between addresses without touching them.
+    /// Anonymous mapped memory. It can be split and joined, because the system can move pages to other addresses
+    /// without copying them.
     #[derive(Debug)]
     pub(crate) struct Pages {
         at: NonNull<u8>,
-        /// Bytes mapped, a multiple of [`Pages::SMALL`]; nothing is mapped when zero.
+        /// Number of mapped bytes, a multiple of [`Pages::SMALL`]. If zero, nothing is mapped.
         len: usize,
-        /// Places where stretches from other mappings begin, ascending: the system moves each
-        /// only by itself.
+        /// Offsets at which parts from other mappings begin, ascending. The system can move only one such part at a
+        /// time.
         seams: Vec<usize>,
     }
 
-    // SAFETY: the memory belongs to this value alone, like a Vec's.
+    // SAFETY: this value owns the memory exclusively, like a `Vec`.
     unsafe impl Send for Pages {}
-    // SAFETY: shared access only reads.
+    // SAFETY: no method writes through a shared reference.
     unsafe impl Sync for Pages {}
 
     impl Pages {
-        /// Large mappings are of and aligned to large pages: random access over gigabytes then
-        /// spares most address look-ups.
+        /// Large mappings consist of large pages and are aligned to them. Random access to gigabytes then needs far
+        /// fewer address translations.
         pub(crate) const LARGE: usize = 2 << 20;
         const SMALL: usize = 4096;
 
@@ -160,7 +160,8 @@ mod pages {
             #[cfg(test)]
             refusals::memory()?;
             let whole = if large { len + Self::LARGE } else { len };
-            // SAFETY: a new anonymous mapping at an address of the system's choice.
+            // SAFETY: this creates a new anonymous mapping at an address that the system chooses, so no existing memory
+            // is affected.
             let at = unsafe {
                 libc::mmap(
                     std::ptr::null_mut(),
@@ -184,19 +185,19 @@ mod pages {
                 let skip = at.as_ptr().align_offset(Self::LARGE);
                 pages = pages.split_off(skip);
                 drop(pages.split_off(len));
-                // The last large page would be taken whole for a few elements.
+                // The last large page would take 2 MiB even for a few elements.
                 let full = bytes / Self::LARGE * Self::LARGE;
-                // SAFETY: the range is this value's. Advice that is not taken changes nothing.
+                // SAFETY: this value owns the range. The advice does not change the content.
                 unsafe {
                     libc::madvise(pages.at.as_ptr().cast(), full, libc::MADV_HUGEPAGE);
                 }
-                // What is advised differently is a mapping of its own.
+                // A range with different advice is a separate mapping.
                 pages.seams.extend([full].into_iter().filter(|&f| f < len));
             }
             Ok(pages)
         }
 
-        /// Touches the pages one after the other, until told to stop; gives the rest back.
+        /// Touches the pages in order until `stop` is set. Unmaps the rest.
         pub(crate) fn touched(mut self, stop: &AtomicBool) -> Self {
             let mut touched = 0;
             for large in self.bytes_mut().chunks_mut(Self::LARGE) {
@@ -213,7 +214,7 @@ mod pages {
         }
 
         fn page() -> usize {
-            // SAFETY: reads a constant of the system.
+            // SAFETY: `sysconf` only reads a constant of the system.
             let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
             usize::try_from(page)
                 .unwrap_or(Self::SMALL)
@@ -226,18 +227,18 @@ mod pages {
 
         #[inline(always)]
         pub(crate) fn bytes(&self) -> &[u8] {
-            // SAFETY: `len` bytes are mapped and readable, and zero or written since; when nothing
-            // is mapped the pointer is at least not null.
+            // SAFETY: `len` bytes are mapped, readable and initialized, as new pages are zero. If nothing is mapped,
+            // `len` is zero and the pointer is not null.
             unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
         }
 
         #[inline(always)]
         pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-            // SAFETY: as above, and the exclusive borrow keeps all others away.
+            // SAFETY: as in `bytes`. The exclusive borrow excludes other accesses.
             unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
         }
 
-        /// Cuts the pages off that lie wholly beyond `bytes`.
+        /// Splits off the pages that are completely behind `bytes`.
         pub(crate) fn split_off(&mut self, bytes: usize) -> Self {
             let unit = if bytes >= Self::LARGE && self.is_aligned() {
                 Self::LARGE
@@ -247,13 +248,13 @@ mod pages {
             self.split_at(bytes.next_multiple_of(unit).min(self.len))
         }
 
-        /// Cuts the pages off beyond `keep` bytes, which are whole pages and no more than there are.
+        /// Splits off the pages behind `keep` bytes. `keep` is a multiple of the page size and at most the length.
         fn split_at(&mut self, keep: usize) -> Self {
             assert!(keep <= self.len && keep.is_multiple_of(Self::page()));
             let index = self.seams.partition_point(|&s| s < keep);
             let seams = self.seams.split_off(index);
             let rest = Self {
-                // SAFETY: `keep` is within the mapping or its end, as asserted.
+                // SAFETY: `keep` is at most the length of the mapping, as asserted.
                 at: unsafe { self.at.add(keep) },
                 len: self.len - keep,
                 seams: seams
@@ -270,12 +271,12 @@ mod pages {
             self.at.as_ptr().align_offset(Self::LARGE) == 0
         }
 
-        /// Whether this is made of large pages.
+        /// Returns true if this consists of large pages.
         pub(crate) fn is_large(&self) -> bool {
             self.len >= Self::LARGE * 2 && self.len.is_multiple_of(Self::LARGE) && self.is_aligned()
         }
 
-        /// The part that is made of large pages; the rest is given back.
+        /// Returns the part that consists of large pages. Unmaps the rest.
         pub(crate) fn large_part(mut self) -> Option<Self> {
             let skip = self.at.as_ptr().align_offset(Self::LARGE).min(self.len);
             let mut part = self.split_off(skip);
@@ -283,12 +284,12 @@ mod pages {
             part.is_large().then_some(part)
         }
 
-        /// Moves another mapping's pages here, in the place of those at an offset. Where the system refuses,
-        /// everything is copied to new pages.
+        /// Moves the pages of `from` to an offset, where they replace the pages of this value. If the system cannot
+        /// move them, copies everything to new pages.
         ///
         /// # Errors
-        /// When there is no memory to copy to: then nothing is left here from some place at or after the
-        /// offset on.
+        /// Returns an error if there is no memory for the copy. Then this value ends at some place at or after the
+        /// offset.
         pub(crate) fn adopt(&mut self, offset: usize, mut from: Self) -> Result<()> {
             let fits = offset <= self.len && from.len <= self.len - offset;
             if !fits || !offset.is_multiple_of(Self::page()) {
@@ -299,14 +300,14 @@ mod pages {
             }
             let mut at = offset + from.len;
             let end = at;
-            // From the last stretch to the first, so that what is left of `from` stays one range.
+            // Parts are moved from the last to the first, so that the rest of `from` stays one range.
             let mut starts = std::mem::take(&mut from.seams);
             starts.insert(0, 0);
             for &start in starts.iter().rev() {
                 let len = from.len - start;
                 at -= len;
-                // SAFETY: the source range is mapped and `from`'s alone, and is taken off it below; the
-                // target range is ours, exclusively borrowed, and given up below if it could not be moved to.
+                // SAFETY: the source range is mapped, and only `from` owns it. It is removed from `from` below. The
+                // target range is ours and exclusively borrowed. If the move fails, it is given up below.
                 let moved = unsafe {
                     move_pages(from.at.as_ptr().add(start), len, self.at.as_ptr().add(at))
                 };
@@ -325,10 +326,10 @@ mod pages {
             Ok(())
         }
 
-        /// Copies everything to new pages, and to an offset what is in `from`, when the system refused to
-        /// move pages to `refused`. Before that it may have unmapped what was there, and another thread may
-        /// have mapped something in its place: so that range is neither touched nor unmapped any more. Where
-        /// it is still mapped it is lost, but was never written to, and so takes addresses only.
+        /// Copies all pages to new ones, with the content of `from` at an offset, after the system refused to move
+        /// pages to the range `refused`. The system may already have unmapped this range, and another thread may have
+        /// mapped something else there. So the range is neither read nor unmapped. If it is still mapped, it is leaked.
+        /// It was never written, so the leak takes addresses but no memory.
         fn copy_elsewhere(
             &mut self,
             offset: usize,
@@ -347,10 +348,11 @@ mod pages {
             Ok(())
         }
 
-        /// Maps more pages at the end, elsewhere if need be.
+        /// Adds pages at the end. Moves to another address if necessary.
         ///
         /// # Errors
-        /// When there is no memory. Where the old pages were moved or copied in part, none are left.
+        /// Returns an error if there is not enough memory. If the old pages were already moved or copied in part, none
+        /// are left.
         pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
             let mut larger = Self::new(bytes)?;
             let none = Self {
@@ -367,7 +369,7 @@ mod pages {
     impl Drop for Pages {
         fn drop(&mut self) {
             if self.len > 0 {
-                // SAFETY: the range is mapped and this value's alone.
+                // SAFETY: the range is mapped, and only this value owns it.
                 unsafe {
                     libc::munmap(self.at.as_ptr().cast(), self.len);
                 }
@@ -375,18 +377,19 @@ mod pages {
         }
     }
 
-    /// Moves pages to another address; `false` when the system refuses, which it may do before or after it has
-    /// unmapped what is there. The source is then as it was.
+    /// Moves pages to another address. Returns false if the system refuses. Then the source is unchanged, but the
+    /// system may have unmapped the target.
     ///
     /// # Safety
-    /// Both ranges are whole pages, do not overlap, and are the caller's alone. The source is of one mapping.
-    // SAFETY: what is unsafe in it says so where it stands.
+    /// Both ranges must consist of whole pages, must not overlap, and must belong to the caller alone. The source must
+    /// be part of one mapping.
+    // SAFETY: `mremap` with MREMAP_FIXED unmaps the target range, so callers have to own it (see above).
     unsafe fn move_pages(source: *mut u8, len: usize, target: *mut u8) -> bool {
         #[cfg(test)]
         if refusals::refuses(target, len) {
             return false;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the conditions above.
         let moved = unsafe {
             libc::mremap(
                 source.cast(),
@@ -399,7 +402,7 @@ mod pages {
         moved != libc::MAP_FAILED
     }
 
-    /// Makes the system refuse, for tests.
+    /// Simulates refusals of the system, for tests.
     #[cfg(test)]
     pub(crate) mod refusals {
         use std::cell::Cell;
@@ -410,19 +413,19 @@ mod pages {
         pub(crate) enum Target {
             Kept,
             Unmapped,
-            /// Another thread has mapped something there.
+            /// Another thread has mapped other memory there.
             Taken,
         }
 
-        /// The bytes that another thread would have mapped.
+        /// The content of memory that another thread would have mapped.
         pub(crate) const TAKEN: u8 = 0x5a;
 
         thread_local! {
-            /// How many moves are made before one is refused, and how.
+            /// The number of moves before one is refused, and the state of its target.
             pub(crate) static MOVE: Cell<Option<(usize, Target)>> = const { Cell::new(None) };
-            /// The range where something else was mapped.
+            /// The range where other memory was mapped.
             pub(crate) static FOREIGN: Cell<Option<(*mut u8, usize)>> = const { Cell::new(None) };
-            /// How many mappings are made before one is refused.
+            /// The number of mappings before one is refused.
             pub(crate) static MEMORY: Cell<Option<usize>> = const { Cell::new(None) };
         }
 
@@ -446,11 +449,11 @@ mod pages {
             }
             MOVE.set(None);
             if how == Target::Unmapped {
-                // SAFETY: the range is the caller's of `move_pages`, who gives it up after a refusal.
+                // SAFETY: the caller of `move_pages` owns the range, and gives it up after a refusal.
                 assert_eq!(unsafe { libc::munmap(target.cast(), len) }, 0);
             }
             if how == Target::Taken {
-                // SAFETY: as above.
+                // SAFETY: the caller of `move_pages` owns the range, and gives it up after a refusal.
                 let at = unsafe {
                     libc::mmap(
                         target.cast(),
@@ -462,23 +465,23 @@ mod pages {
                     )
                 };
                 assert_eq!(at, target.cast());
-                // SAFETY: mapped just now, and nobody else's.
+                // SAFETY: the range was just mapped, and nothing else uses it.
                 unsafe { target.write_bytes(TAKEN, len) };
                 FOREIGN.set(Some((target, len)));
             }
             true
         }
 
-        /// Whether what was mapped in between is as it was; unmaps it.
+        /// Returns true if the other memory is unchanged. Unmaps it.
         pub(crate) fn foreign_is_whole() -> bool {
             let Some((at, len)) = FOREIGN.take() else {
                 return true;
             };
-            // SAFETY: mapped by `refuses`. Were it unmapped since, the test would end with a signal.
+            // SAFETY: `refuses` mapped the range. If it had been unmapped since, the test would end with a signal.
             let whole = unsafe { std::slice::from_raw_parts(at, len) }
                 .iter()
                 .all(|&b| b == TAKEN);
-            // SAFETY: as above, and nobody uses it.
+            // SAFETY: `refuses` mapped the range, and nothing uses it any more.
             whole && unsafe { libc::munmap(at.cast(), len) } == 0
         }
     }
@@ -491,8 +494,8 @@ mod pages {
 
     use memmap2::MmapMut;
 
-    /// Anonymous memory, mapped. Where pages cannot be moved it is never cut apart, and nothing
-    /// is kept.
+    /// Anonymous mapped memory. Pages cannot be moved on this system, so this is never split and nothing is kept for
+    /// reuse.
     #[derive(Debug)]
     pub(crate) struct Pages(Option<MmapMut>);
 
@@ -503,7 +506,7 @@ mod pages {
             MmapMut::map_anon(bytes.max(1)).map(|map| Self(Some(map)))
         }
 
-        /// Nothing is prepared where nothing is kept.
+        /// Does nothing, because no memory is kept for reuse.
         pub(crate) fn touched(self, _: &AtomicBool) -> Self {
             self
         }
@@ -566,7 +569,7 @@ mod tests {
         .collect()
     }
 
-    /// Pages of two other mappings, one after the other.
+    /// Returns pages from two other mappings.
     fn of_two_stretches() -> Pages {
         let mut pages = filled(3, 0);
         pages.adopt(0, filled(2, 1)).unwrap();
@@ -600,7 +603,7 @@ mod tests {
             refusals::MEMORY.set(Some(0));
             assert!(pages.adopt(2 * PAGE, from).is_err());
             refusals::MEMORY.set(None);
-            // The second stretch would have been first.
+            // The parts are moved from the last to the first, so the second part comes first.
             assert_eq!(values(&pages), [9, 9, 9, 9], "{how:?}");
             drop(pages);
             assert!(refusals::foreign_is_whole(), "{how:?}");

@@ -1,7 +1,7 @@
 //! The bytes of a dump and the memory of its analysis: files, gzip streams, mapped arrays, disks.
 //!
-//! [`Source`](crate::Source) is a dump's bytes, whatever they were read from. A file is mapped; a gzip file is decompressed, in
-//! parallel where it was written in blocks. It can be used without the other layers:
+//! [`Source`](crate::Source) has the bytes of a dump, independent of their origin. A file is mapped. A gzip file is
+//! decompressed, in parallel if it consists of blocks. A source can be used without the other layers:
 //!
 //! ```
 //! use hprof::Source;
@@ -29,6 +29,6 @@ pub use gzip::GzipBlocks;
 pub use mapped::changed_file;
 pub use mem::faults::on_lost_file;
 pub use segments::{dump_of, has_segments};
-// For what is kept in files.
+// Public for files that other crates of the project write.
 #[doc(hidden)]
 pub use stamp::hash;

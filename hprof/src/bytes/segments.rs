@@ -1,9 +1,10 @@
 //! Segments that a JVM left beside a dump because it died before it had merged them.
 //!
-//! HotSpot of JDK 22 and later writes a dump in two phases. First, each thread that dumps writes heap records to a segment
-//! file of its own: `x.hprof.p0`, `x.hprof.p1` and so on. Names, classes and stack traces go to the base, `x.hprof`, whose last
-//! part is written when all segments are complete. Then the merger (`DumpMerger::do_merge` in heapDumper.cpp) appends the
-//! segments to the base in order, deletes each one after it was appended, and writes the end record.
+//! HotSpot of JDK 22 and later writes a dump in two phases. First, each thread that dumps writes heap records to a
+//! segment file of its own: `x.hprof.p0`, `x.hprof.p1` and so on. Names, classes and stack traces go to the base,
+//! `x.hprof`, whose last part is written when all segments are complete. Then the merger (`DumpMerger::do_merge` in
+//! heapDumper.cpp) appends the segments to the base in order, deletes each one after it was appended, and writes the
+//! end record.
 //!
 //! So a base without an end record may end with a part of the first segment that is left. The merge point is the record
 //! boundary from which the rest of the base equals the first bytes of the segments. The base up to that point, the
@@ -28,14 +29,14 @@ use crate::records::record::{self, tag};
 
 /// Maximum number of segments that are read. HotSpot writes one for each thread that dumps.
 const MOST: usize = 512;
-/// Maximum number of names in a sentence.
+/// Maximum number of names in a message.
 const NAMED: usize = 8;
-/// HotSpot writes the base in multiples of this size until all segments are complete, then what remains.
+/// HotSpot writes the base in multiples of this size until all segments are complete. Then it writes the rest.
 const FLUSHED: usize = 64 << 10;
-/// Bytes that are compared at each boundary before the comparison counts as expensive.
+/// Number of bytes that are compared at each boundary before the comparison counts as expensive.
 const SHORT: usize = 64;
-/// Bytes that two heap records can have in common: a header, the tag of an object, and an id of 8 bytes. The first two are
-/// often equal, but no two records begin with the same object.
+/// Number of first bytes that two heap records can have in common: a header, the tag of an object, and an id of 8
+/// bytes. Headers and tags are often equal, but no two records begin with the same object.
 const COMMON: usize = RECORD_HEAD + 1 + 8;
 /// The record that ends a dump.
 const END: [u8; RECORD_HEAD] = [tag::HEAP_DUMP_END, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -45,7 +46,7 @@ pub(crate) fn has_end(dump: &[u8]) -> bool {
     matches!(dump, [.., tag::HEAP_DUMP_END, _, _, _, _, 0, 0, 0, 0])
 }
 
-/// The path of the base, if a file name is that of a segment.
+/// Returns the path of the base; `None` if the file name is not that of a segment.
 fn base_path(segment: &Path) -> Option<PathBuf> {
     let name = segment.file_name()?.to_str()?;
     let (base, number) = name.rsplit_once(".p")?;
@@ -57,10 +58,10 @@ fn parse_number(text: &str) -> Option<u32> {
     (number.to_string() == text).then_some(number)
 }
 
-/// The path of the dump that a path means: the base of a segment, or else the path itself.
+/// Returns the dump for a path: the base if the path is that of a segment, otherwise the path itself.
 ///
-/// A file is a segment if its name ends in `.p` and a number, the file without that ending exists, and it does not begin
-/// as a dump.
+/// A file is a segment if its name ends in `.p` and a number, the file without that ending exists, and it does not
+/// begin as a dump.
 #[must_use]
 pub fn dump_of(path: &Path) -> PathBuf {
     let base = base_path(path).filter(|base| {
@@ -70,7 +71,7 @@ pub fn dump_of(path: &Path) -> PathBuf {
     base.unwrap_or_else(|| path.to_path_buf())
 }
 
-/// True if segments lie beside a dump that has no end record.
+/// True if a dump has no end record and there are segments beside it.
 #[must_use]
 pub fn has_segments(path: &Path) -> bool {
     let last = || {
@@ -141,7 +142,7 @@ impl Beside {
         }
     }
 
-    /// As [`Beside::find`], for a file that has no end record; otherwise no segments.
+    /// Lists the segments like [`Beside::find`] if the dump has no end record. Otherwise lists none.
     pub(crate) fn of(dump: &Path, last: &[u8]) -> Self {
         if has_end(last) {
             Self::default()
@@ -154,7 +155,7 @@ impl Beside {
         self.files.is_empty()
     }
 
-    /// The stamp of a dump together with those of its segments.
+    /// Returns the stamp of a dump combined with the stamps of its segments.
     pub(crate) fn stamp(&self, base: Stamp) -> Stamp {
         if self.is_empty() {
             return base;
@@ -168,7 +169,7 @@ impl Beside {
         base.with(self.files.iter().map(of_file))
     }
 
-    /// The names of the segments, for sentences.
+    /// Returns the names of the segments, for messages.
     pub(crate) fn names(&self) -> String {
         self.names_of(self.files.iter().map(|file| file.number))
     }
@@ -191,7 +192,7 @@ impl Beside {
         }
     }
 
-    /// The reason why the segments must not be read, if there is one.
+    /// Returns the reason why the segments must not be read; `None` if they can be read.
     pub(crate) fn refusal(&self) -> Option<String> {
         if self.too_many {
             return Some(format!("heapdiff reads at most {MOST} segments"));
@@ -203,7 +204,7 @@ impl Beside {
     /// Maps the segments.
     ///
     /// # Errors
-    /// If a segment cannot be read.
+    /// Returns an error if a segment cannot be read.
     pub(crate) fn map(&self) -> Result<Vec<Content>> {
         let map = |file: &Named| {
             Content::open(&file.path).map_err(|source| Error::Io {
@@ -218,7 +219,7 @@ impl Beside {
         format!("{}.p{}", self.base, file.number)
     }
 
-    /// The warning that the segments are not read, for a reason.
+    /// Returns the warning that the segments are not read, with the reason.
     pub(crate) fn not_read(&self, why: &str) -> Warning {
         Warning::new(&Flaw::UnreadSegments {
             count: self.count(),
@@ -227,7 +228,7 @@ impl Beside {
         })
     }
 
-    /// The warning about damage in the gzip data of a segment.
+    /// Returns the warning about damage in the gzip data of a segment.
     pub(crate) fn damage(&self, at: usize, damage: &Warning) -> Warning {
         let number = self.files.get(at).map_or(0, |file| file.number);
         Warning {
@@ -273,7 +274,8 @@ impl Beside {
         joined
     }
 
-    /// Numbers of segments that are lost. The merger deletes segments in order, so those before the first may be merged.
+    /// Returns the numbers of missing segments. The merger deletes segments in order, so segments before the first one
+    /// may have been merged.
     fn missing(&self, has_heap: bool) -> Vec<u32> {
         let numbers: Vec<u32> = self.files.iter().map(|file| file.number).collect();
         let first = match (numbers.first(), has_heap) {
@@ -286,7 +288,7 @@ impl Beside {
     }
 }
 
-/// The bytes of a segment. An empty file cannot be mapped.
+/// The content of a segment. An empty file cannot be mapped.
 #[derive(Debug)]
 pub(crate) struct Content(Option<MappedFile>);
 
@@ -299,7 +301,7 @@ impl Content {
         }
     }
 
-    /// Fails if the file is no longer what it was when it was mapped.
+    /// Returns an error if the file has changed since it was mapped.
     pub(crate) fn check(&self) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), MappedFile::check)
     }
@@ -312,11 +314,11 @@ impl std::ops::Deref for Content {
     }
 }
 
-/// The place in a base where the merger began to append the segments that are left.
+/// The offset in a base at which the merger began to append the segments that still exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MergePoint {
     pub(crate) at: usize,
-    /// Bytes of the segments that follow it in the base.
+    /// Number of bytes from segments that follow it in the base.
     pub(crate) merged: usize,
     /// True if heap records precede it.
     pub(crate) has_heap: bool,
@@ -344,11 +346,11 @@ impl NoPoint {
     }
 }
 
-/// Candidates for a merge point.
+/// A search for the merge point.
 struct Search<'a> {
     base: &'a [u8],
     segments: &'a [&'a [u8]],
-    /// Bytes that may still be compared.
+    /// Number of bytes that may still be compared.
     budget: usize,
     found: Option<MergePoint>,
 }
@@ -363,7 +365,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Considers a boundary before the end of the base.
+    /// Tests whether a record boundary before the end of the base is a merge point.
     fn consider(&mut self, at: usize, has_heap: bool) -> Result<(), NoPoint> {
         let merged = self.base.len() - at;
         if self.found.is_some() && merged < COMMON || !self.is_merged_from(at)? {
@@ -389,7 +391,7 @@ impl<'a> Search<'a> {
             while !rest.is_empty() && !segment.is_empty() {
                 let len = step.min(rest.len()).min(segment.len());
                 if step > SHORT {
-                    // Only input that was made for it exceeds the budget.
+                    // Only input that was crafted for this purpose exceeds the budget.
                     self.budget = self.budget.checked_sub(len).ok_or(NoPoint::Several)?;
                 }
                 if rest[..len] != segment[..len] {
@@ -402,8 +404,8 @@ impl<'a> Search<'a> {
         Ok(rest.is_empty())
     }
 
-    /// The merge point, with the end of the base as a further candidate. A point before the end excludes the end: the
-    /// bytes between them are in the segments, too.
+    /// Returns the merge point. The end of the base is a further candidate. If there is a point before the end, the end
+    /// is excluded, because the bytes between the two are also in the segments.
     fn end(self, ends_at_boundary: bool, has_heap: bool) -> Result<MergePoint, NoPoint> {
         let end = MergePoint {
             at: self.base.len(),
@@ -416,7 +418,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The merge point of a dump that is not compressed.
+/// Returns the merge point of an uncompressed dump.
 pub(crate) fn merge_point(base: &[u8], segments: &[&[u8]]) -> Result<MergePoint, NoPoint> {
     let header = record::header(base).map_err(|_| NoPoint::None)?;
     let mut search = Search::new(base, segments);
@@ -433,8 +435,8 @@ pub(crate) fn merge_point(base: &[u8], segments: &[&[u8]]) -> Result<MergePoint,
     search.end(at == base.len(), has_heap)
 }
 
-/// The merge point of a gzip file, in compressed bytes: a place where a gzip member may begin, or the end if the file is
-/// not cut off.
+/// Returns the merge point of a gzip file, in compressed bytes: a place where a gzip member may begin, or the end if
+/// the file is not truncated.
 pub(crate) fn packed_merge_point(
     base: &[u8],
     segments: &[&[u8]],
@@ -444,7 +446,7 @@ pub(crate) fn packed_merge_point(
     for at in memmem::find_iter(base, &gzip::MAGIC).skip(1) {
         search.consider(at, true)?;
     }
-    // The first bytes of a member.
+    // The base may end with the first bytes of a member.
     for len in (1..gzip::MAGIC.len()).rev().filter(|_| is_cut) {
         if base.ends_with(&gzip::MAGIC[..len]) {
             search.consider(base.len() - len, true)?;
@@ -461,7 +463,7 @@ const fn is_heap(tag: u8) -> bool {
 #[derive(Debug)]
 enum Part<'a> {
     Bytes(&'a [u8]),
-    /// A record's header that is in no file.
+    /// The header of a record. It is in no file.
     Head([u8; RECORD_HEAD]),
 }
 
@@ -489,7 +491,8 @@ impl<'a> Joined<'a> {
         self.parts.push(part);
     }
 
-    /// Adds a segment. A record that is cut off gets the length that it has, so that the next segment is read.
+    /// Adds a segment. If its last record is truncated, the record gets its real length, so that the next segment can
+    /// be read.
     fn add(&mut self, name: &str, segment: &'a [u8]) {
         let mut at = 0;
         while let Some((tag::HEAP_DUMP_SEGMENT, length)) = head(segment, at) {
@@ -529,7 +532,7 @@ impl<'a> Joined<'a> {
         if left > 0 {
             let mut head = [0; RECORD_HEAD];
             head.copy_from_slice(&segment[at..start]);
-            // No more is left than the length, which has 32 bits.
+            // The rest is at most as long as the record's length, which has 32 bits.
             head[5..].copy_from_slice(&(left as u32).to_be_bytes());
             self.push(Part::Head(head));
             self.push(Part::Bytes(&segment[start..]));
@@ -541,7 +544,7 @@ impl<'a> Joined<'a> {
     }
 }
 
-/// Segments in memory, for fuzzing, with the numbers from 0.
+/// Creates segments in memory, with numbers from 0, for fuzzing.
 #[cfg(feature = "fuzzing")]
 impl Beside {
     pub(crate) fn in_memory(count: usize) -> Self {

@@ -1,4 +1,4 @@
-//! The dump's bytes: a mapped file, or what a gzip file decompresses to.
+//! The bytes of a dump: a mapped file, or the decompressed content of a gzip file.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,22 +12,22 @@ use crate::bytes::{gzip, mem};
 use crate::error::{Error, Result, Warning};
 use crate::flaw::Flaw;
 
-/// Decompressed dumps larger than this go to an unlinked temporary file.
+/// Maximum size of a decompressed dump in memory. A larger one is written to an unlinked temporary file.
 const IN_MEMORY: usize = 64 << 20;
-/// Bytes written to that file between two looks at how much room its disk has.
+/// Number of bytes written to that file between two checks of the free space on its disk.
 const LOOK: u64 = 64 << 20;
-/// The bytes that every dump begins with.
+/// The first bytes of every dump.
 pub(crate) const MAGIC: &[u8] = b"JAVA PROFILE";
-/// Bytes kept of what is no dump, for the error to show.
+/// Number of bytes that are kept of a file that is not a dump, to be shown in the error.
 const SHOWN: usize = 128;
 
 /// The bytes of one dump.
 #[derive(Debug)]
 pub struct Source {
     bytes: Bytes,
-    /// Where the dump begins in them.
+    /// The offset of the dump in the bytes.
     start: usize,
-    /// Its place among the file's dumps, from 0, and that among the heaps under its header.
+    /// The index of the dump in its file, and the index of the heap among those with the same header.
     number: usize,
     heap: usize,
     path: PathBuf,
@@ -35,7 +35,7 @@ pub struct Source {
     warnings: Vec<Warning>,
     /// True if the bytes are a copy, because the file is compressed or has segments.
     unpacked: bool,
-    /// Of the file as it lies on the disk, compressed or not, and of its segments.
+    /// The stamp of the file on the disk, compressed or not, combined with those of its segments.
     stamp: Option<Stamp>,
 }
 
@@ -46,20 +46,20 @@ enum Bytes {
 }
 
 impl Source {
-    /// Opens a dump. A gzip file (plain, or block-wise as `jcmd GC.heap_dump -gz` writes it, whose
-    /// blocks are decompressed in parallel) is decompressed first: in memory when small, else to
-    /// a temporary file that has no name and goes with this process.
+    /// Opens a dump. A gzip file is decompressed first: in memory if it is small, otherwise to a temporary file. The
+    /// temporary file has no name and disappears when the process ends. Blocks that `jcmd GC.heap_dump -gz` wrote are
+    /// decompressed in parallel.
     ///
-    /// A small file may decompress to a thousand times its size (and a dump of large empty arrays
-    /// does). So nothing is decompressed, or read from a pipe, beyond the first bytes when those
-    /// are of no dump, and the disk of the temporary file keeps a gigabyte free, or a twentieth of
-    /// its size where that is less.
+    /// A small file may decompress to a thousand times its size, for example a dump of large empty arrays. So if the
+    /// first bytes are not those of a dump, the rest is neither decompressed nor read from a pipe. The disk of the
+    /// temporary file keeps 1 GiB free, or a 20th of its size if that is less.
     ///
-    /// If the dump has no end record and a JVM of JDK 22 or later left segments beside it (`x.hprof.p0`, ...), the dump and
-    /// its segments are read as one dump, from a temporary file as well. The path of a segment means the whole dump.
+    /// If the dump has no end record and a JVM of JDK 22 or later left segments beside it (`x.hprof.p0`, ...), the dump
+    /// and its segments are read as one dump, from a temporary file as well. The path of a segment opens the whole
+    /// dump.
     ///
     /// # Errors
-    /// When the file cannot be opened or read, or there is no room for the temporary file.
+    /// Returns an error if the file cannot be opened or read, or if there is no space for the temporary file.
     pub fn open(path: &Path) -> Result<Self> {
         let path = &*segments::dump_of(path);
         let fail = |source| Error::Io {
@@ -120,7 +120,7 @@ impl Source {
         self.check()?;
         let contents: Vec<&[u8]> = files.iter().map(|file| &**file).collect();
         self.join(beside, packed.as_deref(), &contents)?;
-        // What was copied is garbled if a file changed in the meantime.
+        // If a file has changed meanwhile, the copy is garbled.
         packed.map_or(Ok(()), |packed| packed.check())?;
         files.iter().try_for_each(segments::Content::check)
     }
@@ -153,7 +153,7 @@ impl Source {
         }
         let (bytes, _) = sink.finish(Ok(()))?;
         let base = &bytes[..ends[0]];
-        // The whole base precedes the merge point.
+        // The merge point is after the whole base.
         let (Ok(end), None) = (segments::merge_point(base, &[]), &damaged[0]) else {
             return self.leave(beside, NoPoint::None);
         };
@@ -169,8 +169,8 @@ impl Source {
         self.join_at(point, file_bytes, beside, Some(base), &contents)
     }
 
-    /// Replaces the bytes by the dump and its segments, which have so many bytes on disk. `base` is the dump up to the merge
-    /// point or beyond.
+    /// Replaces the bytes by those of the dump and its segments, which have `file_bytes` bytes on disk. `base` has the
+    /// dump at least up to the merge point.
     fn join_at(
         &mut self,
         point: MergePoint,
@@ -199,10 +199,10 @@ impl Source {
         Ok(())
     }
 
-    /// A dump and its segments in memory, for fuzzing; each may be compressed.
+    /// Creates a source from a dump and its segments in memory, for fuzzing. Each may be compressed.
     ///
     /// # Errors
-    /// As [`Source::open`].
+    /// See [`Source::open`].
     #[cfg(feature = "fuzzing")]
     pub(crate) fn with_segments(base: Vec<u8>, files: &[&[u8]]) -> Result<Self> {
         let packed = base.clone();
@@ -214,9 +214,9 @@ impl Source {
         Ok(source)
     }
 
-    /// A dump already in memory (tests, fuzzing).
+    /// Creates a source from a dump in memory, for tests and fuzzing.
     ///
-    /// Bytes that decompress to nothing give an empty source with a warning.
+    /// If the bytes decompress to nothing, the source is empty and has a warning.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         let path = PathBuf::from("(memory)");
@@ -240,7 +240,7 @@ impl Source {
         }
     }
 
-    /// Decompresses what is compressed.
+    /// Creates a source. Removes compression.
     fn of(bytes: Bytes, path: PathBuf) -> Result<Self> {
         let mut source = Self {
             file_bytes: bytes.len() as u64,
@@ -274,16 +274,16 @@ impl Source {
         Ok(source)
     }
 
-    /// Goes on to the file's next dump, which begins so many bytes after this one.
+    /// Moves on to the next dump in the file, which starts `bytes` bytes after this one.
     pub(crate) fn go_on(&mut self, bytes: usize) {
         self.start += bytes;
         self.heap = 0;
         self.number += 1;
-        // What is kept beside a file is of its first dump.
+        // Indexes and summaries beside a file belong to its first dump.
         self.stamp = None;
     }
 
-    /// Goes on to the next heap under the same header.
+    /// Moves on to the next heap under the same header.
     pub(crate) const fn go_on_under_header(&mut self) {
         self.heap += 1;
         self.number += 1;
@@ -294,15 +294,15 @@ impl Source {
         self.heap
     }
 
-    /// The dump's place among those of its file, from 0.
+    /// Returns the index of the dump in its file.
     pub(crate) const fn number(&self) -> usize {
         self.number
     }
 
-    /// Whether the file is still what it was when it was opened, as far as its size and time tell.
+    /// Checks that the size and the modification time of the file have not changed since it was opened.
     ///
     /// # Errors
-    /// When it is not: what was read of it may then be garbled.
+    /// Returns an error if the file has changed. Data that was read from it may be garbled.
     pub fn check(&self) -> Result<()> {
         match &self.bytes {
             Bytes::Mapped(map) => map.check(),
@@ -310,29 +310,32 @@ impl Source {
         }
     }
 
-    /// The path that the dump was read from.
+    /// Returns the path from which the dump was read.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file's size on disk, compressed if it is, together with its segments.
+    /// Returns the size of the file on disk, together with its segments. If it is compressed, this is the compressed
+    /// size.
     #[must_use]
     pub const fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
-    /// The stamp of a file that is mapped as it is; `None` for compressed dumps, pipes, and bytes in memory.
+    /// Returns the stamp of a file that is mapped unchanged; `None` for compressed dumps, dumps with segments, pipes,
+    /// and bytes in memory.
     pub(crate) fn stamp(&self) -> Option<&Stamp> {
         self.stamp.as_ref().filter(|_| !self.unpacked)
     }
 
-    /// The file's stamp, compressed or not; `None` for pipes, bytes in memory, and all but a file's first dump.
+    /// Returns the stamp of the file, compressed or not; `None` for pipes, bytes in memory, and dumps after the first
+    /// in a file.
     pub(crate) const fn file_stamp(&self) -> Option<&Stamp> {
         self.stamp.as_ref()
     }
 
-    /// The first damage that was found when the file was opened.
+    /// Returns the first damage that was found when the file was opened.
     pub(crate) fn damage(&self) -> Option<String> {
         let damage = self.warnings.iter().find(|warning| warning.partial);
         damage.map(Warning::to_string)
@@ -342,7 +345,7 @@ impl Source {
         &self.warnings
     }
 
-    /// Prepares a range for one sequential pass.
+    /// Prepares a range for a sequential pass.
     pub(crate) fn will_read(&self, offset: usize, len: usize) {
         if let Bytes::Mapped(map) = &self.bytes {
             mem::populate(map.map(), self.start + offset, len);
@@ -353,8 +356,8 @@ impl Source {
 /// Returns the number of gzip layers around a dump.
 ///
 /// # Errors
-/// If there are more than [`gzip::MOST_LAYERS`], or if there is no dump inside of several. Only the first bytes of each layer
-/// are decompressed to see that.
+/// Returns an error if there are more than [`gzip::MOST_LAYERS`] layers, or if several layers contain no dump. Only the
+/// first bytes of each layer are decompressed to find out.
 fn gzip_layers(bytes: &[u8]) -> Result<usize> {
     if !gzip::is_gzip(bytes) {
         return Ok(0);
@@ -397,7 +400,7 @@ impl std::ops::Deref for Source {
     }
 }
 
-/// What is wrong with an empty dump.
+/// Returns a message about an empty dump.
 fn empty(beside: &Beside) -> String {
     if beside.is_empty() {
         return "the file is empty".into();
@@ -408,14 +411,14 @@ fn empty(beside: &Beside) -> String {
     )
 }
 
-/// Collects the bytes of a copy: in memory at first, in an unlinked file once they are many.
+/// A writer that collects the bytes of a copy: in memory first, in an unlinked file if there are many.
 struct Sink {
     memory: Vec<u8>,
     file: Option<File>,
     path: PathBuf,
-    /// Whether a dump, or what else is expected, begins with these bytes.
+    /// Returns true if the expected content, for example a dump, starts with these bytes.
     expected: fn(&[u8]) -> bool,
-    /// The bytes begin with something else, and no more of them were taken.
+    /// True if the content starts with other bytes. Then nothing more is collected.
     foreign: bool,
     written: u64,
     looked: u64,
@@ -436,7 +439,7 @@ impl Sink {
         }
     }
 
-    /// Bytes that were collected.
+    /// Returns the number of collected bytes.
     const fn len(&self) -> usize {
         if self.file.is_some() {
             self.written as usize
@@ -454,7 +457,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Whether so many bytes more leave the disk its reserve.
+    /// Returns an error if writing `more` bytes would not leave the disk its reserve.
     fn look(&mut self, more: u64) -> std::io::Result<()> {
         let Some(room) = self.file.as_ref().and_then(self.room) else {
             return Ok(());
@@ -474,8 +477,8 @@ impl Sink {
         Ok(())
     }
 
-    /// What was collected, and how that ended: `None` when it was given up because the bytes are
-    /// of something else, which the header then shows.
+    /// Returns the collected bytes and the result; `None` as the result if collecting stopped because the bytes start
+    /// with unexpected content. The check of the header then reports it.
     fn finish<T>(self, ended: std::io::Result<T>) -> Result<(Bytes, Option<T>)> {
         let fail = |source| Error::Io {
             path: self.path.clone(),
@@ -499,7 +502,7 @@ impl Sink {
 impl Write for Sink {
     fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
         if self.file.is_none() && self.memory.len() < MAGIC.len() {
-            // Few at first, so that no more is kept of what is no dump.
+            // Take only the first bytes, so that no more is kept of content that is not a dump.
             let part = &buf[..buf.len().min(MAGIC.len() - self.memory.len())];
             self.memory.extend_from_slice(part);
             if self.memory.len() == MAGIC.len() && !(self.expected)(&self.memory) {
@@ -508,7 +511,7 @@ impl Write for Sink {
             return Ok(part.len());
         }
         if self.foreign {
-            // The header's error shows some of what is there instead.
+            // Keep some bytes, which the error about the header shows.
             self.memory.extend_from_slice(&buf[..buf.len().min(SHOWN)]);
             return Err(std::io::Error::other("not a heap dump"));
         }
@@ -604,7 +607,7 @@ mod tests {
             })
         });
         assert_eq!(wide.unwrap(), written);
-        // Less than the reserve of a large disk, and a disk that this file fills up.
+        // A large disk with less free space than its reserve, and a disk that this file fills.
         let narrow: [fn(&File) -> Option<Room>; 2] = [
             |_| {
                 Some(Room {

@@ -1,4 +1,4 @@
-//! What tells a dump's file from others, and from what it was before.
+//! Stamps, which distinguish a dump's file from other files and from its earlier content.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,21 +9,21 @@ use twox_hash::XxHash3_64;
 
 use crate::bytes::segments::Beside;
 
-/// Bytes at either end of a dump that tell it from others.
+/// Number of bytes at the start and at the end of a dump that are hashed.
 const END: usize = 64 << 10;
 
-/// A stamp of a dump's file, which tells it from other files and from its earlier content.
+/// A stamp of a dump's file, which distinguishes it from other files and from its earlier content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) bytes: u64,
-    /// Seconds and nanoseconds since 1970.
+    /// The modification time, in seconds and nanoseconds since 1970.
     pub(crate) modified: (u64, u32),
-    /// A hash of the first and the last bytes, and of the stamps of segments.
+    /// A hash of the first bytes, the last bytes, and the stamps of segments.
     pub(crate) ends: u64,
 }
 
 impl Stamp {
-    /// `None` where the system does not tell when the file was changed.
+    /// Returns the stamp of a file; `None` if the system does not report the modification time.
     pub(crate) fn new(meta: &Metadata, content: &[u8]) -> Option<Self> {
         let first = &content[..content.len().min(END)];
         let last = &content[content.len().saturating_sub(END)..];
@@ -39,19 +39,19 @@ impl Stamp {
         })
     }
 
-    /// The stamp of a file, and of the segments beside it if it has no end record. Only the ends of files are read. `None`
-    /// for a pipe, a device or a folder.
+    /// Returns the stamp of a file, and of the segments beside it if it has no end record. Reads only the ends of
+    /// files. Returns `None` for a pipe, a device or a folder.
     pub(crate) fn of_file(path: &Path) -> io::Result<Option<Self>> {
         Self::of_path(path, |last| Beside::of(path, last))
     }
 
-    /// As [`Stamp::of_file`], of this file only.
+    /// Returns the stamp of a file without its segments. See [`Stamp::of_file`].
     pub(crate) fn of_file_alone(path: &Path) -> io::Result<Option<Self>> {
         Self::of_path(path, |_| Beside::default())
     }
 
     fn of_path(path: &Path, beside: impl FnOnce(&[u8]) -> Beside) -> io::Result<Option<Self>> {
-        // Opening a pipe may wait for ever.
+        // Opening a pipe may block forever.
         if !std::fs::metadata(path)?.is_file() {
             return Ok(None);
         }
@@ -63,7 +63,7 @@ impl Stamp {
         Ok(stamp.map(|stamp| beside(&last).stamp(stamp)))
     }
 
-    /// The stamp of a file and of others that belong to it, each with a number.
+    /// Combines the stamp of a file with those of other files that belong to it, each with a number.
     pub(crate) fn with(mut self, others: impl Iterator<Item = (u32, [u64; 4])>) -> Self {
         for (number, words) in others {
             let [a, b, c, d] = words;
@@ -73,13 +73,13 @@ impl Stamp {
         self
     }
 
-    /// All that it says, as the headers of an index and of a kept summary have it.
+    /// Returns all values, in the format of the headers of indexes and summaries.
     pub(crate) fn words(&self) -> [u64; 4] {
         let (seconds, nanos) = self.modified;
         [self.bytes, seconds, u64::from(nanos), self.ends]
     }
 
-    /// Whether a file is, as far as its entry in the folder tells, still the one this was made of.
+    /// Returns true if the size and the modification time of a file are those of the stamp.
     pub(crate) fn agrees(&self, meta: &Metadata) -> bool {
         meta.len() == self.bytes && modified(meta) == Some(self.modified)
     }
@@ -92,7 +92,7 @@ fn read_at(file: &mut File, at: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The last bytes of a file with a known length.
+/// Returns the last bytes of a file with a known length.
 pub(crate) fn last_bytes(file: &mut File, len: u64) -> io::Result<Vec<u8>> {
     read_at(file, len.saturating_sub(END as u64))
 }
@@ -102,7 +102,7 @@ pub(crate) fn modified(meta: &Metadata) -> Option<(u64, u32)> {
     Some((since.as_secs(), since.subsec_nanos()))
 }
 
-/// A hash of bytes: XXH3, 64 bits. It is the same in every build.
+/// Returns the XXH3 hash of bytes, with 64 bits. It is the same in every build.
 #[must_use]
 pub fn hash(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)

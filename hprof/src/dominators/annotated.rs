@@ -1,4 +1,4 @@
-//! The heap graph as the analysis works on it.
+//! The heap graph with one word per object for the dominator computation.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -12,31 +12,31 @@ use crate::graph::heap_graph::HeapGraph;
 use crate::ids::NONE;
 use crate::records::walk::RootKind;
 
-/// A [`HeapGraph`] whose objects have a note each, beside the place where their row begins: one
-/// cache miss brings both.
+/// A [`HeapGraph`] with a word (the note) for each object. The note is stored next to the start of the object's
+/// adjacency list, so one cache miss loads both.
 #[derive(Debug)]
 pub(crate) struct AnnotatedGraph {
-    /// For each object with references where its row begins, and its note; one more for the end of
-    /// the last row.
+    /// For each object with references, the start of its adjacency list and its note. The last cell has the end of the
+    /// last list.
     cells: Array<u32>,
     pub(crate) targets: Array<u32>,
     pub(crate) split: Split,
     pub(crate) roots: Vec<(u32, RootKind)>,
-    /// Soft, then final referents: source, target.
+    /// Referents of soft references, then of final references, as (source, target).
     pub(crate) weaker: [Vec<(u32, u32)>; 2],
-    /// References in rows that stand for those by way of a leaf to its class: source, target; sorted by target.
+    /// References in the lists that replace a path through a leaf to its class: (source, target), sorted by target.
     pub(crate) by_leaves: Vec<(u32, u32)>,
-    /// Classes of leaves that refer to them.
+    /// Classes that have leaves referring to them.
     pub(crate) of_leaves: Vec<u32>,
 }
 
-/// Objects handled by one task.
+/// Number of objects in one task.
 pub(crate) const CHUNK: usize = 1 << 14;
 
 impl AnnotatedGraph {
-    /// Takes a graph's arrays. The notes are [`NONE`].
+    /// Takes over the arrays of a graph. Sets the notes to [`NONE`].
     ///
-    /// Cost: one pass over the rows' beginnings, in place.
+    /// Cost: one pass over the starts of the lists, in place.
     pub(crate) fn new(graph: HeapGraph) -> Result<Self> {
         let HeapGraph {
             offsets,
@@ -67,7 +67,7 @@ impl AnnotatedGraph {
         })
     }
 
-    /// Rows and notes, to be written by several threads, and the rows' targets.
+    /// Returns the lists' starts and the notes, so that several threads can write them, and the lists' targets.
     pub(crate) fn shared(&mut self) -> (Cells<'_>, &[u32]) {
         (Cells(mem::as_atomic_u32(&mut self.cells)), &self.targets)
     }
@@ -82,7 +82,7 @@ impl AnnotatedGraph {
         self.cells[object as usize * 2 + 1]
     }
 
-    /// Prefetches what [`AnnotatedGraph::note`] reads.
+    /// Prefetches the memory that [`AnnotatedGraph::note`] reads.
     #[inline(always)]
     pub(crate) fn fetch(&self, object: u32) {
         mem::prefetch(&self.cells, object as usize * 2);
@@ -97,7 +97,7 @@ impl AnnotatedGraph {
         &self.targets[self.begin(object)..self.begin(object + 1)]
     }
 
-    /// Rows and notes as slices, for loops over many objects.
+    /// Returns the lists and notes as slices, for loops over many objects.
     #[inline(always)]
     pub(crate) fn view(&self) -> GraphView<'_> {
         GraphView {
@@ -113,7 +113,7 @@ impl AnnotatedGraph {
             .for_each(|cells| cells.iter_mut().skip(1).step_by(2).for_each(|n| *n = NONE));
     }
 
-    /// Replaces the notes that are not [`NONE`].
+    /// Replaces all notes that are not [`NONE`].
     pub(crate) fn renumber(&mut self, new: impl Fn(u32) -> u32 + Sync) {
         self.cells.par_chunks_mut(CHUNK * 2).for_each(|cells| {
             let notes = cells.iter_mut().skip(1).step_by(2);
@@ -123,7 +123,7 @@ impl AnnotatedGraph {
         });
     }
 
-    /// The notes alone.
+    /// Returns the notes as an array.
     pub(crate) fn into_notes(self) -> Result<Array<u32>> {
         let mut cells = self.cells;
         let count = self.split.inner as usize;
@@ -136,7 +136,8 @@ impl AnnotatedGraph {
     }
 }
 
-/// An [`AnnotatedGraph`]'s rows and notes as slices: where an array lies is looked up once, not for each object.
+/// The lists and notes of an [`AnnotatedGraph`] as slices, so that a loop looks up the location of an array once and
+/// not for each object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GraphView<'a> {
     cells: &'a [u32],
@@ -155,12 +156,12 @@ impl GraphView<'_> {
     }
 }
 
-/// The rows and notes of [`AnnotatedGraph`], to be written by several threads.
+/// The lists' starts and the notes of an [`AnnotatedGraph`], shared between threads.
 #[derive(Clone, Copy)]
 pub(crate) struct Cells<'a>(&'a [AtomicU32]);
 
 impl<'a> Cells<'a> {
-    /// Number of objects that have a row.
+    /// Returns the number of objects that have an adjacency list.
     pub(crate) fn rows(self) -> usize {
         self.0.len() / 2 - 1
     }
@@ -186,9 +187,9 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// Objects that a traversal will come to. It would be one long chain of cache misses unless they
-/// were fetched before: first where an object's row begins, and some objects later, when that has
-/// arrived, the row itself.
+/// A queue that prefetches the objects that a traversal visits soon. Without it, the traversal would wait for one cache
+/// miss after the other. The queue first fetches the start of an object's adjacency list. Some objects later, when the
+/// start has arrived, it fetches the list.
 pub(crate) struct PrefetchQueue<'a> {
     cells: Cells<'a>,
     targets: &'a [u32],
@@ -217,7 +218,7 @@ impl<'a> PrefetchQueue<'a> {
     }
 }
 
-/// One bit for each object.
+/// A set of objects: one bit for each object.
 #[derive(Debug)]
 pub(crate) struct MappedBits(Array<u64>);
 
@@ -231,7 +232,7 @@ impl MappedBits {
         self.0[object as usize / 64] & 1 << (object % 64) != 0
     }
 
-    /// The bits as a slice, for loops that look at many.
+    /// Returns the bits as a slice, for loops that test many.
     #[inline(always)]
     pub(crate) fn view(&self) -> BitsView<'_> {
         BitsView(&self.0)
@@ -249,12 +250,12 @@ impl MappedBits {
         &mut self.0
     }
 
-    /// The words, to be written by several threads.
+    /// Returns the words, so that several threads can write them.
     pub(crate) fn shared(&mut self) -> &[AtomicU64] {
         mem::as_atomic_u64(&mut self.0)
     }
 
-    /// The objects whose bit is set, ascending.
+    /// Returns the objects whose bit is set, ascending.
     pub(crate) fn list(&self, store: &Store) -> Result<Array<u32>> {
         let mut list: Array<u32> = store.zeroed(self.count() as usize)?;
         let mut places = list.iter_mut();
@@ -284,7 +285,7 @@ impl BitsView<'_> {
     }
 }
 
-/// Visits the set bits of one word, the `at`th.
+/// Calls `visit` with each object whose bit is set in a word. `at` is the index of the word.
 #[inline(always)]
 pub(crate) fn each_bit(at: usize, mut word: u64, mut visit: impl FnMut(u32)) {
     while word != 0 {

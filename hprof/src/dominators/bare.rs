@@ -1,6 +1,7 @@
-//! The check that bare leaves, which refer to nothing but their class, change no dominator.
+//! Checks that the references from bare leaves to their classes change no dominator.
 //!
-//! A reference from a leaf to its class changes none where the class's dominator, found without it, also dominates the leaf.
+//! The reference from a leaf to its class changes no dominator if the class's dominator, computed without the
+//! reference, also dominates the leaf.
 
 use std::ops::Range;
 
@@ -10,23 +11,23 @@ use crate::dominators::annotated::{AnnotatedGraph, CHUNK};
 use crate::dominators::preorder::WeaklyReached;
 use crate::ids::NONE;
 
-/// The tree that is to be checked.
+/// The tree to check.
 pub(super) struct Checked<'a> {
-    /// Its notes are nodes.
+    /// The graph. Its notes are nodes of the tree.
     pub(super) graph: &'a AnnotatedGraph,
-    /// For each class object its level of reachability, and the nodes that its dominator dominates.
+    /// For each class object, its level of reachability and the nodes that its dominator dominates.
     pub(super) of_class: &'a [(usize, Range<u32>)],
-    /// The node that each leaf hangs on.
+    /// The node that immediately dominates each leaf.
     pub(super) leaf_parent: &'a [u32],
-    /// The leaves that only weaker references reach, by number among leaves, sorted.
+    /// Leaves that only soft references, and leaves that only final references reach: numbers among leaves, sorted.
     pub(super) weak: &'a WeaklyReached,
 }
 
 impl Checked<'_> {
-    /// Whether a reference by a leaf could change the tree. `class_of` gives the class object that an object refers to
-    /// by being of that class.
+    /// Returns true if the reference from a leaf to its class could change the tree. `class_of` returns the class
+    /// object of an object, or [`NONE`].
     ///
-    /// Cost: one look at each leaf, in parallel, where some of a class are that does not hang on the super-root.
+    /// Cost: one look at each leaf, in parallel. Nothing if the super-root dominates all these classes immediately.
     pub(super) fn is_wrong(&self, class_of: impl Fn(u32) -> u32 + Sync) -> bool {
         let mut classes = self
             .graph
@@ -55,7 +56,7 @@ impl Checked<'_> {
             if *level == 0 && is_within {
                 return false;
             }
-            // A weaker path never counts beside a stronger one.
+            // A weaker path to an object does not count if there is a stronger one.
             let own = level_of(leaf);
             !(*level < own || *level == own && is_within)
         };

@@ -1,21 +1,33 @@
-//! Which objects the dominator computation has to look at.
+//! Selects the objects for which dominators have to be computed: the core.
 //!
-//! An object with one referrer is dominated by it, and there is nothing to compute. In a usual heap
-//! that is nearly every object. What remains is the core: objects with several referrers (joins),
-//! the objects that refer to joins, and all that lie above these by single referrers. Every
-//! dominator of a core object is in the core, so the core's dominators are those of the whole graph.
+//! If an object has one referrer, that referrer is its immediate dominator, and nothing needs to be computed. Nearly
+//! all objects of a usual heap are of this kind. The core consists of the rest:
+//!
+//! - merge nodes, which are objects with several referrers (`joins` in the code),
+//! - objects that refer to merge nodes,
+//! - the ancestors of all these along single referrers.
+//!
+//! ```text
+//! root -> A -> B -> D -> E      D has two referrers, so it is a merge node. B and C refer to it, A is above them.
+//!         A -> C -> D           E has one referrer, D, which is its dominator. So E is not in the core.
+//! ```
+//!
+//! Every dominator of a core object is in the core. So the dominators computed in the core are those in the whole
+//! graph.
 //!
 //! References that lead back to an object's only referrer do not count (see `ways_back.rs`).
 //!
-//! A join from which no other is reached, and no class object by a field, changes nobody else's dominator: a string that
-//! many share, say. Such sinks are left out, and with them all that is in the core for their sake only. What
-//! dominates them is found when the rest is laid out (see `sinks.rs`).
+//! A terminal merge node (`sink` in the code) is a merge node from which no other merge node can be reached, and no
+//! class object by a field. An example is a string with many referrers. It cannot change the dominator of any other
+//! object outside of its subtree. So terminal merge nodes are left out of the core, and with them the objects that are
+//! in the core only because they lead to one. Their dominators are computed when the rest of the tree is laid out (see
+//! `sinks.rs`).
 //!
-//! Every object also refers to its class (which no row says: the class is known without), and that
-//! would put all objects into the core. But it
-//! takes few of these references to find a class object's dominator: those of some witnesses. The
-//! others change nothing when the dominator found also dominates them, which is checked for each
-//! one when the tree is laid out; where it does not hold, the objects become witnesses as well.
+//! Every object also refers to its class. The adjacency lists do not contain these references, since the class is known
+//! without them. They would put all objects into the core. But few of these references are needed to find the dominator
+//! of a class object: those of some objects, the witnesses. All other references to the class change nothing if the
+//! dominator found also dominates their sources. This is checked for each object when the tree is laid out. Objects
+//! that fail the check become witnesses, and the computation is repeated.
 
 #[cfg(test)]
 #[path = "core_tests.rs"]
@@ -33,26 +45,27 @@ use crate::dominators::ways_back;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// The note of an object with several referrers.
+/// Note of an object with several referrers.
 pub(crate) const SEVERAL: u32 = NONE - 1;
-/// The core of a graph. The notes of its objects are 0, those of others their only referrer, or
-/// [`NONE`] where nothing refers to them.
+/// The core of a graph. The notes of its members are 0. The note of another object is its only referrer, or [`NONE`] if
+/// it has no referrer.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) members: MappedBits,
-    /// Members with several referrers, and those that roots or weaker references hold.
+    /// Merge nodes among the members: members with several referrers, members that GC roots or weaker references hold,
+    /// and class objects.
     pub(crate) joins: MappedBits,
-    /// Members whose references to class objects take part.
+    /// Members whose references to class objects are used in the computation.
     pub(crate) witnesses: MappedBits,
     pub(crate) count: u32,
-    /// Members with long rows.
+    /// Members with a long adjacency list.
     pub(crate) long: Vec<u32>,
-    /// Joins that are not members. The note of the first is [`SEVERAL`], that of the next one less, and so on.
+    /// Terminal merge nodes, which are not members. Their notes count down from [`SEVERAL`].
     pub(crate) sinks: Array<u32>,
 }
 
 impl Core {
-    /// The core of all objects: nothing is left out of the computation.
+    /// Returns a core that contains all objects, so that nothing is left out of the computation.
     pub(crate) fn all(graph: &mut AnnotatedGraph, store: &Store) -> Result<Self> {
         let inner = graph.split.inner;
         let all = || -> Result<MappedBits> {
@@ -78,7 +91,7 @@ impl Core {
         Ok(core)
     }
 
-    /// Finds the core. `also` are witnesses that have proved necessary.
+    /// Finds the core. `also` has additional witnesses, which proved necessary.
     ///
     /// Cost: two passes over all references.
     pub(crate) fn find(
@@ -198,8 +211,8 @@ impl Core {
     }
 }
 
-/// The joins from which no other is reached. `reaching` are members for their own sake, and what refers to joins and to
-/// class objects.
+/// Returns the merge nodes from which no other merge node can be reached. `reaching` has the objects that are members
+/// for other reasons, the objects that refer to merge nodes, and those that refer to class objects.
 fn find_sinks(
     cells: Cells<'_>,
     joins: &MappedBits,
@@ -224,18 +237,18 @@ fn find_sinks(
     Ok(above)
 }
 
-/// Whether so many joins are sinks that it pays to lay them out by themselves.
+/// Returns true if enough merge nodes are terminal to make their separate handling worthwhile.
 fn worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
     let joins = joins.count().saturating_sub(u64::from(classes));
-    // Notes tell sinks from other objects by their number.
+    // Notes from 2^31 on are those of terminal merge nodes, so all object numbers have to be smaller.
     let fits = sinks.words().len() < 1 << 25;
     fits && sinks.count() * 8 >= joins
 }
 
-/// Notes for each object its only referrer, or [`SEVERAL`]. Returns how many references lead to each
-/// class object.
+/// Sets the note of each object to its only referrer, or to [`SEVERAL`]. Returns the number of references to each class
+/// object.
 fn only_referrers(graph: &mut AnnotatedGraph, class_of: &(impl Fn(u32) -> u32 + Sync)) -> Vec<u32> {
-    /// References ahead of the pass whose targets are fetched.
+    /// Distance, in references, at which targets are prefetched.
     const AHEAD: usize = 32;
     graph.clear_notes();
     let (inner, classes) = (graph.split.inner, graph.split.classes);
@@ -251,7 +264,7 @@ fn only_referrers(graph: &mut AnnotatedGraph, class_of: &(impl Fn(u32) -> u32 + 
                 .compare_exchange(NONE, from, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
         if !swapped {
-            // Only another referrer's note can have come in between.
+            // If the exchange failed, another thread has just stored another referrer.
             note.store(SEVERAL, Ordering::Relaxed);
         }
     };
@@ -298,7 +311,7 @@ fn only_referrers(graph: &mut AnnotatedGraph, class_of: &(impl Fn(u32) -> u32 + 
         })
 }
 
-/// Makes the objects nearest to roots that are no classes witnesses, up to a limit.
+/// Makes the objects closest to GC roots witnesses, except class objects, up to a limit.
 fn near_roots(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) {
     let (inner, classes) = (graph.split.inner, graph.split.classes);
     let roots = graph.roots.iter().map(|r| r.0);
@@ -320,22 +333,22 @@ fn near_roots(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) 
     }
 }
 
-/// The criteria by which witnesses are chosen.
+/// The criteria for witnesses.
 struct Choice<'a, F> {
     class_of: &'a F,
-    /// How many references lead to each class object.
+    /// The number of references to each class object.
     class_referrers: &'a [u32],
     thresholds: Thresholds,
 }
 
-/// What one pass over the rows tells of objects.
+/// Properties of objects, found in one pass over the adjacency lists.
 struct Marks {
-    /// Those in the core for their own sake: witnesses, and those with long rows.
+    /// Objects that are in the core for their own sake: witnesses, and objects with a long list.
     members: MappedBits,
     witnesses: MappedBits,
-    /// Those that refer to joins.
+    /// Objects that refer to merge nodes.
     to_joins: MappedBits,
-    /// Those whose row has class objects.
+    /// Objects whose list contains class objects.
     to_classes: MappedBits,
 }
 
@@ -350,7 +363,7 @@ impl Marks {
     }
 }
 
-/// Marks what rows tell, and chooses witnesses. Returns members with long rows.
+/// Fills `marks` and chooses witnesses. Returns the members with a long list.
 fn mark(
     cells: Cells<'_>,
     targets: &[u32],
@@ -429,7 +442,7 @@ fn mark(
     long
 }
 
-/// Adds what lies above the members by single referrers.
+/// Adds the ancestors of members along single referrers, up to the next merge node.
 fn close_upwards(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits) {
     let joins = joins.view();
     let shared = mem::as_atomic_u64(members.words_mut());
@@ -442,7 +455,7 @@ fn close_upwards(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits)
                     break;
                 }
                 let bit = 1 << (object % 64);
-                // The task that has set the bit goes on from there.
+                // The task that set the bit continues from there.
                 if shared[object as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
                     break;
                 }

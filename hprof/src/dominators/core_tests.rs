@@ -1,12 +1,12 @@
-//! What is in the core, and no more, on graphs drawn by hand. Dominators are right with a core that is too large, but
-//! finding them takes longer.
+//! Tests that the core contains the necessary objects and no others, on graphs drawn by hand. With a core that is too
+//! large, dominators are right, but finding them takes longer.
 
 use super::*;
 use crate::graph::heap_graph::HeapGraph;
 
 const LONG: usize = Thresholds::USUAL.long;
 
-/// No witnesses but those asked for.
+/// Thresholds that choose no witnesses.
 const NONE_CHOSEN: Thresholds = Thresholds {
     rare: 0,
     every: 1 << 20,
@@ -32,24 +32,24 @@ fn members_of(bits: &MappedBits) -> Vec<u32> {
 
 #[test]
 fn joins_and_what_lies_above_them_are_the_core() {
-    // So that neighbours are in different words.
+    // Neighbours are in different words of the bitmaps.
     const STEP: u32 = 37;
     const INNER: u32 = 20 * STEP;
     let rows = [
         (0, 1),
         (0, 2),
         (1, 3),
-        // Several steps lead to the join, upwards and downwards.
+        // Several steps lead to the merge node.
         (2, 14),
         (14, 15),
         (15, 11),
         (11, 10),
         (10, 3),
-        // Back to a root, so that the join is no sink.
+        // Back to a root, so that the merge node is not terminal.
         (3, 0),
         (3, 4),
         (4, 5),
-        // Twice from one object, and from itself.
+        // Two references from one object, and one from the object itself.
         (0, 6),
         (6, 7),
         (6, 7),
@@ -59,7 +59,7 @@ fn joins_and_what_lies_above_them_are_the_core() {
         (0, 8),
     ]
     .map(|(from, to)| (from * STEP, to * STEP));
-    // To leaves.
+    // References to leaves.
     let leaves = [(4 * STEP, INNER), (5 * STEP, INNER), (6 * STEP, INNER + 1)];
     let rows: Vec<(u32, u32)> = rows.into_iter().chain(leaves).collect();
     let mut graph = graph(INNER, 0, &rows, &[0, INNER]);
@@ -82,7 +82,7 @@ fn joins_and_what_lies_above_them_are_the_core() {
     assert_eq!(graph.note(12 * STEP), NONE);
 }
 
-/// Two objects that a root holds, the joins 3 and 8 below both, and what hangs on the first of these.
+/// Two objects below a root, the merge nodes 3 and 8 below both, and a subtree below 3.
 const SHARED: [(u32, u32); 9] = [
     (2, 4),
     (2, 5),
@@ -110,24 +110,24 @@ fn sinks_with(more: &[(u32, u32)], also: &[u32], held_softly: Option<u32>) -> (V
 
 #[test]
 fn joins_that_lead_to_no_other_are_no_members() {
-    // What refers to sinks is none for their sake either.
+    // Objects are not members only because they refer to terminal merge nodes.
     assert_eq!(sinks_with(&[], &[], None), (vec![3, 8], vec![0, 1, 2]));
-    // By way of what hangs on it, a join may lead to another, to itself, or to a class object.
+    // Through its subtree, a merge node may reach another merge node, itself, or a class object.
     let above = vec![0, 1, 2, 3, 4, 5];
     assert_eq!(sinks_with(&[(6, 8)], &[], None), (vec![8], above));
     let circle = vec![0, 1, 2, 3, 4, 5, 6];
     assert_eq!(sinks_with(&[(6, 3)], &[], None), (vec![8], circle));
     let to_class = sinks_with(&[(7, 1), (9, 1)], &[], None);
     assert_eq!(to_class, (vec![8], vec![0, 1, 2, 3, 4, 5, 6, 7]));
-    // Witnesses are members, and so is what a weaker reference holds.
+    // Witnesses are members, and so are objects that weaker references hold.
     assert_eq!(sinks_with(&[], &[7], None).0, [8]);
     assert_eq!(sinks_with(&[], &[], Some(6)).0, [8]);
 }
 
 #[test]
 fn references_that_lead_back_make_no_joins() {
-    // Below 1 a tree whose nodes know their parents, the first of them its first child twice; below 2 a list, its end held
-    // by 9 as well.
+    // Below 1 is a tree with references to parents. Its top refers to its first child twice. Below 2 is a list, whose
+    // end has a second referrer, 9.
     let tree = [
         (1, 3),
         (3, 4),
@@ -160,14 +160,14 @@ fn references_that_lead_back_make_no_joins() {
     let (joins, notes) = found(&[], None);
     assert_eq!(joins, [0, 2, 7, 8]);
     assert_eq!(notes[1..7], [0, 0, 1, 3, 3, 5]);
-    // A referrer more, or a weaker reference, and what lies above is a join again.
+    // With another referrer or a weaker reference, the nodes above are merge nodes again.
     assert_eq!(found(&[(9, 5)], None).0, [0, 1, 2, 3, 5, 7, 8]);
     assert_eq!(found(&[], Some(5)).0, [0, 1, 2, 3, 5, 7, 8]);
 }
 
 #[test]
 fn few_sinks_among_many_joins_stay_members() {
-    // Pairs of objects that refer to each other and lie below the root: all of them are joins.
+    // Pairs of objects that refer to each other. The same object refers to both, so all of them are merge nodes.
     let first = |pair: u32| 10 + 2 * pair;
     let pairs = |count: u32| -> Vec<(u32, u32)> {
         let of_pair = |at: u32| [(2, at), (2, at + 1), (at, at + 1), (at + 1, at)];
@@ -223,7 +223,8 @@ fn witnesses_are_few() {
         assert_eq!(members_of(&core.members), members_of(&core.witnesses));
         members_of(&core.witnesses)
     };
-    // The class objects, all that are of the rare class, and of the others one of each run of neighbours.
+    // The class objects, all objects of the rare class, and for each other class one object in each group of
+    // neighbours.
     assert_eq!(
         witnesses(64, &[]),
         [0, 1, 2, 10, 30, 31, 32, 40, 70, 90, 140]
@@ -258,7 +259,7 @@ fn what_is_near_to_roots_is_a_witness() {
         let core = Core::find(&mut graph, &|_| NONE, &[], thresholds, &store).unwrap();
         members_of(&core.witnesses)
     };
-    // Class objects are witnesses anyway, and the first object that refers to one.
+    // Class objects are witnesses anyway, and so is the first object that refers to one.
     assert_eq!(near(0), [0, 1, 9]);
     assert_eq!(near(1), [0, 1, 5, 9]);
     assert_eq!(near(5), [0, 1, 5, 6, 7, 8, 9]);

@@ -1,5 +1,5 @@
-//! Through which field each object's dominator holds it, told from the rows of the graph: a row has the references of
-//! its object in the order of the record.
+//! Finds the field through which each object's dominator holds it. An adjacency list has the references in the order of
+//! the record, so the position in the list identifies the field.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -13,7 +13,7 @@ use crate::ids::NONE;
 use crate::records::classes::{Classes, RecordLayout};
 use crate::sizes::shape::{self, InRow, Shape, Shapes};
 
-/// How a dominator holds an object, other than by a reference field, whose number is stored as it is.
+/// Codes for references other than fields. A reference field has the number of the field, from 1 on.
 pub(crate) mod code {
     pub(crate) const ELEMENT: u16 = u16::MAX;
     pub(crate) const CLASS: u16 = u16::MAX - 1;
@@ -25,23 +25,24 @@ pub(crate) mod code {
     pub(crate) const LAST_FIELD: u16 = u16::MAX - 6;
 }
 
-/// Codes of the references in an object's row, in their order; it ends where those begin that no record shows.
+/// An iterator over the codes of the references in an object's list. It ends before the references that no record
+/// contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowCodes {
     Elements,
     Fields {
-        /// A bit for each field that is not null, for rows without nulls.
+        /// A bit for each field that is not null, for lists without null fields.
         bits: u32,
-        /// Fields from this one on, for rows that have their nulls.
+        /// The fields from this one to `end`, for lists that contain null fields.
         next: u16,
         end: u16,
-        /// Whether the referent comes after the fields.
+        /// True if the referent comes after the fields.
         referent: bool,
     },
 }
 
 impl RowCodes {
-    /// Those of an object with this shape.
+    /// Returns the codes of an object with this shape.
     #[inline]
     pub(crate) fn of(classes: &Classes, shapes: &Shapes, shape: u32) -> Self {
         let in_row = shape::in_row(shape);
@@ -107,25 +108,25 @@ impl Iterator for RowCodes {
     }
 }
 
-/// The graph's rows when dominators are known: the notes are nodes.
+/// The graph's adjacency lists after dominators are known. The notes are nodes of the tree.
 #[derive(Clone, Copy)]
 pub(crate) struct LaidOut<'a> {
     pub(crate) graph: &'a AnnotatedGraph,
-    /// The node above each node.
+    /// The immediate dominator of each node.
     pub(crate) parent: &'a [u32],
-    /// The node that each leaf hangs on.
+    /// The node that immediately dominates each leaf.
     pub(crate) leaf_parent: &'a [u32],
 }
 
-/// Reads what it wants off the rows before they go.
+/// Reads data from the adjacency lists before they are freed.
 pub(crate) type Note<'a> = &'a mut dyn FnMut(LaidOut<'_>) -> Result<()>;
 
-/// References handled together.
+/// Number of references processed together.
 const BATCH: usize = 256;
-/// Rows as long as this are split.
+/// Minimum length of a list that is split between tasks.
 const LONG: usize = 1 << 16;
 
-/// A reference on its way: the node that has it, the target, what the target's dominator is found by, its code.
+/// A reference in a batch: its source node, its target, the target's node, and its code.
 #[derive(Clone, Copy)]
 struct Passing {
     from: u32,
@@ -135,8 +136,9 @@ struct Passing {
 }
 
 impl LaidOut<'_> {
-    /// Notes for every object by which reference its dominator holds it, of several the first, but for what class
-    /// objects hold and for references that are in no row. `codes` tells what an object's row means.
+    /// Stores for each object the code of the reference by which its dominator holds it. If there are several, stores
+    /// the first. Leaves out objects that class objects hold, and references in no adjacency list. `codes` returns the
+    /// codes of an object's list.
     ///
     /// Cost: one pass over the references, in parallel.
     pub(crate) fn note(self, codes: impl Fn(u32) -> RowCodes + Sync, slots: &[AtomicU16]) {
@@ -156,7 +158,7 @@ impl LaidOut<'_> {
                 }
                 let codes = codes(object);
                 if row.len() >= LONG && codes == RowCodes::Elements {
-                    // Elements have one code, so their order does not matter.
+                    // All elements have the same code, so the order of the tasks does not matter.
                     let parts = row.clone().into_par_iter().step_by(LONG);
                     parts.for_each(|at| {
                         let mut batch: Vec<Passing> = Vec::with_capacity(BATCH);
@@ -210,8 +212,8 @@ impl LaidOut<'_> {
         }
     }
 
-    /// Whether a reference to a class object only stands for one by way of a leaf. What has such a reference has no other to
-    /// the class.
+    /// Returns true if a reference to a class object only replaces a path through a leaf. Then the source has no other
+    /// reference to the class.
     #[inline(always)]
     fn is_by_leaf(self, passing: Passing) -> bool {
         if passing.target >= self.graph.split.classes {
@@ -225,7 +227,8 @@ impl LaidOut<'_> {
         of_class.any(|&(from, _)| self.graph.note(from) == passing.from)
     }
 
-    /// Each reference needs look-ups at places that have nothing to do with each other, so they are done stage by stage.
+    /// Each reference needs look-ups at unrelated addresses. They are done in stages for the whole batch, so that
+    /// prefetching helps.
     fn flush(self, batch: &mut Vec<Passing>, slots: &[AtomicU16]) {
         let inner = self.graph.split.inner;
         for passing in batch.iter_mut() {
@@ -258,8 +261,7 @@ impl LaidOut<'_> {
     }
 }
 
-/// Sets an object's code if it has none. Only the task that has its dominator's row does, or one that has another
-/// part of it.
+/// Sets an object's code if it has none. Only the tasks that process the list of the object's dominator call this.
 #[inline(always)]
 fn set(slots: &[AtomicU16], target: u32, code: u16) {
     let slot = &slots[target as usize];

@@ -1,7 +1,15 @@
-//! The nodes that leaves hang on.
+//! Computes the immediate dominator of each leaf.
 //!
-//! Most leaves have one referrer, which is their dominator. Of the others the smallest and the largest referrer in
-//! preorder tell it: the nearest common dominator of all is that of these two.
+//! Most leaves have one referrer, which is their dominator. For a leaf with several referrers, the first and the last
+//! referrer in preorder are enough: the nearest common dominator of all referrers is that of these two.
+//!
+//! ```text
+//!     A            preorder: A B C D E
+//!    / \
+//!   B   E          Leaf L is referred to by C, D and E.
+//!  / \             The first is C, the last is E. Their nearest common dominator is A.
+//! C   D            So A dominates L.
+//! ```
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,20 +24,21 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Marks a leaf that several nodes refer to. There are fewer nodes.
+/// Marks a leaf with several referrers. Node numbers are smaller.
 const SEVERAL: u32 = NONE - 1;
-/// Leaves handled by one task.
+/// Number of leaves in one task.
 const CHUNK: usize = 1 << 14;
-/// Referrers of leaves that are noted at most, 8 bytes each: beyond it the rows are passed once more.
+/// Maximum number of referrers that are recorded, 8 bytes each. If there are more, a second pass reads the adjacency
+/// lists again.
 const MOST_NOTED: usize = 1 << 20;
-/// The span of nothing.
+/// The span of a leaf that has no referrer yet.
 pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 
-/// The node that each leaf hangs on, by its strongest referrers; [`NONE`] for those that are unreachable. And the leaves that only
-/// weaker references reach, by their numbers among leaves.
+/// Returns the immediate dominator of each leaf with regard to its strongest referrers; [`NONE`] for unreachable
+/// leaves. Also returns the leaves that only weaker references reach, as numbers among leaves.
 ///
-/// Cost: one pass over the rows, and one more where leaves with several referrers have many references. Memory: four bytes
-/// a leaf, and eight for each with several referrers.
+/// Cost: one pass over the adjacency lists, and a second one if leaves with several referrers have many references.
+/// Memory: four bytes for each leaf, and eight for each leaf with several referrers.
 pub(super) fn dominators(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,
@@ -58,7 +67,7 @@ pub(super) fn dominators(
                     Err(seen) => old = seen,
                 }
             }
-            // What a root holds hangs on the super-root whatever else refers to it.
+            // If a GC root holds a leaf, the super-root is its dominator, whatever other referrers it has.
             if old == node || old == 0 {
                 return;
             }
@@ -114,14 +123,14 @@ pub(super) fn dominators(
     Ok((hung, weak))
 }
 
-/// The place of a leaf among the leaves.
+/// Returns the number of a leaf among the leaves.
 #[inline(always)]
 fn slot(graph: &AnnotatedGraph, leaves: u32, target: u32) -> Option<usize> {
     let inner = graph.split.inner;
     (target.wrapping_sub(inner) < leaves).then(|| (target - inner) as usize)
 }
 
-/// Which objects strong references reach.
+/// Returns a function that is true for objects that strong references reach.
 pub(super) fn strong(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,
@@ -138,12 +147,12 @@ pub(super) fn strong(
     move |object: u32| is_weak.is_empty() || is_weak[object as usize / 64] & 1 << (object % 64) == 0
 }
 
-/// References to leaves: the leaf's place, the node.
+/// References to leaves: (number of the leaf, referring node).
 type Noted = Vec<(u32, u32)>;
 
-/// Visits each reference of a strongly reached node to a leaf: the leaf's place, the node, and a list to note references
-/// in, which is returned. What is `read` at that place is fetched some references ahead: an atomic operation that misses
-/// the cache holds up all that follow it.
+/// Calls `visit` with each reference from a strongly reached node to a leaf: the number of the leaf, the node, and a
+/// list for recorded references, which is returned. Prefetches `read` at the leaf's number some references ahead,
+/// because an atomic operation that misses the cache delays all that follow it.
 fn each_reference<T: Sync>(
     graph: &AnnotatedGraph,
     leaves: u32,
@@ -191,8 +200,8 @@ fn each_reference<T: Sync>(
         .collect()
 }
 
-/// Numbers the leaves with several referrers, from [`SEVERAL`] down, in the place of the mark. Returns how many
-/// there are.
+/// Replaces the mark of leaves with several referrers by numbers that count down from [`SEVERAL`]. Returns the number
+/// of these leaves.
 fn number(hung: &mut [u32]) -> usize {
     let is_one = |node: &&mut u32| **node == SEVERAL;
     let counts: Vec<usize> = hung
@@ -214,8 +223,8 @@ fn number(hung: &mut [u32]) -> usize {
     counts.iter().sum()
 }
 
-/// Hangs on what only weaker references reach: those leaves that nothing stronger refers to. Returns them where it matters
-/// how strongly leaves are reached.
+/// Computes the dominators of leaves that only weaker references reach. Returns these leaves if leaves refer to their
+/// classes, since only then the level of reachability matters.
 fn weakly(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,
@@ -225,7 +234,7 @@ fn weakly(
 ) -> Result<WeaklyReached> {
     let mut reached: WeaklyReached = [store.zeroed(0)?, store.zeroed(0)?];
     let leaves = hung.len() as u32;
-    // A soft reference that only finalizers reach is no stronger than they are.
+    // A soft reference that only finalizers reach is as weak as they are.
     let is_last = |from: u32| usize::from(weak[1].binary_search(&from).is_ok());
     for (level, of_level) in weak.iter().enumerate() {
         let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);
@@ -257,7 +266,7 @@ fn weakly(
     Ok(reached)
 }
 
-/// Widens a span of nodes to one more.
+/// Extends a span of nodes to include one more node.
 #[inline(always)]
 pub(super) fn widen(span: &std::sync::atomic::AtomicU64, node: u32) {
     let mut old = span.load(Ordering::Relaxed);
@@ -273,17 +282,17 @@ pub(super) fn widen(span: &std::sync::atomic::AtomicU64, node: u32) {
     }
 }
 
-/// As [`widen`].
+/// Returns a span extended like in [`widen`].
 #[inline(always)]
 pub(super) fn widened(span: u64, node: u32) -> u64 {
     let (low, high) = ((span >> 32) as u32, span as u32);
     u64::from(low.min(node)) << 32 | u64::from(high.max(node))
 }
 
-/// The nearest common dominator of a span's ends.
+/// Returns the nearest common dominator of the two ends of a span.
 ///
-/// In preorder, the nearest common ancestor of two nodes is the smallest parent of those after the
-/// first up to the second.
+/// In preorder, the nearest common ancestor of two nodes is the smallest parent of the nodes after the first up to the
+/// second.
 pub(super) fn common(minima: &Minima<'_>, span: u64) -> u32 {
     let (low, high) = ((span >> 32) as u32, span as u32);
     if low == high {

@@ -1,8 +1,9 @@
-//! Immediate dominators by the simple variant of Lengauer and Tarjan's algorithm ("A fast
-//! algorithm for finding dominators in a flowgraph", 1979), in preorder space and iterative.
+//! Immediate dominators by the simple variant of Lengauer and Tarjan's algorithm ("A fast algorithm for finding
+//! dominators in a flowgraph", 1979). The implementation is iterative and works on preorder numbers.
 //!
-//! The variant with path compression alone is O(m log n), and on heaps nearly linear; the
-//! semi-NCA alternative is quadratic on long queues that a table also holds, a common leak.
+//! The simple variant uses path compression without balancing. Its time is O(m log n), and nearly linear on heaps. The
+//! semi-NCA algorithm is an alternative, but takes quadratic time on a long queue whose elements a table also holds,
+//! which is a common leak.
 
 use std::sync::atomic::Ordering;
 
@@ -19,21 +20,21 @@ use crate::graph::heap_graph::HeapGraph;
 use crate::ids::NONE;
 use crate::progress::Progress;
 
-/// Immediate dominators of all reached members of the core. Their numbers are their notes.
+/// Immediate dominators of all reached members of the core. A member's number is its note.
 #[derive(Debug)]
 pub(crate) struct Dominators {
-    /// For each number the immediate dominator's, which is smaller; 0 is the super-root.
+    /// For each number, the number of the immediate dominator, which is smaller. 0 is the super-root.
     pub(crate) idom: Array<u32>,
-    /// The last number of each strength of reachability: strong, then soft, then final.
+    /// The last number that strong references reach, then soft references, then final references.
     pub(crate) levels: [u32; 3],
     pub(crate) core: Core,
 }
 
-/// Computes dominators over strong references, then extends them to what only soft references and
-/// then only finalizers reach.
+/// Computes dominators over strong references. Then extends them to objects that only soft references reach, and to
+/// objects that only finalizers reach.
 ///
-/// Cost: O(m log n) time in the core; for each of its objects four 32-bit numbers, or two and those of the joins'
-/// referrers, whichever is more.
+/// Time: O(m log n) in the core. Memory: for each core object four 32-bit numbers; or two, and the numbers of the merge
+/// nodes' referrers, whichever is more.
 pub(crate) fn dominators(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -64,12 +65,13 @@ pub(crate) fn dominators(
     Ok(all)
 }
 
-/// Memory that is sure to be needed right after the search: for the references to joins, and the first vertices.
+/// Returns the memory that is certainly needed right after the search: for the references to merge nodes, and the first
+/// vertices.
 fn later_bytes(core: &Core) -> u64 {
     u64::from(core.count) * 8
 }
 
-/// References to joins among reached members, by target.
+/// References to merge nodes among reached members, grouped by target.
 struct Predecessors {
     offsets: Array<u32>,
     sources: Array<u32>,
@@ -97,7 +99,7 @@ impl Predecessors {
         }
         let mut sources: Array<u32> = store.zeroed(sum as usize)?;
         {
-            // Filled from each row's end, so that afterwards the offsets are the rows' beginnings.
+            // Fills each group from its end. Afterwards the offsets are the starts of the groups.
             let cursors = mem::as_atomic_u32(&mut offsets);
             let out = mem::as_atomic_u32(&mut sources);
             for_each_edge(graph, class_of, core, cursors, |from, to| {
@@ -109,9 +111,9 @@ impl Predecessors {
     }
 }
 
-/// Visits each reference to a join, from number to number; `out` is what the visits write to, at
-/// the target's number. Objects are fetched some references ahead, and later what is written to: an
-/// atomic operation that misses the cache holds up all that follow it.
+/// Calls `visit` with the source number and the target number of each reference to a merge node. `visit` writes to
+/// `out` at the target's number. Prefetches objects some references ahead, and later the elements of `out`, because an
+/// atomic operation that misses the cache delays all that follow it.
 fn for_each_edge<T: Sync>(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -120,7 +122,7 @@ fn for_each_edge<T: Sync>(
     visit: impl Fn(u32, u32) + Sync,
 ) {
     const AHEAD: usize = 32;
-    /// Words of the core's bitmap handled by one task.
+    /// Number of words of the core's bitmap in one task.
     const WORDS: usize = 1 << 8;
     let (inner, classes) = (graph.split.inner, graph.split.classes);
     let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();
@@ -197,17 +199,17 @@ fn for_each_edge<T: Sync>(
     }
 }
 
-/// The algorithm proper, over numbers.
+/// Runs Lengauer and Tarjan's algorithm on numbers.
 ///
-/// Vertices come into being from the last to the first, and what is known of those before them is given back at the same
-/// pace: so both never lie in memory whole.
+/// Vertices are processed from the last to the first. Memory for their results is touched at the same pace as the
+/// memory of the input is freed, so the two never are in memory completely.
 fn immediate(
     predecessors: Predecessors,
     parent: Array<u32>,
     reached: u32,
     store: &Store,
 ) -> Result<Array<u32>> {
-    /// Vertices processed between two times that memory is given back: those that fill a large page.
+    /// Number of vertices processed between two times that memory is freed. Their results fill a large page.
     const STRETCH: usize = 1 << 17;
     let count = reached as usize + 1;
     let Predecessors {
@@ -215,7 +217,8 @@ fn immediate(
         mut sources,
     } = predecessors;
     let mut parent = parent;
-    // Kept memory would lie where the vertices are that come last.
+    // Memory that the store keeps for reuse would become the start of the array. The vertices there are processed last,
+    // so it would be idle for a long time.
     store.give_back();
     let mut words: Array<u32> = store.zeroed(count * 4)?;
     {
@@ -240,7 +243,7 @@ fn immediate(
         }
     }
     drop((offsets, sources, parent));
-    // In the vertices' own memory: each is read before its words are written over.
+    // The result is written into the memory of the vertices. Each vertex is read before its words are overwritten.
     let fields = &mut words[..];
     for w in 1..count {
         let (semi, idom) = (fields[w * 4 + 2], fields[w * 4 + 3]);
@@ -254,41 +257,42 @@ fn immediate(
     Ok(words)
 }
 
-/// How many predecessors ahead their vertices are fetched.
+/// Distance, in predecessors, at which vertices are prefetched.
 const AHEAD: usize = 24;
 
-/// All that is known of a vertex, in a quarter of a cache line.
+/// The state of a vertex, in a quarter of a cache line.
 ///
-/// Its words are read one by one when all are done.
+/// The words are read one by one after all vertices are processed.
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Vertex {
-    /// The parent in the search tree, later an ancestor nearer to the root.
+    /// The parent in the spanning tree, later an ancestor closer to the root.
     ancestor: u32,
-    /// The vertex of smallest semidominator between here and the ancestor.
+    /// The vertex with the smallest semidominator on the path from this vertex to the ancestor.
     label: u32,
     semi: u32,
-    /// Its link in a bucket, then its dominator.
+    /// The next vertex in the same bucket, later the dominator.
     idom: u32,
 }
 
-/// What is known of vertices before they are processed.
+/// The input for vertices that are not processed yet.
 struct Unprocessed<'a> {
-    /// The parent, which is smaller; where a vertex's bucket is not empty the bucket's first member, which is larger.
-    /// The last member's link then is the parent.
+    /// The parent of each vertex, which is smaller than the vertex. If the vertex's bucket is not empty, this is the
+    /// first member of the bucket, which is larger than the vertex. The link of the bucket's last member then is the
+    /// parent.
     parent: &'a mut [u32],
     offsets: &'a [u32],
     sources: &'a [u32],
 }
 
-/// The link-eval forest. A vertex is linked once it is larger than a limit that moves down.
+/// The link-eval forest. A vertex is linked if it is larger than a limit, which decreases.
 struct LinkEvalForest<'a> {
     vertices: &'a mut [Vertex],
     path: Vec<u32>,
 }
 
 impl LinkEvalForest<'_> {
-    /// Processes the vertices from the last to the first, when all after them have been.
+    /// Processes the vertices from `last` down to `first`, after all vertices behind `last`.
     fn process(&mut self, first: u32, last: u32, known: Unprocessed<'_>) {
         let Unprocessed {
             parent,
@@ -305,7 +309,7 @@ impl LinkEvalForest<'_> {
                     mem::prefetch(self.vertices, sources[at - AHEAD] as usize);
                 }
                 let v = sources[at];
-                // A smaller number is an unlinked vertex: its own semidominator so far.
+                // A smaller number is an unlinked vertex. It is its own semidominator so far.
                 best = best.min(if v <= w { v } else { self.eval(v, w) });
             }
             end = begin;
@@ -319,7 +323,7 @@ impl LinkEvalForest<'_> {
                     std::mem::replace(&mut parent[best as usize], w)
                 },
             };
-            // From here on w is linked to p: empty p's bucket.
+            // From here on, `w` is linked to `p`: empty the bucket of `p`.
             if p != 0 {
                 let mut v = parent[p as usize];
                 while v > p {
@@ -340,7 +344,7 @@ impl LinkEvalForest<'_> {
         }
     }
 
-    /// The smallest semidominator on the path from `v` up to its tree's root, where vertices above
+    /// Returns the smallest semidominator on the path from `v` up to the root of its tree in the forest. Vertices above
     /// `limit` are linked.
     #[inline]
     fn eval(&mut self, v: u32, limit: u32) -> u32 {
@@ -348,7 +352,7 @@ impl LinkEvalForest<'_> {
         self.vertices[label as usize].semi
     }
 
-    /// The vertex that has it. Compresses the path.
+    /// Returns the vertex that has this semidominator, and compresses the path.
     #[inline]
     fn eval_vertex(&mut self, v: u32, limit: u32) -> u32 {
         let vertices = &mut *self.vertices;
@@ -381,10 +385,10 @@ impl LinkEvalForest<'_> {
 
 /// Extends the dominators to objects that only weaker references reach.
 ///
-/// Such objects refer to nothing that changes a stronger object's dominators, since a weaker path
-/// never counts beside a stronger one. And all that the stronger part says about their dominators
-/// is in its dominator tree. So a small graph has the same answer: the dominator tree's part above
-/// the reference objects, and the newly reached objects.
+/// A newly reached object cannot change the dominator of an object that a stronger path reaches, because a weaker path
+/// does not count if there is a stronger one. The stronger part influences the new dominators only through its
+/// dominator tree. So it is enough to run the algorithm on a small graph: the newly reached objects, and the part of
+/// the dominator tree above the reference objects.
 fn extend(
     graph: &mut AnnotatedGraph,
     class_of: &impl Fn(u32) -> u32,
@@ -406,7 +410,7 @@ fn extend(
         return Ok(());
     }
     let seeds = seeds.into_array()?;
-    // The new objects, and the references among them.
+    // Collects the new objects, and the references among them.
     let mut found: List<u32> = List::new(store)?;
     for &[_, to] in seeds.iter() {
         if graph.note(to) == 0 {
@@ -451,7 +455,8 @@ fn extend(
     }
     drop(weaker);
     let found = found.into_array()?;
-    // The part of the dominator tree above the references, from the last node to the first: dominators are smaller.
+    // The part of the dominator tree above the references, from the last node to the first, since dominators have
+    // smaller numbers.
     let mut above = MappedBits::new(base as usize + 1, store)?;
     for &[from, to] in seeds.iter() {
         let (from, to) = (graph.note(from), graph.note(to));
@@ -471,7 +476,7 @@ fn extend(
         }
     }
     let above = above.list(store)?;
-    // Small numbers: first those above, then the new ones.
+    // Numbers in the small graph: first the nodes above the references, then the new objects.
     let small = |n: u32| -> u32 {
         if n > base {
             above.len() as u32 + (n - base - 1)
@@ -498,7 +503,7 @@ fn extend(
     let reached = search.reached;
     let predecessors = Predecessors::new(&mut little, &|_| NONE, &whole, reached, store)?;
     let idom = immediate(predecessors, search.parent, reached, store)?;
-    // New objects are numbered in the small search's order, so that dominators stay smaller.
+    // New objects are numbered in the order of the small search, so that dominators have smaller numbers.
     let mut order: Array<u32> = store.zeroed(reached as usize + 1)?;
     for node in 0..nodes as u32 {
         let n = little.note(node);
@@ -524,7 +529,7 @@ fn extend(
     Ok(())
 }
 
-/// References of several kinds, by source.
+/// Returns references of several kinds, sorted by source.
 fn sorted(weaker: &[Vec<(u32, u32)>], store: &Store) -> Result<Array<[u32; 2]>> {
     let count = weaker.iter().map(Vec::len).sum();
     let mut sorted: Array<[u32; 2]> = store.zeroed(count)?;

@@ -1,9 +1,10 @@
-//! The dominator tree of the heap graph: which objects need a search, the search, Lengauer and Tarjan's
-//! algorithm, the tree in preorder, and the field that each dominator holds an object through.
+//! The dominator tree of the heap graph: the selection of objects that need a search, the search, Lengauer and Tarjan's
+//! algorithm, the tree in preorder, and the field through which each dominator holds an object.
 //!
-//! An object dominates another when every path from a GC root to the other leads through it: were it gone, so
-//! would the other be. What an object dominates, itself included, it retains. [`DominatorTree`] takes a
-//! [`HeapGraph`](crate::graph::HeapGraph), of a dump or drawn by hand:
+//! An object dominates another object if every path from a GC root to the other object leads through it. If it were
+//! removed, the other object would become unreachable. An object retains the objects that it dominates, including
+//! itself. [`DominatorTree`] is built from a [`HeapGraph`](crate::graph::HeapGraph), which is that of a dump or drawn
+//! by hand:
 //!
 //! ```
 //! use hprof::dominators::{DominatorTree, Node};
@@ -43,7 +44,7 @@ pub(crate) mod thresholds;
 pub(crate) mod tree;
 mod ways_back;
 
-// For tests.
+// Public for tests only.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use thresholds::{Tally, Thresholds};

@@ -1,9 +1,18 @@
-//! All reached objects that hold references in the preorder of the dominator tree.
+//! Lays out the dominator tree: puts all reached objects with references in preorder. The place of an object is its
+//! position in this order.
 //!
-//! The core's part of the tree is known. Every other object hangs on its only referrer, and so on a
-//! member of the core, behind which it comes in the order, before the next member. So each task
-//! follows the rows of some members, and the tasks' results stand one after the other. Sinks and what hangs on them come
-//! last, and are put in between when their dominators are known.
+//! The dominator tree of the core is known. Every other object has one referrer, and following single referrers upwards
+//! leads to a core member. In preorder, it comes after this member and before the next member. So each task follows the
+//! adjacency lists of some members, and the results of the tasks are concatenated:
+//!
+//! ```text
+//! members        M1             M2        M3
+//! preorder       M1 a b c       M2 d      M3 e f
+//!                task 1                   task 2
+//! ```
+//!
+//! Terminal merge nodes and their subtrees are appended last. They are inserted at their places when their dominators
+//! are known.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -21,27 +30,27 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Objects with references that only soft references reach, and those that only finalizers do, ascending.
+/// Objects with references that only soft references reach, and those that only finalizers reach, ascending.
 pub(super) type WeaklyReached = [Array<u32>; 2];
 
-/// The tree's nodes; the first is the super-root. Which object is at each place the notes tell.
+/// The nodes of the tree in preorder. The first is the super-root. The note of each object is its place.
 pub(super) struct Preorder {
-    /// The place above each.
+    /// The place of each node's parent.
     pub(super) parent: Array<u32>,
     pub(super) weak: WeaklyReached,
-    /// For each class object its level of reachability, and the nodes that its dominator dominates.
+    /// For each class object, its level of reachability and the nodes that its dominator dominates.
     pub(super) of_class: Vec<(usize, Range<u32>)>,
 }
 
 /// The result of laying the tree out.
 pub(super) enum Outcome {
     Done(Preorder),
-    /// The dominators are not those of the whole graph: these objects have to be witnesses.
+    /// The dominators are not those of the whole graph. These objects have to become witnesses.
     Missing(Vec<u32>),
 }
 
-/// Lays the tree out; the notes are used up, and then hold each object's place, [`NONE`] where an
-/// object is unreachable.
+/// Lays the tree out. Overwrites the notes: afterwards they hold each object's place, or [`NONE`] if the object is
+/// unreachable.
 ///
 /// Cost: one visit of each reference.
 pub(super) fn lay_out(
@@ -66,7 +75,7 @@ pub(super) fn lay_out(
         .map(|number| members.place[number as usize])
         .collect();
     long.sort_unstable();
-    // Holds each member's object at first, and its place once it has been laid out.
+    // Holds the object of each member first, and the member's place after it is laid out.
     let mut place = objects(graph, &core, &members.place, store)?;
     let mut level: Array<u8> = store.zeroed(0)?;
     if levels[0] != levels[2] {
@@ -78,7 +87,7 @@ pub(super) fn lay_out(
     }
     members.place = store.zeroed(0)?;
     let tasks = tasks::tasks(graph, nodes as u32, &long, &place, thresholds);
-    // From here on those that have a place in the order, or are sure to get one.
+    // From here on: objects that have a place, or will certainly get one.
     let Core {
         members: mut placed,
         sinks,
@@ -206,7 +215,7 @@ pub(super) fn lay_out(
     drop(insertion);
     drop((hung, starts, hung_parent));
     drop((members, place, placed));
-    // The tasks' results took memory that the tree's arrays need.
+    // The results of the tasks took memory that the arrays of the tree need.
     mem::trim_heap();
     let missing = misplaced_classes(graph, class_of, &dominated, &weak);
     let preorder = Preorder {
@@ -221,7 +230,7 @@ pub(super) fn lay_out(
     }
 }
 
-/// A place that counts from a task's beginning, or is that of the member the task is about.
+/// Converts a place that is relative to a task's start. [`NONE`] means the member that the task belongs to.
 #[inline(always)]
 fn placed_at(at: u32, base: u32, above: u32) -> u32 {
     match at {
@@ -230,17 +239,18 @@ fn placed_at(at: u32, base: u32, above: u32) -> u32 {
     }
 }
 
-/// What sinks are followed with when all else is laid out.
+/// The data needed to follow terminal merge nodes after the rest is laid out.
 struct Hanging<'a> {
-    /// The nodes so far.
+    /// Number of nodes so far.
     nodes: u32,
     checks: &'a Checks,
     thresholds: Thresholds,
 }
 
 impl Hanging<'_> {
-    /// Follows the rows of sinks, whose nodes come after all others so far. Returns for each sink how many of these nodes
-    /// come before it, with one more for all, and what is above each: places so far.
+    /// Follows the adjacency lists of terminal merge nodes. Their nodes get the places after all others. Returns for
+    /// each terminal merge node the number of these nodes before it, with one more element for the total. Also returns
+    /// the parent of each of these nodes, as a place before the insertion.
     fn follow(
         &self,
         graph: &mut AnnotatedGraph,
@@ -296,7 +306,7 @@ impl Hanging<'_> {
     }
 }
 
-/// Notes the places of objects that have them one after the other.
+/// Sets the notes of objects with consecutive places.
 fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
     const AHEAD: usize = 32;
     for (i, (&object, place)) in objects.iter().zip(first..).enumerate() {
@@ -307,8 +317,8 @@ fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
     }
 }
 
-/// Sets the notes of objects that have no place to [`NONE`]. Those of the core's unreached members are zero, which is no
-/// object's place.
+/// Sets the notes of objects without a place to [`NONE`]. Unreached members of the core have the note 0, which is the
+/// place of no object.
 fn forget_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
     let inner = graph.split.inner;
     let (cells, _) = graph.shared();
@@ -327,7 +337,7 @@ fn forget_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
         });
 }
 
-/// The objects at some of the places, ascending.
+/// Returns the objects at the given places, ascending.
 fn objects_at(
     graph: &AnnotatedGraph,
     places: impl Iterator<Item = Range<u32>>,
@@ -355,9 +365,8 @@ fn objects_at(
     found.list(store)
 }
 
-/// Objects that the dominator of their class does not dominate: of each part of the heap one for each
-/// class. `dominated` are the levels of the class objects and the places of what their dominators
-/// dominate.
+/// Returns objects that the dominator of their class does not dominate: one for each class in each part of the heap.
+/// `dominated` has the level of each class object, and the places of the nodes that its dominator dominates.
 fn misplaced_classes(
     graph: &AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -391,7 +400,7 @@ fn misplaced_classes(
                     continue;
                 }
                 let own = level_of(object);
-                // A weaker path never counts beside a stronger one.
+                // A weaker path to an object does not count if there is a stronger one.
                 let holds = level < own || level == own && is_within;
                 if !holds && found.iter().all(|f| f.1 != class) {
                     found.push((object, class));
@@ -402,24 +411,24 @@ fn misplaced_classes(
         .collect()
 }
 
-/// The places of the core's numbers in the preorder of the core's part of the dominator tree.
+/// The places of core members in the preorder of the core's dominator tree.
 struct Places {
-    /// Of each number.
+    /// The place of each number.
     place: Array<u32>,
     /// The end of each number's subtree.
     end: Array<u32>,
 }
 
 impl Places {
-    /// From numbers in which dominators come first.
+    /// Computes places from numbers in which dominators come first.
     ///
     /// # Panics
-    /// When a dominator does not come first, which the search's order rules out.
+    /// Panics if a dominator does not come first. The order of the search rules this out.
     fn new(idom: &[u32], store: &Store) -> Result<Self> {
         let nodes = idom.len();
-        // Holds each number's subtree size at first, then its place.
+        // Holds the subtree size of each number first, then its place.
         let mut place: Array<u32> = store.zeroed(nodes)?;
-        // Holds the next free place below each number, which in the end is that after its subtree.
+        // Holds the next free place below each number. In the end this is the place after its subtree.
         let mut end: Array<u32> = store.zeroed(nodes)?;
         let (places, next) = (&mut place[..], &mut end[..]);
         for n in (1..nodes).rev() {
@@ -430,7 +439,7 @@ impl Places {
         places[0] = 0;
         for n in 1..nodes {
             let up = idom[n] as usize;
-            // So every way up the tree ends at its root.
+            // So every path up the tree ends at its root.
             assert!(up < n, "{n} is dominated by {up}");
             let (at, size) = (next[up], places[n]);
             next[up] = at + size;
@@ -441,11 +450,12 @@ impl Places {
     }
 }
 
-/// The core's part of the dominator tree, in its preorder.
+/// The dominator tree of the core, in preorder.
 struct Members {
     /// The place of each number.
     place: Array<u32>,
-    /// The place above each, from the last to the first, so that those of the first can be given back first.
+    /// The place of each member's parent, from the last member to the first, so that the memory of the first members
+    /// can be freed first.
     above: Array<u32>,
     nodes: u32,
 }
@@ -476,14 +486,14 @@ impl Members {
         }
     }
 
-    /// Gives back what is known of the members before a place.
+    /// Frees the data of the members before a place.
     fn shed(&mut self, first: u32) {
         self.above
             .shed((self.nodes - first.min(self.nodes)) as usize);
     }
 }
 
-/// What is above members, as a slice.
+/// The parents of members, as a slice.
 #[derive(Clone, Copy)]
 struct MembersView<'a> {
     above: &'a [u32],
@@ -491,14 +501,14 @@ struct MembersView<'a> {
 }
 
 impl MembersView<'_> {
-    /// The place above the member at a place.
+    /// Returns the place of the parent of the member at a place.
     #[inline(always)]
     fn above(self, q: u32) -> u32 {
         self.above[(self.nodes - 1 - q) as usize]
     }
 }
 
-/// The member at each place.
+/// Returns the member at each place.
 fn objects(
     graph: &mut AnnotatedGraph,
     core: &Core,
@@ -516,7 +526,7 @@ fn objects(
         .for_each(|(chunk, words)| {
             let mut batch: Vec<(u32, u32)> = Vec::with_capacity(64);
             for (i, &word) in words.iter().enumerate() {
-                // Each object needs two look-ups in far places, which are done stage by stage for the whole word.
+                // Each object needs two look-ups at distant addresses. They are done in stages for the whole word.
                 each_bit(chunk * WORDS + i, word, |object| {
                     let number = cells.number(object);
                     if number != 0 {
@@ -537,13 +547,12 @@ fn objects(
     Ok(object)
 }
 
-/// The places that objects must have which refer to class objects.
+/// The places that an object must have if it refers to a class object.
 pub(super) struct Checks {
-    /// For each class object its level of reachability, and the members that its dominator
-    /// dominates.
+    /// For each class object, its level of reachability and the members that its dominator dominates.
     of_class: Vec<(usize, Range<u32>)>,
-    /// For each level of the referring object and each class object the first of the members among
-    /// which it has to be, and how many there are.
+    /// For each level of the referring object and each class object: the places of the members below which the
+    /// referring object has to be, as the first place and their number.
     pub(super) of_level: [Vec<(u32, u32)>; 3],
 }
 
@@ -566,7 +575,7 @@ impl Checks {
             .collect();
         let of_level = |own: usize| {
             let among = |(level, range): &(usize, Range<u32>)| match level.cmp(&own) {
-                // A weaker path never counts beside a stronger one.
+                // A weaker path to an object does not count if there is a stronger one.
                 std::cmp::Ordering::Less => (0, u32::MAX),
                 std::cmp::Ordering::Greater => (0, 0),
                 std::cmp::Ordering::Equal => (range.start, range.end - range.start),

@@ -7,7 +7,7 @@ use crate::bytes::mem;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Minima of ranges: of blocks, and of blocks in number a power of two.
+/// Minima of ranges: a table with the minimum of each block, and of each sequence of 2^n blocks.
 pub(super) struct Minima<'a> {
     values: &'a [u32],
     blocks: usize,
@@ -17,7 +17,8 @@ pub(super) struct Minima<'a> {
 impl<'a> Minima<'a> {
     const BLOCK: usize = 64;
 
-    /// Cost: one pass; a quarter to half of a byte for each value.
+    /// Cost: one pass. Memory: for each block of 64 values, four bytes for each power of two up to the number of
+    /// blocks. This is about one byte for each value.
     pub(super) fn new(values: &'a [u32], store: &Store) -> Result<Self> {
         let blocks = values.len().div_ceil(Self::BLOCK);
         let levels = blocks.max(1).ilog2() as usize + 1;
@@ -45,7 +46,7 @@ impl<'a> Minima<'a> {
         })
     }
 
-    /// The smallest value at `from..to`, which is not empty.
+    /// Returns the smallest value in `from..to`, which must not be empty.
     pub(super) fn of(&self, from: usize, to: usize) -> u32 {
         let (first, last) = (from.div_ceil(Self::BLOCK), to / Self::BLOCK);
         if first >= last {
@@ -64,11 +65,11 @@ fn smallest(values: &[u32]) -> u32 {
     values.iter().fold(NONE, |least, &v| least.min(v))
 }
 
-/// Prefix sums in little memory: 16 bits each, relative to the first of their block. Those of a block of more than
-/// that are written out elsewhere.
+/// Prefix sums in little memory: 16 bits each, relative to the first sum of their block. If the range of a block does
+/// not fit in 16 bits, its sums are stored elsewhere as 64-bit numbers.
 #[derive(Debug)]
 pub(crate) struct Sums {
-    /// The sum before each block; with [`Sums::FAR`] set the place of the block's sums in `far`.
+    /// The sum before each block. If [`Sums::FAR`] is set, the index of the block's sums in `far`.
     pub(crate) bases: Column<u64>,
     pub(crate) rest: Column<u16>,
     pub(crate) far: Column<u64>,
@@ -76,13 +77,13 @@ pub(crate) struct Sums {
 
 impl Sums {
     const BLOCK: usize = 32;
-    /// Elements handled by one task.
+    /// Number of elements in one task.
     const CHUNK: usize = Self::BLOCK << 9;
-    /// Sums are smaller.
+    /// Flag bit in `bases`. All sums are smaller.
     const FAR: u64 = 1 << 63;
 
-    /// Sums amounts 0 to `len`: element `i` is the sum of all before it, element `len` the total. `amounts` gives
-    /// those from the first that it is passed on.
+    /// Sums up `len` amounts. Element `i` is the sum of all amounts before it, and element `len` is the total.
+    /// `amounts` returns the amounts from an index on.
     pub(super) fn new<I: Iterator<Item = u64>>(
         len: usize,
         amounts: impl Fn(usize) -> I + Sync,
@@ -132,7 +133,7 @@ impl Sums {
         })
     }
 
-    /// Sums from a file; `None` where they do not ascend or do not fit together.
+    /// Creates sums from the arrays in a file; `None` if they do not ascend or do not fit together.
     pub(crate) fn of_parts(
         bases: Column<u64>,
         rest: Column<u16>,
@@ -140,7 +141,7 @@ impl Sums {
     ) -> Option<Self> {
         let sums = Self { bases, rest, far };
         let view = sums.view();
-        // The first and the last sum of a block that ascends.
+        // Returns the first and the last sum of a block; `None` if the block does not ascend.
         let ends = |block: usize| {
             let len = Self::BLOCK.min(view.rest.len() - block * Self::BLOCK);
             let base = view.bases[block];
@@ -165,7 +166,7 @@ impl Sums {
         fits.then_some(sums)
     }
 
-    /// Number of sums, the total included.
+    /// Returns the number of sums, including the total.
     pub(crate) fn len(&self) -> usize {
         self.rest.len()
     }
@@ -185,7 +186,7 @@ impl Sums {
     }
 }
 
-/// Packs the sums of one block; returns its base.
+/// Packs the sums of one block. Returns its base.
 #[inline(always)]
 fn pack(sums: &[u64], rest: &mut [u16], far: &mut Vec<u64>) -> u64 {
     let (Some(&base), Some(&last)) = (sums.first(), sums.last()) else {
@@ -235,7 +236,7 @@ mod tests {
     use super::*;
 
     fn amounts(scale: u64) -> impl Fn(usize) -> u64 + Sync {
-        // Large ones are rare, so that most blocks are near.
+        // Large amounts are rare, so that most blocks fit in 16 bits.
         move |i| {
             let large = if i % 1000 == 999 { scale } else { 0 };
             i as u64 % 7 + large

@@ -1,4 +1,4 @@
-//! Depth-first search of the heap graph's core from its roots: iterative, over flat arrays.
+//! Depth-first search of the heap graph's core from the GC roots: iterative, over flat arrays.
 
 use std::sync::atomic::Ordering;
 
@@ -9,16 +9,16 @@ use crate::dominators::core::Core;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// How many references ahead of the search their targets are fetched.
+/// Distance, in references, at which targets are prefetched.
 pub(crate) const AHEAD: usize = 16;
 
-/// A depth-first spanning tree of the core. Members are numbered in preorder from 1, which becomes
-/// their note; 0 is the super-root that refers to every root, and the note of what is unreached.
+/// A depth-first spanning tree of the core. Members are numbered in preorder from 1, and the number becomes their note.
+/// 0 is the super-root, which refers to every root. 0 is also the note of unreached members.
 #[derive(Debug)]
 pub(crate) struct SpanningTree {
-    /// For each number the parent's number.
+    /// The number of each member's parent.
     pub(crate) parent: Array<u32>,
-    /// Nodes reached, the super-root excluded.
+    /// Number of nodes reached, without the super-root.
     pub(crate) reached: u32,
 }
 
@@ -40,14 +40,14 @@ pub(crate) fn search(
     let mut reached = 0_u32;
     {
         let parent = &mut parent[..];
-        // What is left of the rows between the root and the current node, from where to where, and of which nodes.
+        // The unread part of each list between the root and the current node: start, end, and the number of the node.
         let mut stack: List<[u32; 3]> = List::new(store)?;
         let mut queue = PrefetchQueue::new(cells, targets);
         for root in roots {
             if !is_member.of(root) || cells.number(root) != 0 {
                 continue;
             }
-            // As if the roots were in a row of their own, and this the last of them.
+            // The root is treated as the last element of the super-root's list.
             let (mut cursor, mut end) = (0, 0);
             let mut current = 0;
             let mut entered = Some(root);
@@ -98,12 +98,12 @@ pub(crate) fn search(
     Ok(SpanningTree { parent, reached })
 }
 
-/// Tells members of the core.
+/// Tests whether an object is a member of the core.
 #[derive(Clone, Copy)]
 struct Membership<'a>(u32, BitsView<'a>);
 
 impl Membership<'_> {
-    // A closure would be called at each of the places where it is needed.
+    // A closure would not be inlined at each place that uses it.
     #[inline(always)]
     fn of(self, object: u32) -> bool {
         object < self.0 && self.1.contains(object)

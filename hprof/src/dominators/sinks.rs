@@ -1,8 +1,14 @@
-//! Sinks of the core: joins from which no other join is reached. They have no part in the search.
+//! Terminal merge nodes (sinks) of the core: merge nodes from which no other merge node can be reached. They take no
+//! part in the search.
 //!
-//! When all else is laid out, the nearest common dominator of a sink's referrers dominates it: that of the first and of
-//! the last of them in preorder. Then the sinks, and what hangs on them, are put into the order, each right behind
-//! its dominator, and what comes after it moves on.
+//! When the rest of the tree is laid out, the dominator of a terminal merge node is the nearest common dominator of its
+//! referrers. The first and the last referrer in preorder are enough to compute it. Then the terminal merge nodes, with
+//! their subtrees, are inserted into the preorder right behind their dominators, and the nodes after them move:
+//!
+//! ```text
+//! before          A B C D E | s t       s is dominated by B, t is in the subtree of s
+//! after           A B s t C D E
+//! ```
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -19,19 +25,19 @@ use crate::dominators::ranges::Minima;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// The places of the referrers of each sink.
+/// The places of the referrers of each terminal merge node.
 pub(super) struct Referrers {
-    /// The first and the last place.
+    /// The first and the last place for each.
     spans: Array<u64>,
-    /// How strongly each is reached; empty where all are by strong references.
+    /// The level at which each is reached; empty if strong references reach all of them.
     level: Array<u8>,
 }
 
-/// A sink that is reached.
+/// A terminal merge node that is reached.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Sink {
-    /// The place of its dominator among all but sinks.
+    /// The place of its dominator, not counting terminal merge nodes and their subtrees.
     pub(super) above: u32,
     pub(super) object: u32,
     pub(super) level: u32,
@@ -45,13 +51,13 @@ impl Referrers {
         Ok(Self { spans, level })
     }
 
-    /// The spans, to be widened by several threads.
+    /// Returns the spans, so that several threads can widen them.
     pub(super) fn spans(&mut self) -> Spans<'_> {
         Spans(mem::as_atomic_u64(&mut self.spans))
     }
 
-    /// Adds all references by what is strongly reached, once all but sinks is laid out. `placed` are the objects that have a
-    /// place, and members that have none.
+    /// Adds all references from strongly reached objects, after the rest is laid out. `placed` has the objects that
+    /// have a place, and the members that have none.
     ///
     /// Cost: one pass over all references.
     pub(super) fn widen_by_rows(
@@ -76,7 +82,8 @@ impl Referrers {
             });
     }
 
-    /// Adds references by what only weaker references reach, which count where no stronger one leads.
+    /// Adds references from objects that only weaker references reach. They count only for targets that no stronger
+    /// reference reaches.
     pub(super) fn widen_weakly(
         &mut self,
         graph: &AnnotatedGraph,
@@ -104,10 +111,10 @@ impl Referrers {
         Ok(())
     }
 
-    /// The sinks that are reached, by their dominators' places.
+    /// Returns the terminal merge nodes that are reached, sorted by the places of their dominators.
     ///
-    /// Cost: one pass over the places above all nodes, and one look at a few of them for each sink. Memory: twelve bytes for
-    /// each sink.
+    /// Cost: one pass over the parents of all nodes, and a few look-ups for each terminal merge node. Memory: twelve
+    /// bytes for each.
     pub(super) fn hang(
         self,
         objects: &[u32],
@@ -135,14 +142,15 @@ impl Referrers {
             usize::from(is_reached)
         });
         let reached = reached.sum();
-        // The others come last.
+        // Unreached ones come last.
         hung.par_sort_unstable();
         hung.cut(reached)?;
         Ok(hung)
     }
 }
 
-/// The references of an object to sinks, while these have no place: sink, place of the object.
+/// Returns the references from an object to terminal merge nodes that have no place yet: (number of the merge node,
+/// place of the object).
 fn references<'a>(
     graph: &'a AnnotatedGraph,
     object: u32,
@@ -151,7 +159,7 @@ fn references<'a>(
 ) -> impl Iterator<Item = (u32, u32)> + 'a {
     let place = graph.note(object);
     let others = graph.split.classes..graph.split.inner;
-    // A member that is not reached has the root's place.
+    // A member that is not reached has the place of the root.
     let row = if place == 0 { &[] } else { graph.row(object) };
     row.iter()
         .filter(move |target| others.contains(target) && !placed.contains(**target))
@@ -159,17 +167,18 @@ fn references<'a>(
         .filter(move |&(sink, _)| sink < sinks)
 }
 
-/// As [`Referrers`] has them.
+/// The spans of [`Referrers`], shared between threads.
 #[derive(Clone, Copy)]
 pub(super) struct Spans<'a>(&'a [AtomicU64]);
 
 impl Spans<'_> {
-    /// Adds references: sink, place.
+    /// Adds references: (number of the terminal merge node, place of the referrer).
     fn widen(self, references: impl Iterator<Item = (u32, u32)>) {
         references.for_each(|(sink, place)| widen(&self.0[sink as usize], place));
     }
 
-    /// Adds references that a task noted: sink, and what `place` tells the referrer's place by.
+    /// Adds references that a task recorded: the number of the terminal merge node, and a relative place of the
+    /// referrer, which `place` converts.
     pub(super) fn widen_noted(self, references: &[(u32, u32)], place: impl Fn(u32) -> u32) {
         const AHEAD: usize = 16;
         for (i, &(sink, from)) in references.iter().enumerate() {
@@ -181,7 +190,7 @@ impl Spans<'_> {
     }
 }
 
-/// Marks among places, and how many come before each.
+/// Marked places, and the number of marks before each word.
 struct Ranks {
     words: Array<u64>,
     before: Array<u32>,
@@ -203,7 +212,7 @@ impl Ranks {
         Ok(Self { words, before })
     }
 
-    /// Marks before a place.
+    /// Returns the number of marks before a place.
     #[inline(always)]
     fn before(&self, place: u32) -> u32 {
         let (word, bit) = (place as usize / 64, place % 64);
@@ -211,15 +220,17 @@ impl Ranks {
     }
 }
 
-/// The places of all nodes, those included that sinks and what hangs on them have.
+/// The insertion of terminal merge nodes and their subtrees: the places of all nodes before and after it.
 pub(super) struct Insertion<'a> {
     sinks: &'a [Sink],
-    /// For each sink how many nodes come before it that are sinks or hang on them, and one more for all.
+    /// For each terminal merge node, the number of inserted nodes before it. The last element is the number of all
+    /// inserted nodes.
     starts: &'a [u32],
-    /// The nodes that are neither.
+    /// The number of nodes that are not inserted.
     nodes: u32,
     dominators: Ranks,
-    /// For each dominator of sinks the start of the first, and one more for all.
+    /// For each dominator of terminal merge nodes, the start of the first of these. The last element is the number of
+    /// all inserted nodes.
     first: Array<u32>,
     of_sink: Ranks,
 }
@@ -254,13 +265,13 @@ impl<'a> Insertion<'a> {
         })
     }
 
-    /// The place of what was at a place among all but sinks, or the first after all of them.
+    /// Returns the new place of a node that is not inserted, or the place after all nodes.
     #[inline(always)]
     pub(super) fn moved(&self, place: u32) -> u32 {
         place + self.first[self.dominators.before(place) as usize]
     }
 
-    /// The place of a node by its place so far: sinks, and what hangs on them, come after all others.
+    /// Returns the new place of a node. Before the insertion, inserted nodes come after all others.
     #[inline(always)]
     pub(super) fn place(&self, place: u32) -> u32 {
         match place.checked_sub(self.nodes) {
@@ -272,14 +283,14 @@ impl<'a> Insertion<'a> {
         }
     }
 
-    /// The places so far of the sinks of a level and of what hangs on them.
+    /// Returns the places, before the insertion, of the terminal merge nodes of a level and of their subtrees.
     pub(super) fn of_level(&self, level: u32) -> impl Iterator<Item = Range<u32>> {
         let ends = self.starts.windows(2).zip(self.sinks);
         let of_level = ends.filter(move |(_, sink)| sink.level == level);
         of_level.map(|(ends, _)| self.nodes + ends[0]..self.nodes + ends[1])
     }
 
-    /// Puts what is above each node into the order. `hung` has, for sinks and what hangs on them, the place so far.
+    /// Inserts nodes into `parent`. `hung` has the parents of the inserted nodes, as places before the insertion.
     pub(super) fn insert(&self, parent: &mut [u32], hung: &[u32]) {
         let (own, _) = parent.split_at_mut(self.nodes as usize);
         own.par_iter_mut()

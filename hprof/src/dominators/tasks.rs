@@ -1,4 +1,4 @@
-//! The tasks in which the tree is laid out, and the walk over what hangs on the members of each.
+//! The tasks that lay the tree out, and the walk over the objects below the members of a task.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,32 +15,32 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Tasks whose results are put together at a time, at most and at least: as few as keep all threads busy, since until
-/// then each result is in memory twice.
+/// Maximum and minimum number of tasks whose results are combined at a time. The number is as small as it can be with
+/// all threads busy, because until then each result is in memory twice.
 const BATCH: usize = 64;
 const LEAST_BATCH: usize = 16;
-/// Members or references that one task begins with, at most and at least: the tasks of a batch have some part of the
-/// tree in memory twice, which shall be small in small heaps too.
+/// Maximum and minimum number of members or references that one task starts with. The tasks of a batch have a part of
+/// the tree in memory twice. In a small heap, this part must be small, too.
 const LARGEST_SHARE: usize = 1 << 10;
 const LEAST_SHARE: usize = 1 << 6;
-/// Batches into which the members are divided at least, where that gives no smaller shares.
+/// Minimum number of batches into which the members are divided, unless shares would become smaller than the minimum.
 const BATCHES: usize = 1 << 5;
 
-/// How many results a batch has.
+/// Returns the number of results in a batch.
 fn batch() -> usize {
     (rayon::current_num_threads() * 8).clamp(LEAST_BATCH, BATCH)
 }
 
-/// How many of so many members, or sinks, are a task's, where there are so many batches of so many tasks.
+/// Returns the number of members in a task, if a batch has `tasks` tasks.
 pub(super) fn share(members: usize, tasks: usize) -> usize {
     (members / (tasks * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE)
 }
 
-/// A part of the order.
+/// A part of the preorder.
 pub(super) enum Task {
-    /// Members and what hangs on them, long rows excepted.
+    /// Members and the objects below them, except below members with a long list.
     Members(Range<u32>),
-    /// Objects that a member holds by a part of its long row.
+    /// Objects below a member that a part of its long list refers to.
     Row {
         member: u32,
         object: u32,
@@ -57,13 +57,13 @@ impl Task {
     }
 }
 
-/// The last member of each run: those with long rows, and the very last, once.
+/// Returns the last member of each run: each member with a long list, and the last member, each once.
 fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
     let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
     long.iter().copied().chain(rest)
 }
 
-/// The tasks for all members. `long` are the places of those with long rows.
+/// Returns the tasks for all members. `long` has the places of members with a long list.
 pub(super) fn tasks(
     graph: &AnnotatedGraph,
     nodes: u32,
@@ -82,7 +82,8 @@ pub(super) fn tasks(
         let object = object_at[last as usize];
         if object != NONE && graph.row(object).len() >= thresholds.long {
             let (first, end) = (graph.begin(object) as u32, graph.begin(object + 1) as u32);
-            // Much of the heap may hang on one row, which is then laid out in smaller parts. Many rows are many tasks as they are.
+            // A large part of the heap may be below one list. It is then laid out in smaller parts. Many long lists
+            // give enough tasks anyway.
             let references = (end - first) as usize;
             let share = if references * 8 < graph.targets.len() {
                 LARGEST_SHARE
@@ -101,25 +102,26 @@ pub(super) fn tasks(
     tasks
 }
 
-/// A task's result; places count from its beginning. Used again by later tasks.
+/// The result of a task. Places are relative to the task's start. Later tasks use it again.
 pub(super) struct TaskOutput {
     pub(super) object: List<u32>,
-    /// [`NONE`] for what hangs on the member that the task is about.
+    /// Parents; [`NONE`] for objects whose parent is the member that the task belongs to.
     pub(super) parent: List<u32>,
     /// Places of the members.
     pub(super) members: Vec<u32>,
     pub(super) missing: Vec<u32>,
-    /// References to sinks by what is strongly reached: sink, place of the referrer, [`NONE`] for the member that the task
-    /// is about.
+    /// References to terminal merge nodes from strongly reached objects: the number of the merge node, and the place of
+    /// the referrer, which is [`NONE`] for the member that the task belongs to.
     pub(super) to_sinks: Vec<(u32, u32)>,
-    /// Whether there were more of them than a task notes.
+    /// True if there were more such references than a task may record.
     pub(super) more_to_sinks: bool,
-    /// What is left of the rows above the one that is read, from where to where, the object whose it is, and its place.
+    /// The unread part of each list above the current one: start, end, the object that has the list, and the object's
+    /// place.
     stack: List<[u32; 4]>,
 }
 
 impl TaskOutput {
-    /// Results for a batch.
+    /// Creates the results of a batch.
     pub(super) fn batch(store: &Store) -> Result<Vec<Self>> {
         (0..batch()).map(|_| Self::new(store)).collect()
     }
@@ -150,8 +152,8 @@ impl TaskOutput {
         self.parent.settle()
     }
 
-    /// Visits what only weaker references reach: the level, soft references first, and the objects. `level` is that of
-    /// each member.
+    /// Calls `visit` with the objects that only weaker references reach: 0 for soft references or 1 for finalizers, and
+    /// the objects. `level` has the level of each member.
     pub(super) fn each_weak(
         &self,
         task: &Task,
@@ -191,13 +193,13 @@ pub(super) struct Walk<'a> {
     pub(super) targets: &'a [u32],
     pub(super) inner: u32,
     pub(super) classes: u32,
-    /// Number of sinks that are to be told.
+    /// Number of terminal merge nodes whose referrers are recorded.
     pub(super) sinks: u32,
-    /// A bit for each object of the core, and for each other once a task has it.
+    /// A bit for each object of the core. Another object's bit is set when a task has placed it.
     pub(super) placed: &'a [AtomicU64],
     pub(super) object_at: &'a [u32],
     pub(super) checks: &'a Checks,
-    /// Of each member; empty when all are strong.
+    /// The level of each member; empty if all are strongly reached.
     pub(super) level: &'a [u8],
     pub(super) thresholds: Thresholds,
 }
@@ -232,7 +234,7 @@ impl Walk<'_> {
         part.settle()
     }
 
-    /// Adds sinks and what hangs on them.
+    /// Places terminal merge nodes and the objects below them.
     pub(super) fn fill_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) -> Result<()> {
         part.clear();
         for (i, sink) in sinks.iter().enumerate() {
@@ -249,7 +251,7 @@ impl Walk<'_> {
         part.settle()
     }
 
-    /// Whether an object has no place yet.
+    /// Returns true if an object has no place yet.
     #[inline(always)]
     fn hangs(&self, target: u32) -> bool {
         let placed = |target: u32| {
@@ -258,7 +260,7 @@ impl Walk<'_> {
         target >= self.classes && target < self.inner && placed(target) == 0
     }
 
-    /// Adds what hangs on an object, which is at `above`, by a part of its row.
+    /// Places the objects below an object, which is at `above`, that a part of its list refers to.
     fn follow(
         &self,
         q: u32,
@@ -274,7 +276,7 @@ impl Walk<'_> {
             let (low, len) = checks[class as usize];
             q.wrapping_sub(low) >= len
         };
-        // The first element comes next anyway, so fetching it does not help.
+        // The walk reads the first element next, so prefetching it does not help.
         let fetch_first = |queue: &mut PrefetchQueue<'_>, row: &Range<u32>| {
             if row.len() > 2 {
                 let row = row.start as usize..row.end as usize;
@@ -321,8 +323,8 @@ impl Walk<'_> {
                     }
                     continue;
                 }
-                // A second reference from the same object is not followed. In a long row it can be
-                // another task's.
+                // A second reference from the same object to the target is ignored. In a long list, another task may
+                // find it.
                 let bit = 1 << (target % 64);
                 let word = &self.placed[target as usize / 64];
                 if word.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
@@ -330,10 +332,11 @@ impl Walk<'_> {
                 }
                 let place = part.add(target, above)?;
                 let below = self.cells.begin(target)..self.cells.begin(target + 1);
-                // Boxed values refer to nothing but their class.
+                // Boxed values refer only to their class.
                 if !below.is_empty() {
                     fetch_first(&mut queue, &below);
-                    // What is left of a list's node mostly is a leaf: long lists take no stack.
+                    // The rest of a linked-list node's adjacency list usually consists of leaves. Skipping them keeps
+                    // the stack small for long lists.
                     if row.len() < AHEAD {
                         while !row.is_empty() && self.targets[row.start as usize] >= self.inner {
                             row.start += 1;
@@ -358,7 +361,7 @@ mod tests {
         let all = |long: &[u32], nodes| ends(long, nodes).collect::<Vec<_>>();
         assert_eq!(all(&[], 10), [9]);
         assert_eq!(all(&[3, 5], 10), [3, 5, 9]);
-        // The last member's row can be long too.
+        // The adjacency list of the last member can be long, too.
         assert_eq!(all(&[3, 9], 10), [3, 9]);
     }
 }

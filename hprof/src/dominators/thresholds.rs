@@ -1,29 +1,30 @@
-//! From what sizes on the dominator computation takes its other ways. No small heap comes by them, so tests set
-//! the thresholds lower, and count how often they came by.
+//! Sizes at which the dominator computation switches algorithms. Small heaps never reach them, so tests lower them and
+//! count how often each path was taken.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// When what is done, and which witnesses are chosen (see `core.rs`).
+/// The thresholds, and the criteria for witnesses (see `core.rs`).
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
-    /// All objects are witnesses that refer to a class object to which no more do than this.
+    /// An object is a witness if it refers to a class object that has at most this many referrers.
     pub rare: u32,
-    /// Of this many neighbours, the first that refers to each class object is a witness.
+    /// In each group of this many consecutive objects, the first that refers to each class object is a witness.
     pub every: usize,
-    /// This many objects that are near to GC roots are witnesses: what threads are working on is often of classes
-    /// whose other instances are elsewhere.
+    /// Number of objects closest to GC roots that are witnesses. Objects in use by threads often are of classes whose
+    /// other instances are elsewhere.
     pub near: usize,
-    /// Objects with rows as long as this are taken into the core, so that the work below them can be split.
+    /// Minimum length of a long adjacency list. An object with a long list is in the core, so that the work below it
+    /// can be split.
     pub long: usize,
-    /// Objects with as many referrers are joins, whatever leads back to them.
+    /// Objects with at least this many referrers are merge nodes, even if all these references but one are back edges.
     pub popular: u32,
-    /// References to sinks that a task notes, and references to leaves that have several; where there are more, all rows are
-    /// read once more for them.
+    /// Maximum number of references that are recorded: to terminal merge nodes by a task, and to leaves with several
+    /// referrers. If there are more, all adjacency lists are read again.
     pub noted: usize,
-    /// So many objects of each class that refer to nothing but their class are no leaves in each piece of the file, and
-    /// then one of so many.
+    /// Two numbers for objects that refer only to their class. In each piece of the file, the first `bare[0]` such
+    /// objects of each class are not leaves. After them, every `bare[1]`-th is not a leaf.
     pub bare: [u32; 2],
-    /// Where is counted what was done.
+    /// Counters of the paths taken.
     pub tally: Option<&'static Tally>,
 }
 
@@ -34,7 +35,7 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
-    /// Those for heaps of all sizes.
+    /// The thresholds for all heaps.
     pub const USUAL: Self = Self {
         rare: 1 << 10,
         every: 1 << 10,
@@ -45,7 +46,7 @@ impl Thresholds {
         bare: [64, 256],
         tally: None,
     };
-    /// Those by which small heaps, too, come by all that is done in large ones.
+    /// Thresholds by which small heaps take all paths that large heaps take.
     #[cfg(any(test, feature = "fuzzing"))]
     pub const LOW: Self = Self {
         rare: 0,
@@ -65,26 +66,26 @@ impl Thresholds {
     }
 }
 
-/// How often which way was taken.
+/// Counts how often each path was taken.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Sinks that were reached.
+    /// Terminal merge nodes that were reached.
     pub sinks: AtomicUsize,
-    /// Of these, sinks that only weaker references reach.
+    /// Terminal merge nodes that only weaker references reach.
     pub weak_sinks: AtomicUsize,
-    /// Objects that have one referrer but for references that lead back.
+    /// Objects that have one referrer after back edges are ignored.
     pub settled: AtomicUsize,
-    /// Objects with more referrers than are counted.
+    /// Objects with more referrers than are counted (see [`Thresholds::popular`]).
     pub popular: AtomicUsize,
-    /// Times that all rows were read once more for references to sinks.
+    /// Times that all adjacency lists were read again for references to terminal merge nodes.
     pub again: AtomicUsize,
-    /// Times that all rows were read once more for references to leaves.
+    /// Times that all adjacency lists were read again for references to leaves.
     pub leaves_again: AtomicUsize,
-    /// Members with long rows.
+    /// Members with a long adjacency list.
     pub long: AtomicUsize,
-    /// Times that the first witnesses were not enough.
+    /// Times that the witnesses were not enough.
     pub wanting: AtomicUsize,
-    /// Classes of leaves that refer to them.
+    /// Classes that have leaves referring to them.
     pub bare: AtomicUsize,
     /// Times that the dump was read again without such leaves.
     pub read_again: AtomicUsize,

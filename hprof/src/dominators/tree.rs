@@ -1,5 +1,5 @@
-//! The dominator tree of all reachable objects, in its own preorder: a subtree is an interval, so
-//! a retained size is the difference of two prefix sums.
+//! The dominator tree of all reachable objects, in preorder. The subtree of a node is a range of nodes, so its retained
+//! size is the difference of two prefix sums.
 
 #[cfg(test)]
 #[path = "tree_tests.rs"]
@@ -27,7 +27,7 @@ use crate::ids::{NONE, ObjectIndex};
 use crate::progress::Progress;
 use crate::records::walk::RootKind;
 
-/// A node of the dominator tree that holds references: its place in the tree's preorder. 0 is the
+/// A node of the dominator tree: an object with references. The number is its place in the tree's preorder. 0 is the
 /// super-root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Node(pub u32);
@@ -42,39 +42,38 @@ impl Node {
     }
 }
 
-/// Who retains what. Objects that hold references are nodes; leaves hang on them.
+/// The dominator tree. Objects with references are nodes. Leaves are children of nodes.
 #[derive(Debug)]
 pub struct DominatorTree {
-    /// The object at each node; [`NONE`] at the root.
+    /// The object at each node; [`NONE`] at the super-root.
     pub(crate) object: Column<u32>,
-    /// The node that dominates each node.
+    /// The immediate dominator of each node.
     pub(crate) parent: Column<u32>,
-    /// The end of each node's subtree.
+    /// The end of each node's subtree, as the next node after it.
     pub(crate) end: Column<u32>,
-    /// Bytes of all nodes before this one and of the leaves on them; one more for the total.
+    /// Bytes of all nodes before this one and of the leaves below these. The last element is the total.
     pub(crate) bytes: Sums,
-    /// Number of leaves on all nodes before this one; one more for the total.
+    /// Number of leaves below the nodes before this one. The last element is the total.
     pub(crate) leaf_start: Sums,
-    /// Leaves in the order of the nodes they hang on.
+    /// Leaves, in the order of the nodes that dominate them.
     pub(crate) leaves: Column<u32>,
-    /// The node of each object with references, [`NONE`] when unreachable.
+    /// The node of each object with references; [`NONE`] if it is unreachable.
     pub(crate) node_of: Column<u32>,
-    /// The node that each leaf hangs on, [`NONE`] when unreachable.
+    /// The node that immediately dominates each leaf; [`NONE`] if the leaf is unreachable.
     pub(crate) leaf_parent: Column<u32>,
     pub(crate) inner: u32,
     pub(crate) roots: Vec<(u32, RootKind)>,
 }
 
 impl DominatorTree {
-    /// The dominator tree of a graph, with retained sizes summed up from each object's shallow size, in
-    /// whatever unit `size` has.
+    /// Builds the dominator tree of a graph. Retained sizes are sums of shallow sizes, in the unit of `size`.
     ///
-    /// Cost: linear in objects and references but for a logarithm, on all threads of the current rayon pool
-    /// but for one search. The graph's memory is used up; the tree has about 21 bytes for each object with
-    /// references, and 8 for each other.
+    /// Cost: linear in objects and references, apart from a logarithmic factor. All threads of the current rayon pool
+    /// are used, except for one search. The graph's memory is reused. The tree takes about 21 bytes for each object
+    /// with references, and 8 for each other object.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// Returns an error if there is not enough memory.
     pub fn of(
         graph: HeapGraph,
         size: impl Fn(ObjectIndex) -> u64 + Sync,
@@ -96,16 +95,16 @@ impl DominatorTree {
         Ok(tree.unwrap_or_else(|| unreachable!("no leaf refers to its class")))
     }
 
-    /// Finds dominators and lays the tree out. `class_of` gives the class object that an object
-    /// refers to by being of that class, [`NONE`] when that does not matter; `size` an object's
-    /// shallow size, and `fetch` prefetches what tells it. `note` sees the rows with the dominators, before
-    /// the rows go. `None` when a leaf's reference to its class changes dominators.
+    /// Finds the dominators and lays the tree out. `class_of` returns the class object of an object, or [`NONE`] if the
+    /// reference to it does not matter. `size` returns an object's shallow size, and `fetch` prefetches the memory that
+    /// `size` reads. `note` reads the adjacency lists together with the dominators, before the lists are freed. Returns
+    /// `None` if the reference from a leaf to its class changes dominators.
     ///
-    /// Leaves have no part in the dominator computation: in the tree's preorder the nearest common
-    /// dominator of a set of nodes is that of its smallest and its largest member, so one pass
-    /// over the references to leaves finds their dominators.
+    /// Leaves take no part in the dominator computation. In the tree's preorder, the nearest common dominator of a set
+    /// of nodes is that of the smallest and the largest node. So one pass over the references to leaves finds their
+    /// dominators.
     ///
-    /// Cost: linear, but O(log n) for each leaf with several referrers.
+    /// Cost: linear, except O(log n) for each leaf with several referrers.
     pub(crate) fn new(
         graph: HeapGraph,
         class_of: impl Fn(u32) -> u32 + Sync,
@@ -115,11 +114,11 @@ impl DominatorTree {
         store: &Store,
         progress: &dyn Progress,
     ) -> Result<Option<Self>> {
-        /// Objects ahead whose sizes are fetched.
+        /// Distance, in objects, at which sizes are prefetched.
         const AHEAD: usize = 16;
         let (inner, objects) = (graph.split.inner, graph.objects);
         let mut graph = AnnotatedGraph::new(graph)?;
-        // Gives back memory that was needed for reading.
+        // Frees memory that was needed for reading.
         mem::trim_heap();
         let Preorder {
             parent,
@@ -194,18 +193,18 @@ impl DominatorTree {
         }))
     }
 
-    /// Number of nodes, the root included.
+    /// Returns the number of nodes, including the super-root.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.object.len()
     }
 
-    /// Every node but the root, in preorder.
+    /// Returns all nodes except the super-root, in preorder.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node> + use<> {
         (1..self.object.len() as u32).map(Node)
     }
 
-    /// The object at a node; `None` at the root.
+    /// Returns the object at a node; `None` at the super-root.
     #[inline]
     #[must_use]
     pub fn object(&self, node: Node) -> Option<ObjectIndex> {
@@ -214,7 +213,7 @@ impl DominatorTree {
             .map(ObjectIndex)
     }
 
-    /// The node of an object that holds references and is reachable.
+    /// Returns the node of an object that has references and is reachable.
     #[inline]
     #[must_use]
     pub fn node(&self, object: ObjectIndex) -> Option<Node> {
@@ -225,7 +224,7 @@ impl DominatorTree {
             .map(Node)
     }
 
-    /// Whether a GC root reaches the object, by references that retain.
+    /// Returns true if a GC root reaches the object by references that retain.
     #[inline]
     #[must_use]
     pub fn is_reachable(&self, object: ObjectIndex) -> bool {
@@ -236,7 +235,7 @@ impl DominatorTree {
         }
     }
 
-    /// The node that immediately dominates an object; `None` when it is unreachable.
+    /// Returns the node that immediately dominates an object; `None` if the object is unreachable.
     #[inline]
     #[must_use]
     pub fn dominator(&self, object: ObjectIndex) -> Option<Node> {
@@ -252,7 +251,7 @@ impl DominatorTree {
         }
     }
 
-    /// Prefetches what [`DominatorTree::dominator`] reads first.
+    /// Prefetches the memory that [`DominatorTree::dominator`] reads first.
     #[inline(always)]
     pub(crate) fn fetch_dominator(&self, object: ObjectIndex) {
         if object.0 < self.inner {
@@ -262,7 +261,7 @@ impl DominatorTree {
         }
     }
 
-    /// Prefetches what [`DominatorTree::dominator`] reads second.
+    /// Prefetches the memory that [`DominatorTree::dominator`] reads second.
     #[inline(always)]
     pub(crate) fn fetch_parent(&self, object: ObjectIndex) {
         if object.0 < self.inner {
@@ -270,7 +269,7 @@ impl DominatorTree {
         }
     }
 
-    /// The tree for loops over many nodes.
+    /// Returns the tree for loops over many nodes.
     pub(crate) fn view(&self) -> TreeView<'_> {
         TreeView {
             object: &self.object,
@@ -281,21 +280,21 @@ impl DominatorTree {
         }
     }
 
-    /// The node above; the root is its own parent.
+    /// Returns the parent of a node: its immediate dominator. The super-root is its own parent.
     #[inline]
     #[must_use]
     pub fn parent(&self, node: Node) -> Node {
         Node(self.parent[node.index()])
     }
 
-    /// The first node after this one's subtree.
+    /// Returns the first node after the subtree of a node.
     #[inline]
     #[must_use]
     pub fn end(&self, node: Node) -> Node {
         Node(self.end[node.index()])
     }
 
-    /// The nodes that a node dominates immediately.
+    /// Returns the nodes that a node dominates immediately.
     pub fn children(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
         let end = self.end[node.index()];
         let mut next = node.0 + 1;
@@ -306,19 +305,19 @@ impl DominatorTree {
         })
     }
 
-    /// The leaves that a node dominates immediately.
+    /// Returns the leaves that a node dominates immediately.
     pub fn leaves(&self, node: Node) -> impl ExactSizeIterator<Item = ObjectIndex> + '_ {
         self.view().leaves(node.0).iter().map(|&l| ObjectIndex(l))
     }
 
-    /// Bytes that would be free if the object at this node were.
+    /// Returns the bytes that would become free if the object at this node were freed.
     #[inline]
     #[must_use]
     pub fn retained_bytes(&self, node: Node) -> u64 {
         self.bytes.before(self.end[node.index()]) - self.bytes.before(node.0)
     }
 
-    /// Objects that would be free if the object at this node were, itself included.
+    /// Returns the number of objects that would become free if the object at this node were freed, including itself.
     #[must_use]
     pub fn retained_objects(&self, node: Node) -> u64 {
         let end = self.end[node.index()];
@@ -327,13 +326,13 @@ impl DominatorTree {
         u64::from(end - node.0) - 1 + itself + leaves
     }
 
-    /// The objects that roots hold, with the kind of root.
+    /// Returns the objects that GC roots hold, each with its kind of root.
     #[must_use]
     pub fn roots(&self) -> impl ExactSizeIterator<Item = (ObjectIndex, RootKind)> + '_ {
         self.roots.iter().map(|&(o, kind)| (ObjectIndex(o), kind))
     }
 
-    /// The kind of root that holds an object directly.
+    /// Returns the kind of GC root that holds an object directly.
     #[must_use]
     pub fn root_kind(&self, object: ObjectIndex) -> Option<RootKind> {
         self.roots
@@ -343,7 +342,8 @@ impl DominatorTree {
     }
 }
 
-/// Arrays of a [`DominatorTree`] as slices: where an array lies is looked up once, not for each node.
+/// The arrays of a [`DominatorTree`] as slices, so that a loop looks up the location of an array once and not for each
+/// node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TreeView<'a> {
     pub(crate) object: &'a [u32],
@@ -354,7 +354,7 @@ pub(crate) struct TreeView<'a> {
 }
 
 impl<'a> TreeView<'a> {
-    /// Prefetches what the nodes and leaves below a node are found by.
+    /// Prefetches the memory needed to find the nodes and leaves below a node.
     #[inline(always)]
     pub(crate) fn fetch_children(self, node: u32) {
         let at = node as usize;
@@ -364,40 +364,40 @@ impl<'a> TreeView<'a> {
         self.leaf_start.fetch(at);
     }
 
-    /// As [`DominatorTree::leaves`].
+    /// See [`DominatorTree::leaves`].
     #[inline(always)]
     pub(crate) fn leaves(self, node: u32) -> &'a [u32] {
         let begin = self.leaf_start.before(node) as usize;
         &self.leaves[begin..self.leaf_start.before(node + 1) as usize]
     }
 
-    /// How many leaves hang on the nodes before this one.
+    /// Returns the number of leaves below the nodes before this one.
     #[inline(always)]
     pub(crate) fn leaves_before(self, node: u32) -> usize {
         self.leaf_start.before(node) as usize
     }
 
-    /// The leaves of neighbours in the preorder, and how many hang on the nodes before.
+    /// Returns the leaves below consecutive nodes, and the number of leaves below the nodes before them.
     pub(crate) fn leaves_of(self, nodes: Range<u32>) -> (usize, &'a [u32]) {
         let begin = self.leaves_before(nodes.start);
         (begin, &self.leaves[begin..self.leaves_before(nodes.end)])
     }
 
-    /// Bytes of the nodes before this one and of the leaves on them.
+    /// Returns the bytes of the nodes before this one and of the leaves below these.
     #[inline(always)]
     pub(crate) fn bytes_before(self, node: u32) -> u64 {
         self.bytes.before(node)
     }
 
-    /// As [`DominatorTree::retained_bytes`].
+    /// See [`DominatorTree::retained_bytes`].
     #[inline(always)]
     pub(crate) fn retained_bytes(self, node: u32) -> u64 {
         self.bytes.before(self.end[node as usize]) - self.bytes.before(node)
     }
 }
 
-/// Finds dominators and lays them out, with more witnesses when the first turn out not to be enough
-/// (see [`Core`]), and if need be with everything.
+/// Finds the dominators and lays the tree out. If the first witnesses are not enough (see [`Core`]), repeats with more
+/// witnesses, the last time with all objects in the core.
 fn preorder_of(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -429,7 +429,7 @@ fn preorder_of(
     unreachable!("if the core has all nodes, no node is missing")
 }
 
-/// The object at each node; [`NONE`] at the root.
+/// Returns the object at each node; [`NONE`] at the super-root.
 fn nodes_objects(node_of: &[u32], nodes: usize, store: &Store) -> Result<Array<u32>> {
     const AHEAD: usize = 32;
     const CHUNK: usize = 1 << 14;
@@ -452,12 +452,12 @@ fn nodes_objects(node_of: &[u32], nodes: usize, store: &Store) -> Result<Array<u
     Ok(object)
 }
 
-/// The ends of the subtrees of nodes in preorder.
+/// Returns the ends of the subtrees of nodes in preorder.
 fn ends(parent: &[u32], store: &Store) -> Result<Array<u32>> {
     let mut end: Array<u32> = store.zeroed(parent.len())?;
     let ends = &mut end[..];
     for node in (0..parent.len()).rev() {
-        // A node whose end was not written has nothing below it.
+        // If the end of a node was not written, the node has no children.
         let own = ends[node].max(node as u32 + 1);
         ends[node] = own;
         let above = &mut ends[parent[node] as usize];
@@ -466,14 +466,14 @@ fn ends(parent: &[u32], store: &Store) -> Result<Array<u32>> {
     Ok(end)
 }
 
-/// Counts how often each node occurs.
+/// Counts the occurrences of each node.
 fn count(nodes: &[u32], counts: &mut [u32]) {
     const AHEAD: usize = 32;
     const CHUNK: usize = 1 << 14;
     let counts = mem::as_atomic_u32(counts);
     nodes.par_chunks(CHUNK).for_each(|nodes| {
         let mut at = 0;
-        // Neighbours often hang on one node.
+        // Leaves with neighbouring numbers often have the same parent.
         for same in nodes.chunk_by(|a, b| a == b) {
             at += same.len();
             if let Some(&later) = nodes.get(at + AHEAD) {
@@ -486,16 +486,17 @@ fn count(nodes: &[u32], counts: &mut [u32]) {
     });
 }
 
-/// Leaves by the node they hang on, and how many hang on the nodes before each: a counting sort, stable in object order.
+/// Returns the leaves sorted by the node that dominates them, and the number of leaves before each node. This is a
+/// counting sort, which keeps the order of the objects.
 ///
-/// Each task looks at all leaves, and puts those of its nodes in their places.
+/// Each task reads all leaves, and stores those of its nodes.
 fn hang_leaves(
     leaf_parent: &[u32],
     nodes: usize,
     inner: u32,
     store: &Store,
 ) -> Result<(Sums, Array<u32>)> {
-    /// So that looking at all leaves takes less than what is done with them.
+    /// Limit, so that reading all leaves takes less time than storing them.
     const MOST_TASKS: usize = 16;
     const AHEAD: usize = 32;
     let mut start: Array<u32> = store.zeroed(nodes)?;
@@ -517,7 +518,7 @@ fn hang_leaves(
     let mut jobs = Vec::with_capacity(tasks);
     for task in 1..=tasks {
         let wanted = all * task / tasks;
-        // The last has all that is left.
+        // The last task gets the rest.
         let count = if task == tasks {
             starts.len()
         } else {

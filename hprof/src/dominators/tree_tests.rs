@@ -1,4 +1,4 @@
-//! Dominators of random graphs beside petgraph's, where objects refer to their classes.
+//! Compares the dominators of random graphs with petgraph's. Objects refer to their classes.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use testdata::deadline::Deadline;
 use super::*;
 use crate::progress::Silent;
 
-/// The time limit for one small graph: a wrong dominator can send a search round in circles.
+/// Time limit for one small graph. A wrong dominator can send a search round in circles.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// So few witnesses that they are seldom enough.
+/// Thresholds that choose too few witnesses in some cases.
 const FEW: Thresholds = Thresholds {
     rare: 0,
     every: 1 << 20,
@@ -20,7 +20,7 @@ const FEW: Thresholds = Thresholds {
     ..Thresholds::USUAL
 };
 
-/// xorshift64*: the same graphs on every run.
+/// The generator xorshift64*, for the same graphs on every run.
 struct Random(u64);
 
 impl Random {
@@ -41,25 +41,25 @@ struct Case {
     class_of: Vec<u32>,
     rows: Vec<(u32, u32)>,
     roots: Vec<u32>,
-    /// Soft, then final referents: source, target.
+    /// Referents of soft references, then of final references, as (source, target).
     weaker: [Vec<(u32, u32)>; 2],
 }
 
 impl Case {
-    /// Class objects first, then objects that each refer to their class and a few others, mostly
-    /// to objects nearby; leaves last.
+    /// Creates class objects first, then objects that refer to their class and to a few others, mostly close by. Leaves
+    /// come last.
     fn random(random: &mut Random) -> Self {
         Self::of_size(random, 120)
     }
 
-    /// As [`Case::random`], with up to so many objects that may refer to others.
+    /// Like [`Case::random`], with at most `size` objects that may have references.
     fn of_size(random: &mut Random, size: u32) -> Self {
         let classes = random.below(6);
         let inner = classes + 1 + random.below(size);
         let objects = inner + random.below(30);
         let mut rows = Vec::new();
         let mut class_of = vec![NONE; inner as usize];
-        // In every other case many references lead back.
+        // In every other case, many references are back edges.
         let back = if random.below(2) == 0 { 2 } else { 0 };
         for from in 0..inner {
             if from >= classes && classes > 0 {
@@ -95,7 +95,7 @@ impl Case {
         }
     }
 
-    /// Adds soft and final references from anywhere to anywhere.
+    /// Adds soft and final references between random objects.
     fn weaken(&mut self, random: &mut Random) {
         for level in &mut self.weaker {
             *level = (0..random.below(12))
@@ -105,7 +105,7 @@ impl Case {
         }
     }
 
-    /// All references with their strength: 0 is strong, 1 soft, 2 final.
+    /// Returns all references with their strength: 0 is strong, 1 soft, 2 final.
     fn references(&self) -> Vec<(u32, u32, usize)> {
         let of_classes = (0..).zip(self.class_of.iter().copied());
         let strong = of_classes.filter(|&(_, class)| class != NONE);
@@ -121,8 +121,8 @@ impl Case {
         levels.into_iter().enumerate().flat_map(of_level).collect()
     }
 
-    /// How strongly each object is reached, [`usize::MAX`] when not at all: by its strongest path, which
-    /// is as strong as its weakest reference.
+    /// Returns the level at which each object is reached; [`usize::MAX`] if it is unreachable. This is the level of the
+    /// strongest path, and the level of a path is that of its weakest reference.
     fn levels(&self) -> Vec<usize> {
         let references = self.references();
         let mut levels = vec![usize::MAX; self.objects as usize];
@@ -150,8 +150,8 @@ impl Case {
         graph
     }
 
-    /// The dominator of each object, by petgraph: `None` when unreachable, the number of objects
-    /// for what nothing but the roots together dominates.
+    /// Returns the dominator of each object, computed by petgraph: `None` if the object is unreachable, and the number
+    /// of all objects if only the super-root dominates it.
     fn expected(&self) -> Vec<Option<u32>> {
         let root = NodeIndex::new(self.objects as usize);
         let mut graph: DiGraph<(), ()> = DiGraph::new();
@@ -159,7 +159,7 @@ impl Case {
             graph.add_node(());
         });
         let node = |n: u32| NodeIndex::new(n as usize);
-        // Of the paths to an object the strongest count.
+        // Only the strongest paths to an object count.
         let levels = self.levels();
         for (from, to, level) in self.references() {
             let of_path = level.max(levels[from as usize]);
@@ -182,7 +182,8 @@ impl Case {
         self.found_with(thresholds, &[]).unwrap()
     }
 
-    /// The dominators with leaves that refer to their class, given for each, unless these change them.
+    /// Returns the dominators, with leaves that refer to the given classes; `None` if these references change
+    /// dominators.
     fn found_with(&self, thresholds: Thresholds, of_leaves: &[u32]) -> Option<Vec<Option<u32>>> {
         let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
@@ -222,7 +223,7 @@ impl Case {
         Some(dominators.collect())
     }
 
-    /// How many joins the core is without.
+    /// Returns the number of merge nodes that the core leaves out.
     fn sinks(&self) -> usize {
         let store = Store::new(None);
         let mut graph = AnnotatedGraph::new(self.graph(&store)).unwrap();
@@ -231,7 +232,7 @@ impl Case {
         core.sinks.len()
     }
 
-    /// Whether the first witnesses are not enough.
+    /// Returns true if the first witnesses are not enough.
     fn needs_more(&self, thresholds: Thresholds) -> bool {
         let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
@@ -261,7 +262,7 @@ fn witnesses_give_the_dominators_of_the_whole_graph() {
         sinks += case.sinks();
     }
     assert!(sinks > 1_250, "{sinks} sinks in all");
-    // This test is about the cases that need more.
+    // The test covers enough cases that need more witnesses.
     assert!(wanting > 25, "{wanting} of 1000 cases needed more");
 }
 
@@ -288,7 +289,7 @@ fn weaker_references_count_where_no_stronger_one_leads() {
 
 #[test]
 fn sinks_are_put_between_nodes_of_large_trees() {
-    // Objects with two leaves each, and as many that are shared, at random places.
+    // Objects with two leaves each, and as many shared leaves, at random positions.
     const OBJECTS: u32 = 30_000;
     let mut random = Random(13);
     for classes in [0, 3] {
@@ -297,7 +298,7 @@ fn sinks_are_put_between_nodes_of_large_trees() {
         let mut rows = Vec::new();
         let mut class_of = vec![NONE; inner as usize];
         for object in 1..OBJECTS {
-            // A tree, deeper and deeper.
+            // A tree that becomes deeper.
             let above = random.below(object).max(object.saturating_sub(50));
             rows.push((n(above), n(object)));
             if random.below(20) == 0 {
@@ -308,7 +309,7 @@ fn sinks_are_put_between_nodes_of_large_trees() {
             rows.extend([n(OBJECTS + far), n(OBJECTS + near)].map(|shared| (n(object), shared)));
         }
         for shared in OBJECTS..3 * OBJECTS {
-            // What hangs on some of them.
+            // Some of them have a subtree.
             if shared % 4 == 0 && shared + 1 < 3 * OBJECTS {
                 rows.push((n(shared), n(shared + 1)));
             }
@@ -336,7 +337,7 @@ fn sinks_are_put_between_nodes_of_large_trees() {
 #[test]
 fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
     let mut random = Random(17);
-    // Cases in which the leaves change nothing, and in which they are not let through, rightly and for caution.
+    // Counts cases in which the leaves change nothing, and cases that are refused, rightly or out of caution.
     let (mut let_through, mut right, mut cautious) = (0, 0, 0);
     for round in 0..500 {
         let mut case = Case::random(&mut random);
@@ -354,7 +355,8 @@ fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
                 _ => NONE,
             })
             .collect();
-        // The oracle has them as references like others, and is told what was expected without them.
+        // The oracle treats the references from leaves to classes like all others. `without` is its result without
+        // them.
         let without = case.expected();
         let found = case.found_with(FEW, &of_leaves);
         let of_leaves = leaves.zip(of_leaves).filter(|&(_, class)| class != NONE);
@@ -393,15 +395,16 @@ fn a_class_that_a_single_leaf_keeps_hangs_on_it() {
     };
     let usual = Thresholds::USUAL;
     assert_eq!(case(&[]).found_with(usual, &[0]), None);
-    // Of two holders that know the leaf neither keeps the class, but the leaf still does.
+    // Both holders refer to the leaf, so neither dominates the class, but the leaf still does.
     assert_eq!(case(&[(3, 4)]).found_with(usual, &[0]), None);
-    // The other holder has the loader, so the leaf, which is elsewhere, changes what dominates the class.
+    // The other holder has the loader, which leads to the class without the leaf. So the reference changes the class's
+    // dominator.
     assert_eq!(case(&[(3, 1)]).found_with(usual, &[0]), None);
-    // So it does where the same holder has both, but not where the holder knows the class, too.
+    // The same holds if one holder has both the leaf and the loader, but not if the holder also refers to the class.
     assert_eq!(case(&[(2, 1)]).found_with(usual, &[0]), None);
     let found = case(&[(2, 0), (2, 1)]).found_with(usual, &[0]);
     assert_eq!(found.unwrap()[..2], [Some(2), Some(2)]);
-    // A leaf that no root reaches keeps nothing.
+    // An unreachable leaf keeps nothing alive.
     let mut unreachable = case(&[(3, 1)]);
     unreachable.roots = vec![3];
     let found = unreachable.found_with(usual, &[0]);
@@ -410,7 +413,7 @@ fn a_class_that_a_single_leaf_keeps_hangs_on_it() {
 
 #[test]
 fn joins_below_a_soft_reference_are_no_ones_own() {
-    // With one class and without.
+    // Once with a class, and once without.
     for classes in [0, 1] {
         let n = |object: u32| classes + object;
         let mut case = Case {
@@ -436,7 +439,7 @@ fn joins_below_a_soft_reference_are_no_ones_own() {
 
 #[test]
 fn classes_are_checked_in_every_part_of_the_heap() {
-    // Two roots, each with an object of the one class, the second far behind the first.
+    // Two roots, each with an object of the same class. The second object is far behind the first.
     const INNER: u32 = 40_000;
     for (first, second) in [(10, 39_000), (17_000, 20_000), (10, 20)] {
         let mut class_of = vec![NONE; INNER as usize];
@@ -460,7 +463,7 @@ fn classes_are_checked_in_every_part_of_the_heap() {
 
 #[test]
 fn witnesses_may_be_wanting_again_and_again() {
-    // Each object of a chain holds one of the class, those nearest to the chain's end first.
+    // Each object of a chain holds one object of the class. Those closest to the end of the chain come first.
     const LINKS: u32 = 8;
     let link = |n: u32| 1 + LINKS + n;
     let mut rows = Vec::new();
@@ -488,8 +491,8 @@ fn witnesses_may_be_wanting_again_and_again() {
 
 #[test]
 fn long_rows_are_shared_out() {
-    // Two tables: the first long enough for several tasks, the second just long. Half of the entries have
-    // an object of their own, and some are in their row twice.
+    // Two tables: the first is long enough for several tasks, the second is just long enough to be split. Half of the
+    // entries hold a separate object, and some occur twice in their table.
     let (first, second) = (10_000, Thresholds::USUAL.long as u32);
     let entry = |n: u32| 3 + n;
     let below = |n: u32| entry(first + second) + n / 2;
@@ -502,7 +505,7 @@ fn long_rows_are_shared_out() {
     rows.push((1, 2));
     rows.extend(table(2, first..first + second));
     rows.extend((0..first + second).step_by(2).map(|n| (entry(n), below(n))));
-    // One that both tables hold.
+    // An entry that both tables hold.
     rows.push((entry(1), entry(first + 7)));
     rows.sort_by_key(|row| row.0);
     let inner = below(first + second);
@@ -555,14 +558,14 @@ fn an_object_that_is_held_twice_by_one_row_is_one_object() {
     assert_eq!(found[5], None);
 }
 
-/// Leaves are in the order of their nodes, then of their numbers, whatever the number of tasks.
+/// Leaves are sorted by their nodes, then by their numbers, for any number of tasks.
 #[test]
 fn leaves_hang_in_their_order() {
     const NODES: usize = 3000;
     const INNER: u32 = 7;
     let scattered = |leaf: u32| match leaf.wrapping_mul(0x9e37_79b1) >> 16 {
         node if node % 10 == 0 => NONE,
-        // Half of the others hang on two nodes.
+        // Half of the other leaves are below two nodes.
         node if node % 4 < 2 => 1500 + node % 2,
         node => node % NODES as u32,
     };

@@ -1,9 +1,15 @@
-//! References that lead back, from an object to the only one that refers to it: a tree's nodes to their parents, a list's
-//! to those before.
+//! Back edges: references from an object to its only referrer. Examples are a tree node's reference to its parent, and
+//! a list node's reference to the previous node.
 //!
-//! Whoever comes by such a reference was there before, so it changes no dominator, and does not count. A node of which
-//! only its parent and its children know so has one referrer; then its own reference to its parent leads back, too. From the
-//! last nodes on, all of a tree is settled without a search.
+//! A back edge never changes dominators, because its target already is on every path to its source. So back edges do
+//! not count as references.
+//!
+//! ```text
+//! P <-> C      C refers back to P, its only referrer. Without this reference, P has one referrer less.
+//! ```
+//!
+//! If only its parent and its children refer to a node, the node has one referrer left. Then its own reference to its
+//! parent is a back edge, too. So the computation starts at the last nodes and settles a whole tree without a search.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,17 +24,18 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Added to the number of referrers of what is never settled: what something else holds, and what has very many. There are fewer
-/// references.
+/// Added to the number of referrers of objects that are never settled: objects that roots or weaker references hold,
+/// and objects with very many referrers. The number of references is smaller.
 const NEVER: u32 = 1 << 31;
-/// Of so many pieces of the graph one is looked at to tell whether it pays.
+/// One of this many pieces of the graph is examined to find out whether settling is worthwhile.
 const SAMPLED: usize = 8;
 
-/// Gives objects that have one referrer but for references that lead back that referrer's note, where there are many of
-/// these. `held` are objects that more than references hold, class objects among them.
+/// Finds objects that have one referrer if back edges are ignored, and sets their note to this referrer. Does nothing
+/// if there are few back edges. `held` has objects that are held not only by references of other objects, including
+/// class objects.
 ///
-/// Cost: one pass over the references, and one look at the row of each object that is settled. Memory: eight bytes for
-/// each object.
+/// Cost: one pass over the references, and one look at the list of each settled object. Memory: eight bytes for each
+/// object.
 pub(super) fn settle(
     cells: Cells<'_>,
     targets: &[u32],
@@ -41,7 +48,8 @@ pub(super) fn settle(
         return Ok(());
     }
     let inner = cells.rows();
-    // The number of references to each object, and all referrers by exclusive or.
+    // For each object, the number of references to it, and the exclusive or of their sources. If the number becomes 1,
+    // the exclusive or is the only source.
     let mut referrers: Array<u32> = store.zeroed(inner * 2)?;
     held.for_each(|object| referrers[object as usize * 2] = NEVER);
     let counting = Counting {
@@ -95,14 +103,14 @@ fn row<'a>(cells: Cells<'_>, targets: &'a [u32], object: u32) -> &'a [u32] {
     &targets[cells.begin(object) as usize..cells.begin(object + 1) as usize]
 }
 
-/// Whether an object has one referrer, and refers to it.
+/// Returns true if an object has one referrer, and refers to it.
 #[inline(always)]
 fn leads_back(cells: Cells<'_>, targets: &[u32], object: u32) -> bool {
     let referrer = cells.number(object);
     referrer < SEVERAL && row(cells, targets, object).contains(&referrer)
 }
 
-/// Whether, in a part of the graph, so many references lead back that it could matter.
+/// Returns true if enough references in a sample of the graph are back edges.
 fn pays(cells: Cells<'_>, targets: &[u32]) -> bool {
     let pieces = (0..cells.rows().div_ceil(CHUNK))
         .into_par_iter()
@@ -125,7 +133,7 @@ fn pays(cells: Cells<'_>, targets: &[u32]) -> bool {
 struct Counting<'a> {
     cells: Cells<'a>,
     targets: &'a [u32],
-    /// For each object how many references lead to it, and the exclusive or of their sources.
+    /// For each object, the number of references to it, and the exclusive or of their sources.
     counts: &'a [AtomicU32],
     countable: Range<u32>,
     thresholds: Thresholds,
@@ -153,7 +161,8 @@ impl Counting<'_> {
             });
     }
 
-    /// Counts a reference. A popular object is not written to by all threads for each of its referrers, but read.
+    /// Counts a reference. If the target has very many referrers, threads only read its counter, because concurrent
+    /// writes to it would be slow.
     #[inline(always)]
     fn add(&self, (from, to): (u32, u32)) {
         if to == NONE {
@@ -177,8 +186,8 @@ mod tests {
     use crate::dominators::thresholds::Tally;
     use crate::graph::HeapGraph;
 
-    /// For each object how many references lead to it and the exclusive or of their sources; and how many objects are
-    /// popular, which is what three refer to.
+    /// Returns for each object the number of references to it and the exclusive or of their sources. Also returns the
+    /// number of popular objects, which have more than three referrers.
     fn counted(nodes: u32, rows: &[(u32, u32)]) -> (Vec<u32>, usize) {
         let store = Store::new(None);
         let graph = HeapGraph::from_rows(nodes, rows, &[0], &store).unwrap();
@@ -213,7 +222,7 @@ mod tests {
             let (counts, popular) = counted(100, &rows);
             assert_eq!((counts[2], popular), (NEVER | 3, 1), "{referrers}");
         }
-        // Nothing of what does not count, nor of an object itself.
+        // References to objects that do not count, or from an object to itself, are not counted.
         let (counts, popular) = counted(100, &[(1, 0), (1, 1), (2, 0), (3, 0), (4, 0)]);
         assert!(counts.iter().all(|&count| count == 0) && popular == 0);
     }

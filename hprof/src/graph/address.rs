@@ -1,11 +1,14 @@
-//! From an object's address to its number, in O(1) and about 1/30 of the heap's size.
+//! Maps an object's address to its number, in O(1). The map takes about 1/30 of the heap's size.
 //!
-//! Object starts are multiples of eight bytes, so one bit for each eight bytes of the used address
-//! range marks them; a second bitmap, interleaved with the first, marks those that are leaves.
-//! Counts at every fourth pair of words turn a bit into a rank, and ranks are object numbers when
-//! the file is in address order. When it consists of a few runs (Parallel and Serial GC), a table of them
-//! leads from ranks to numbers; in any other order (merged dumps), a permutation does. Ids that are no
-//! addresses at all fall back to a sorted table.
+//! Object addresses are multiples of 8 bytes. The slot of an address is its distance from the start of the used address
+//! range, in units of 8 bytes. A bitmap has one bit for each slot. The bit is set if an object with references starts
+//! there. A second bitmap, interleaved with the first, marks the leaves, which are objects without references. The rank
+//! of an object is the number of set bits before its own in the bitmap of its kind. To compute it quickly, every fourth
+//! pair of words has a count.
+//!
+//! If the file is in address order, ranks are object numbers. If the file consists of a few runs (Parallel and Serial
+//! GC), a table of the runs converts ranks to numbers. In any other order (merged dumps), a permutation does. If ids
+//! are not addresses, a sorted table of all ids is used instead.
 
 #[cfg(test)]
 #[path = "address_tests.rs"]
@@ -23,11 +26,11 @@ use crate::graph::runs::RunTable;
 use crate::graph::scan::Scanned;
 use crate::ids::NONE;
 
-/// Bytes of heap for each bit.
+/// Address bits that slots leave out: one bit of the bitmap covers 2^3 = 8 bytes of heap.
 pub(crate) const GRAIN: u32 = 3;
-/// Words for each stretch of 64 possible starts: one for objects with references, one for leaves.
+/// Words for each 64 slots: one for objects with references, one for leaves.
 const PAIR: usize = 2;
-/// Pairs that share one count; together with their four pairs they make a cache line.
+/// Pairs of words that share one count. Four pairs are 64 bytes: one cache line.
 pub(crate) const PAIRS_IN_LINE: usize = 4;
 
 /// A range of addresses.
@@ -38,14 +41,15 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Ranges begin and end at multiples of this.
+    /// Ranges begin and end at multiples of this number.
     pub(crate) const ALIGN: u64 = 64;
 
     pub(crate) fn slots(self) -> u64 {
         (self.end - self.base) >> GRAIN
     }
 
-    /// An address as a number of grains from the base, when it could be an object's.
+    /// Returns the number of 8-byte grains from the base to an address; `None` if no object of the range can start
+    /// there.
     #[inline(always)]
     pub(crate) fn slot(self, address: u64) -> Option<u64> {
         let offset = address.wrapping_sub(self.base);
@@ -53,7 +57,7 @@ impl Range {
     }
 }
 
-/// The slots of a range: all of them, or those of the blocks that have objects.
+/// The slots of a range: all slots, or only those of the blocks that contain objects.
 #[derive(Debug)]
 pub(crate) struct Space {
     pub(crate) range: Range,
@@ -70,7 +74,7 @@ impl From<Range> for Space {
 }
 
 impl Space {
-    /// The slot of an address, when it could be an object's.
+    /// Returns the slot of an address; `None` if no object of the range can start there.
     #[inline(always)]
     pub(crate) fn slot(&self, address: u64) -> Option<u64> {
         let grain = self.range.slot(address)?;
@@ -80,7 +84,7 @@ impl Space {
         }
     }
 
-    /// The address of a slot.
+    /// Returns the address of a slot.
     pub(crate) fn address(&self, slot: u64) -> Option<u64> {
         match &self.blocks {
             None => Some(self.range.base + (slot << GRAIN)),
@@ -94,12 +98,12 @@ impl Space {
     }
 }
 
-/// Words of the bitmaps over so many slots.
+/// Returns the number of words that the two bitmaps take for a number of slots.
 const fn words(slots: u64) -> usize {
     (slots.div_ceil(64) as usize).next_multiple_of(PAIRS_IN_LINE) * PAIR
 }
 
-/// The bitmaps while they are being filled by several threads.
+/// The bitmaps while several threads fill them.
 pub(crate) struct Marks {
     space: Space,
     bits: Array<u64>,
@@ -113,7 +117,8 @@ impl Marks {
         })
     }
 
-    /// Bitmaps over the blocks of a range that turn out to have objects, up to so many slots of them.
+    /// Creates bitmaps for at most `slots` slots of a range, to be used for the blocks that turn out to contain
+    /// objects.
     pub(crate) fn in_blocks(
         range: Range,
         blocks: Blocks,
@@ -150,7 +155,8 @@ impl Marks {
         (marks, blocks)
     }
 
-    /// Puts blocks in the order of addresses, with the slots of references, and gives back what none has come to need.
+    /// Sorts the blocks by address, converts the slots in `targets`, and frees the words of blocks that were not
+    /// needed.
     pub(crate) fn order(&mut self, targets: &mut [u32], store: &Store) -> Result<()> {
         let Some(blocks) = &mut self.space.blocks else {
             return Ok(());
@@ -170,7 +176,7 @@ impl Marks {
         Ok(())
     }
 
-    /// Counts ranks. Cost: one pass over the bitmaps.
+    /// Counts the ranks. Cost: one pass over the bitmaps.
     pub(crate) fn seal(self, store: &Store) -> Result<Ranks> {
         let lines = self.bits.len() / (PAIR * PAIRS_IN_LINE);
         let mut counts = store.zeroed::<u32>(lines * 2)?;
@@ -191,8 +197,8 @@ impl Marks {
                         sum[1] += pair[1].count_ones();
                         both |= pair[0] & pair[1];
                     }
-                    // Nothing asks for the rank of what is not marked; stretches of the range
-                    // that hold no objects then need no memory.
+                    // Only marked slots are looked up, so empty lines need no counts. Pages that are never written take
+                    // no memory.
                     if sum != before {
                         count.copy_from_slice(&before);
                     }
@@ -237,7 +243,7 @@ pub(crate) struct MarkWriter<'a> {
     bits: &'a [AtomicU64],
 }
 
-/// Gathers the bits of neighbouring objects, so that most objects cost no atomic operation.
+/// The marks of objects that are close together, collected so that most objects need no atomic operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pending {
     word: u64,
@@ -245,7 +251,7 @@ pub(crate) struct Pending {
 }
 
 impl MarkWriter<'_> {
-    /// Marks a start. Two objects at one address show as fewer marks than objects.
+    /// Marks the start of an object. If two objects have one address, there are fewer marks than objects.
     #[inline(always)]
     pub(crate) fn mark(&self, pending: &mut Pending, slot: u64, leaf: bool) {
         let word = slot >> 6;
@@ -274,17 +280,17 @@ pub(crate) struct Ranks {
     pub(crate) space: Space,
     pub(crate) bits: Column<u64>,
     pub(crate) counts: Column<u32>,
-    /// Marks of objects with references, and of leaves.
+    /// Numbers of marked objects with references, and of marked leaves.
     pub(crate) marked: [u32; 2],
-    /// Whether an object with references and a leaf have one address.
+    /// True if an object with references and a leaf have the same address.
     pub(crate) doubled: bool,
 }
 
 impl Ranks {
-    /// Lines that are kept or left out together: of words, a page of memory.
+    /// Lines that [`Ranks::stretches`] includes or leaves out together. Their words take 4 KiB, a page of memory.
     const STRETCH: usize = 64;
 
-    /// The rank of a marked slot, and whether it is a leaf's.
+    /// Returns the rank of a marked slot among its kind, and true if its object is a leaf.
     #[inline(always)]
     pub(crate) fn rank(&self, slot: u64) -> Option<(u32, bool)> {
         self.view().rank(slot)
@@ -298,10 +304,10 @@ impl Ranks {
         }
     }
 
-    /// How many objects of both kinds lie before a slot.
+    /// Returns the numbers of objects with references and of leaves before a slot.
     pub(crate) fn before(&self, slot: u64) -> [u32; 2] {
         let word = (slot >> 6) as usize;
-        // Empty lines have no counts of their own.
+        // Empty lines have no valid counts.
         let line = word / PAIRS_IN_LINE;
         let words = |line: usize| {
             let start = line * PAIRS_IN_LINE * PAIR;
@@ -331,8 +337,8 @@ impl Ranks {
         before
     }
 
-    /// The address of this rank among the objects with references, or the leaves, by counting on from the
-    /// slot of an object that does not come after it.
+    /// Returns the address of the object with a rank among the objects with references, or among the leaves. Counting
+    /// starts at the slot `from`, which must not come after the object.
     pub(crate) fn address(&self, rank: u32, leaf: bool, from: u64) -> Option<u64> {
         let kind = usize::from(leaf);
         let first = (from >> 6) as usize / PAIRS_IN_LINE;
@@ -357,8 +363,8 @@ impl Ranks {
         None
     }
 
-    /// Parts of the map that are not empty: their numbers, ascending, and their words and counts, one
-    /// after the other.
+    /// Returns the parts of the map that are not empty: their numbers, ascending, then their words and their counts,
+    /// each concatenated.
     pub(crate) fn stretches(&self) -> (Vec<u32>, Vec<u64>, Vec<u32>) {
         let words = Self::STRETCH * PAIR * PAIRS_IN_LINE;
         let marked = |(_, words): &(usize, &[u64])| words.iter().any(|&w| w != 0);
@@ -387,8 +393,8 @@ impl Ranks {
         )
     }
 
-    /// The map with these stretches; `None` when they are not those of a map of this range. That counts
-    /// are right is not checked.
+    /// Creates the map from its stretches; `None` if they do not fit a map of this range. The values of the counts are
+    /// not checked.
     pub(crate) fn of_stretches(
         space: Space,
         marked: [u32; 2],
@@ -422,7 +428,7 @@ impl Ranks {
         self.bits.len() / (PAIR * PAIRS_IN_LINE)
     }
 
-    /// Visits the marked addresses of these lines: address, rank, whether a leaf's.
+    /// Calls `visit` with each marked address in these lines, its rank, and true if it is a leaf's.
     fn in_order(&self, lines: std::ops::Range<usize>, mut visit: impl FnMut(u64, u32, bool)) {
         for line in lines {
             let mut ranks = [self.counts[line * 2], self.counts[line * 2 + 1]];
@@ -437,7 +443,7 @@ impl Ranks {
                     if let Some(address) = self.space.address(slot) {
                         visit(address, ranks[leaf], leaf == 1);
                     }
-                    // One address may be marked as both: each kind counts its own.
+                    // An address may be marked as both kinds. Each kind has its own count.
                     ranks[0] += (pair[0] >> bit & 1) as u32;
                     ranks[1] += (pair[1] >> bit & 1) as u32;
                 }
@@ -446,7 +452,7 @@ impl Ranks {
     }
 }
 
-/// The arrays of [`Ranks`] as slices: where an array lies is looked up once, not for each slot.
+/// The arrays of [`Ranks`] as slices, so that a loop looks up the location of an array once and not for each slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RanksView<'a> {
     bits: &'a [u64],
@@ -454,7 +460,7 @@ pub(crate) struct RanksView<'a> {
 }
 
 impl RanksView<'_> {
-    /// As [`Ranks::rank`].
+    /// See [`Ranks::rank`].
     #[inline(always)]
     fn rank(self, slot: u64) -> Option<(u32, bool)> {
         let word = (slot >> 6) as usize;
@@ -486,7 +492,7 @@ impl RanksView<'_> {
         Some((rank, leaf == 1))
     }
 
-    /// Prefetches what [`Ranks::rank`] reads.
+    /// Prefetches the memory that [`Ranks::rank`] reads.
     #[inline(always)]
     fn fetch(self, slot: u64) {
         let line = (slot >> 6) as usize / PAIRS_IN_LINE;
@@ -495,7 +501,7 @@ impl RanksView<'_> {
     }
 }
 
-/// Copies stretches of a size to where their numbers say; only the last of all can be shorter.
+/// Copies each part to its place, `number * size`. Only the last part of `all` can be shorter than `size`.
 fn place<T: bytemuck::Pod + Send + Sync>(
     all: &mut [T],
     numbers: &[u32],
@@ -506,7 +512,7 @@ fn place<T: bytemuck::Pod + Send + Sync>(
     if numbers.iter().map(len).sum::<usize>() != parts.len() {
         return None;
     }
-    // Tasks of many stretches: most of a sparse map is never touched.
+    // Each task covers many stretches, because most of a sparse map stays untouched.
     all.par_chunks_mut(size << 6)
         .enumerate()
         .for_each(|(task, all)| {
@@ -525,25 +531,25 @@ fn place<T: bytemuck::Pod + Send + Sync>(
 /// Maps ids to object numbers.
 #[derive(Debug)]
 pub(crate) enum AddressMap {
-    /// For files in address order: ranks are numbers.
+    /// For files in address order: a rank is a number.
     Ordered(Ranks),
-    /// For files of a few runs: each run adds a constant of its own.
+    /// For files of a few runs: the number is the rank plus a constant of the run.
     Runs { ranks: Ranks, runs: RunTable },
-    /// For files in another order: ranks lead to numbers.
+    /// For files in any other order: a table converts ranks to numbers.
     Permuted {
         ranks: Ranks,
         with_refs: Column<u32>,
         leaves: Column<u32>,
     },
-    /// For ids that are no addresses: sorted ids, with the numbers beside them.
+    /// For ids that are not addresses: the sorted ids, and the number of each.
     Sorted {
         ids: Column<u64>,
         numbers: Column<u32>,
     },
 }
 
-/// How the number space is split: class objects below `classes`, objects with references below
-/// `inner`, leaves from there on.
+/// The ranges of object numbers: class objects are below `classes`, objects with references below `inner`, and leaves
+/// from `inner` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Split {
     pub(crate) classes: u32,
@@ -551,13 +557,13 @@ pub(crate) struct Split {
 }
 
 impl AddressMap {
-    /// The number of the object at a slot, or [`NONE`].
+    /// Returns the number of the object at a slot, or [`NONE`].
     #[inline(always)]
     pub(crate) fn by_slot(&self, slot: u64, split: Split) -> u32 {
         self.view().map_or(NONE, |view| view.by_slot(slot, split))
     }
 
-    /// The map for loops over many slots; `None` where ids are no addresses.
+    /// Returns a view of the map for loops over many slots; `None` if ids are not addresses.
     #[inline(always)]
     pub(crate) fn view(&self) -> Option<MapView<'_>> {
         Some(match self {
@@ -572,7 +578,7 @@ impl AddressMap {
         })
     }
 
-    /// The number of the object with this id, or [`NONE`]. Class objects are not in the map.
+    /// Returns the number of the object with this id, or [`NONE`]. The map does not contain class objects.
     #[inline]
     pub(crate) fn by_id(&self, id: u64, split: Split) -> u32 {
         match self {
@@ -584,7 +590,7 @@ impl AddressMap {
         }
     }
 
-    /// Prefetches what a look-up of this id will need.
+    /// Prefetches the memory that a look-up of this id reads.
     #[inline(always)]
     pub(crate) fn fetch(&self, id: u64) {
         if let Some(ranks) = self.ranks()
@@ -594,7 +600,8 @@ impl AddressMap {
         }
     }
 
-    /// Visits the id and the number of every object of one of so many parts, in the order of ids.
+    /// Calls `visit` with the id and the number of each object in one of `parts` equal parts of the map, in the order
+    /// of ids.
     pub(crate) fn in_order(
         &self,
         part: usize,
@@ -651,7 +658,7 @@ pub(crate) enum MapView<'a> {
 }
 
 impl MapView<'_> {
-    /// As [`AddressMap::by_slot`].
+    /// See [`AddressMap::by_slot`].
     #[inline(always)]
     pub(crate) fn by_slot(self, slot: u64, split: Split) -> u32 {
         let (Self::Ordered(ranks) | Self::Runs(ranks, _) | Self::Permuted(ranks, _)) = self;
@@ -666,7 +673,7 @@ impl MapView<'_> {
         }
     }
 
-    /// Prefetches what [`MapView::by_slot`] reads first.
+    /// Prefetches the memory that [`MapView::by_slot`] reads first.
     #[inline(always)]
     pub(crate) fn fetch(self, slot: u64) {
         let (Self::Ordered(ranks) | Self::Runs(ranks, _) | Self::Permuted(ranks, _)) = self;
@@ -674,7 +681,8 @@ impl MapView<'_> {
     }
 }
 
-/// For ids that are no addresses: sorts them. Of several objects with one id the first counts.
+/// Sorts ids that are not addresses. If several objects have one id, the id maps to the first of them. Also returns the
+/// number of the others.
 pub(crate) fn sort_ids(
     scanned: &mut Scanned,
     split: Split,

@@ -1,21 +1,21 @@
-//! Maps over several of the parts in which bitmaps are counted, shared out and kept, and maps of files in any order.
+//! Tests of maps that cover several stretches, tasks and chunks, and of maps for files in any order.
 
 use super::*;
 use crate::graph::runs::Runs;
 
 const BASE: u64 = 0x7_0000_0000;
-/// Slots of one stretch that is kept or left out, of one task's share of those, and of one part that is counted.
+/// Slots of one stretch, of one task's share of the stretches, and of one chunk for counting.
 const STRETCH: u64 = (Ranks::STRETCH * PAIRS_IN_LINE * 64) as u64;
 const SHARE: u64 = STRETCH * 64;
 const PART: u64 = (PAIRS_IN_LINE as u64 * 64) << 14;
 
-/// Ends inside a stretch, which is shorter than the others.
+/// The number of slots. It ends inside a stretch, so the last stretch is shorter than the others.
 const RANGE: Range = Range {
     base: BASE,
     end: BASE + 8 * (PART * 2 + STRETCH * 3 + 3 * 256 + 128),
 };
 
-/// The first and last slots of stretches, shares and parts, with their neighbours; most stretches are empty.
+/// Returns the first and last slots of stretches, shares and chunks, with their neighbours. Most stretches are empty.
 fn slots() -> Vec<u64> {
     let mut slots = vec![0, 1, 2, 63, 64, 65, 255, 256, 1000];
     for edge in [STRETCH, 5 * STRETCH, SHARE, 2 * SHARE, PART, 2 * PART] {
@@ -25,7 +25,7 @@ fn slots() -> Vec<u64> {
     slots
 }
 
-/// Neither every second nor every third, so that both kinds lie at edges.
+/// Selects leaves: not every second or third slot, so that both kinds lie at edges.
 fn is_leaf(slot: u64) -> bool {
     slot.count_ones().is_multiple_of(2)
 }
@@ -41,7 +41,7 @@ fn ranks_of(range: Range, slots: impl IntoIterator<Item = u64>) -> Ranks {
     marks.seal(&store).unwrap()
 }
 
-/// Each marked slot has its rank, and each rank its address, counted on from wherever.
+/// Checks that each marked slot has its rank, and that each rank leads to its address from any start.
 fn check(ranks: &Ranks) {
     let mut next = [0, 0];
     for slot in slots() {
@@ -110,7 +110,7 @@ fn stretches_that_are_kept_make_the_same_map() {
     let same = again(&numbers, &bits, &counts).unwrap();
     assert_eq!(same.bits[..], ranks.bits[..]);
     check(&same);
-    // Without the last stretch, which is shorter, and with only the first.
+    // Without the last stretch, which is shorter, and with only the first stretch.
     let (words, lines) = (STRETCH as usize / 64 * PAIR, Ranks::STRETCH * 2);
     let few = numbers.len() - 1;
     let fewer = again(
@@ -137,7 +137,7 @@ fn stretches_that_are_kept_make_the_same_map() {
     assert!(again(&numbers, &bits, &counts[..count]).is_none());
 }
 
-/// A map visits what it finds: each object once, in the order of ids, in so many parts.
+/// Checks that a map in `parts` parts visits each object once, in the order of ids.
 fn check_map(map: &AddressMap, split: Split, objects: &[(u64, u32)]) {
     for parts in [1, 2, 7] {
         let mut seen = Vec::new();
@@ -174,7 +174,7 @@ fn maps_of_any_order_lead_to_the_same_numbers() {
         classes: 5,
         inner: 5 + inner,
     };
-    // Numbers of objects in the order of a file, sorted by id.
+    // Object numbers in file order, sorted by id.
     let numbered = |file: &[u64]| {
         let mut next = [split.classes, split.inner];
         let mut objects = Vec::new();
@@ -206,7 +206,7 @@ fn maps_of_any_order_lead_to_the_same_numbers() {
     assert!(!runs.is_ordered());
     check_map(&AddressMap::Runs { ranks, runs }, split, &numbered(&file));
 
-    // In no order.
+    // Unordered.
     let file: Vec<u64> = (0..900).map(|n| at[n * 7 % 900]).collect();
     let objects = numbered(&file);
     let of_kind = |leaf: bool| -> Vec<u32> {

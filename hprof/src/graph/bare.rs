@@ -1,10 +1,16 @@
-//! Bare objects: those that refer to nothing but their class.
+//! Bare objects: objects whose only reference is the one to their class.
 //!
-//! They are leaves, even where their class is no GC root, so that a reference to it could keep it alive: nearly all of these
-//! references say nothing new. Some bare objects of each class stay among the objects with references, so that they can be
-//! witnesses (see `dominators/core.rs`); and what refers to a leaf near to a GC root is taken to refer to the leaf's class.
-//! `dominators/bare.rs` checks that the others change no dominator. Where they do, the dump is read again, and no bare
-//! object whose class could need it is a leaf.
+//! Most bare objects are leaves, even if the class is not a GC root and the object could keep it alive. Nearly all
+//! references from bare objects to classes change no dominator, so leaving them out saves memory. Two measures keep the
+//! result correct:
+//!
+//! - Some bare objects of each class stay among the objects with references. They can be witnesses (see
+//!   `dominators/core.rs`).
+//! - If an object close to a GC root refers to a bare leaf, the graph gets a reference from the object to the leaf's
+//!   class.
+//!
+//! `dominators/bare.rs` then checks that the references left out change no dominator. If one does, the dump is read
+//! again, and bare objects of the affected classes are not leaves.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +26,12 @@ use crate::records::record::Kind;
 use crate::records::walk::RootKind;
 use crate::sizes::shape::{ShapeClasses, Shapes};
 
-/// How many bare objects stay among those with references.
+/// The bare objects that stay among the objects with references.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// So many of each class in each piece of the file.
+    /// This number of each class, in each piece of the file, stay.
     first: u32,
-    /// And of the others one in so many.
+    /// After them, every n-th bare object stays.
     every: u32,
 }
 
@@ -36,12 +42,13 @@ impl Kept {
     }
 }
 
-/// Tells which bare objects are leaves, by the order of the file alone: every pass tells the same.
+/// Decides which bare objects are leaves. The decision depends only on the order of the file, so that all passes agree.
 #[derive(Debug)]
 pub(crate) struct Sifter {
     kept: Kept,
     piece: u32,
-    /// For each class the piece in which one was seen last, how many were, and whether there are leaves.
+    /// For each class: the piece in which a bare object was seen last, the number seen in it, and true if any is a
+    /// leaf.
     seen: Vec<(u32, u32, bool)>,
 }
 
@@ -54,12 +61,12 @@ impl Sifter {
         }
     }
 
-    /// Goes on to another piece.
+    /// Starts the next piece of the file.
     pub(crate) fn next_piece(&mut self) {
         self.piece = self.piece.wrapping_add(1);
     }
 
-    /// Whether the next bare object of a class is a leaf.
+    /// Returns true if the next bare object of a class is a leaf.
     #[inline(always)]
     pub(crate) fn is_leaf(&mut self, class: u32) -> bool {
         let Some((piece, seen, leaves)) = self.seen.get_mut(class as usize) else {
@@ -74,14 +81,14 @@ impl Sifter {
         is_leaf
     }
 
-    /// The classes of leaves so far.
+    /// Returns the classes that have leaves so far.
     pub(crate) fn classes(&self) -> impl Iterator<Item = u32> {
         let classes = (0..).zip(&self.seen);
         classes.filter(|(_, seen)| seen.2).map(|(class, _)| class)
     }
 }
 
-/// The class object that an object of each shape refers to by being of that class, where that could keep it.
+/// Returns the class object to which objects of each shape refer, if this reference could keep the class alive.
 pub(crate) fn shape_classes(
     shapes: &Shapes,
     classes: &Classes,
@@ -90,19 +97,19 @@ pub(crate) fn shape_classes(
 ) -> ShapeClasses {
     ShapeClasses::new(shapes, |class| {
         let element = classes[class].element;
-        // Arrays of primitives are leaves whatever their class.
+        // Arrays of primitives are leaves, whatever their class.
         class.0 < split.classes
             && !pinned[class.index()]
             && element.is_none_or(|kind| kind == Kind::Object)
     })
 }
 
-/// The classes that leaves refer to.
+/// The references from leaves to their classes.
 #[derive(Debug)]
 pub(crate) struct LeafClasses {
-    /// A bit for each leaf that refers to its class, and how many come before each word of them.
+    /// One bit for each leaf, set if it refers to its class; and the number of set bits before each word.
     words: Vec<(u64, u32)>,
-    /// The class objects.
+    /// The class objects of the leaves whose bit is set, in the order of leaves.
     classes: Array<u32>,
 }
 
@@ -114,7 +121,7 @@ impl LeafClasses {
         })
     }
 
-    /// From the class object of each leaf, [`NONE`] where it refers to none.
+    /// Creates the table from the class object of each leaf; [`NONE`] if a leaf does not refer to its class.
     pub(crate) fn new(leaves: impl Iterator<Item = u32>, store: &Store) -> Result<Self> {
         const BATCH: usize = 1 << 12;
         let mut all = Self::none(store)?;
@@ -140,12 +147,12 @@ impl LeafClasses {
         Ok(all)
     }
 
-    /// How many leaves refer to their class.
+    /// Returns the number of leaves that refer to their class.
     pub(crate) fn len(&self) -> usize {
         self.classes.len()
     }
 
-    /// The number of the last leaf that refers to its class, and one more; 0 where none does.
+    /// Returns the number of the last leaf that refers to its class plus one; 0 if there is no such leaf.
     pub(crate) fn rows(&self) -> u32 {
         let mut words = self.words.iter().enumerate().rev();
         let last = words.find(|(_, (word, _))| *word != 0);
@@ -154,7 +161,7 @@ impl LeafClasses {
         })
     }
 
-    /// The row of a leaf: its class, or nothing.
+    /// Returns the adjacency list of a leaf: its class, or nothing.
     #[inline]
     pub(crate) fn row(&self, leaf: u32) -> &[u32] {
         let bit = 1 << (leaf % 64);
@@ -168,22 +175,22 @@ impl LeafClasses {
     }
 }
 
-/// What is known of a heap when its rows are there, but for what no record shows.
+/// The adjacency lists of a heap, before the references that no record contains are inserted.
 pub(crate) struct Linked<'a> {
-    /// Numbers of class objects, and of those and objects with references, as in [`Split`].
+    /// The split of object numbers. The lists cover class objects and objects with references.
     pub(crate) split: Split,
     pub(crate) offsets: &'a [u32],
     pub(crate) targets: &'a [u32],
-    /// References that no record shows, sorted.
+    /// References that no record contains, sorted by source.
     pub(crate) extra: &'a [(u32, u32)],
-    /// Objects that roots hold.
+    /// Objects that GC roots hold.
     pub(crate) held: &'a BTreeMap<u32, RootKind>,
 }
 
-/// Objects near to roots whose references are looked at, and references of one that are.
+/// Maximum number of objects close to GC roots that are examined.
 const NEAR: usize = 1 << 14;
 const LONG: usize = 1 << 10;
-/// References by way of leaves that are noted. Of others the check tells whether they are needed.
+/// Maximum number of references through leaves that are recorded. The check finds out whether the others are needed.
 const PAIRS: usize = 1 << 16;
 
 impl Linked<'_> {
@@ -200,8 +207,14 @@ impl Linked<'_> {
         own.map(|e| e.1)
     }
 
-    /// What refers to classes by way of bare leaves near to roots: referrer of the leaf, class object; sorted. The leaf
-    /// itself dominates none of these classes, since they are reached without it.
+    /// Returns references that replace paths through bare leaves close to GC roots: (referrer of the leaf, class
+    /// object), sorted.
+    ///
+    /// ```text
+    /// root -> A -> leaf -> class     becomes     root -> A -> class
+    /// ```
+    ///
+    /// Only classes that are also reached without instances are included, so the leaf itself dominates none of them.
     pub(crate) fn by_leaves(&self, class_of: impl Fn(u32) -> u32) -> Vec<(u32, u32)> {
         let Split { classes, inner } = self.split;
         let mut seen: FxHashSet<u32> = FxHashSet::default();
@@ -220,7 +233,7 @@ impl Linked<'_> {
             let row = self.row(from);
             let extra = self.extra_of(from).take(LONG);
             let all: Vec<u32> = row.iter().copied().take(LONG).chain(extra).collect();
-            // What refers to the class itself needs no leaf for it.
+            // An object that refers to the class directly needs no replacement.
             let known: FxHashSet<u32> = all.iter().copied().filter(|&t| t < classes).collect();
             for &target in &all {
                 visit(target, &mut found);
@@ -243,14 +256,15 @@ impl Linked<'_> {
         pairs
     }
 
-    /// Classes that roots reach by no instance of theirs, as far as these objects and class objects tell.
+    /// Marks the classes that GC roots reach without an instance of them, as far as class objects and the objects in
+    /// `near` show.
     fn reached_classes(&self, near: &[u32]) -> Vec<bool> {
         let count = self.split.classes;
         let mut reached = vec![false; count as usize];
         let held = self.held.keys().copied();
         let mut stack: Vec<u32> = held.filter(|&object| object < count).collect();
         let mut seen: FxHashSet<u32> = FxHashSet::default();
-        // What is no class is a loader, mostly: no record shows its classes.
+        // An object that is not a class is usually a class loader. No record contains the references to its classes.
         let mut pass = |object: u32, stack: &mut Vec<u32>| {
             if seen.insert(object) {
                 stack.extend(self.extra_of(object).filter(|&target| target < count));
@@ -296,7 +310,7 @@ mod tests {
         assert!((0..1000).all(|_| none.is_leaf(0)));
     }
 
-    /// A heap of class objects, then objects with these rows, then leaves.
+    /// A heap of class objects, then objects with these adjacency lists, then leaves.
     struct Drawn {
         classes: u32,
         rows: Vec<Vec<u32>>,
@@ -304,7 +318,7 @@ mod tests {
     }
 
     impl Drawn {
-        /// Rows of class objects are empty but for these.
+        /// The adjacency lists of class objects contain only the references in `of_classes`.
         fn new(classes: u32, of_classes: &[(u32, u32)], rows: Vec<Vec<u32>>) -> Self {
             let mut all = vec![Vec::new(); classes as usize];
             for &(class, to) in of_classes {
@@ -322,7 +336,7 @@ mod tests {
             self.rows.len() as u32
         }
 
-        /// What refers to classes by way of leaves. The leaves' classes are by turns those after the first.
+        /// Returns the references through leaves. The leaves have the classes after the first, in turn.
         fn by_leaves(&self, held: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
             let lens = self.rows.iter().map(|row| row.len() as u32);
             let ends = lens.scan(0, |sum, len| {
@@ -350,21 +364,21 @@ mod tests {
         let drawn = Drawn::new(2, &[], rows());
         assert_eq!(drawn.by_leaves([1, 2]), [(2, 1)]);
         assert_eq!(drawn.by_leaves([1, 2, 3]), [(2, 1), (3, 1)]);
-        // Nothing else reaches the class, or near to roots nothing refers to the leaf.
+        // Nothing else reaches the class, or no object close to a GC root refers to the leaf.
         assert_eq!(drawn.by_leaves([2]), []);
         assert_eq!(drawn.by_leaves([1, 4]), []);
-        // By another class, and by its loader.
+        // The class is reached through another class, or through its loader.
         assert_eq!(Drawn::new(2, &[(0, 1)], rows()).by_leaves([0, 2]), [(2, 1)]);
         let mut of_loader = Drawn::new(2, &[(0, 4)], rows());
         of_loader.extra = vec![(4, 1)];
         assert_eq!(of_loader.by_leaves([0, 2]), [(2, 1)]);
         assert_eq!(of_loader.by_leaves([2, 4]), [(2, 1)]);
         assert_eq!(of_loader.by_leaves([2]), []);
-        // The first object that is no class is none, whatever refers to it.
+        // Object 2 is the first object that is not a class: references to it do not count as references to a class.
         let mut first = Drawn::new(2, &[(0, 2)], rows());
         first.extra = vec![(2, 2), (2, 3), (4, 1)];
         assert_eq!(first.by_leaves([0, 2, 4]), [(2, 1), (3, 1)]);
-        // What refers to the class itself, by its row or unwritten.
+        // The object refers to the class itself, in a record or by a reference that no record contains.
         let itself = Drawn::new(2, &[], vec![vec![4, 1], vec![4]]);
         assert_eq!(itself.by_leaves([1, 2, 3]), [(3, 1)]);
         let mut unwritten = Drawn::new(2, &[], vec![vec![4], vec![4]]);
@@ -374,7 +388,7 @@ mod tests {
 
     #[test]
     fn of_what_is_near_to_roots_so_much_is_looked_at() {
-        // Objects.
+        // The limit of objects.
         let near = NEAR as u32;
         for objects in [near - 1, near, near + 1] {
             let leaf = 2 + objects;
@@ -382,7 +396,8 @@ mod tests {
             let found = drawn.by_leaves(1..2 + objects);
             assert_eq!(found.len() as u32, objects.min(near));
         }
-        // References of one: a longer row is followed no further, and says nothing of classes.
+        // The limit of references of one object: a longer list is not followed to its end and gives no references to
+        // classes.
         for more in [0, 1] {
             let mut long = vec![4; LONG - 1 + more];
             long.push(3);
@@ -390,7 +405,7 @@ mod tests {
             let expected: &[(u32, u32)] = if more == 0 { &[(2, 1), (3, 1)] } else { &[] };
             assert_eq!(drawn.by_leaves([1, 2]), expected);
         }
-        // References that no record shows.
+        // The limit of references that no record contains.
         let objects = LONG as u32 + 10;
         let leaf = 3 + objects;
         let mut rows = vec![vec![leaf]; objects as usize + 1];

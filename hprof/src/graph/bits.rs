@@ -22,7 +22,7 @@ impl Bits {
             .get(at as usize / 64)
             .is_some_and(|w| w & 1 << (at % 64) != 0)
     }
-    /// The numbers in the set, ascending.
+    /// Returns the numbers in the set, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         self.0.iter().zip(0..).flat_map(|(&word, at)| {
             let bits = (0..64).filter(move |bit| word & 1 << bit != 0);
@@ -32,7 +32,7 @@ impl Bits {
     pub(crate) fn words(&self) -> &[u64] {
         &self.0
     }
-    /// The words, to be written by several threads.
+    /// Returns the words as atomics, so that several threads can write them.
     pub(crate) fn shared(&mut self) -> &[AtomicU64] {
         mem::as_atomic_u64(&mut self.0)
     }

@@ -1,10 +1,17 @@
-//! Slots of heaps whose addresses spread over many times the heap.
+//! Slots for heaps whose addresses spread over a range many times larger than the heap.
 //!
-//! ZGC reserves sixteen times the largest heap, or terabytes, and takes small pages from its low end and large
-//! ones from its high end. A bitmap over all of that would be out of proportion, and its slots would not fit
-//! in 32 bits. So the range is cut into blocks, and those that an object or a reference comes upon are numbered as the
-//! pass goes. Slots count on through the numbered blocks alone: what is empty costs an entry of a table.
-//! Which thread comes upon a block first is chance; when the pass is over, the blocks are put in the order of addresses.
+//! ZGC reserves 16 times the maximum heap size, or terabytes. It takes small pages from the low end and large pages
+//! from the high end. A bitmap over the whole range would be too large, and its slots would not fit in 32 bits.
+//!
+//! So the range is cut into blocks. A block gets a number when the pass first finds an object or a reference in it.
+//! Slots are counted through the numbered blocks only, so an empty block costs one table entry:
+//!
+//! ```text
+//! block of the range   0  1  2  3  4  5  6  7
+//! number               -  0  -  -  1  -  -  2     three blocks of slots instead of eight
+//! ```
+//!
+//! Which thread finds a block first is random, so the blocks are sorted by address after the pass.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,15 +24,15 @@ use crate::error::Result;
 use crate::graph::address::{GRAIN, Range};
 use crate::ids::NONE;
 
-/// Slots of a block, as powers of two: 2 MB to 64 MB of addresses.
+/// Minimum and maximum number of slots in a block, as powers of two: 2 MiB to 64 MiB of addresses.
 const SMALLEST: u32 = 21 - GRAIN;
 const LARGEST: u32 = 26 - GRAIN;
-/// Entries of the table that blocks are small enough for.
+/// Maximum number of table entries. Blocks are as small as this limit allows.
 const MOST_ENTRIES: u64 = 1 << 22;
-/// How far beyond what was sampled a range reaches: an empty block costs nothing but its entry.
+/// Minimum extension of a range beyond the sampled addresses, in bytes. An empty block costs only its table entry.
 const MARGIN: u64 = 1 << 40;
 
-/// A range wide enough that few dumps have objects outside.
+/// Extends a range so that few dumps have objects outside of it.
 pub(crate) fn widened(range: Range) -> Range {
     let margin = MARGIN.max(range.end - range.base);
     let end = range.end.saturating_add(margin) & !(Range::ALIGN - 1);
@@ -39,11 +46,11 @@ pub(crate) fn widened(range: Range) -> Range {
 #[derive(Debug)]
 pub(crate) struct Blocks {
     range: Range,
-    /// Slots of a block, as a power of two.
+    /// Number of slots in a block, as a power of two.
     shift: u32,
-    /// For each block of the range its number and one; 0 for those without.
+    /// For each block of the range, its number plus one; 0 if it has no number.
     table: Array<u32>,
-    /// The blocks in the order of their numbers.
+    /// The numbered blocks of the range, in the order of their numbers.
     numbered: Vec<u32>,
 }
 
@@ -52,12 +59,12 @@ impl Blocks {
         (SMALLEST..=LARGEST).find(|shift| range.slots() >> shift < MOST_ENTRIES)
     }
 
-    /// Whether a range can be cut into blocks that are few enough.
+    /// Returns true if a range can be cut into blocks without exceeding the maximum number of table entries.
     pub(crate) fn fit(range: Range) -> bool {
         Self::shift(range).is_some()
     }
 
-    /// A range with no block numbered yet; `None` when even large blocks would be too many.
+    /// Creates the table of a range, with no block numbered; `None` if even the largest blocks would be too many.
     pub(crate) fn new(range: Range, store: &Store) -> Result<Option<Self>> {
         let Some(shift) = Self::shift(range) else {
             return Ok(None);
@@ -70,7 +77,7 @@ impl Blocks {
         }))
     }
 
-    /// The blocks that an index has the numbers of; `None` when they are none of this range.
+    /// Creates the table from the numbered blocks in an index; `None` if they do not fit this range.
     pub(crate) fn of_numbered(range: Range, numbered: Vec<u32>, store: &Store) -> Option<Self> {
         let mut blocks = Self::new(range, store).ok()??;
         if !numbered.is_sorted_by(|a, b| a < b) {
@@ -83,7 +90,7 @@ impl Blocks {
         Some(blocks)
     }
 
-    /// Slots of so many blocks of a range.
+    /// Returns the number of slots in a number of blocks of a range.
     pub(crate) fn slots_in(range: Range, blocks: usize) -> Option<u64> {
         (blocks as u64).checked_shl(Self::shift(range)?)
     }
@@ -92,36 +99,36 @@ impl Blocks {
         &self.numbered
     }
 
-    /// Slots of so many blocks.
+    /// Returns the number of slots in a number of blocks.
     pub(crate) const fn slots_of(&self, blocks: usize) -> u64 {
         (blocks as u64) << self.shift
     }
 
-    /// All slots of the numbered blocks.
+    /// Returns the number of slots in all numbered blocks.
     pub(crate) const fn slots(&self) -> u64 {
         self.slots_of(self.numbered.len())
     }
 
-    /// How many blocks so many slots make up.
+    /// Returns the number of whole blocks in a number of slots.
     pub(crate) const fn in_slots(&self, slots: u64) -> usize {
         (slots >> self.shift) as usize
     }
 
-    /// The slot of an address of the range, given as grains from its base.
+    /// Returns the slot of an address of the range, given as grains from its base.
     #[inline]
     pub(crate) fn slot(&self, grain: u64) -> Option<u64> {
         let number = *self.table.get((grain >> self.shift) as usize)?;
         slot_in(number, self.shift, grain)
     }
 
-    /// The address of a slot of a numbered block.
+    /// Returns the address of a slot of a numbered block.
     pub(crate) fn address(&self, slot: u64) -> Option<u64> {
         let block = *self.numbered.get((slot >> self.shift) as usize)?;
         let grain = u64::from(block) << self.shift | slot & ((1 << self.shift) - 1);
         Some(self.range.base + (grain << GRAIN))
     }
 
-    /// For a pass that numbers up to so many blocks.
+    /// Returns shared access for a pass that numbers at most `most` blocks.
     pub(crate) fn writer(&mut self, most: usize) -> BlockWriter<'_> {
         BlockWriter {
             range: self.range,
@@ -132,8 +139,8 @@ impl Blocks {
         }
     }
 
-    /// Numbers the blocks anew in the order of addresses. Returns their old numbers in the new order; `None` when they
-    /// were in order.
+    /// Sorts the numbered blocks by address. Returns their old numbers in the new order; `None` if they were in order
+    /// already.
     pub(crate) fn order(&mut self) -> Option<Vec<u32>> {
         if self.numbered.is_sorted() {
             return None;
@@ -147,7 +154,7 @@ impl Blocks {
         Some(old)
     }
 
-    /// Leads slots of the old numbers to those of the new ones.
+    /// Converts slots with old block numbers to slots with the new ones.
     pub(crate) fn renumber(&self, slots: &mut [u32], old: &[u32]) {
         let mut new = vec![0; old.len()];
         for (number, &old) in (0_u32..).zip(old) {
@@ -179,8 +186,8 @@ pub(crate) struct BlockWriter<'a> {
 }
 
 impl BlockWriter<'_> {
-    /// The slot of an address, whose block is numbered now at the latest; `None` when it is no object's, is outside
-    /// the range, or blocks are too many.
+    /// Returns the slot of an address, and gives its block a number if it has none. Returns `None` if no object can
+    /// start at the address, if it is outside of the range, or if the maximum number of blocks is reached.
     #[inline]
     pub(crate) fn slot(&self, address: u64) -> Option<u64> {
         let grain = self.range.slot(address)?;
@@ -279,7 +286,7 @@ mod tests {
             assert_eq!((blocks.slots_of(3), blocks.slots()), (3 << shift, 0));
             let of_slots = [(3 << shift) - 1, 3 << shift].map(|slots| blocks.in_slots(slots));
             assert_eq!(of_slots, [2, 3]);
-            // The last block, and none beyond.
+            // The last block of the range, and an address after it.
             let writer = blocks.writer(1);
             let last = (slots - 1) & ((1 << shift) - 1);
             assert_eq!(writer.slot(range.end - 8), Some(last));
@@ -297,7 +304,7 @@ mod tests {
         assert_eq!(of(4 * TB, 4 * TB + 64), (3 * TB, 5 * TB + 64));
         assert_eq!(of(4 * TB, 6 * TB), (2 * TB, 8 * TB));
         assert_eq!(of(64, 128), (0, TB + 128));
-        // Whole words, and what was there is covered.
+        // The range stays aligned to whole words and covers the old range.
         assert_eq!(of(4 * TB + 8, 4 * TB + 72), (3 * TB, 5 * TB + 64));
         assert_eq!(of(4 * TB, u64::MAX), (0, u64::MAX));
     }

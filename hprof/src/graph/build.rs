@@ -1,9 +1,8 @@
-//! From bytes to the heap graph: the passes in their order, and what is done when the dump is not
-//! as dumps usually are.
+//! Builds the heap graph from the bytes of a dump: runs the passes in order, and repeats a pass if the dump is unusual.
 //!
-//! The usual dump has its classes first, its objects in address order and its ids within a compact
-//! range; then one pass over the objects is enough. Whatever turns out otherwise (a class defined
-//! late, an id out of range) is found by that pass, which then runs again with it.
+//! In the usual dump, the classes come first, the objects are in address order, and the ids lie within a compact range.
+//! Then one pass over the objects is enough. If the pass finds something that the plan does not cover (a class defined
+//! late, an id out of range), the plan is extended and the pass runs again.
 
 use std::collections::BTreeSet;
 
@@ -30,28 +29,28 @@ use crate::records::walk::{Root, RootKind};
 use crate::sizes::gaps;
 use crate::sizes::shape::{self, ShapeClasses};
 
-/// Everything the passes found, the graph included.
+/// All results of the passes, including the graph.
 pub(crate) struct Built {
     pub(crate) graph: HeapGraph,
     pub(crate) map: AddressMap,
     pub(crate) scanned: Scanned,
-    /// For each class whether it is certainly a GC root.
+    /// For each class, true if it is certainly a GC root.
     pub(crate) pinned: Vec<bool>,
     pub(crate) roots: Vec<Root>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) missing: Option<MissingRoots>,
-    /// Whether what holds objects without a record that says so is a bare leaf.
+    /// True if a bare leaf holds objects by references that no record contains.
     pub(crate) bare_holder: bool,
 }
 
 impl HeapGraph {
-    /// The heap graph of a dump: class objects first, then objects with references, then those without.
+    /// Builds the heap graph of a dump: class objects first, then objects with references, then objects without.
     ///
-    /// Cost: a few passes over the file, on all threads of the current rayon pool. Memory: four bytes for each
-    /// object and each reference.
+    /// Cost: a few passes over the file, on all threads of the current rayon pool. Memory: four bytes for each object
+    /// and each reference.
     ///
     /// # Errors
-    /// When the bytes are no heap dump, or there is no memory for the objects. Damaged parts are left out.
+    /// Returns an error if the bytes are not a heap dump, or if there is not enough memory. Damaged parts are left out.
     pub fn of(source: &Source, options: &Options, progress: &dyn Progress) -> Result<Self> {
         let header = record::header(source)?;
         let outline = Outline::with_heap(source, &header)?;
@@ -85,13 +84,14 @@ impl Context<'_> {
         }
     }
 
-    /// How many bare objects are no leaves; `None` when none is a leaf, as where marks do not tell which are.
+    /// Returns which bare objects are not leaves; `None` if no bare object is a leaf, because the plan says so or
+    /// because there are no bitmaps to mark leaves.
     fn kept(&self, plan: &Plan) -> Option<Kept> {
         let told = plan.bare_leaves && plan.reach.is_some();
         told.then(|| Kept::new(self.options.thresholds))
     }
 
-    /// A pass that marks objects.
+    /// Runs a pass that marks objects.
     fn marking<T: Targets>(
         &self,
         plan: &Plan,
@@ -111,11 +111,11 @@ impl Context<'_> {
     }
 }
 
-/// Measures objects without building a graph: one pass over the file, and two more where neighbours in the file
-/// are none in the heap.
+/// Measures objects without building a graph. Cost: one pass over the file, and two more if neighbours in the file are
+/// not neighbours in the heap.
 ///
 /// # Errors
-/// When there is no memory for the results.
+/// Returns an error if there is not enough memory for the results.
 pub(crate) fn measure(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned> {
     let mut attempt = 0;
     loop {
@@ -133,7 +133,7 @@ pub(crate) fn measure(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned>
     }
 }
 
-/// Measures objects of a file whose order says nothing of their order in the heap.
+/// Measures the objects of a file that is not in the order of addresses.
 fn measure_by_address(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned> {
     let Pass {
         mut scanned, ranks, ..
@@ -144,7 +144,7 @@ fn measure_by_address(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned>
     Ok(scanned)
 }
 
-/// Measures distances between neighbours in the heap.
+/// Measures the distances between neighbours in the heap.
 pub(crate) fn measure_gaps(
     classes: &Classes,
     map: &AddressMap,
@@ -159,10 +159,10 @@ pub(crate) fn measure_gaps(
     gaps::measure(classes, map, shapes, split, shape_of, stats);
 }
 
-/// Runs the passes that lead to the graph.
+/// Runs the passes that build the graph.
 ///
 /// # Errors
-/// When there is no memory for the arrays, or more objects than 32 bits number.
+/// Returns an error if there is not enough memory for the arrays, or if there are more objects than 32 bits can number.
 pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     let Pass {
         pinned,
@@ -246,16 +246,17 @@ pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     })
 }
 
-/// Results of the pass over the objects that had a complete plan.
+/// Results of the pass that ran with a complete plan.
 struct Pass {
-    /// For each class whether it is certainly a GC root.
+    /// For each class, true if it is certainly a GC root.
     pinned: Vec<bool>,
     scanned: Scanned,
     ranks: Option<Ranks>,
 }
 
-/// Reads all objects, once in the usual dump. A pass that comes upon something that the plan lacks completes the plan,
-/// and all objects are read again. With `references`, references are recorded, and so are classes that are no GC roots.
+/// Reads all objects, in one pass if the dump is usual. If a pass finds something that the plan lacks, the plan is
+/// extended and all objects are read again. With `references`, the pass also records references and classes that are
+/// not GC roots.
 fn read_objects(context: &Context<'_>, plan: &mut Plan, references: bool) -> Result<Pass> {
     let mut unpinned: BTreeSet<u32> = BTreeSet::new();
     loop {
@@ -296,7 +297,7 @@ fn read_objects(context: &Context<'_>, plan: &mut Plan, references: bool) -> Res
     }
 }
 
-/// Returns for each class whether it is certainly a GC root: classes of the boot loader and classes without a record.
+/// Returns for each class true if it is certainly a GC root: classes of the boot loader and classes without a record.
 fn certain_roots(classes: &Classes, unpinned: &BTreeSet<u32>) -> Vec<bool> {
     let is_certain = |(i, class): (ClassIndex, &Class)| {
         let boot = class.loader.is_null() && !class.hidden;
@@ -305,14 +306,14 @@ fn certain_roots(classes: &Classes, unpinned: &BTreeSet<u32>) -> Vec<bool> {
     classes.iter().map(is_certain).collect()
 }
 
-/// Whether several objects have one id, which only the sorted table tells apart.
+/// Returns true if several objects have the same id. Only the sorted table can handle such ids.
 fn has_doubles(scanned: &Scanned, ranks: &Ranks) -> bool {
     let records = scanned.inner_shapes.len() + scanned.leaf_shapes.len();
     let marks = ranks.marked.iter().map(|&m| u64::from(m)).sum();
     records as u64 > marks || ranks.doubled
 }
 
-/// How the numbers of a pass's objects are split.
+/// Returns the ranges of the object numbers of a pass.
 fn split(classes: &Classes, scanned: &Scanned) -> Split {
     Split {
         classes: classes.dumped() as u32,
@@ -320,7 +321,7 @@ fn split(classes: &Classes, scanned: &Scanned) -> Split {
     }
 }
 
-/// The address map, and how many objects have the id of another.
+/// Creates the address map. Also returns the number of objects that have the id of another object.
 fn address_map(
     context: &Context<'_>,
     scanned: &mut Scanned,
@@ -338,7 +339,7 @@ fn address_map(
     Ok((map, 0))
 }
 
-/// The pass over all objects, with references as slots where they are wanted and that is possible.
+/// Runs the pass over all objects. Records references as slots if `references` is true and slots fit in 32 bits.
 fn first_pass(
     context: &Context<'_>,
     plan: &Plan,
@@ -356,7 +357,7 @@ fn first_pass(
     let file = context.source.len();
     let mut marks = reach.marks(file, context.store)?;
     let (writer, blocks) = marks.writers();
-    // References to class objects are slots, too.
+    // References can lead to class objects, so class objects need slots.
     if let Some(blocks) = &blocks {
         for class in &plan.dumps {
             blocks.slot(class.id);
@@ -372,7 +373,7 @@ fn first_pass(
     Ok((scanned, Some(marks)))
 }
 
-/// Replaces recorded references by object numbers. If addresses were too far apart for that, reads all objects again.
+/// Replaces recorded references by object numbers. If their slots do not fit in 32 bits, reads all objects again.
 fn link(
     context: &Context<'_>,
     plan: &Plan,
@@ -399,14 +400,15 @@ fn link(
             classes,
             split,
         };
-        // The first pass's arrays are given back before the second pass fills them anew.
+        // Frees the arrays of the first pass before the second pass fills new ones.
         (scanned.inner_shapes, scanned.leaf_shapes) = (store.zeroed(0)?, store.zeroed(0)?);
         *scanned = scan::scan(&context.job(plan, pinned, numbers), &plan.pieces)?;
     }
     Ok(())
 }
 
-/// Adds what no record shows and the roots; with `near`, the classes of leaves, what refers to classes by way of leaves.
+/// Adds the GC roots and the references that no record contains. With `near`, which gives the classes of leaves, also
+/// replaces paths through leaves to classes by references.
 fn assemble(
     scanned: &mut Scanned,
     classes: &Classes,

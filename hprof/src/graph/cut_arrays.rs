@@ -1,7 +1,7 @@
 //! Arrays that HotSpot cut because a record takes at most 4 GiB.
 //!
-//! HotSpot writes as many elements as fit into a record and prints a warning on the JVM's output. The dump does not contain the
-//! true length. The distance to the next object is an upper bound of the true size.
+//! HotSpot writes as many elements as fit into a record and prints a warning on the JVM's output. The dump does not
+//! contain the true length. The distance to the next object is an upper bound of the true size.
 
 use crate::error::Warning;
 use crate::flaw::Flaw;
@@ -11,7 +11,7 @@ use crate::records::classes::Classes;
 use crate::records::record::Kind;
 use crate::sizes::layout::Sizes;
 
-/// An array of which only the elements that fit into one record are in the dump.
+/// A truncated array. Only the elements that fit into one record are in the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CutArray {
     pub(crate) id: u64,

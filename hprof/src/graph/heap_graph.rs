@@ -1,4 +1,4 @@
-//! The heap graph in compressed sparse rows.
+//! The heap graph in compressed sparse row format.
 
 use rayon::prelude::*;
 
@@ -12,8 +12,9 @@ use crate::records::walk::RootKind;
 
 /// Objects by number, the references between them, and the GC roots.
 ///
-/// [`Snapshot::graph`](crate::Snapshot::graph) gives that of a dump whose objects have names and contents,
-/// [`HeapGraph::of`] that of a dump of which nothing else is wanted, [`HeapGraph::from_edges`] any other.
+/// [`Snapshot::graph`](crate::Snapshot::graph) returns the graph of a dump together with the names and contents of its
+/// objects. [`HeapGraph::of`] builds only the graph of a dump. [`HeapGraph::from_edges`] builds a graph from any list
+/// of edges.
 ///
 /// ```
 /// use hprof::graph::HeapGraph;
@@ -30,33 +31,35 @@ use crate::records::walk::RootKind;
 /// ```
 #[derive(Debug)]
 pub struct HeapGraph {
-    /// For each object with references, where its row begins; one more for the end of the last.
+    /// For each object with references, the start of its list in `targets`. The last element is the end of the last
+    /// list.
     pub(crate) offsets: Array<u32>,
-    /// Target object numbers, [`NONE`] for dangling references.
+    /// Target object numbers; [`NONE`] for dangling references.
     pub(crate) targets: Array<u32>,
     pub(crate) split: Split,
     /// Number of objects of all kinds.
     pub(crate) objects: u32,
-    /// Objects that roots hold, each once, sorted, with the first kind of root that holds it.
+    /// Objects that GC roots hold: sorted, each once, with the first kind of root that holds it.
     pub(crate) roots: Vec<(u32, RootKind)>,
-    /// Soft, then final referents: source, target.
+    /// Referents of soft references, then of final references, as (source, target).
     pub(crate) weaker: [Vec<(u32, u32)>; 2],
-    /// The references of leaves to their classes, where the graph has references to classes.
+    /// References from leaves to their classes, if the graph contains references to classes.
     pub(crate) leaf_classes: LeafClasses,
-    /// References in rows that stand for those by way of a leaf to its class: source, target.
+    /// References in the lists that replace a path through a leaf to its class: (source, target).
     pub(crate) by_leaves: Vec<(u32, u32)>,
-    /// Classes of leaves that refer to them, where rows have no such references.
+    /// Classes that have leaves referring to them, if `leaf_classes` does not contain these references.
     pub(crate) of_leaves: Vec<u32>,
 }
 
 impl HeapGraph {
-    /// A graph of `objects` objects, from references as source and target, and the objects that GC roots hold.
+    /// Creates a graph of `objects` objects from references, given as (source, target), and the objects that GC roots
+    /// hold.
     ///
-    /// Memory: four bytes for each object and each reference, and a sorted copy of the references meanwhile.
+    /// Memory: four bytes for each object and each reference, and temporarily a sorted copy of the references.
     ///
     /// # Errors
-    /// When a reference or a root names an object that there is not, when there are more than 32 bits number,
-    /// or no memory.
+    /// Returns an error if a reference or a root names an object number that is not below `objects`, if there are more
+    /// objects or references than 32 bits can number, or if there is not enough memory.
     pub fn from_edges(objects: u32, edges: &[(u32, u32)], roots: &[u32]) -> Result<Self> {
         let limit = |what, count: u64| Error::Limit {
             what,
@@ -74,14 +77,14 @@ impl HeapGraph {
             return Err(Error::NoSuchNumber(ObjectIndex(unknown)));
         }
         let (mut rows, mut roots) = (edges.to_vec(), roots.to_vec());
-        // The references of an object stay in their order.
+        // The sort is stable: the references of an object keep their order.
         rows.par_sort_by_key(|row| row.0);
         roots.sort_unstable();
         roots.dedup();
         Self::from_rows(objects, &rows, &roots, &Store::new(None))
     }
 
-    /// A graph of `nodes` objects that all may hold references, from edges sorted by source.
+    /// Creates a graph from edges that are sorted by source. Each of the `nodes` objects may have references.
     pub(crate) fn from_rows(
         nodes: u32,
         rows: &[impl Copy + Into<(u32, u32)>],
@@ -120,7 +123,7 @@ impl HeapGraph {
         })
     }
 
-    /// The graph with a row for each leaf that refers to its class, and for those before.
+    /// Converts leaves to objects with references, up to the last leaf that refers to its class.
     pub(crate) fn with_rows_of_leaves(mut self, store: &Store) -> Result<Self> {
         if self.leaf_classes.len() == 0 {
             return Ok(self);
@@ -142,19 +145,20 @@ impl HeapGraph {
         self.objects as usize
     }
 
-    /// Number of references that are followed, dangling ones included.
+    /// Number of references, dangling ones included. References of soft, weak and other reference objects to their
+    /// referents are included only if they count as strong.
     #[must_use]
     pub fn reference_count(&self) -> usize {
         self.targets.len() + self.leaf_classes.len()
     }
 
-    /// The objects that an object refers to by strong references, as often as it does.
+    /// Returns the objects that an object refers to by strong references. A target appears once for each reference.
     pub fn references(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
         let row = self.row(object.0);
         row.iter().copied().filter(|&t| t != NONE).map(ObjectIndex)
     }
 
-    /// The objects that GC roots hold.
+    /// Returns the objects that GC roots hold.
     pub fn root_objects(&self) -> impl ExactSizeIterator<Item = ObjectIndex> + '_ {
         self.roots.iter().map(|r| ObjectIndex(r.0))
     }
@@ -169,7 +173,7 @@ impl HeapGraph {
     }
 }
 
-/// Whether 32 bits are enough for the ends of rows with so many references.
+/// Returns an error if the list ends do not fit in 32 bits.
 fn check_references(count: usize) -> Result<()> {
     if count < NONE as usize {
         return Ok(());
@@ -181,7 +185,7 @@ fn check_references(count: usize) -> Result<()> {
     })
 }
 
-/// Turns slots into object numbers, in place.
+/// Converts slots to object numbers, in place.
 pub(crate) fn translate(
     targets: &mut [u32],
     map: &AddressMap,
@@ -189,7 +193,7 @@ pub(crate) fn translate(
     class_at: impl Fn(u32) -> u32 + Sync,
 ) {
     let Some(map) = map.view() else {
-        // Ids that are no addresses have no slots.
+        // Ids that are not addresses have no slots.
         targets.fill(NONE);
         return;
     };
@@ -203,7 +207,7 @@ pub(crate) fn translate(
     });
 }
 
-/// A part of what [`translate`] does.
+/// A part of the slots that [`translate`] converts.
 struct Translation<'a, F> {
     slots: &'a mut [u32],
     map: MapView<'a>,
@@ -214,7 +218,7 @@ struct Translation<'a, F> {
 impl<F: Fn(u32) -> u32> BitCounting for Translation<'_, F> {
     #[inline(always)]
     fn run(self) {
-        /// References ahead whose place in the map is fetched.
+        /// Distance, in references, at which the map is prefetched.
         const AHEAD: usize = 16;
         for at in 0..self.slots.len() {
             if let Some(&later) = self.slots.get(at + AHEAD) {
@@ -231,9 +235,10 @@ impl<F: Fn(u32) -> u32> BitCounting for Translation<'_, F> {
     }
 }
 
-/// Inserts references that no record shows: `extra` is sorted by source and each source has a row.
+/// Inserts references that no record contains at the ends of the adjacency lists. `extra` is sorted by source, and each
+/// source has a list.
 ///
-/// Cost: moves the rows behind the first source once.
+/// Cost: moves the lists behind the first source once.
 pub(crate) fn insert(
     offsets: &mut Array<u32>,
     targets: &mut Array<u32>,

@@ -1,4 +1,5 @@
-//! What holds objects without a record that says so: which classes are GC roots, what threads and loaders hold.
+//! References and GC roots that no record contains: which classes are roots, and the objects that threads and loaders
+//! hold.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +15,8 @@ use crate::records::record::Kind;
 use crate::records::walk::{Root, RootKind};
 use crate::sizes::shape;
 
-/// For each class whether it is certainly a GC root, so that no object is needed to keep it, as the passes
-/// over a dump with these roots end up with.
+/// Returns for each class true if it is certainly a GC root, so that no object is needed to keep it alive. The result
+/// is that of the last pass over a dump with these roots.
 pub(crate) fn pinned_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     let rooted = rooted_classes(classes, roots);
     let pinned = |(i, c): (ClassIndex, &Class)| {
@@ -25,7 +26,7 @@ pub(crate) fn pinned_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     classes.iter().map(pinned).collect()
 }
 
-/// The ids that a class object refers to, in the order of its row.
+/// Returns the ids that a class object refers to, in the order of its adjacency list.
 pub(crate) fn class_references<'a>(
     classes: &Classes,
     class: &'a Class,
@@ -43,14 +44,13 @@ pub(crate) fn class_references<'a>(
         .filter(|&id| id != 0)
 }
 
-/// Whether the boot loader keeps a class although no root names it: array classes live as long as
-/// their elements' class but have no root of their own, and a dump without roots for system classes
-/// leaves out all of them.
+/// Returns true if the boot loader keeps a class alive although no root names it. Array classes live as long as the
+/// class of their elements, but have no root. A dump without roots for system classes leaves out all of these roots.
 fn held_by_boot_loader(class: &Class, sticky: bool) -> bool {
     class.loader.is_null() && class.dumped && (!sticky || class.element.is_some())
 }
 
-/// For each class whether a root of its own holds it.
+/// Returns for each class true if a root holds it directly.
 pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     let mut rooted = vec![false; classes.len()];
     let mut sticky = false;
@@ -68,7 +68,7 @@ pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     rooted
 }
 
-/// The warning for a dump without roots, without some of them, or without roots of the JVM's own.
+/// Returns the warning for a dump that lacks all roots, some roots, or the roots for system classes.
 pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warning> {
     let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
     let flaw = match (roots.is_empty(), is_incomplete, sticky) {
@@ -80,8 +80,8 @@ pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warni
     Some(Warning::new(&flaw))
 }
 
-/// What no record shows: references from threads to locals and from loaders to classes, sorted; and what roots
-/// hold, with the first kind of root that does.
+/// Returns the references that no record contains, from threads to local variables and from loaders to classes, sorted.
+/// Also returns the objects that roots hold, each with its first kind of root.
 pub(crate) fn unwritten(
     classes: &Classes,
     split: Split,
@@ -126,8 +126,8 @@ pub(crate) fn unwritten(
     (extra, held)
 }
 
-/// Returns the instances whose records have the id of a class object, each with the class. References to the id lead to the
-/// instance, so the instance has to lead to the class object.
+/// Returns the instances whose records have the id of a class object, each with the class. References to the id lead to
+/// the instance, so the instance needs a reference to the class object.
 pub(crate) fn written_twice(
     classes: &Classes,
     split: Split,
@@ -140,15 +140,16 @@ pub(crate) fn written_twice(
         .collect()
 }
 
-/// Makes roots of all classes: of a dump in which roots may be missing, nothing else tells which objects are alive. A JVM
-/// writes its classes first.
+/// Makes all classes GC roots. If roots may be missing, nothing else in the dump shows which objects are alive. A JVM
+/// writes the classes first, so a truncated dump has them.
 pub(crate) fn hold_classes(held: &mut BTreeMap<u32, RootKind>, split: Split) {
     for class in 0..split.classes {
         held.entry(class).or_insert(RootKind::LoadedClass);
     }
 }
 
-/// True if one of these roots' threads is a leaf of the kind that `is_bare` accepts: it has no row for what it holds.
+/// Returns true if the thread object of a root is a leaf that `is_bare` accepts. A leaf has no list for the objects it
+/// holds.
 pub(crate) fn have_bare_holder(
     split: Split,
     roots: &[Root],
@@ -163,8 +164,9 @@ pub(crate) fn have_bare_holder(
     })
 }
 
-/// The tables of `ClassValue`. A table belongs to a class, and only the class's field `classValueMap` refers to it:
-/// dumps have no instance fields of classes, so nothing in them holds it, and it is alive as long as its class is.
+/// Returns the tables of `ClassValue`. A table belongs to a class, and only the class's field `classValueMap` refers to
+/// it. Dumps do not contain instance fields of class objects, so no reference in a dump leads to the table. It is alive
+/// as long as its class.
 pub(crate) fn held_by_classes(scanned: &Scanned, classes: &Classes, split: Split) -> Vec<u32> {
     const TABLE: &str = "java.lang.ClassValue$ClassValueMap";
     let tables = classes.by_name(TABLE).iter();

@@ -1,6 +1,6 @@
-//! The JVM's version, read from the heap before its dominator tree is there.
+//! Reads the JVM's version from the heap before the dominator tree exists.
 //!
-//! [`Snapshot::jvm`](crate::Snapshot::jvm) reads the same property when everything is known.
+//! [`Snapshot::jvm`](crate::Snapshot::jvm) reads the same property from a loaded snapshot.
 
 use crate::graph::missing_roots::Parts;
 use crate::ids::ObjectId;
@@ -21,7 +21,7 @@ pub(crate) fn read(parts: &Parts<'_>) -> Option<String> {
     let mut statics = parts.classes[system].statics.iter();
     let properties = statics.find(|s| &*s.name == "props" && s.kind == Kind::Object)?;
     let properties = parts.instance(properties.value)?;
-    // Since JDK 9 properties are in a map of their own.
+    // Since JDK 9, the properties are in a separate map.
     let map = match parts.reference(properties, "map") {
         Some(map) => parts.instance(map)?,
         None => properties,
@@ -42,7 +42,7 @@ pub(crate) fn read(parts: &Parts<'_>) -> Option<String> {
                 let value = parts.reference(node, "val");
                 return parts.text(value.or_else(|| parts.reference(node, "value"))?);
             }
-            // A bucket is a list, or a tree with its first entry.
+            // A bucket is a list, or a tree that has its first entry in the field `first`.
             let next = parts.reference(node, "next");
             entry = next.or_else(|| parts.reference(node, "first")).unwrap_or(0);
         }
@@ -66,7 +66,7 @@ enum Record<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// The record of an object: a walk from the last known place before it.
+    /// Returns the record of an object. Walks from the last waypoint before it.
     fn record(&self, id: u64) -> Option<Record<'a>> {
         let object = self.map.by_id(id, self.split);
         let leaf = object.checked_sub(self.split.inner);
@@ -83,7 +83,7 @@ impl<'a> Parts<'a> {
         let waypoint = self.scanned.waypoints.before(leaf.is_some(), nth);
         let start = waypoint.unwrap_or(0).clamp(piece.start, piece.end);
         let mut visitor = RecordVisitor { id, at: None };
-        // Damage was reported by the pass over all objects.
+        // The pass over all objects reported any damage.
         let _ = walk::walk(self.source, start, piece.end, self.id_size, &mut visitor);
         let (at, found) = visitor.at?;
         let body = |head: usize, len: usize| self.source.get(at + 1 + head..)?.get(..len);
@@ -103,7 +103,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The bytes of a field. Fields of a class come before those of its superclass.
+    /// Returns the bytes of a field. Fields of a class come before those of its superclass.
     fn field(&self, (class, body): Instance<'a>, name: &str, kind: Kind) -> Option<&'a [u8]> {
         let class = self.classes.by_id(ObjectId(class))?;
         let mut at = 0;
@@ -118,13 +118,13 @@ impl<'a> Parts<'a> {
         None
     }
 
-    /// A field's reference; `None` if there is no such field, or it is null.
+    /// Returns the reference in a field; `None` if there is no such field, or if it is null.
     fn reference(&self, instance: Instance<'a>, name: &str) -> Option<u64> {
         let id = self.field(instance, name, Kind::Object).map(number);
         id.filter(|&id| id != 0)
     }
 
-    /// The content of a string.
+    /// Returns the content of a string.
     fn text(&self, id: u64) -> Option<String> {
         let string = self.instance(id)?;
         let Record::Primitives(kind, bytes) = self.record(self.reference(string, "value")?)? else {
@@ -135,7 +135,7 @@ impl<'a> Parts<'a> {
             && self
                 .field(string, "coder", Kind::Byte)
                 .is_none_or(|coder| coder == [0]);
-        // What is looked for has ASCII letters only.
+        // The key and its value have ASCII letters only.
         is_latin.then(|| bytes.iter().map(|&b| char::from(b)).collect())
     }
 }
@@ -147,7 +147,7 @@ enum Found {
     Primitives(Kind, usize),
 }
 
-/// Looks for the record of an object.
+/// A visitor that finds the record of an object.
 struct RecordVisitor {
     id: u64,
     at: Option<(usize, Found)>,

@@ -1,13 +1,14 @@
 //! Whole dumps in which GC roots are missing, and the objects that count as roots instead.
 //!
 //! Two writers leave roots out. HotSpot of JDK 19 to 21 writes no frames of parked virtual threads (JDK-8299426), and a
-//! `jdk.internal.vm.StackChunk` has no references to locals in a dump. `jhsdb jmap --binaryheap` writes threads and JNI
-//! locals as roots and no others. Objects that only the missing roots hold are in such a dump, but nothing leads to them.
+//! `jdk.internal.vm.StackChunk` has no references to locals in a dump. `jhsdb jmap --binaryheap` writes only threads
+//! and JNI locals as roots. Objects that only the missing roots hold are in such a dump, but no path from a root leads
+//! to them.
 //!
-//! The objects at the top of what nothing leads to have no referrer. They become roots of a kind of their own. In a dump
-//! that was written after a full GC, nearly all of them were alive. Objects that refer to each other in a cycle have
-//! referrers, so a cycle stays unreachable unless something outside of it refers to it. Class loaders and their classes
-//! always are such a cycle, so a loader that nothing leads to becomes a root as well.
+//! Among these objects, those without a referrer become roots with a root kind of their own. In a dump that was written
+//! after a full GC, nearly all of them were alive. Objects that refer to each other in a cycle have referrers, so a
+//! cycle stays unreachable unless an object outside of it refers to it. A class loader and its classes always are such
+//! a cycle, so an unreachable loader becomes a root as well.
 
 use rustc_hash::FxHashMap;
 
@@ -56,9 +57,9 @@ fn lacks_parked_frames(version: &str) -> bool {
 }
 
 impl Snapshot {
-    /// True if the dump shows what the local variables of parked virtual threads hold.
+    /// Returns true if the dump shows which objects the local variables of parked virtual threads hold.
     ///
-    /// Cost: as [`Snapshot::jvm`], if the dump is incomplete.
+    /// Cost: that of [`Snapshot::jvm`] if the dump is incomplete, otherwise nothing.
     #[must_use]
     pub fn shows_parked_frames(&self) -> bool {
         let is_old = || {
@@ -69,7 +70,7 @@ impl Snapshot {
     }
 }
 
-/// The parts of a dump that are known when its graph is complete.
+/// The parts of a dump that exist when its graph is complete.
 pub(crate) struct Parts<'a> {
     pub(crate) source: &'a [u8],
     pub(crate) id_size: usize,
@@ -78,16 +79,16 @@ pub(crate) struct Parts<'a> {
     pub(crate) map: &'a AddressMap,
     pub(crate) split: Split,
     pub(crate) roots: &'a [Root],
-    /// For each class whether it is certainly a GC root.
+    /// For each class, true if it is certainly a GC root.
     pub(crate) pinned: &'a [bool],
     /// False if roots may be in a part of the file that is missing or damaged.
     pub(crate) is_whole: bool,
 }
 
-/// Adds roots to the graph of a dump that lacks some. Returns which the dump lacks, and the warning.
+/// Adds roots to the graph of a dump that lacks some. Returns which roots the dump lacks, and the warning.
 ///
-/// Cost: nothing for other dumps. Else one search through the graph, one pass over its unreachable objects, and two bits
-/// for each object.
+/// Cost: nothing for other dumps. Otherwise one search through the graph, one pass over its unreachable objects, and
+/// two bits for each object.
 pub(crate) fn add(graph: &mut HeapGraph, parts: &Parts<'_>) -> Option<(MissingRoots, Warning)> {
     let has = |kind| parts.roots.iter().any(|r| r.kind == kind);
     if parts.is_whole
@@ -120,13 +121,13 @@ pub(crate) fn add(graph: &mut HeapGraph, parts: &Parts<'_>) -> Option<(MissingRo
 
 /// Virtual threads whose frames are in no record.
 struct Parked {
-    /// Virtual threads that are no roots.
+    /// Virtual threads that are not GC roots.
     threads: Vec<u32>,
     /// The value of `java.vm.version`.
     version: String,
 }
 
-/// `None` if the dump is of another JDK, or has no virtual thread without frames.
+/// Returns the parked virtual threads; `None` if another JDK wrote the dump, or if no virtual thread lacks its frames.
 fn parked_threads(parts: &Parts<'_>) -> Option<Parked> {
     const THREAD: &str = "java.lang.VirtualThread";
     const STACK: &str = "jdk.internal.vm.StackChunk";
@@ -160,7 +161,7 @@ fn parked_threads(parts: &Parts<'_>) -> Option<Parked> {
     (!are_all_rooted).then_some(Parked { threads, version })
 }
 
-/// The instances of these classes that are no thread roots.
+/// Returns the instances of these classes that are not thread roots.
 fn unrooted(parts: &Parts<'_>, classes: &[ClassIndex]) -> Vec<u32> {
     let Split { classes: first, .. } = parts.split;
     let mut rooted: Vec<u32> = parts
@@ -184,8 +185,8 @@ fn unrooted(parts: &Parts<'_>, classes: &[ClassIndex]) -> Vec<u32> {
         .collect()
 }
 
-/// Makes roots of objects that nothing leads to: of `first`, of objects without referrers, and of class loaders.
-/// Returns their number.
+/// Makes unreachable objects GC roots: first those of `first`, then objects without referrers, then class loaders.
+/// Returns the number of new roots.
 fn add_roots(
     graph: &mut HeapGraph,
     parts: &Parts<'_>,
@@ -219,13 +220,13 @@ fn add_roots(
     count
 }
 
-/// A search for what roots lead to.
+/// A search for the objects that GC roots reach.
 struct Search<'a> {
     graph: &'a HeapGraph,
     parts: &'a Parts<'a>,
     /// The class that an object of each shape keeps alive.
     of_shape: ShapeClasses,
-    /// Referents of soft and final references by the reference object.
+    /// Referents of soft and final references, by reference object.
     referents: FxHashMap<u32, Vec<u32>>,
     reached: Bits,
     stack: Vec<u32>,
@@ -279,7 +280,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Marks an object and all that it leads to.
+    /// Marks an object and all objects that it reaches.
     fn reach(&mut self, object: u32) {
         let mut stack = std::mem::take(&mut self.stack);
         stack.push(object);
@@ -297,7 +298,7 @@ impl<'a> Search<'a> {
         self.stack = stack;
     }
 
-    /// The objects, class objects excepted, that nothing leads to and that no other object refers to.
+    /// Returns the unreachable objects that no other object refers to, except class objects.
     fn without_referrers(&self) -> Vec<u32> {
         let first = self.parts.split.classes;
         let mut referred = Bits::new(self.graph.objects as usize);

@@ -1,7 +1,8 @@
-//! The heap graph: one pass over all objects, addresses to object numbers, references in rows.
+//! The heap graph: one pass over all objects, the map from addresses to object numbers, and the references of each
+//! object.
 //!
-//! [`HeapGraph`] has objects by number, their references and the GC roots. It is made from a dump, or from
-//! any list of references:
+//! [`HeapGraph`] has objects by number, their references and the GC roots. It is built from a dump or from any list of
+//! references:
 //!
 //! ```
 //! use hprof::graph::HeapGraph;
@@ -19,8 +20,7 @@
 //! # }
 //! ```
 //!
-//! With the feature `petgraph`, petgraph's visit traits are there for `&HeapGraph`, and its algorithms can be run
-//! on it.
+//! With the feature `petgraph`, `&HeapGraph` implements petgraph's visit traits, so petgraph's algorithms run on it.
 
 pub(crate) mod address;
 pub(crate) mod bare;

@@ -14,7 +14,7 @@ use crate::records::outline::Segment;
 use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor};
 
-/// For a file that is not in address order: which object each rank is. One more pass over the ids.
+/// Finds the object number of each rank, for a file that is not in address order. Cost: one more pass over the ids.
 pub(crate) fn permute(
     context: &Context<'_>,
     scanned: &Scanned,
@@ -23,7 +23,7 @@ pub(crate) fn permute(
 ) -> Result<AddressMap> {
     struct RankVisitor<'a> {
         ranks: &'a Ranks,
-        /// Numbers by rank, of objects with references and of leaves.
+        /// Object numbers by rank: of objects with references, and of leaves.
         numbers: [&'a [AtomicU32]; 2],
         next: [u32; 2],
     }
@@ -71,7 +71,7 @@ pub(crate) fn permute(
             next,
         };
         let Segment { start, end } = piece.segment;
-        // Damage was reported by the pass before, and ends this walk at the same place.
+        // The pass before reported any damage. This walk ends at the same place.
         let _ = walk::walk(context.source, start, end, id_size, &mut place);
     });
     Ok(AddressMap::Permuted {

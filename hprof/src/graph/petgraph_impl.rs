@@ -1,6 +1,6 @@
-//! The heap graph as a petgraph graph, so that any of its algorithms runs on it.
+//! Implements petgraph's visit traits for the heap graph, so that petgraph's algorithms run on it.
 //!
-//! Besides the objects the graph has one node that refers to what the GC roots hold.
+//! The graph has one node more than there are objects: a super-root that refers to the objects that GC roots hold.
 
 use petgraph::Directed;
 use petgraph::visit::{
@@ -12,7 +12,7 @@ use petgraph::visit::{
 use crate::graph::heap_graph::HeapGraph;
 use crate::ids::{NONE, ObjectIndex};
 
-/// A node: an object's number, or the number of objects for the node above all roots.
+/// A node: the number of an object, or the number of all objects for the super-root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct GraphNode(pub u32);
 
@@ -27,7 +27,7 @@ impl From<ObjectIndex> for GraphNode {
 pub struct GraphEdge {
     source: GraphNode,
     target: GraphNode,
-    /// Place among the references of its source, dangling ones included.
+    /// Position among the references of the source, dangling ones included.
     place: u32,
 }
 
@@ -51,13 +51,13 @@ impl EdgeRef for GraphEdge {
 }
 
 impl HeapGraph {
-    /// The node above all GC roots.
+    /// Returns the super-root: the node above all GC roots.
     #[must_use]
     pub const fn root_node(&self) -> GraphNode {
         GraphNode(self.objects)
     }
 
-    /// The object at a node; `None` at the one above the roots.
+    /// Returns the object at a node; `None` at the super-root.
     #[must_use]
     pub fn node_object(&self, node: GraphNode) -> Option<ObjectIndex> {
         (node.0 < self.objects).then_some(ObjectIndex(node.0))
@@ -134,7 +134,7 @@ impl NodeCount for HeapGraph {
 }
 
 impl EdgeCount for HeapGraph {
-    /// Cost: one visit of each reference.
+    /// Returns the number of references and roots. Cost: one visit of each reference.
     fn edge_count(&self) -> usize {
         let rows = self.targets.iter().filter(|&&t| t != NONE).count();
         rows + self.leaf_classes.len() + self.roots.len()
@@ -165,7 +165,7 @@ impl Visitable for HeapGraph {
     }
 }
 
-/// The nodes that an algorithm has visited: one bit each.
+/// The nodes that an algorithm has visited, one bit for each.
 #[derive(Clone, Debug, Default)]
 pub struct Visited(Vec<u64>);
 
@@ -224,7 +224,7 @@ impl Iterator for AllEdges<'_> {
                 return None;
             }
             self.edges = self.graph.edges(GraphNode(self.next));
-            // From the last object that has references on to the roots' node.
+            // Leaves after the last one with a reference are skipped. The super-root is next.
             let (inner, leaves) = (self.graph.split.inner, self.graph.leaf_classes.rows());
             self.next = match self.next + 1 {
                 next if next == inner + leaves => self.graph.objects,
@@ -251,7 +251,7 @@ impl<'a> IntoEdgeReferences for &'a HeapGraph {
     }
 }
 
-/// All nodes, the one above the roots last.
+/// All nodes. The super-root is the last one.
 #[derive(Clone, Debug)]
 pub struct Nodes(std::ops::RangeInclusive<u32>);
 
@@ -272,7 +272,7 @@ impl IntoNodeIdentifiers for &HeapGraph {
     }
 }
 
-/// All nodes with their (empty) weights.
+/// All nodes with their weights, which are empty.
 #[derive(Clone, Debug)]
 pub struct NodeReferences(Nodes);
 

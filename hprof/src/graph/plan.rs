@@ -1,5 +1,5 @@
-//! The plan of a dump, made before its objects are read: the pieces of the file, the classes, and guesses of the address
-//! range and the alignment. A pass over the objects completes it.
+//! The plan of a dump, made before its objects are read: the pieces of the file, the classes, and guesses of the
+//! address range and the alignment. A pass over the objects corrects the plan.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ use crate::records::walk::{self, Visitor};
 const LARGE_SEGMENT: usize = 16 << 20;
 const PIECE: usize = 4 << 20;
 
-/// A dump whose objects are read, and how.
+/// A dump, and everything that the passes over its objects need.
 pub(crate) struct Context<'a> {
     pub(crate) source: &'a Source,
     pub(crate) header: &'a Header,
@@ -58,7 +58,7 @@ pub(crate) struct Plan {
     pub(crate) classes: Classes,
     /// Class records before this offset are in `dumps`.
     pub(crate) classes_end: usize,
-    /// A power of two that object addresses are multiples of.
+    /// Power of two. Object addresses are multiples of it.
     pub(crate) alignment: u64,
     /// True if the graph gets references from objects to their classes, except classes that are certainly GC roots.
     pub(crate) class_references: bool,
@@ -68,15 +68,15 @@ pub(crate) struct Plan {
     pub(crate) reach: Option<Reach>,
 }
 
-/// Classes that only the pass over the objects came upon.
+/// Classes that only the pass over the objects found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LateClasses {
     /// Offsets of class records that come after objects.
     pub(crate) late: Vec<usize>,
-    /// Ids of classes that have no record, and those of them that arrays name.
+    /// Ids of classes that have no record, and the ids of those that are the class of an array.
     pub(crate) unknown: Vec<u64>,
     pub(crate) arrays: Vec<u64>,
-    /// Hidden classes that only their loaders lead to, sorted.
+    /// Hidden classes that only their class loaders keep alive, sorted.
     pub(crate) by_loader: Vec<u32>,
 }
 
@@ -114,8 +114,9 @@ impl Plan {
         plan
     }
 
-    /// Guesses the address range and the alignment from the class ids and the first object of each
-    /// piece. The alignment is a multiple of the true one; lengths of arrays are counted by it.
+    /// Guesses the address range and the alignment from the class ids and the first object of each piece. The guess of
+    /// the alignment is a multiple of the true alignment, because few addresses are examined. It is halved while the
+    /// counters of array lengths, which use it as modulus, would take too much memory.
     fn sample(&mut self, source: &Source, id_size: usize) {
         let mut ids: Vec<u64> = self.dumps.iter().map(|c| c.id).collect();
         let starts = self
@@ -133,7 +134,8 @@ impl Plan {
             is_object.then(|| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
         });
         let firsts: Vec<u64> = firsts.collect();
-        // Older forked dumps are aligned as their JVM is only up to the first array that the child made up.
+        // Older forked dumps contain arrays that the child process invented. Only the objects before the first such
+        // array are aligned like the JVM's.
         let classes_only = ids.iter().fold(0, |a, b| a | b);
         ids.extend(&firsts);
         let bits = match self.classes.forked {
@@ -156,7 +158,8 @@ impl Plan {
             .map(|p| p.len() as u64)
             .max()
             .unwrap_or(0);
-        // Objects of a piece spread over little more than its length, either way from its first.
+        // The objects of a piece lie within little more than the length of the piece, in both directions from the
+        // first.
         let margin = longest * 2 + (1 << 20);
         let aligned = low.trailing_zeros() >= GRAIN;
         let below = runs::with_margin(low, margin);
@@ -165,8 +168,8 @@ impl Plan {
         self.reach = Reach::new(below, above, source.len(), in_order).filter(|_| aligned);
     }
 
-    /// Widens the address range to class records that come late: references to their class objects
-    /// are slots of the range, too.
+    /// Extends the address range to class records that come late. References can lead to their class objects, so these
+    /// need slots.
     fn cover_classes(&mut self, file: usize) {
         let ids = || self.dumps.iter().map(|c| c.id);
         let (Some(reach), Some(low), Some(high)) = (self.reach, ids().min(), ids().max()) else {
@@ -180,12 +183,12 @@ impl Plan {
         self.reach = wider.filter(|_| aligned);
     }
 
-    /// Adds classes that the pass came upon. Returns whether there were any.
+    /// Adds the classes that the pass found. Returns true if there were any.
     pub(crate) fn learn_classes(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
         let id_size = context.header.id_size;
         let late = scanned.late_classes.len();
         if late > 0 {
-            // The records are read again rather than moved: they are few, and `scanned` is dropped.
+            // The records are read again and not moved, because they are few and `scanned` is dropped.
             let mut again = LateClassVisitor {
                 dumps: Vec::new(),
                 places: Vec::new(),
@@ -218,7 +221,8 @@ impl Plan {
         found
     }
 
-    /// True if the plan had all that a pass came upon. If not, it has it now, and the pass has to run again.
+    /// Returns true if the plan covered everything that a pass found. If not, extends the plan, and the pass has to run
+    /// again.
     pub(crate) fn is_settled(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
         if self.learn_classes(context, scanned) {
             return false;
@@ -234,7 +238,7 @@ impl Plan {
     }
 }
 
-/// Class records come first in nearly every dump: reads them up to the first object.
+/// Reads the class records up to the first object. In nearly every dump these are all of them.
 fn leading_classes(
     source: &Source,
     id_size: usize,
@@ -262,7 +266,7 @@ fn leading_classes(
     };
     let mut end = 0;
     for segment in segments {
-        // Damage shows again, and is reported, in the pass over the objects.
+        // The pass over the objects reports damage.
         end = walk::walk(source, segment.start, segment.end, id_size, &mut leading)
             .unwrap_or_else(|d| d.offset);
         if leading.stopped {
@@ -287,8 +291,8 @@ impl Visitor for LateClassVisitor {
     }
 }
 
-/// The classes of a dump, those included that an earlier pass over the objects found late; `None` when that
-/// cannot be of this dump.
+/// Returns the classes of a dump, including those that an earlier pass over the objects found late; `None` if
+/// `late_classes` does not fit this dump.
 ///
 /// Cost: reads the class records.
 pub(crate) fn classes_with(

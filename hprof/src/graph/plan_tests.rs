@@ -1,4 +1,4 @@
-//! What is guessed of a dump before the first pass: one pass is enough where the guess is right.
+//! Tests of the guesses before the first pass. If they are right, one pass is enough.
 
 use std::sync::Mutex;
 
@@ -44,10 +44,10 @@ fn plan(source: &Source) -> Plan {
     Plan::new(source, &header, &outline)
 }
 
-/// [`build::build`] or [`build::measure`].
+/// The signature of [`build::build`] and [`build::measure`].
 type Pass<T> = fn(&Context<'_>, &mut Plan) -> Result<T>;
 
-/// What a pass gives for a heap, the plan it leaves, and how many passes it took.
+/// Returns the result of a pass for a heap, the resulting plan, and the number of passes.
 fn passed<T>(heap: &HeapBuilder, pass: Pass<T>) -> (T, Plan, usize) {
     let source = source(heap);
     let header = record::header(&source).unwrap();
@@ -59,7 +59,7 @@ fn passed<T>(heap: &HeapBuilder, pass: Pass<T>) -> (T, Plan, usize) {
     (found.unwrap(), plan, phases.passes())
 }
 
-/// The graph of a heap with what goes with it, and how many passes it took.
+/// Returns the graph of a heap with its other results, and the number of passes.
 fn build(heap: &HeapBuilder) -> (Built, usize) {
     let (built, _, passes) = passed(heap, build::build);
     (built, passes)
@@ -67,7 +67,7 @@ fn build(heap: &HeapBuilder) -> (Built, usize) {
 
 const BASE: u64 = 0x1000_0000;
 
-/// Classes at addresses, and arrays of so many bytes at others, in this order in the file.
+/// A heap with classes at `classes`, and arrays of the given sizes at other addresses, in this order in the file.
 fn heap(options: writer::Options, classes: &[u64], arrays: &[(u64, usize)]) -> HeapBuilder {
     const NAMES: [&str; 3] = ["A", "B", "C"];
     let mut heap = HeapBuilder::new(options);
@@ -90,7 +90,7 @@ fn the_alignment_is_that_of_classes_and_first_objects() {
         for (classes, first, expected) in [
             ([0x100, 0x200], 0x1000, 256),
             ([0x120, 0x200], 0x1000, 32),
-            // Two of one kind are as good as one.
+            // Two arrays of one kind give the same result.
             ([0x120, 0x160], 0x1000, 32),
             ([0x100, 0x200], 0x1010, 16),
             ([0x108, 0x208], 0x1010, 8),
@@ -107,8 +107,8 @@ fn the_alignment_is_that_of_classes_and_first_objects() {
 fn many_array_classes_are_counted_by_a_smaller_alignment() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build();
     let pool = pool.unwrap();
-    // 256 counters of eight bytes for each class on each of four threads: 32 MB for 4096 classes, beside four times
-    // the file.
+    // 256 counters of 8 bytes for each class on each of 4 threads. For 4096 classes, this is 32 MiB plus 4 times the
+    // file size.
     for (classes, expected) in [(3000, 256), (4090, 256), (4200, 256), (5500, 128)] {
         let mut heap = HeapBuilder::new(writer::Options::default());
         let mut class = heap.add_class("A", None, &[], &[]);
@@ -190,7 +190,7 @@ fn class_objects_far_from_all_objects_are_referred_to() {
 fn classes_that_are_certainly_roots_are_told_from_others() {
     for (sticky, passes, pinned) in [
         (true, 1, [true, true, false, false]),
-        // Only the pass shows that a class of the boot loader is no root.
+        // Only the pass shows that a class of the boot loader is not a root.
         (false, 2, [true, false, false, false]),
     ] {
         let mut heap = HeapBuilder::new(writer::Options {
@@ -213,10 +213,10 @@ fn classes_that_are_certainly_roots_are_told_from_others() {
             heap.add_root(Root::JniGlobal { global_ref: 1 }, object);
         }
         let (built, took) = build(&heap);
-        // Of a file in the order of addresses ranks are numbers.
+        // In a file in address order, ranks are numbers.
         assert!(matches!(built.map, AddressMap::Ordered(_)));
         assert_eq!((&built.pinned[..4], took), (&pinned[..], passes));
-        // What the dump has no record of cannot be held.
+        // An object without a record cannot be held.
         assert!(built.pinned[4..].iter().all(|&pinned| pinned));
     }
 }

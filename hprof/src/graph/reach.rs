@@ -1,5 +1,5 @@
-//! How far the addresses of a dump reach, and which bitmaps mark its objects: guessed from samples, and learnt
-//! where a pass finds objects outside.
+//! The range of addresses in a dump, and the bitmaps that mark its objects. The range is guessed from samples and
+//! extended if a pass finds objects outside of it.
 
 use crate::bytes::array::Store;
 use crate::error::Result;
@@ -7,22 +7,22 @@ use crate::graph::address::{GRAIN, Marks, Range};
 use crate::graph::blocks::{self, Blocks};
 use crate::ids::NONE;
 
-/// Slots whose bitmaps any file may have, however small: 8 MB.
+/// Number of slots that a file of any size may have: 8 MiB of bitmaps.
 const FREE: u64 = 32 << 20;
 
-/// A range of addresses, and how it is covered.
+/// A range of addresses, and how bitmaps cover it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
     pub(crate) range: Range,
-    /// Whether only blocks with objects have bitmaps.
+    /// True if only blocks with objects have bitmaps.
     in_blocks: bool,
-    /// Whether blocks may be as many as the file can be in proportion to: more than a first guess allows.
+    /// True if the number of blocks is limited only by the size of the file. The first guess has a lower limit.
     is_roomy: bool,
 }
 
 impl Reach {
-    /// From the lowest address to the highest; `None` when ids are no addresses, or very sparse ones. Of a file in no order
-    /// samples say little of where its objects are.
+    /// Creates the reach from the lowest and the highest address; `None` if ids are not addresses, or very sparse. If
+    /// the file is not `in_order`, samples do not show where its objects are, so only blocks with objects get bitmaps.
     pub(crate) fn new(low: u64, high: u64, file: usize, in_order: bool) -> Option<Self> {
         let base = low & !(Range::ALIGN - 1);
         let end = high.checked_next_multiple_of(Range::ALIGN)?;
@@ -46,7 +46,8 @@ impl Reach {
         })
     }
 
-    /// What a pass needs that also came upon objects from one address to another without a place.
+    /// Returns the reach for the next pass, after a pass found objects from `low` to `high` without a slot; `None` if
+    /// no other reach helps, so that ids have to be sorted.
     pub(crate) fn with(self, low: u64, high: u64, file: usize) -> Option<Self> {
         let (low, high) = (low.min(self.range.base), high.max(self.range.end));
         if (low, high) == (self.range.base, self.range.end) {
@@ -62,7 +63,7 @@ impl Reach {
         })
     }
 
-    /// Slots that bitmaps are made for.
+    /// Returns the number of slots for which bitmaps are allocated.
     fn room(self, file: usize) -> u64 {
         match (self.in_blocks, self.is_roomy) {
             (false, _) => self.range.slots(),
@@ -71,12 +72,12 @@ impl Reach {
         }
     }
 
-    /// Whether a reference's slot fits in the 32 bits that hold it until it is translated.
+    /// Returns true if all slots fit in the 32 bits that hold a reference until it is translated.
     pub(crate) fn is_one_step(self, file: usize) -> bool {
         self.room(file) < u64::from(NONE)
     }
 
-    /// Empty bitmaps.
+    /// Creates empty bitmaps.
     pub(crate) fn marks(self, file: usize, store: &Store) -> Result<Marks> {
         if self.in_blocks
             && let Some(blocks) = Blocks::new(self.range, store)?
@@ -87,17 +88,17 @@ impl Reach {
     }
 }
 
-/// The slots whose bitmaps are in proportion to a file.
+/// Returns the maximum number of slots for a file of this size.
 fn most(file: usize) -> u64 {
     file as u64 * 16 + FREE
 }
 
-/// Whether bitmaps over so many slots are in proportion to a file.
+/// Returns true if a file of this size may have bitmaps over this number of slots.
 pub(crate) fn is_flat(slots: u64, file: usize) -> bool {
     slots <= most(file)
 }
 
-/// Whether slots are so few that bitmaps over all of them are best: addresses of eight times the file, of four times where
+/// Returns true if bitmaps over all slots are best: if the addresses cover at most 8 times the file size, or 4 times if
 /// slots do not fit in 32 bits.
 fn is_compact(slots: u64, file: usize) -> bool {
     let file = file as u64;
@@ -110,7 +111,7 @@ mod tests {
 
     const BASE: u64 = 0x7_0000_0000;
 
-    /// From `BASE` on, so many slots, of a file of so many bytes.
+    /// The reach of `slots` slots from `BASE` on, for a file of `file` bytes.
     fn of(slots: u64, file: u64, in_order: bool) -> Reach {
         Reach::new(BASE, BASE + (slots << GRAIN), file as usize, in_order).unwrap()
     }
@@ -120,10 +121,10 @@ mod tests {
         let of = |low, high| Reach::new(low, high, 1000, true).map(|r| (r.range.base, r.range.end));
         assert_eq!(of(BASE + 72, BASE + 136), Some((BASE + 64, BASE + 192)));
         assert_eq!(of(BASE + 64, BASE + 192), Some((BASE + 64, BASE + 192)));
-        // One word at least.
+        // At least one word.
         assert_eq!(of(BASE, BASE), Some((BASE, BASE + 64)));
         assert_eq!(of(BASE + 128, BASE), Some((BASE + 128, BASE + 192)));
-        // No addresses of objects.
+        // These are not addresses of objects.
         assert_eq!(of(BASE + 4, BASE + 64), None);
         assert_eq!(of(BASE, u64::MAX), None);
     }
@@ -145,7 +146,7 @@ mod tests {
         ] {
             let reach = of(slots, file, in_order);
             assert_eq!(reach.in_blocks, expected, "{slots} slots, {file} bytes");
-            // What is in blocks costs nothing beyond what was sampled.
+            // A range in blocks extends beyond the samples at no cost.
             assert_eq!(reach.range.slots() > slots, expected);
             if slots < all - WORD {
                 let mut marks = reach.marks(file as usize, &store).unwrap();
@@ -159,7 +160,7 @@ mod tests {
         let file = 1 << 20;
         let flat = of(1 << 10, file, true);
         let end = flat.range.end;
-        // Nothing is outside, so another pass would find nothing new.
+        // No object is outside, so another pass would find the same.
         assert_eq!(flat.with(BASE, end, file as usize), None);
         assert_eq!(flat.with(BASE + 64, end - 64, file as usize), None);
         let wider = flat.with(BASE - 64, end, file as usize).unwrap();
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!((roomy.range, roomy.in_blocks), (blocks.range, true));
         assert!(roomy.is_roomy);
         assert_eq!(roomy.with(base, end, file as usize), None);
-        // What is in no order stays so, and room stays.
+        // A file in no order stays so, and a roomy reach stays roomy.
         for (reach, is_roomy) in [(blocks, false), (roomy, true)] {
             let wider = reach.with(base, end + 64, file as usize).unwrap();
             assert!(wider.in_blocks && wider.range.end > end);

@@ -1,17 +1,24 @@
-//! Runs: stretches of a file in which objects come in ascending order of their addresses.
+//! Runs: parts of a file in which the addresses of objects ascend.
 //!
-//! HotSpot writes one space of the heap after the other. Each is a run, and the spaces do not overlap: most
-//! dumps have one run, those of the parallel and the serial collector two to four (the young generation comes
-//! first and lies above the old one). Within a run an object's number differs from the rank of its address
-//! by a constant, so a small table of runs leads from ranks to numbers.
+//! HotSpot writes one space of the heap after the other. Each space is a run, and spaces do not overlap. Most dumps
+//! have one run. Those of Parallel and Serial GC have two to four, because the young generation is written first and
+//! has higher addresses than the old one. Within a run, an object's number is the rank of its address plus a constant:
+//!
+//! ```text
+//! in the file       eden (numbers 0 to 9)     old (numbers 10 to 99)
+//! in the heap       old  (ranks 0 to 89)      eden (ranks 90 to 99)
+//! number - rank     old  +10                  eden -90
+//! ```
+//!
+//! So a small table of runs converts ranks to numbers.
 
 use crate::graph::address::{Range, Ranks};
 
-/// Runs that a piece of the file may have; a file with more in one piece is in no order.
+/// Maximum number of runs in a piece of the file. If a piece has more, the file counts as unordered.
 const MOST_IN_PIECE: usize = 256;
-/// Runs beyond one for each piece that are kept until the whole file is known.
+/// Maximum number of runs, beyond one for each piece, that are stored until the whole file is read.
 const MOST_KEPT: usize = 1 << 16;
-/// Runs that a table may have; of more a table for each object is faster.
+/// Maximum number of runs in a table. For more runs, a table of all objects is faster.
 const MOST: usize = 1 << 12;
 
 /// A run, or a part of one.
@@ -20,7 +27,7 @@ struct Run {
     /// Ids of its first and its last object.
     first: u64,
     last: u64,
-    /// How many objects with references, and how many leaves, come before it in the file.
+    /// Numbers of objects with references, and of leaves, before it in the file.
     before: [u32; 2],
 }
 
@@ -28,7 +35,7 @@ struct Run {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     runs: Vec<Run>,
-    /// Whether there are too many to be of use; then none is kept.
+    /// True if there are too many runs for a table. Then none is stored.
     scattered: bool,
     pieces: usize,
 }
@@ -39,7 +46,7 @@ impl Runs {
         self.scattered = false;
     }
 
-    /// Begins a run at an object that so many of both kinds come before.
+    /// Begins a run at an object. `before` has the numbers of objects with references and of leaves before it.
     #[cold]
     pub(crate) fn begin(&mut self, id: u64, before: [usize; 2]) {
         if self.scattered || self.runs.len() == MOST_IN_PIECE {
@@ -53,7 +60,7 @@ impl Runs {
         });
     }
 
-    /// Ends the run at hand at an object.
+    /// Ends the current run at an object.
     #[inline]
     pub(crate) fn end(&mut self, id: u64) {
         if let Some(run) = self.runs.last_mut() {
@@ -61,7 +68,8 @@ impl Runs {
         }
     }
 
-    /// Adds the runs of the next piece, before which so many objects of both kinds come.
+    /// Adds the runs of the next piece. `base` has the numbers of objects with references and of leaves before the
+    /// piece.
     pub(crate) fn append(&mut self, piece: &mut Self, base: [usize; 2]) {
         self.pieces += 1;
         if piece.scattered || self.runs.len() + piece.runs.len() > self.pieces + MOST_KEPT {
@@ -84,8 +92,8 @@ impl Runs {
         self.runs = Vec::new();
     }
 
-    /// The runs in the order of addresses; `None` where they overlap, so that neighbours in the file may be none
-    /// in the heap.
+    /// Returns the runs in address order; `None` if they overlap. If they overlap, neighbours in the file may not be
+    /// neighbours in the heap.
     ///
     /// Cost: sorts the runs.
     fn by_address(&self) -> Option<Vec<Run>> {
@@ -95,12 +103,12 @@ impl Runs {
         (apart && !self.scattered).then_some(runs)
     }
 
-    /// Whether neighbours within a run are neighbours in the heap, too.
+    /// Returns true if neighbours within a run are neighbours in the heap, too.
     pub(crate) fn are_apart(&self) -> bool {
         self.by_address().is_some()
     }
 
-    /// The table that leads from ranks to numbers; `None` where a permutation is needed.
+    /// Returns the table that converts ranks to numbers; `None` if a permutation is needed.
     pub(crate) fn table(&self, ranks: &Ranks) -> Option<RunTable> {
         let row = |run: &Run| {
             let slot = ranks.space.slot(run.first)?;
@@ -111,31 +119,31 @@ impl Runs {
             })
         };
         let mut rows: Vec<Row> = self.by_address()?.iter().map(row).collect::<Option<_>>()?;
-        // Objects of a class that the dump lacks have no number: a run of nothing else is none.
+        // Objects of a class that the dump lacks have no number. A run that consists only of them is left out.
         let mut above = ranks.marked;
         let mut holds_objects = |r: &Row| std::mem::replace(&mut above, r.ranks) != r.ranks;
         let holds: Vec<bool> = rows.iter().rev().map(&mut holds_objects).collect();
         let mut holds = holds.into_iter().rev();
         rows.retain(|_| holds.next() == Some(true));
-        // What goes on in the file where it goes on in the heap is one run.
+        // Two runs that follow each other in the file and in the heap become one.
         rows.dedup_by_key(|r| r.offsets());
         (rows.len() <= MOST).then(|| RunTable::new(rows))
     }
 }
 
-/// A run as the table has it.
+/// A run in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     /// The slot of its first object.
     pub(crate) slot: u64,
-    /// Objects of both kinds at lower addresses.
+    /// Numbers of objects with references, and of leaves, at lower addresses.
     pub(crate) ranks: [u32; 2],
-    /// Objects of both kinds before it in the file.
+    /// Numbers of objects with references, and of leaves, before it in the file.
     pub(crate) numbers: [u32; 2],
 }
 
 impl Row {
-    /// What leads from a rank to a number, for both kinds.
+    /// Returns the differences between number and rank, for objects with references and for leaves.
     const fn offsets(&self) -> [u32; 2] {
         [
             self.numbers[0].wrapping_sub(self.ranks[0]),
@@ -144,14 +152,14 @@ impl Row {
     }
 }
 
-/// The runs of a file whose runs do not overlap.
+/// The table of runs of a file whose runs do not overlap.
 #[derive(Debug)]
 pub(crate) struct RunTable {
-    /// The first slot of each run but the lowest, ascending.
+    /// The first slot of each run, ascending, without the lowest run.
     starts: Vec<u64>,
     offsets: Vec<[u32; 2]>,
     rows: Vec<Row>,
-    /// The rows in the order of the file.
+    /// The indices of the rows, in file order.
     in_file: Vec<u32>,
 }
 
@@ -167,7 +175,7 @@ impl RunTable {
         }
     }
 
-    /// The table of these rows; `None` where they are not those of a file whose addresses have these ranks.
+    /// Creates the table from rows; `None` if they do not fit a file whose addresses have these ranks.
     ///
     /// Cost: sorts the rows.
     pub(crate) fn of_rows(rows: Vec<Row>, ranks: &Ranks) -> Option<Self> {
@@ -182,7 +190,7 @@ impl RunTable {
             return None;
         }
         let table = Self::new(rows);
-        // Each run follows the one before it in the file, and they make up all objects.
+        // Each run starts in the file where the run before it ends, and together they have all objects.
         let mut next = [0, 0];
         for &row in &table.in_file {
             let row = row as usize;
@@ -201,7 +209,7 @@ impl RunTable {
         &self.rows
     }
 
-    /// Whether ranks are numbers.
+    /// Returns true if every rank is the object's number.
     pub(crate) fn is_ordered(&self) -> bool {
         self.offsets.iter().all(|o| *o == [0, 0])
     }
@@ -214,14 +222,14 @@ impl RunTable {
         }
     }
 
-    /// The number among its kind of the object at a slot, which has this rank.
+    /// Returns the number, among its kind, of the object that has a slot and a rank.
     #[inline(always)]
     pub(crate) fn number(&self, slot: u64, rank: u32, leaf: bool) -> u32 {
         rank.wrapping_add(self.offsets[self.row_of(slot)][usize::from(leaf)])
     }
 
-    /// The rank of an object with a number among its kind, and a slot to count on from, which does not come after
-    /// it: `near`, where that is in the same run.
+    /// Returns the rank of the object with a number among its kind, and a slot at or before it from which to count on.
+    /// The slot is `near` if that is in the same run.
     pub(crate) fn rank(&self, number: u32, leaf: bool, near: u64) -> Option<(u32, u64)> {
         let kind = usize::from(leaf);
         let numbers = |&row: &u32| self.rows[row as usize].numbers[kind];
@@ -237,15 +245,15 @@ impl RunTable {
     }
 }
 
-/// Where a range has to begin so that objects are in it that come before any that was looked at: a piece of the
-/// file may begin in one run and go on in a lower one.
+/// Returns the start of a range, lowered by a margin. A piece of the file may begin in one run and continue in a lower
+/// one, so objects may have lower addresses than all samples.
 pub(crate) const fn with_margin(low: u64, margin: u64) -> u64 {
     low.saturating_sub(margin) & !(Range::ALIGN - 1)
 }
 
-/// Whether a file may be of a few runs, by the first object of each of its pieces.
+/// Returns true if a file may consist of a few runs, judging by the first object of each of its pieces.
 pub(crate) fn may_be_few(firsts: &[u64]) -> bool {
-    /// As many as the spaces of a heap.
+    /// Maximum number of steps to a lower address: the number of spaces in a heap.
     const FEW: usize = 8;
     firsts.windows(2).filter(|w| w[1] < w[0]).count() <= FEW
 }
@@ -258,8 +266,8 @@ mod tests {
 
     const BASE: u64 = 0x1_0000;
 
-    /// Ranks and runs of objects at these slots, in the order of the file, pieces of so many; each third slot is
-    /// a leaf.
+    /// Returns the ranks and runs of objects at these slots, given in file order. A piece has `piece` objects. Every
+    /// third slot is a leaf.
     fn of(slots: &[u64], piece: usize) -> (Ranks, Runs) {
         let store = Store::new(None);
         let end = BASE + 8 * (slots.iter().max().unwrap() + 1);
@@ -300,7 +308,7 @@ mod tests {
             let number = table.number(slot, rank, leaf);
             assert_eq!(number, next[usize::from(leaf)], "slot {slot}");
             next[usize::from(leaf)] += 1;
-            // From the begin of another run, of its own run, and from the object itself.
+            // Count from the start of another run, from the start of the same run, and from the object itself.
             for near in [slots[0], slots[slots.len() - 1], slot] {
                 let (same, from) = table.rank(number, leaf, near).unwrap();
                 assert_eq!(same, rank, "slot {slot}");
@@ -339,7 +347,7 @@ mod tests {
         let odd_then_even: Vec<u64> = (0..100).step_by(2).chain((1..100).step_by(2)).collect();
         let (ranks, all) = of(&odd_then_even, 1_000);
         assert!(!all.are_apart() && all.table(&ranks).is_none());
-        // In pieces of one object each they do not overlap, and are many.
+        // In pieces of one object each, there are many runs, and they do not overlap.
         let (ranks, all) = of(&odd_then_even, 1);
         assert!(all.are_apart());
         check(&odd_then_even, &all.table(&ranks).unwrap(), &ranks);

@@ -1,7 +1,7 @@
-//! The one pass over all objects: marks, shapes, references, roots and measurements.
+//! The pass over all objects: marks, shapes, references, roots and measurements.
 //!
-//! Pieces of the file are scanned in parallel, a batch at a time; after each batch the pieces'
-//! results are appended in file order, so that objects are numbered the same on every run.
+//! Pieces of the file are scanned in parallel, in batches. After each batch, the results of its pieces are appended in
+//! file order, so that objects get the same numbers on every run.
 
 #[cfg(test)]
 #[path = "scan_tests.rs"]
@@ -34,7 +34,7 @@ use crate::records::walk::{self, Damage, Object, Root, Visitor};
 use crate::sizes::shape::{self, Shapes};
 use crate::sizes::stats::{Last, Stats};
 
-/// The referent of a soft or final reference: it retains only what nothing stronger does.
+/// The referent of a soft or final reference. The reference counts only if no stronger path reaches the referent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Referent {
     /// The reference object, as its number among the objects with references.
@@ -43,8 +43,7 @@ pub(crate) struct Referent {
     pub(crate) kind: Reference,
 }
 
-/// Where a piece's objects begin in the number space (relative to the end of the class objects and
-/// to the end of the objects with references).
+/// A piece of the file, and the numbers of its first objects: among objects with references, and among leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) segment: Segment,
@@ -56,52 +55,52 @@ pub(crate) struct Piece {
 #[derive(Debug)]
 pub(crate) struct Scanned {
     pub(crate) pieces: Vec<Piece>,
-    /// A zero, then for each class object and each object with references where its references
-    /// end in `targets`.
+    /// A zero, then for each class object and each object with references the end of its references in `targets`.
     pub(crate) ends: Array<u32>,
     pub(crate) targets: Array<u32>,
     pub(crate) inner_shapes: Array<u32>,
     pub(crate) leaf_shapes: Array<u32>,
-    /// Ids of both kinds in file order, when they are no addresses.
+    /// Ids of objects with references, and of leaves, in file order; empty if ids are addresses.
     pub(crate) inner_ids: Array<u64>,
     pub(crate) leaf_ids: Array<u64>,
     pub(crate) shapes: Shapes,
     pub(crate) referents: Vec<Referent>,
     pub(crate) roots: Vec<Root>,
-    /// Class records that the class pass had not come to.
+    /// Class records that come after the first objects.
     pub(crate) late_classes: Vec<ClassDump>,
-    /// Ids of classes that objects name but that have no record, and those that arrays name.
+    /// Ids of classes that objects name but that have no record, and the class ids that object arrays name.
     pub(crate) unknown_classes: BTreeSet<u64>,
     pub(crate) unknown_arrays: BTreeSet<u64>,
-    /// Objects with a real allocation site: number among their kind, whether a leaf, trace serial.
+    /// Objects whose allocation site is known: number among their kind, true for a leaf, and the serial number of the
+    /// stack trace.
     pub(crate) sites: Vec<(u32, bool, u32)>,
     pub(crate) stats: Stats,
-    /// The order of the objects' ids.
+    /// The runs of ascending ids.
     pub(crate) runs: Runs,
     pub(crate) waypoints: Waypoints,
     pub(crate) warnings: Vec<Warning>,
-    /// Ids outside the expected range or not aligned.
+    /// Number of ids that are outside of the expected range or not aligned.
     pub(crate) misplaced: u64,
-    /// Classes of leaves that refer to them.
+    /// Classes that have leaves referring to them.
     pub(crate) bare: BTreeSet<u32>,
     pub(crate) cut_arrays: Vec<CutArray>,
 }
 
-/// The task of the pass.
+/// The parameters of the pass.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a, T: Targets> {
     pub(crate) source: &'a Source,
     pub(crate) id_size: usize,
     pub(crate) classes: &'a Classes,
-    /// For each class whether it is certainly a GC root, so that no object is needed to keep it.
+    /// For each class, true if it is certainly a GC root, so that no object is needed to keep it alive.
     pub(crate) pinned: &'a [bool],
-    /// Whether references from objects to their classes are collected with the others.
+    /// True if references from objects to their classes are recorded like others.
     pub(crate) class_references: bool,
-    /// How many objects that refer to nothing but such a class are no leaves; `None` when none is a leaf.
+    /// Which objects that refer only to their class are not leaves; `None` if no such object is a leaf.
     pub(crate) bare: Option<Kept>,
     pub(crate) refs: Refs,
-    /// Whether a row's places have to tell fields: shapes say which are null, and where they have no room for it rows
-    /// have [`NONE`] for them.
+    /// True if positions in an adjacency list must identify fields. Shapes then record which fields are null. If a
+    /// shape has no room for this, the list has [`NONE`] for null fields.
     pub(crate) tells_fields: bool,
     pub(crate) modulus: usize,
     pub(crate) marks: Option<MarkWriter<'a>>,
@@ -113,11 +112,11 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) store: &'a Store,
 }
 
-/// Maximum number of bytes of a piece that are mapped before it is read. A larger piece has one large array, and the elements
-/// of a primitive array are not read.
+/// Maximum number of bytes of a piece that are mapped before it is read. A larger piece has one large array, and the
+/// elements of a primitive array are not read.
 const MOST_PREPARED: usize = 16 << 20;
 
-/// One piece's results, with numbers relative to the piece.
+/// The results of one piece. Numbers are relative to the piece.
 #[derive(Default)]
 struct ScannedPiece {
     ends: Vec<u32>,
@@ -157,7 +156,7 @@ impl ScannedPiece {
     }
 }
 
-/// Findings that a thread gathers over all its pieces.
+/// Results that a thread collects over all its pieces.
 struct Worker {
     stats: Stats,
     unknown_classes: BTreeSet<u64>,
@@ -169,7 +168,7 @@ struct Worker {
 /// Runs the pass.
 ///
 /// # Errors
-/// When there is no memory for the results, or more references than 32 bits count.
+/// Returns an error if there is not enough memory for the results, or if 32 bits cannot number all references.
 pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<Scanned> {
     let new_stats = || Stats::new(job.classes, job.modulus);
     let new_worker = || Worker {
@@ -244,7 +243,7 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
 }
 
 impl<T: Targets> Job<'_, T> {
-    /// The references of class objects: superclass, loader, statics and the rest.
+    /// Records the references of class objects: superclass, loader, statics and others.
     fn class_rows(&self, out: &mut Scanned) -> Result<()> {
         let mut row = Vec::new();
         for (_, class) in self.classes.iter().take(self.classes.dumped()) {
@@ -311,16 +310,16 @@ struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
     worker: &'a mut Worker,
     shapes: &'a Shapes,
     pending: Pending,
-    /// The object before, for the gap that it leaves, and its id whatever came between.
+    /// The object before this one, for the distance to it; and the id of the last object, whatever came in between.
     last: Last,
     previous: Option<u64>,
-    /// The class looked up last.
+    /// The id and the number of the class looked up last.
     class_id: u64,
     class: u32,
 }
 
 impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
-    /// The first step for every object.
+    /// Performs the first step for every object: its address is compared with that of the object before.
     #[inline(always)]
     fn begin(&mut self, object: Object) {
         let stats = &mut self.worker.stats;
@@ -338,7 +337,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         stats.address_bits |= object.id;
     }
 
-    /// The last step for every object: it is numbered among its kind.
+    /// Performs the last step for every object: it gets a number among its kind.
     #[inline(always)]
     fn end(&mut self, object: Object, leaf: bool, shape: u32) {
         if T::COLLECT || self.job.marks.is_some() || self.job.collect_ids {
@@ -409,7 +408,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         self.class
     }
 
-    /// Records a reference; `count` counts those that are not null.
+    /// Records a reference. Increments `count` if it is not null.
     #[inline(always)]
     fn reference(&mut self, id: u64, count: &mut u32) {
         if id != 0 {
@@ -421,7 +420,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
     }
 
-    /// The reference to the object's class, where something depends on it.
+    /// Records the reference to the object's class, unless the class is certainly a GC root or the object is a bare
+    /// leaf.
     #[inline(always)]
     fn class_reference(&mut self, class: u32, may_be_bare: bool, count: &mut u32) {
         if self.job.pinned[class as usize] {
@@ -431,7 +431,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             return;
         }
         if !self.job.class_references {
-            // The object is none of those that hold no reference, all the same.
+            // The reference still counts, so the object is not a leaf.
             *count += 1;
         } else {
             let id = self.job.classes[crate::ids::ClassIndex(class)].id.0;
@@ -439,7 +439,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
     }
 
-    /// Whether an object that refers to nothing but its class is a leaf.
+    /// Returns true if an object that refers only to its class is a leaf.
     fn is_bare_leaf(&mut self, class: u32) -> bool {
         let layout = self.job.classes.layout(class);
         let has_referent = layout.referent != RecordLayout::NO_REFERENT;
@@ -449,7 +449,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
     }
 
-    /// The referent of a `java.lang.ref` object, by the strength that it keeps it with.
+    /// Records the referent of a `java.lang.ref` object. Returns true if it is stored as a soft or final referent.
     fn referent(&mut self, layout: &RecordLayout, body: &[u8], count: &mut u32) -> bool {
         let at = layout.referent as usize;
         if body.len() < at + ID {
@@ -477,8 +477,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         false
     }
 
-    /// A stack chunk, whose size varies; else the class of an instance is an array class, which is
-    /// damage.
+    /// Returns the shape of an instance whose class is treated like an array class: a stack chunk, whose size varies.
+    /// In a damaged dump, it can also be an instance of an array class.
     #[cold]
     fn odd_instance(&mut self, class: u32, array: u32, body: &[u8]) -> u32 {
         let classes = self.job.classes;
@@ -491,8 +491,9 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         self.array_shape(class, array, words)
     }
 
-    /// The references of an object whose row has all fields, null or not. Returns its shape when its record ends before
-    /// some of its class's fields: they are in no row, since they may be many times what there is of it.
+    /// Records the references of an object whose adjacency list has all fields, including null. If the record ends
+    /// before some fields of the class, returns a shape that says so. The missing fields are not in the list, because a
+    /// short record can lack very many of them.
     #[cold]
     fn all_fields(
         &mut self,
@@ -515,7 +516,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             .flatten()
     }
 
-    /// Records an array that fills its record.
+    /// Records an array that fills its record, so that the rest may be cut off.
     #[inline(always)]
     fn note_cut(&mut self, object: Object, class: u32, kind: Kind, len: u32) {
         if len >= CutArray::FEWEST && len == CutArray::most_elements(kind, ID) {
@@ -561,7 +562,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
                 .last()
                 .is_some_and(|&at| at as usize + ID > body.len())
             {
-                // They ascend, so a short body is not searched for each of them.
+                // Offsets ascend, so a binary search finds those that fit in a short body.
                 let fit = offsets.partition_point(|&at| at as usize + ID <= body.len());
                 self.worker.stats.short_bodies += (offsets.len() - fit) as u64;
                 offsets = &offsets[..fit];
@@ -571,7 +572,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
                     self.reference(read_id::<ID>(body, at as usize), &mut count);
                 }
             } else if layout.array == RecordLayout::NO_ARRAY && shape::has_mask(class, fields) {
-                // Fields beyond the end of a body are null.
+                // Fields beyond the end of the body count as null.
                 let mut nulls = (1 << fields) - (1 << offsets.len());
                 for (k, &at) in offsets.iter().enumerate() {
                     let id = read_id::<ID>(body, at as usize);
@@ -617,7 +618,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
         };
         let array = self.job.classes.layout(class).array;
         let (mut count, shape) = if array == RecordLayout::NO_ARRAY {
-            // A damaged dump: the class of an array is no array class. Count it as an instance.
+            // The dump is damaged: the class of an array is not an array class. Count the array as an instance.
             self.worker.stats.classes[class as usize].instances += 1;
             let shape = if T::COLLECT && self.job.tells_fields {
                 shape::with_elements(class)
@@ -669,7 +670,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
 }
 
 impl Scanned {
-    /// Appends the pieces of a batch, in file order.
+    /// Appends the results of a batch, in file order.
     fn append<T: Targets>(
         &mut self,
         job: &Job<'_, T>,
@@ -680,7 +681,7 @@ impl Scanned {
         let (mut target_base, mut long_base) = (self.targets.len(), self.shapes.longs.len());
         let (mut inner_base, mut leaf_base) = (self.inner_shapes.len(), self.leaf_shapes.len());
         let first_long = self.shapes.first_long();
-        // Numbers relative to a piece become numbers in the whole.
+        // Adds the piece's base to numbers that are relative to the piece.
         let mut bases = Vec::with_capacity(parts.len());
         for (part, &segment) in parts.iter_mut().zip(batch) {
             bases.push((target_base as u32, long_base as u32));
@@ -744,7 +745,8 @@ impl Scanned {
     }
 }
 
-/// Whether 32 bits number all that a dump has; `shapes_fit` says whether its shapes do.
+/// Returns an error if 32 bits cannot number all objects and references. `shapes_fit` is true if they can number all
+/// shapes.
 fn check_numbers(
     classes: usize,
     objects: usize,
@@ -756,7 +758,7 @@ fn check_numbers(
         count: count as u64,
         limit: u64::from(NONE) - 1,
     };
-    // Class objects need numbers twice: searched rows name them by marks.
+    // Class objects need two numbers each, because adjacency lists that were searched name them by marks.
     let objects = classes * 2 + objects;
     if objects >= NONE as usize || !shapes_fit {
         return Err(limit("objects", objects));

@@ -1,4 +1,5 @@
-//! What the pass makes of odd objects: cut off, of no class, of a class that does not go with them. And what it counts.
+//! Tests of the pass with unusual objects (truncated, without a class, with a class that does not fit), and of its
+//! counters.
 
 use super::check_numbers;
 use crate::bytes::array::Store;
@@ -44,7 +45,7 @@ fn class(heap: &mut HeapBuilder, name: &str, references: usize) -> ClassId {
     heap.add_class(name, None, &fields, &[])
 }
 
-/// An instance of so many bytes of a class by its id, all of them references to `to`.
+/// An instance with a body of `len` bytes, all of them references to `to`.
 fn add_instance(heap: &mut HeapBuilder, id: u64, class: u64, bytes: usize, to: u64) {
     let mut body = Body::new(IdSize::Eight);
     body.instance(id, 1, class, bytes as u32);
@@ -84,7 +85,7 @@ fn telling_fields(heap: &HeapBuilder) -> (Built, Classes) {
     built(heap, options)
 }
 
-/// What the shapes of objects with references say of their rows, in the order of the file.
+/// Returns the field information in the shapes of objects with references, in file order.
 fn rows(built: &Built) -> Vec<InRow> {
     let shapes = built.scanned.inner_shapes.iter();
     shapes.map(|&shape| shape::in_row(shape)).collect()
@@ -102,11 +103,11 @@ fn number(built: &Built, classes: &Classes, id: u64) -> u32 {
 
 #[test]
 fn a_class_without_a_record_is_not_referred_to() {
-    // As slots, and as numbers where ids are no addresses.
+    // With slots, and with numbers for ids that are not addresses.
     for odd in [0, 1] {
         let mut heap = heap();
         let known = class(&mut heap, "Known", 2);
-        // Classes of primitive arrays have numbers before those without a record.
+        // Classes of primitive arrays have lower numbers than classes without a record.
         for kind in PRIMITIVES {
             heap.primitive_array_class(kind);
         }
@@ -122,7 +123,7 @@ fn a_class_without_a_record_is_not_referred_to() {
         assert_eq!(built.map.ranks().is_some(), odd == 0);
         let split = built.graph.split;
         let found = classes.by_id(ObjectId(unknown)).unwrap();
-        // The first that has no class object.
+        // The first class without a class object.
         assert_eq!(found, ClassIndex(split.classes));
         let one = number(&built, &classes, heap.address(one));
         let held: Vec<u32> = built
@@ -188,7 +189,7 @@ fn stack_traces_but_the_first_are_kept_in_every_segment() {
                 &[Ref::from(leaf).into()]
             };
             let object = heap.add_instance(class, values);
-            // 1 is that of objects of which no stack is known.
+            // Serial number 1 means that the stack is unknown.
             let trace = n % 4;
             heap.set_trace(object, trace);
             if trace > 1 {
@@ -224,7 +225,7 @@ fn a_referent_may_be_the_last_field() {
         .map(|o| o.0)
         .collect();
     assert_eq!(found, [held]);
-    // One that is cut off before its referent has none.
+    // An object that ends before its referent has none.
     let weak = heap.address(weak);
     add_instance(&mut heap, BASE + 0x5000, weak, 7, BASE + 0x1000);
     let (built, classes) = self::built(&heap, options());
@@ -253,7 +254,8 @@ fn objects_that_do_not_go_with_their_class_are_counted_as_its_instances() {
         let [plain, array] = [plain, array].map(|id| classes.by_id(ObjectId(id)).unwrap());
         let counts = [plain, array].map(|c| built.scanned.stats.classes[c.index()].instances);
         assert_eq!(counts, [3, 2]);
-        // The last objects are arrays of a class that has none. What says so is only where fields are to be told.
+        // The last objects are arrays whose class is not an array class. Their shapes say so only if fields must be
+        // identified.
         let shapes = &built.scanned.inner_shapes;
         assert_eq!(shapes.len(), 3);
         let expected = if tells {
@@ -289,7 +291,7 @@ fn nulls_and_fields_cut_off_are_in_the_shape() {
     let nulls = [0, 0b010, 0, 0b110, 0b100].map(InRow::FieldsBut);
     assert_eq!(rows(&built), nulls);
     assert_eq!(built.scanned.leaf_shapes.len(), 2);
-    // Of the last pass over the objects.
+    // From the last pass over the objects.
     assert_eq!(built.scanned.stats.short_bodies, 2 + 1 + 3 + 1);
 }
 
@@ -299,7 +301,7 @@ fn of_many_fields_those_cut_off_are_told_and_null_ones_are_in_the_row() {
     let mut heap = heap();
     let many = class(&mut heap, "Many", FIELDS);
     let held = class(&mut heap, "Held", 0);
-    // An array's class has no fields, but a file may say so.
+    // The class of an array has no fields, but a damaged file may say so.
     let array = class(&mut heap, "[LHeld;", FIELDS);
     let to = heap.address(held);
     heap.add_instance(many, &[Ref::from(held).into()]);

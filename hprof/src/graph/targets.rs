@@ -1,23 +1,23 @@
-//! How the pass over the objects records what references lead to.
+//! Ways to record the targets of references in the pass over the objects.
 
 use crate::graph::address::{AddressMap, MarkWriter, Range, Split};
 use crate::graph::blocks::BlockWriter;
 use crate::ids::NONE;
 use crate::records::classes::Classes;
 
-/// How the target of a reference is recorded.
+/// A way to record the target of a reference.
 pub(crate) trait Targets: Copy + Sync {
-    /// Whether references are recorded at all.
+    /// True if references are recorded at all.
     const COLLECT: bool;
     fn encode(&self, id: u64) -> u32;
-    /// The slot of an object's start.
+    /// Returns the slot of an object's start.
     #[inline(always)]
     fn start(&self, marks: &MarkWriter<'_>, id: u64) -> Option<u64> {
         marks.range.slot(id)
     }
 }
 
-/// References are not needed (a histogram) or come in a later pass.
+/// Records no references: they are not needed (for a histogram), or a later pass records them.
 #[derive(Clone, Copy)]
 pub(crate) struct NoTargets;
 
@@ -28,7 +28,7 @@ impl Targets for NoTargets {
     }
 }
 
-/// References as grains from the base of the address range, to be translated when all starts are known.
+/// Records references as slots of the address range. They are translated when all objects are marked.
 #[derive(Clone, Copy)]
 pub(crate) struct SlotTargets(pub(crate) Range);
 
@@ -40,7 +40,7 @@ impl Targets for SlotTargets {
     }
 }
 
-/// References, where they are wanted, as slots of blocks, which are numbered as the pass comes upon them.
+/// Records references as slots of blocks, if `COLLECT` is true. Blocks are numbered when the pass first finds them.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockTargets<'a, 'b, const COLLECT: bool>(pub(crate) &'a BlockWriter<'b>);
 
@@ -56,7 +56,7 @@ impl<const COLLECT: bool> Targets for BlockTargets<'_, '_, COLLECT> {
     }
 }
 
-/// References as object numbers.
+/// Records references as object numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct NumberTargets<'a> {
     pub(crate) map: &'a AddressMap,

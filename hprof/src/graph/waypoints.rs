@@ -1,15 +1,15 @@
-//! Places of records that the pass over all objects came by: from the last one before it, an object is found by
-//! walking a few hundred records instead of a piece of the file.
+//! Offsets of some records, stored by the pass over all objects. To find an object, a walk starts at the last waypoint
+//! before it and reads a few hundred records instead of a piece of the file.
 
-/// Objects from one waypoint to the next.
+/// Number of objects between two waypoints.
 pub(crate) const EVERY: usize = 512;
 
-/// The place of an object's record, and how many objects come before it.
+/// The offset of an object's record, and the number of objects before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waypoint {
     /// Offset of the record in the file.
     pub(crate) at: usize,
-    /// How many objects with references, and how many leaves, come before it.
+    /// Numbers of objects with references, and of leaves, before it.
     pub(crate) before: [u32; 2],
 }
 
@@ -22,7 +22,7 @@ impl Waypoints {
         self.0.is_empty()
     }
 
-    /// Adds those of a piece, where so many objects come before the piece.
+    /// Adds the waypoints of a piece. `objects` has the numbers of objects of both kinds before the piece.
     pub(crate) fn append(&mut self, piece: &mut Vec<Waypoint>, objects: [usize; 2]) {
         self.0.extend(piece.drain(..).map(|w| Waypoint {
             before: [0, 1].map(|kind| w.before[kind] + objects[kind] as u32),
@@ -30,8 +30,8 @@ impl Waypoints {
         }));
     }
 
-    /// Where to begin looking for the `nth` object with references, or leaf; `None` where no waypoint comes
-    /// before it.
+    /// Returns the offset at which to begin the search for the `nth` object with references, or leaf; `None` if there
+    /// is no waypoint before it.
     pub(crate) fn before(&self, leaf: bool, nth: u32) -> Option<usize> {
         let kind = usize::from(leaf);
         let after = self.0.partition_point(|w| w.before[kind] <= nth);
@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(all.before(false, 2), Some(100));
         assert_eq!(all.before(false, 8), Some(100));
         assert_eq!(all.before(false, 9), Some(200));
-        // Of leaves the last of those places that come before it.
+        // Two waypoints come before leaf 5. The last one is returned.
         assert_eq!(all.before(true, 5), Some(200));
         assert_eq!(all.before(true, 6), Some(300));
         assert_eq!(all.before(false, 14), Some(300));

@@ -1,6 +1,6 @@
-//! Whether the arrays of an index fit together, so that no number leads outside its array and no walk
-//! along them is without end. Checksums tell of damage; this bounds what an index can do whose checksums
-//! are right and whose content is not.
+//! Checks that the arrays of an index fit together: no number leads outside its array, and no walk along them is
+//! endless. Checksums detect damage. These checks limit the effect of an index that has correct checksums and wrong
+//! content.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use rayon::prelude::*;
 
 use crate::ids::NONE;
 
-// Each looks at all of a part instead of ending at the first misfit: such loops the compiler turns into a
-// few instructions for many numbers, and next to always there is no misfit.
+// Each check reads a whole part and does not stop at the first misfit. The compiler vectorizes such loops, and there is
+// nearly never a misfit.
 
-/// Every number is below a limit.
+/// Checks that every number is below a limit.
 pub(super) fn below(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         let largest = all[part.clone()].iter().fold(0, |max, &v| v.max(max));
@@ -19,7 +19,7 @@ pub(super) fn below(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Syn
     }
 }
 
-/// Every number is in a range.
+/// Checks that every number is in a range.
 pub(super) fn within(range: Range<u32>) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         let ends = all[part.clone()].iter();
@@ -28,16 +28,16 @@ pub(super) fn within(range: Range<u32>) -> impl Fn(&[u32], Range<usize>) -> bool
     }
 }
 
-/// Every number is below a limit, or [`NONE`].
+/// Checks that every number is below a limit, or [`NONE`].
 pub(super) fn below_or_none(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
-        // Adding one turns [`NONE`] into zero, the least.
+        // Adding one turns [`NONE`] into zero, the smallest number.
         let numbers = all[part].iter().map(|v| v.wrapping_add(1));
         numbers.fold(0, u32::max) as usize <= limit
     }
 }
 
-/// Numbers ascend, each at least as large as the one before.
+/// Checks that each number is at least as large as the one before.
 pub(super) fn ascend<T: Ord>(all: &[T], part: Range<usize>) -> bool {
     let numbers = &all[part.start.saturating_sub(1)..part.end];
     let Some((_, later)) = numbers.split_first() else {
@@ -47,7 +47,7 @@ pub(super) fn ascend<T: Ord>(all: &[T], part: Range<usize>) -> bool {
     pairs.fold(true, |fits, (a, b)| fits & (a <= b))
 }
 
-/// The first number is [`NONE`], all others are objects.
+/// Checks that the first number is [`NONE`], and that all others are class objects or objects with references.
 pub(super) fn objects(inner: u32) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         let first = part.start.max(1);
@@ -56,7 +56,7 @@ pub(super) fn objects(inner: u32) -> impl Fn(&[u32], Range<usize>) -> bool + Syn
     }
 }
 
-/// Each node's parent comes before it; the first's is itself.
+/// Checks that each node's parent comes before the node. The parent of the first node is the node itself.
 pub(super) fn parents(all: &[u32], part: Range<usize>) -> bool {
     let first = part.start.max(1);
     let later = (first as u32..).zip(&all[first..part.end.max(first)]);
@@ -64,7 +64,7 @@ pub(super) fn parents(all: &[u32], part: Range<usize>) -> bool {
         && later.fold(true, |fits, (node, &parent)| fits & (parent < node))
 }
 
-/// Each node's subtree ends after the node and within the tree.
+/// Checks that each node's subtree ends after the node and within the tree.
 pub(super) fn ends(all: &[u32], part: Range<usize>) -> bool {
     let nodes = (part.start as u32..).zip(&all[part.clone()]);
     let limit = all.len() as u64;
@@ -74,8 +74,8 @@ pub(super) fn ends(all: &[u32], part: Range<usize>) -> bool {
     after && u64::from(largest) <= limit
 }
 
-/// The counts of an address map's lines that are not empty are those of its bits, of which there are
-/// `line` words to two counts; how many marks there are of each kind.
+/// Checks the counts of an address map's lines against its bits. A line has `line` words and two counts. Counts of
+/// empty lines are not checked. Returns the number of marks of each kind; `None` if a count is wrong.
 ///
 /// Cost: one parallel pass, and a short one after it.
 pub(super) fn ranks(bits: &[u64], counts: &[u32], line: usize) -> Option<[u64; 2]> {
@@ -83,7 +83,7 @@ pub(super) fn ranks(bits: &[u64], counts: &[u32], line: usize) -> Option<[u64; 2
     if !bits.len().is_multiple_of(line) || counts.len() != bits.len() / line * 2 {
         return None;
     }
-    // For each chunk the counts before its first mark, and its marks.
+    // For each chunk, the counts before its first mark, and the number of its marks.
     let chunk = |(bits, counts): (&[u64], &[u32])| -> Option<([u32; 2], [u32; 2])> {
         let mut first = None;
         let mut sum = [0_u32; 2];

@@ -1,21 +1,20 @@
-//! What an index's writer and reader agree on: the numbers that stand for kinds, and the hash that tells
-//! class tables apart.
+//! Definitions that the writer and the reader of an index share: the codes of kinds, and the hash of class tables.
 
 use crate::bytes::stamp::hash;
 use crate::graph::missing_roots::MissingRoots;
 use crate::records::classes::Classes;
 
-/// Numbers that stand for the kinds of address maps.
+/// The codes of the kinds of address maps.
 pub(super) const ORDERED: u32 = 0;
 pub(super) const PERMUTED: u32 = 1;
 pub(super) const SORTED: u32 = 2;
 pub(super) const RUNS: u32 = 3;
 
-/// Kinds of missing roots by the numbers that stand for them.
+/// Kinds of missing roots. The code of a kind is its position.
 pub(super) const MISSING_ROOTS: [MissingRoots; 2] =
     [MissingRoots::ParkedThreads, MissingRoots::Frames];
 
-/// A hash that tells one class table from another.
+/// Returns a hash that distinguishes class tables.
 pub(super) fn class_hash(classes: &Classes) -> u64 {
     let each = classes
         .iter()

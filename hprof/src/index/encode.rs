@@ -1,4 +1,4 @@
-//! Small things as bytes: numbers little-endian, texts and lists after their length.
+//! Encodes small data as bytes: numbers in little-endian order, strings and lists with their length first.
 
 /// Collects the encoded bytes.
 #[derive(Debug, Default)]
@@ -20,13 +20,13 @@ impl Encoder {
         self.0.push(u8::from(value));
     }
 
-    /// A text after its length.
+    /// Adds the length of a string, then the string.
     pub fn text(&mut self, text: &str) {
         self.u64(text.len() as u64);
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    /// Whether there is a value, and the value.
+    /// Adds a flag, which is true if there is a value, then the value.
     pub fn option<T>(&mut self, value: Option<T>, mut one: impl FnMut(&mut Self, T)) {
         self.flag(value.is_some());
         if let Some(value) = value {
@@ -34,7 +34,7 @@ impl Encoder {
         }
     }
 
-    /// A list after its length.
+    /// Adds the length of a list, then its items.
     pub fn list<T>(&mut self, list: &[T], mut one: impl FnMut(&mut Self, &T)) {
         self.u64(list.len() as u64);
         for item in list {
@@ -43,7 +43,7 @@ impl Encoder {
     }
 }
 
-/// Decodes the bytes; `None` where they are of something else.
+/// Decodes the bytes. Methods return `None` if the bytes do not have the expected format.
 #[derive(Debug)]
 pub struct Decoder<'a>(pub &'a [u8]);
 
@@ -59,7 +59,7 @@ impl<'a> Decoder<'a> {
         Some(u64::from_le_bytes(*self.take(8)?.first_chunk()?))
     }
 
-    /// Eight bytes, a size in memory.
+    /// Eight bytes, as a size in memory.
     pub fn usize(&mut self) -> Option<usize> {
         usize::try_from(self.u64()?).ok()
     }
@@ -78,13 +78,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A text; `None` where it is not UTF-8.
+    /// Returns a string; `None` if it is not UTF-8.
     pub fn text(&mut self) -> Option<String> {
         let len = self.usize()?;
         String::from_utf8(self.take(len)?.to_vec()).ok()
     }
 
-    /// A value that may be missing.
+    /// Returns an optional value.
     #[allow(
         clippy::option_option,
         reason = "the outer Option is None if the data is damaged, the inner Option is the value"
@@ -97,7 +97,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A list; no more is reserved for it than its bytes can hold.
+    /// Returns a list. Reserves at most the memory that its bytes can fill.
     pub fn list<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let len = self.usize()?;
         let mut list = Vec::with_capacity(len.min(self.0.len()) / size_of::<T>().max(1));

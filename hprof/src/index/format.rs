@@ -1,4 +1,4 @@
-//! Header, table and checksums.
+//! The format of an index: header, table of sections, and checksums.
 
 use std::fs::File;
 use std::iter;
@@ -18,17 +18,18 @@ use crate::bytes::stamp::{Stamp, hash};
 use crate::options::Refs;
 
 pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
-/// The format's version, which goes up with every change of the sections, of [`Thresholds::USUAL`]'s `bare` and of how
-/// the file is split into pieces: the numbers of bare objects hang on these.
+/// The version of the format. It has to be incremented with every change of the sections, of the field `bare` in
+/// [`Thresholds::USUAL`], and of the way the file is split into pieces. The numbers of bare objects depend on the last
+/// two.
 ///
 /// [`Thresholds::USUAL`]: crate::dominators::thresholds::Thresholds::USUAL
 const VERSION: u32 = 10;
-/// Bytes of the header; its checksum, which covers the table as well, is the last word.
+/// Size of the header in bytes. Its last word is its checksum, which also covers the table.
 const HEADER: usize = 128;
 const ENTRY: usize = 24;
-/// Sections begin at multiples of this.
+/// Sections begin at multiples of this number of bytes.
 pub(super) const ALIGN: usize = 64;
-/// The size of a block, in bytes, which is hashed and checked as one.
+/// Size of a block in bytes. Each block has a hash and is checked separately.
 const BLOCK: usize = 1 << 18;
 
 /// The sections, in the order of the table.
@@ -37,15 +38,15 @@ pub(super) enum Section {
     Small,
     InnerShapes,
     LeafShapes,
-    /// Class and length of each array whose shape does not tell them.
+    /// Class and length of each array whose shape does not contain them.
     LongArrays,
-    /// Object and stack trace serial.
+    /// Object number and stack trace serial.
     Sites,
-    /// The stretches of the address map that have marks; then their words, then their counts.
+    /// The stretches of the address map that have marks, then their words, then their counts.
     MapStretches,
     MapBits,
     MapCounts,
-    /// Numbers by rank of objects with references; of all objects where ids are no addresses.
+    /// Object numbers by rank of objects with references; of all objects if ids are not addresses.
     MapNumbers,
     MapLeaves,
     MapIds,
@@ -61,11 +62,11 @@ pub(super) enum Section {
     Leaves,
     NodeOf,
     LeafParent,
-    /// Places of records: see [`crate::index::positions`].
+    /// Offsets of records: see [`crate::index::positions`].
     LinkedPositions,
     LeafPositions,
-    /// Who refers to what: see [`crate::index::inbound`]. The hashes of the blocks of the last two sections, and
-    /// these sections, of which a block is verified when it is first asked for.
+    /// Referrers of each object: see [`crate::index::inbound`]. Includes the block hashes of the last two sections. The
+    /// blocks of these two sections are verified when they are used first.
     InboundGroups,
     InboundFarBases,
     InboundSums,
@@ -76,25 +77,25 @@ pub(super) enum Section {
 
 pub(super) const SECTIONS: usize = Section::InboundFar as usize + 1;
 
-/// The sections that are not verified as a whole, each with that of its blocks' hashes.
+/// The sections whose blocks are verified when used, each with the section of its block hashes.
 const LAZY: [(Section, Section); 2] = [
     (Section::Inbound, Section::InboundSums),
     (Section::InboundFar, Section::InboundFarSums),
 ];
 
-/// The checksum of a section: a hash of its blocks' hashes.
+/// Returns the checksum of a section: a hash of its block hashes.
 ///
 /// Cost: one parallel pass.
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
     hash(bytemuck::cast_slice(&block_sums(bytes)))
 }
 
-/// The hashes of a section's blocks.
+/// Returns the hashes of a section's blocks.
 pub(super) fn block_sums(bytes: &[u8]) -> Vec<u64> {
     bytes.par_chunks(BLOCK).map(hash).collect()
 }
 
-/// The place of a section in the file, and its checksum.
+/// The location of a section in the file, and its checksum.
 #[derive(Clone, Copy, Debug, Default)]
 struct SectionEntry {
     offset: u64,
@@ -102,7 +103,7 @@ struct SectionEntry {
     sum: u64,
 }
 
-/// The header and the table of an index with these sections, and where each of them begins.
+/// Returns the header and the table of an index with these sections, and the offset of each section.
 pub(super) fn head(stamp: &Stamp, refs: Refs, sections: &[&[u8]; SECTIONS]) -> (Vec<u8>, Vec<u64>) {
     let mut at = (HEADER + SECTIONS * ENTRY).next_multiple_of(ALIGN) as u64;
     let mut offsets = Vec::with_capacity(SECTIONS);
@@ -122,7 +123,7 @@ pub(super) fn head(stamp: &Stamp, refs: Refs, sections: &[&[u8]; SECTIONS]) -> (
     (head, offsets)
 }
 
-/// All of the header but its checksum.
+/// Returns the header without its checksum.
 fn header(stamp: &Stamp, refs: Refs, len: u64) -> Vec<u8> {
     let mut header = MAGIC.to_vec();
     header.extend_from_slice(&VERSION.to_le_bytes());
@@ -144,7 +145,7 @@ fn head_sum(head: &[u8]) -> u64 {
     ]))
 }
 
-/// Makes the checksums of an index right, for tests of what hangs on its content.
+/// Corrects the checksums of an index, for tests that change its content.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn seal(bytes: &mut [u8]) {
     let part = |bytes: &[u8], section: Section| {
@@ -183,7 +184,7 @@ pub(crate) fn seal(bytes: &mut [u8]) {
     }
 }
 
-/// An index whose header and table are in order.
+/// An index with a valid header and table.
 pub(super) struct Sections {
     map: Arc<MappedFile>,
     table: [SectionEntry; SECTIONS],
@@ -191,7 +192,7 @@ pub(super) struct Sections {
 }
 
 impl Sections {
-    /// Maps an index and checks that it is of this dump and of these options.
+    /// Maps an index and checks that it belongs to this dump and these options.
     pub(super) fn open(
         path: &Path,
         stamp: &Stamp,
@@ -261,8 +262,8 @@ impl Sections {
         (range.end <= self.map.len()).then_some(range)
     }
 
-    /// A section as it was written: its checksum is right, and so is every part of it by `fits`, which is
-    /// given the section, and the first and the last place of the part. These see damaged elements, too.
+    /// Returns a section after verifying its checksum. `fits` also has to accept every part of the section: it gets the
+    /// whole section and the range of the part. The elements that `fits` gets may be damaged.
     pub(super) fn column<T: Pod + Sync>(
         &self,
         section: Section,
@@ -292,7 +293,7 @@ impl Sections {
         }
     }
 
-    /// A section whose blocks are verified one by one, when they are asked for.
+    /// Returns a section whose blocks are verified separately, when they are used first.
     pub(super) fn lazy(&self, section: Section) -> Result<Lazy, IndexFault> {
         let damaged = || IndexFault::Damaged("wrong checksum of a section");
         let sums = LAZY.iter().find(|l| l.0 == section).ok_or_else(damaged)?.1;
@@ -315,14 +316,14 @@ impl Sections {
     }
 }
 
-/// Bytes of an index of which each block is verified before anything is taken from it, and no sooner.
+/// A section of an index. Each block is verified right before it is used first.
 #[derive(Debug)]
 pub(crate) struct Lazy {
     map: Arc<MappedFile>,
     range: Range<usize>,
-    /// The blocks' hashes.
+    /// The hashes of the blocks.
     sums: Column<u64>,
-    /// A bit for each block that is known to be right.
+    /// A bit for each block that was verified.
     verified: Box<[AtomicU64]>,
     damaged: AtomicBool,
 }
@@ -332,9 +333,9 @@ impl Lazy {
         self.range.len()
     }
 
-    /// Verified bytes; `None` when they are damaged, or beyond the end.
+    /// Returns verified bytes; `None` if they are damaged, or if the range is not within the section.
     ///
-    /// Cost: hashes those blocks of them that nobody asked for before.
+    /// Cost: hashes the blocks that were not used before.
     pub(crate) fn get(&self, part: Range<usize>) -> Option<&[u8]> {
         let all = self.map.get(self.range.clone())?;
         let bytes = all.get(part.clone())?;
@@ -354,12 +355,12 @@ impl Lazy {
         Some(bytes)
     }
 
-    /// Whether a block was found to be damaged.
+    /// Returns true if a block was found to be damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// Notes that a block's content cannot be right.
+    /// Records that the content of a block is wrong.
     pub(crate) fn refuse(&self) {
         self.damaged.store(true, Ordering::Relaxed);
     }

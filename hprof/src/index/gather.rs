@@ -1,4 +1,5 @@
-//! What an index has that the analysis does not: where records are, and who refers to what.
+//! Collects the data that an index has in addition to the analysis: the offsets of records, and the referrers of each
+//! object.
 
 use rayon::prelude::*;
 
@@ -13,9 +14,9 @@ use crate::records::outline::Segment;
 use crate::records::walk::{self, Object};
 use crate::snapshot::Snapshot;
 
-/// Pieces of the file that are walked before their references are sorted.
+/// Number of pieces of the file that are walked before their references are sorted.
 const BATCH: usize = 32;
-/// Ids that are looked up together.
+/// Number of ids that are looked up together.
 const AHEAD: usize = 256;
 
 /// The bytes of the sections.
@@ -26,9 +27,9 @@ pub(super) struct Gathered {
 }
 
 impl Snapshot {
-    /// Gathers the sections; they are empty for a dump whose ids do not tell object numbers.
+    /// Collects the sections. They are empty if the dump's ids do not identify objects.
     ///
-    /// Cost: one pass over the file; three to five bytes for each reference until the lists are made.
+    /// Cost: one pass over the file. Memory: three to five bytes for each reference until the lists are complete.
     pub(super) fn gather(&self) -> Gathered {
         if !self.has_lists() {
             return Gathered::default();
@@ -40,7 +41,7 @@ impl Snapshot {
         let pieces: Vec<(&Piece, [usize; 2])> = self.pieces.iter().zip(sizes).collect();
         let mut walked: Vec<WalkedPiece<'_>> = Vec::new();
         for batch in pieces.chunks(BATCH).map(Some).chain([None]) {
-            // One batch is walked while the one before is sorted.
+            // One batch is walked while the previous one is sorted.
             let (next, ()) = rayon::join(
                 || {
                     let batch = batch.unwrap_or_default().par_iter();
@@ -63,7 +64,7 @@ impl Snapshot {
         }
     }
 
-    /// Objects with references, and leaves; class objects are neither.
+    /// Returns the numbers of objects with references and of leaves, without class objects.
     pub(super) fn counts(&self) -> [u32; 2] {
         [
             self.split.inner - self.split.classes,
@@ -71,8 +72,8 @@ impl Snapshot {
         ]
     }
 
-    /// Whether an object's id tells its number, and no class object has another's id: then references by
-    /// fields and elements are all that is not known of who refers to an object.
+    /// Returns true if an id identifies one object, and no class object has the id of another object. Then fields and
+    /// elements are the only references that lists have to record.
     fn has_lists(&self) -> bool {
         let taken = |id: u64| self.map.by_id(id, self.split) != NONE;
         !matches!(self.map, AddressMap::Sorted { .. })
@@ -80,16 +81,16 @@ impl Snapshot {
     }
 }
 
-/// The references and places in one piece of the file.
+/// The references and the record offsets in one piece of the file.
 struct WalkedPiece<'a> {
     snapshot: &'a Snapshot,
     start: usize,
-    /// The numbers of its first objects of both kinds.
+    /// The numbers of its first object with references and of its first leaf.
     first: [u32; 2],
     positions: [Vec<u32>; 2],
-    /// References whose target is still an id.
+    /// References whose target is still an id: (id of the target, source).
     pending: Vec<(u64, u32)>,
-    /// Target, source.
+    /// References as (target, source).
     found: Vec<(u32, u32)>,
 }
 
@@ -108,7 +109,7 @@ impl<'a> WalkedPiece<'a> {
             found: Vec::new(),
         };
         snapshot.source().will_read(start, end - start);
-        // Damage was reported when the dump was opened.
+        // Damage was reported when the dump was loaded.
         let id_size = snapshot.header().id_size;
         let _ = walk::walk(snapshot.source(), start, end, id_size, &mut walked);
         walked.look_up();
@@ -138,7 +139,7 @@ impl Bodies for WalkedPiece<'_> {
         if nth.is_multiple_of(EVERY)
             && let Some(at) = self.positions[kind].get_mut((nth / EVERY) as usize)
         {
-            // A place that does not fit is looked for from the piece's begin.
+            // If an offset does not fit, the search for the object starts at the start of the piece.
             *at = u32::try_from(object.at - self.start).unwrap_or(0);
         }
         if let Body::Primitives(..) = body {
@@ -158,7 +159,7 @@ impl Bodies for WalkedPiece<'_> {
 }
 
 impl Snapshot {
-    /// The guesses of referrers that the lists in an index start from.
+    /// Returns the guesses of referrers on which the lists in an index are based.
     pub(crate) fn likely_referrers(&self) -> LikelyReferrers<'_> {
         LikelyReferrers {
             classes: self.split.classes,

@@ -1,11 +1,17 @@
-//! Who refers to each object, by fields and elements: lists of numbers in few bytes.
+//! The referrers of each object by fields and elements: compressed lists of object numbers.
 //!
-//! Lists are in the order of the objects referred to, 64 of them to a group; it is known where groups
-//! begin. A list is its length, doubled, and its numbers, ascending: the first less a guess, the others less
-//! the one before. Most objects are referred to by one that is near in the file, so most lists take two
-//! or three bytes. Lists of more than [`NEAR`] are elsewhere, so that they are in nobody's way; the length is
-//! then odd, and followed by where they are. All are variable-length numbers of seven bits a byte, the
-//! low ones first. An object that refers to another twice is in its list twice.
+//! The lists are in the order of the objects referred to. 64 lists are a group, and the start of each group is stored.
+//! A list consists of its length times two, then its numbers in ascending order. The first number is stored as the
+//! difference to a guess, and each other number as the difference to the one before. Most objects have one referrer
+//! that is close in the file, so most lists take two or three bytes.
+//!
+//! ```text
+//! referrers 1003, 1003, 1010 with the guess 1000:     length 3 * 2 | +3 * 2 | 0 | 7
+//! ```
+//!
+//! Lists of more than [`NEAR`] numbers are stored separately, so that readers can skip them quickly. Then one is added
+//! to the doubled length, and the location of the list follows. All numbers are variable-length: seven bits per byte,
+//! the lowest first. An object that refers to another object twice is in its list twice.
 
 use std::ops::Range;
 
@@ -13,32 +19,32 @@ use crate::bytes::array::Column;
 use crate::graph::scan::Piece;
 use crate::index::format::Lazy;
 
-/// The number of objects in a group.
+/// Number of objects in a group.
 pub(crate) const GROUP: usize = 64;
-/// Objects whose lists are made together; their numbers differ in the low 16 bits.
+/// Number of objects whose lists are created together. Their numbers differ only in the low 16 bits.
 pub(crate) const BUCKET: usize = 1 << 16;
-/// The longest list that is kept among the others.
+/// Maximum length of a list in the section `near`.
 const NEAR: usize = 16;
-/// The most bytes of a number of 35 bits.
+/// Maximum size of an encoded number of 35 bits, in bytes.
 const LONGEST: usize = 5;
 
 /// The lists of an index.
 #[derive(Debug)]
 pub(crate) struct Inbound {
-    /// The places in `near` where groups begin; one more for the end.
+    /// The start of each group in `near`. The last element is the end.
     groups: Column<u64>,
     near: Lazy,
-    /// For each bucket where its long lists begin in `far`.
+    /// For each bucket, the start of its long lists in `far`.
     bases: Column<u64>,
     far: Lazy,
 }
 
-/// The error of an index whose content contradicts itself.
+/// An error: the content of an index contradicts itself.
 #[derive(Debug)]
 pub(crate) struct Damaged;
 
 impl Inbound {
-    /// `None` when the parts do not fit together.
+    /// Returns `None` if the parts do not fit together.
     pub(crate) fn new(
         objects: usize,
         groups: Column<u64>,
@@ -57,12 +63,12 @@ impl Inbound {
         })
     }
 
-    /// Whether a block was found to be damaged.
+    /// Returns true if a block was found to be damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.near.is_damaged() || self.far.is_damaged()
     }
 
-    /// How many references lead to an object, and its list.
+    /// Returns the number of references to an object, and its list.
     fn list(&self, target: u32) -> Option<(usize, &[u8])> {
         let group = target as usize / GROUP;
         let begin = usize::try_from(*self.groups.get(group)?).ok()?;
@@ -82,18 +88,18 @@ impl Inbound {
         }
         let base = *self.bases.get(target as usize / BUCKET)?;
         let begin = usize::try_from(base.checked_add(take(&mut bytes)?)?).ok()?;
-        // A number has one byte at least.
+        // Every number has at least one byte.
         let rest = self.far.len().checked_sub(begin).filter(|&r| r >= count)?;
         let most = count.saturating_mul(LONGEST).min(rest);
         Some((count, self.far.get(begin..begin + most)?))
     }
 
-    /// How many references lead to an object.
+    /// Returns the number of references to an object.
     pub(crate) fn count(&self, target: u32) -> Result<usize, Damaged> {
         self.list(target).map(|l| l.0).ok_or_else(|| self.damaged())
     }
 
-    /// The objects that refer to one, ascending, as often as they do.
+    /// Returns the objects that refer to an object, ascending. An object is returned once for each of its references.
     pub(crate) fn sources(
         &self,
         likely: &LikelyReferrers<'_>,
@@ -118,7 +124,7 @@ fn read(count: usize, mut bytes: &[u8], guess: u32, limits: &Range<u32>) -> Opti
     for at in 0..count {
         let number = take(&mut bytes)?;
         last = match at {
-            // The difference is as far below the guess, or above it.
+            // The first number may be below the guess (odd), or not (even).
             0 if number & 1 == 1 => last.checked_sub((number >> 1) + 1)?,
             0 => last.checked_add(number >> 1)?,
             _ => last.checked_add(number)?,
@@ -151,7 +157,7 @@ fn put(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// A difference either way as a number: small where the difference is.
+/// Encodes a difference, positive or negative, as a number that is small if the difference is small.
 const fn either_way(from: u32, to: u32) -> u64 {
     match to.checked_sub(from) {
         Some(up) => (up as u64) << 1,
@@ -159,7 +165,7 @@ const fn either_way(from: u32, to: u32) -> u64 {
     }
 }
 
-/// What is needed to guess an object's referrer: how objects are numbered, and in which piece of the file each is.
+/// The data needed to guess an object's referrer: the ranges of object numbers, and the pieces of the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LikelyReferrers<'a> {
     pub(crate) classes: u32,
@@ -170,13 +176,13 @@ pub(crate) struct LikelyReferrers<'a> {
 }
 
 impl LikelyReferrers<'_> {
-    /// How many objects there are.
+    /// Returns the number of objects.
     const fn objects(&self) -> u32 {
         self.inner + self.leaves
     }
 
-    /// The number that an object which refers to this one may have: of objects with references their own, of
-    /// leaves that of one which is in the file where the leaf is.
+    /// Returns the likely number of an object that refers to `target`: for an object with references its own number,
+    /// and for a leaf the number of an object at the same place in the file.
     fn of(&self, target: u32) -> u32 {
         let Some(leaf) = target.checked_sub(self.inner) else {
             return target;
@@ -196,15 +202,15 @@ impl LikelyReferrers<'_> {
     }
 }
 
-/// References under way from files to lists: those to each bucket of objects, by the order of the file.
+/// References that are collected before lists are created: for each bucket of objects, in file order.
 #[derive(Debug)]
 pub(crate) struct Buckets {
-    /// For each reference the number that refers, less the one before, and the low 16 bits of the other.
+    /// For each reference, the source minus the source of the reference before, then the low 16 bits of the target.
     parts: Vec<Vec<u8>>,
     last: Vec<u32>,
 }
 
-/// The bytes of an index's sections.
+/// The bytes of the sections in an index.
 #[derive(Debug, Default)]
 pub(crate) struct InboundSections {
     pub(crate) groups: Vec<u64>,
@@ -229,7 +235,7 @@ impl Buckets {
         }
     }
 
-    /// Adds references: target, source.
+    /// Adds references, as (target, source).
     pub(crate) fn add(&mut self, references: &[(u32, u32)]) {
         for &(target, source) in references {
             let bucket = target as usize / BUCKET;
@@ -242,9 +248,9 @@ impl Buckets {
         }
     }
 
-    /// Makes lists of them.
+    /// Creates the lists.
     ///
-    /// Cost: linear, in parallel; each bucket's references go when its lists are there.
+    /// Cost: linear, in parallel. The references of each bucket are freed when its lists are complete.
     pub(crate) fn into_lists(self, likely: &LikelyReferrers<'_>) -> InboundSections {
         use rayon::prelude::*;
         let objects = likely.objects() as usize;
@@ -327,7 +333,7 @@ impl BucketLists {
     }
 }
 
-/// Each reference of a bucket: the low bits of the target, and the source.
+/// Calls `f` with each reference of a bucket: the low bits of the target, and the source.
 fn each(mut references: &[u8], mut f: impl FnMut(usize, u32)) {
     let mut last = 0_u32;
     while let Some(number) = take(&mut references) {

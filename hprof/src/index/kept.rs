@@ -1,8 +1,8 @@
-//! A small file beside a dump: what somebody made of it, so that it need not be made again.
+//! A small file beside a dump: the result of a computation, stored so that it need not be repeated.
 //!
-//! A header tells of which dump it is, as that of an index does, of which [`Refs`], and of which version of the
-//! program and of the content. Then comes the content, whose hash is in the header. It is read as a whole, and nothing
-//! is taken from it before the hash is found to be right.
+//! A header, like that of an index, identifies the dump, the [`Refs`], the version of the program and the version of
+//! the content. The content follows. Its hash is in the header. The file is read completely, and the content is used
+//! only if the hash is correct.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,28 +15,29 @@ use crate::bytes::stamp::{Stamp, hash};
 use crate::options::Refs;
 use crate::snapshot::Snapshot;
 
-/// What such a file begins with.
+/// The first bytes of such a file.
 pub(super) const MAGIC: &[u8] = b"heapdiff summary\r\n";
-/// Two words of four bytes, and eight of eight: see [`Kept::header`].
+/// Size in bytes: the magic bytes, two words of four bytes, and eight of eight (see [`Kept::header`]).
 const HEADER: usize = MAGIC.len() + 2 * 4 + 8 * 8;
-/// The version of the program in the header; zero where a file stands alone.
+/// The range of the header with the version of the program. It is zero if the file is independent of a dump.
 const PROGRAM: std::ops::Range<usize> = 26..34;
 
-/// What tells a dump's file from others and from what it was before; of compressed files as well.
+/// A stamp that distinguishes a dump's file from other files and from its earlier content. Works for compressed files,
+/// too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp(Stamp);
 
 impl FileStamp {
-    /// The stamp of a file, of which nothing but the two ends is read. `None` of pipes, and where the system does not
-    /// tell when a file was changed.
+    /// Returns the stamp of a file. Reads only the two ends of the file. Returns `None` for pipes, and if the system
+    /// does not report the modification time.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn of(path: &Path) -> std::io::Result<Option<Self>> {
         Ok(Stamp::of_file(path)?.map(Self))
     }
 
-    /// Whether a file is, as far as its entry in the folder tells, still the one this was made of.
+    /// Returns true if the size and the modification time of a file are those of the stamp.
     #[must_use]
     pub fn agrees(&self, meta: &std::fs::Metadata) -> bool {
         self.0.agrees(meta)
@@ -44,8 +45,8 @@ impl FileStamp {
 }
 
 impl Snapshot {
-    /// The stamp of the file that the dump was read from, as it was then. `None` of pipes and bytes in memory, and of
-    /// all but a file's first dump.
+    /// Returns the stamp, at the time of loading, of the file from which the dump was read. Returns `None` for pipes,
+    /// for bytes in memory, and for all dumps in a file but the first.
     #[doc(hidden)]
     #[must_use]
     pub fn file_stamp(&self) -> Option<FileStamp> {
@@ -53,40 +54,41 @@ impl Snapshot {
     }
 }
 
-/// Of what a content is.
+/// The identity of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The dump that the file lies beside. `None` of a content that stands for a dump wherever it is: later versions of the
-    /// program read it as long as the content's version is theirs.
+    /// The dump beside which the file is. `None` for a content that replaces a dump and is independent of its location.
+    /// Later versions of the program can read such a content if they have the same version of the content.
     pub stamp: Option<FileStamp>,
-    /// Which references retain.
+    /// The reference objects that retain their referents.
     pub refs: Refs,
     /// The version of the content.
     pub version: u32,
 }
 
 impl Kept {
-    /// True if a file begins as one of these.
+    /// Returns true if a file begins like such a file.
     #[must_use]
     pub fn is_one(path: &Path) -> bool {
         let mut start = [0; MAGIC.len()];
-        // Of a pipe nothing may be read.
+        // Reading from a pipe would consume its bytes.
         let is_file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
         is_file
             && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
             && start == MAGIC
     }
 
-    /// A file with this content.
+    /// Returns the bytes of a file with this content.
     #[must_use]
     pub fn file(&self, content: &[u8]) -> Vec<u8> {
         [&*self.header(content), content].concat()
     }
 
-    /// The content of a file, which is what was written. No file of more than `limit` bytes is read.
+    /// Returns the content of a file. A file of more than `limit` bytes is not read.
     ///
     /// # Errors
-    /// When the file is of another dump, of other references, or of another version, is damaged, or cannot be read.
+    /// Returns an error if the file belongs to another dump, has other [`Refs`] or another version, is damaged, or
+    /// cannot be read.
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
         let bytes = whole(path, limit)?;
         let is_of_program = bytes.get(PROGRAM).is_some_and(|p| p != [0; 8]);
@@ -96,7 +98,7 @@ impl Kept {
         self.content(bytes)
     }
 
-    /// The content of the bytes of a file, as [`Kept::read`] returns it.
+    /// Returns the content from the bytes of a file. See [`Kept::read`].
     fn content(&self, mut bytes: Vec<u8>) -> Result<Vec<u8>, IndexFault> {
         if !bytes.starts_with(MAGIC) {
             return Err(IndexFault::Foreign);
@@ -105,7 +107,7 @@ impl Kept {
             .split_at_checked(HEADER)
             .ok_or(IndexFault::Damaged("the file is truncated"))?;
         let expected = self.header(content);
-        // The header's parts: versions, the dump, the content, and the hash of them all.
+        // The ranges of the version, the `Refs`, the program, the dump, and the length of the content.
         let [version, refs, program, dump, len] = [18..22, 22..26, PROGRAM, 34..66, 66..74];
         let same = |part: std::ops::Range<usize>| head.get(part.clone()) == expected.get(part);
         if !same(version) || !same(program) {
@@ -149,7 +151,7 @@ impl Kept {
     }
 }
 
-/// The bytes of a file that may be one of these.
+/// Returns the bytes of a file that may be such a file.
 fn whole(path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();

@@ -1,29 +1,29 @@
-//! The index beside a dump: what the analysis found, written so that the next command maps it back.
+//! The index beside a dump: the results of the analysis in a file, so that the next command can map them.
 //!
-//! An index is a header, a table of sections, and the sections: the flat arrays of a [`Snapshot`](crate::Snapshot) as they
-//! are in memory, little-endian and aligned, and one section with all that is small. Names, classes and
-//! stack traces are not in it; they are read from the dump's own records, which takes milliseconds.
+//! An index consists of a header, a table of sections, and the sections. Most sections are flat arrays of a
+//! [`Snapshot`](crate::Snapshot) as they are in memory, little-endian and aligned. One section has all small data.
+//! Names, classes and stack traces are not in the index. They are read from the records of the dump, which takes
+//! milliseconds.
 //!
 //! # What is checked
 //!
-//! - That the index is of this dump: its size, its time of change to the nanosecond, and a hash of its first
-//!   and last 64 KiB. A file that was changed in place in between, and had its time set back, is not told
-//!   apart.
-//! - That the index is of this format, this program's version and the same [`Refs`](crate::Refs).
-//! - That nothing in it is damaged: header and table have a checksum, and so has each section, made of the
-//!   hashes (XXH3, 64 bits) of its blocks. All sections that are used are verified before anything is
-//!   taken from them, in parallel, at about the speed of memory; but of who refers to what, which is large and
-//!   of which most questions need little, the hash of each block is kept, and a block is verified
-//!   before the first thing is taken from it. Where one turns out to be damaged the answer comes from the dump,
-//!   and [`is_damaged`] tells.
-//! - That its numbers fit together: no number leads outside its array, trees lead down, runs ascend. So not
-//!   even an index whose checksums were made to fit can cause more than wrong figures. An index is not
-//!   signed: whoever may write it may make it say anything, so whose file it is should be looked at first.
+//! - That the index belongs to this dump: its size, its modification time to the nanosecond, and a hash of its first
+//!   and last 64 KiB. If a file is changed in the middle and its modification time is set back, the change is not
+//!   detected.
+//! - That the index has this format, this program's version and the same [`Refs`](crate::Refs).
+//! - That the content is not damaged. The header with the table has a checksum, and so has each section: a hash of the
+//!   hashes (XXH3, 64 bits) of its blocks. All sections that are used are verified first, in parallel, at about the
+//!   speed of memory. The lists of referrers are an exception, because they are large and most questions need little of
+//!   them. Their block hashes are stored, and each block is verified right before it is used first. If a block is
+//!   damaged, the answer is computed from the dump, and [`is_damaged`] returns true.
+//! - That the numbers fit together: no number leads outside its array, parents come before their children, runs ascend.
+//!   So an index with forged checksums can cause wrong figures, but nothing worse. An index is not signed. Anyone who
+//!   can write it can change the figures, so check first who owns the file.
 //!
-//! What is mapped is assumed to stay as it was verified, as with the dump itself; whether it did is told by
-//! [`changed_file`](crate::bytes::changed_file).
+//! Mapped data is assumed to stay unchanged after it is verified, like the dump itself.
+//! [`changed_file`](crate::bytes::changed_file) reports if it changed.
 //!
-//! A second, small kind of file may lie there as well, whose content the caller makes: `kept.rs`.
+//! A second, small kind of file may be beside the dump as well. Its content comes from the caller: see `kept.rs`.
 
 mod check;
 mod codes;
@@ -40,21 +40,21 @@ mod write;
 pub use fault::IndexFault;
 pub use read::is_damaged;
 pub use write::{can_be_written, max_bytes, write};
-// For summaries.
+// Public for summaries.
 #[doc(hidden)]
 pub use {
     encode::{Decoder, Encoder},
     kept::{FileStamp, Kept},
 };
 
-/// Whether a file that begins with these bytes is an index, or what was kept of a dump beside it.
+/// Returns true if a file that starts with these bytes is an index, or a small file of `kept.rs`.
 #[must_use]
 pub fn is_index(first: &[u8]) -> bool {
     first.starts_with(format::MAGIC) || first.starts_with(kept::MAGIC)
 }
 
-/// Whether so many bytes more leave the disk of a file a gigabyte, or a twentieth of it where that is less;
-/// where the system does not tell, they do.
+/// Returns true if writing `bytes` more bytes leaves 1 GiB of a file's disk free, or a 20th of the disk if that is
+/// less. Also returns true if the system does not report the free space.
 #[doc(hidden)]
 #[must_use]
 pub fn has_room(file: &std::fs::File, bytes: u64) -> bool {

@@ -1,24 +1,24 @@
-//! Where objects' records are in the file: of every sixteenth object of a kind.
+//! The offsets of objects' records in the file, for every sixteenth object of a kind.
 //!
-//! An object is then found by walking some twenty records instead of a piece of the file. Positions are
-//! only in an index, and made when it is written: the analysis does without.
+//! To find an object, a walk reads about twenty records instead of a piece of the file. Positions exist only in an
+//! index and are computed when it is written. The analysis does not need them.
 
 use crate::bytes::array::Column;
 use crate::graph::scan::Piece;
 
-/// Objects from one known position to the next.
+/// Number of objects from one known position to the next.
 pub(crate) const EVERY: u32 = 16;
 
-/// Positions of records, of objects with references and of leaves.
+/// Offsets of records, of objects with references and of leaves.
 #[derive(Debug)]
 pub(crate) struct Positions {
-    /// Bytes from the begin of a piece, for each [`EVERY`]th object of it.
+    /// Offset from the start of a piece, in bytes, for every [`EVERY`]th object in it.
     bytes: [Column<u32>; 2],
-    /// For each piece where its own begin.
+    /// For each piece, the index in `bytes` of its first offset.
     first: Vec<[usize; 2]>,
 }
 
-/// How many objects with references, and how many leaves, each piece has; `counts` are those of all.
+/// Returns the numbers of objects with references and of leaves in each piece. `counts` has the numbers in all pieces.
 fn in_pieces(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = [u32; 2]> + '_ {
     let starts = |p: &Piece| [p.first_inner, p.first_leaf];
     let ends = pieces.iter().skip(1).map(starts).chain([counts]);
@@ -26,13 +26,13 @@ fn in_pieces(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = [u32; 2
     both.map(|(from, to)| [to[0].saturating_sub(from[0]), to[1].saturating_sub(from[1])])
 }
 
-/// How many positions each piece has.
+/// Returns the number of positions in each piece.
 pub(crate) fn sizes(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = [usize; 2]> + '_ {
     in_pieces(pieces, counts).map(|of| of.map(|n| n.div_ceil(EVERY) as usize))
 }
 
 impl Positions {
-    /// `None` when these are not as many as the pieces' objects ask for.
+    /// Returns `None` if the number of positions does not fit the objects of the pieces.
     pub(crate) fn new(pieces: &[Piece], counts: [u32; 2], bytes: [Column<u32>; 2]) -> Option<Self> {
         let mut next = [0; 2];
         let first = sizes(pieces, counts).map(|own| {
@@ -44,8 +44,8 @@ impl Positions {
         (next == [bytes[0].len(), bytes[1].len()]).then_some(Self { bytes, first })
     }
 
-    /// Where to begin looking for an object: bytes from the begin of its piece. `nth` is the object's place
-    /// among those of its kind in the piece.
+    /// Returns the offset at which to start the search for an object, in bytes from the start of its piece. `nth` is
+    /// the number of the object among those of its kind in the piece.
     pub(crate) fn before(&self, piece: usize, leaf: bool, nth: u32) -> u32 {
         let kind = usize::from(leaf);
         let first = self.first.get(piece).map(|f| f[kind]);

@@ -1,4 +1,4 @@
-//! From an index to the snapshot that it was written of.
+//! Creates a snapshot from its index.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -40,17 +40,17 @@ type Checked<T> = std::result::Result<T, IndexFault>;
 const MISFIT: IndexFault = IndexFault::Damaged("the parts of the file contradict each other");
 
 impl Snapshot {
-    /// A snapshot as [`Snapshot::open`] makes it, from the index that [`index::write`](super::write()) wrote.
+    /// Creates the snapshot that [`Snapshot::open`] returns, from an index that [`index::write`](super::write()) wrote.
     ///
-    /// Cost: the records outside the heap are read as by [`Snapshot::open`], and the index is verified in
-    /// one parallel pass. Its arrays stay in the file and are mapped.
+    /// Cost: reads the records outside the heap like [`Snapshot::open`], and verifies the index in one parallel pass.
+    /// The arrays stay in the file and are mapped.
     ///
     /// # Errors
-    /// When the index is of another dump, version or kind of [`Refs`](crate::Refs), is damaged, or the dump cannot be
-    /// read: [`Snapshot::open`] then says why.
+    /// Returns an error if the index belongs to another dump, version or kind of [`Refs`](crate::Refs), if it is
+    /// damaged, or if the dump cannot be read. In the last case, [`Snapshot::open`] returns the reason.
     pub fn from_index(path: &Path, index: &Path, options: &Options) -> Checked<Self> {
         let store = Store::new(options.max_memory);
-        // Memory that is dropped from now on is given back to the system, not kept for other arrays.
+        // Dropped memory is returned to the system from now on, and not kept for other arrays.
         store.stop_keeping();
         let parts = OpenedIndex::open(path, index, options, &store)?;
         let OpenedIndex {
@@ -129,20 +129,19 @@ impl Snapshot {
     }
 }
 
-/// True if the index that a snapshot comes from was found damaged after it was opened. No figure rests on what was
-/// damaged.
+/// Returns true if the index of a snapshot was found damaged after it was loaded. No result is based on damaged data.
 #[must_use]
 pub fn is_damaged(snapshot: &Snapshot) -> bool {
     snapshot.inbound.as_ref().is_some_and(Inbound::is_damaged)
 }
 
 impl Histogram {
-    /// A histogram as [`Histogram::open`] makes it, from an index.
+    /// Creates the histogram that [`Histogram::open`] returns, from an index.
     ///
-    /// Cost: as [`Snapshot::from_index`], but only what is small is verified.
+    /// Cost: that of [`Snapshot::from_index`], but only the small section is verified.
     ///
     /// # Errors
-    /// As [`Snapshot::from_index`].
+    /// See [`Snapshot::from_index`].
     pub fn from_index(path: &Path, index: &Path, options: &Options) -> Checked<Self> {
         let store = Store::new(options.max_memory);
         let OpenedIndex {
@@ -157,7 +156,7 @@ impl Histogram {
     }
 }
 
-/// The parts that a snapshot and a histogram from an index have in common.
+/// The parts that a snapshot and a histogram from an index share.
 struct OpenedIndex {
     sections: Sections,
     small: SmallSection,
@@ -192,7 +191,7 @@ impl OpenedIndex {
     }
 }
 
-/// The section of what is small.
+/// The section with small data.
 struct SmallSection {
     class_hash: u64,
     warnings: Vec<Warning>,
@@ -201,14 +200,14 @@ struct SmallSection {
     split: Split,
     pieces: Vec<Piece>,
     roots: Vec<Root>,
-    /// Objects that roots hold.
+    /// Objects that GC roots hold.
     holders: Vec<(u32, RootKind)>,
     map: MapKind,
     derived: Derived,
 }
 
 impl SmallSection {
-    /// [`Snapshot::small`] backwards.
+    /// Decodes the section that [`Snapshot::small`] encodes.
     fn decode(d: &mut Decoder<'_>, file: usize) -> Option<Self> {
         let class_hash = d.u64()?;
         let late_classes = LateClasses {
@@ -320,10 +319,10 @@ impl SmallSection {
         })
     }
 
-    /// The dump with its classes, which have to be those that the index was made with.
+    /// Returns the dump with its classes. They have to be those for which the index was written.
     fn dump(&mut self, source: Source, header: Header, mut outline: Outline) -> Checked<Dump> {
         let late_classes = &self.derived.late_classes;
-        // An index lists each of them once, and late ones in the order of the file.
+        // In a valid index, each unknown class occurs once, and late ones are in file order.
         let unknown: HashSet<u64> = late_classes.unknown.iter().copied().collect();
         let sane = unknown.len() == late_classes.unknown.len() && late_classes.late.is_sorted();
         let classes = plan::classes_with(&source, &header, &outline, late_classes);
@@ -352,7 +351,7 @@ impl SmallSection {
     }
 }
 
-/// No size or sum of sizes is so large that two of them have no sum.
+/// Reads a size or a sum of sizes. Refuses large values, so that adding two of them does not overflow.
 fn size(d: &mut Decoder<'_>) -> Option<u64> {
     d.u64().filter(|&size| size < 1 << 60)
 }
@@ -376,7 +375,7 @@ fn kind(d: &mut Decoder<'_>) -> Option<RootKind> {
     RootKind::ALL.get(d.u32()? as usize).copied()
 }
 
-/// A range of addresses and, where only they are covered, its blocks.
+/// A range of addresses, and its blocks if only blocks are covered.
 struct Covered {
     range: Range,
     blocks: Option<Vec<u32>>,
@@ -392,7 +391,7 @@ impl Covered {
         })
     }
 
-    /// Whether bitmaps over it are in proportion to the file.
+    /// Returns true if a file of this size may have bitmaps over these addresses.
     fn is_flat(&self, file: usize) -> bool {
         let slots = match &self.blocks {
             None => Some(self.range.slots()),
@@ -413,7 +412,7 @@ impl Covered {
     }
 }
 
-/// The address map, from its sections.
+/// The kind of the address map, with the data of its section.
 enum MapKind {
     Ordered(Covered),
     Runs(Covered, Vec<Row>),
@@ -494,7 +493,7 @@ fn ranks(sections: &Sections, covered: Covered) -> Checked<Ranks> {
     Ranks::of_stretches(space, [with_refs, leaves], stretches, sections.store()).ok_or(MISFIT)
 }
 
-/// Places of records and lists of referrers, where the index has them.
+/// Returns the offsets of records and the lists of referrers, if the index has them.
 fn links(
     sections: &Sections,
     pieces: &[Piece],

@@ -1,4 +1,4 @@
-//! From a snapshot to its index.
+//! Writes the index of a snapshot.
 
 use std::io::{self, Write};
 
@@ -35,8 +35,8 @@ fn total(encoder: &mut Encoder, total: Total) {
     encoder.u64(total.bytes);
 }
 
-/// True if an index of this dump can be written: it is an uncompressed file, and has not changed since
-/// it was opened, as far as its size and time tell.
+/// Returns true if an index of this dump can be written. The dump has to be an uncompressed file whose size and
+/// modification time have not changed since it was loaded.
 #[must_use]
 pub fn can_be_written(snapshot: &Snapshot) -> bool {
     let source = snapshot.source();
@@ -48,7 +48,7 @@ pub fn can_be_written(snapshot: &Snapshot) -> bool {
             .is_some_and(|(stamp, meta)| stamp.agrees(&meta))
 }
 
-/// Bytes that [`write()`] will write at most.
+/// Returns the maximum number of bytes that [`write()`] writes.
 #[must_use]
 pub fn max_bytes(snapshot: &Snapshot) -> u64 {
     let columns = snapshot
@@ -56,19 +56,19 @@ pub fn max_bytes(snapshot: &Snapshot) -> u64 {
         .iter()
         .map(|c| c.len() as u64)
         .sum::<u64>();
-    // The address map takes two bits for each eight bytes of heap, a reference next to always less than
-    // half its bytes in the dump.
+    // The address map takes two bits for each eight bytes of heap. A reference nearly always takes less than half of
+    // its size in the dump.
     columns + snapshot.source().len() as u64 / 16 * 5 + snapshot.object_count() * 2 + (1 << 20)
 }
 
-/// Writes an index, from which [`Snapshot::from_index`] makes this snapshot again.
+/// Writes an index, from which [`Snapshot::from_index`] can create this snapshot again.
 ///
-/// Cost: works out what reports say of every dump, unless that was asked for before; one pass over the
-/// dump for who refers to what, which takes up to ten bytes an object meanwhile; one over the arrays for
-/// their checksums, and writing them: about 30 bytes an object.
+/// Cost: computes the results that all reports contain, unless they were computed before. One pass over the dump for
+/// the lists of referrers, which temporarily takes up to ten bytes for each object. One pass over the arrays for the
+/// checksums. Writes about 30 bytes for each object.
 ///
 /// # Errors
-/// When writing fails, or the dump's file can have no index.
+/// Returns an error if writing fails, or if the dump's file cannot have an index.
 pub fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     let Some(stamp) = snapshot.source().stamp() else {
         return Err(io::Error::other("compressed dumps and pipes have no index"));
@@ -125,7 +125,7 @@ pub fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
 }
 
 impl Snapshot {
-    /// The arrays, each at its section's place; what is not flat in memory is left empty.
+    /// Returns the arrays, each at the position of its section. Leaves sections empty whose data is not flat in memory.
     fn columns(&self) -> [&[u8]; SECTIONS] {
         let mut sections: [&[u8]; SECTIONS] = [&[]; SECTIONS];
         let mut put = |section: Section, bytes| sections[section as usize] = bytes;
@@ -164,7 +164,7 @@ impl Snapshot {
         sections
     }
 
-    /// The section of all that is small: [`super::read`] has the same fields in the same order.
+    /// Encodes the section with small data. [`super::read`] has the same fields in the same order.
     fn small(&self) -> Vec<u8> {
         let mut e = Encoder::default();
         let (derived, sizes) = (&self.derived, &self.dump.sizes);

@@ -1,4 +1,4 @@
-//! The class table: names, hierarchy, fields, and where in an object's body its references lie.
+//! The class table: names, hierarchy, fields, and the offsets of references in an instance.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::records::forked::Forked;
 use crate::records::outline::Outline;
 use crate::records::record::{ClassDump, Kind};
 
-/// The longest chain of superclasses that is followed; real ones are a tenth of this.
+/// Maximum length of a chain of superclasses. Real chains have a tenth of this length.
 const MAX_DEPTH: u16 = 255;
 
-/// References that all layouts together may have beyond one for each byte of the file.
+/// Maximum number of references in all layouts together, in addition to one for each byte of the file.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// A field that a class declares.
@@ -31,11 +31,11 @@ pub struct Static {
     pub name: Arc<str>,
     /// Its type.
     pub kind: Kind,
-    /// Its value, as the dump's bits.
+    /// Its value, as the bits in the dump.
     pub value: u64,
 }
 
-/// How a class takes part in `java.lang.ref`.
+/// The role of a class in `java.lang.ref`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Reference {
     /// An ordinary class.
@@ -55,7 +55,7 @@ pub enum Reference {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Class {
-    /// The class object's id; null where the dump has no record of the class.
+    /// The class object's id; null if the dump has no record of the class.
     pub id: ObjectId,
     /// The name as in Java source: `com.acme.Foo$Bar`, `byte[]`.
     pub name: Arc<str>,
@@ -63,39 +63,40 @@ pub struct Class {
     pub superclass: Option<ClassIndex>,
     /// The defining loader's id; null for the boot loader.
     pub loader: ObjectId,
-    /// The fields that the class itself declares, in the dump's order.
+    /// The fields that the class itself declares, in the order of the dump.
     pub fields: Vec<Field>,
     /// Its static fields.
     pub statics: Vec<Static>,
     /// For an array class, the type of its elements.
     pub element: Option<Kind>,
-    /// How it takes part in `java.lang.ref`.
+    /// Its role in `java.lang.ref`.
     pub reference: Reference,
     /// Other objects that the class object refers to: signers, protection domain, constant pool.
     pub(crate) others: Vec<u64>,
-    /// Whether the dump has a CLASS_DUMP for it.
+    /// True if the dump has a CLASS_DUMP record for it.
     pub(crate) dumped: bool,
     /// True if it is a hidden class.
     pub(crate) hidden: bool,
-    /// True if its loader keeps it alive. A loader does not keep hidden classes, apart from those that were defined with
-    /// the option STRONG.
+    /// True if its loader keeps it alive. A loader does not keep hidden classes, apart from those that were defined
+    /// with the option STRONG.
     pub(crate) held_by_loader: bool,
 }
 
-/// A class as the object passes need it, small enough that the table stays in the cache.
+/// The properties of a class that the passes over objects need. The struct is small, so that the table stays in the
+/// cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordLayout {
-    /// The first of its reference fields' offsets in [`Classes::ref_offsets`].
+    /// Index, in [`Classes::ref_offsets`], of the offset of its first reference field.
     first_ref: u32,
     refs: u32,
     /// Offset of `java.lang.ref.Reference.referent`, or [`RecordLayout::NO_REFERENT`].
     pub(crate) referent: u32,
-    /// For an array class, its number among them. The class of stack chunks has one too: their
+    /// For an array class, its number among array classes. The class of stack chunks has a number, too, because their
     /// size varies like an array's.
     pub(crate) array: u32,
     pub(crate) reference: Reference,
-    /// Threads and class loaders are given references that their records do not show, so they are
-    /// never leaves.
+    /// True for threads and class loaders, which are never leaves: the graph gets references from them that no record
+    /// contains.
     pub(crate) never_leaf: bool,
 }
 
@@ -108,7 +109,7 @@ impl RecordLayout {
 #[derive(Debug, Default)]
 struct Loaders {
     sorted: Vec<u64>,
-    /// A bit for the lowest address bits of each id: most other objects are ruled out without a search.
+    /// A bit for the lowest address bits of each id. It rules out most other objects without a search.
     low_bits: u64,
 }
 
@@ -133,39 +134,39 @@ impl Loaders {
     }
 }
 
-/// All classes, findable by id and by name.
+/// All classes, with look-up by id and by name.
 #[derive(Debug, Default)]
 pub struct Classes {
     list: Vec<Class>,
     by_id: IdTable,
-    /// Classes of one name, one for each loader that defined it.
+    /// Classes by name. Several class loaders can define classes with the same name.
     by_name: HashMap<Arc<str>, Vec<ClassIndex>>,
-    /// The names that renamed classes have in the dump.
+    /// The names in the dump of classes that were renamed.
     dumped_names: HashMap<ClassIndex, Arc<str>>,
     layouts: Vec<RecordLayout>,
-    /// Offsets of reference fields in an instance's body, class after class.
+    /// Offsets of reference fields in the body of an instance, class after class.
     ref_offsets: Vec<u32>,
     /// The class of each array number.
     arrays: Vec<ClassIndex>,
-    /// Number of classes with a record of their own: these have class objects.
+    /// Number of classes that have a record. Only these have class objects.
     dumped: usize,
     /// Class of each primitive array type, by [`Kind`] code.
     primitive_arrays: [u32; 12],
-    /// `jdk.internal.vm.StackChunk`, and where in its instances the words of the stack are counted.
+    /// `jdk.internal.vm.StackChunk`, and the offset in its instances of the field with the number of words.
     stack_chunk: Option<(ClassIndex, usize)>,
-    /// If a forked child of the agent wrote the dump.
+    /// Set if a forked child of the agent wrote the dump.
     pub(crate) forked: Option<Forked>,
     pub(crate) duplicates: u64,
-    /// Fields that layouts may still list: in a damaged dump many classes can inherit many.
+    /// Number of fields that layouts may still contain. In a damaged dump, many classes can inherit many fields.
     spare_fields: u64,
-    /// Classes for whose references that left no room.
+    /// Number of classes whose references exceeded this limit.
     pub(crate) oversized: u64,
     loaders: Loaders,
     /// `java.lang.Class`.
     class_class: Option<ClassIndex>,
 }
 
-/// A class's name, made once for all classes that share it.
+/// A class's name, created once for all classes that share it.
 #[derive(Clone)]
 struct ClassName {
     text: Arc<str>,
@@ -185,7 +186,7 @@ impl ClassName {
 }
 
 impl Classes {
-    /// Builds the table. Later records of a class that was already seen are counted and ignored.
+    /// Builds the table. If a class has several records, all but the first are ignored and counted.
     pub(crate) fn new(
         bytes: &[u8],
         id_size: usize,
@@ -293,7 +294,8 @@ impl Classes {
         this
     }
 
-    /// A damaged dump can have a class among its own superclasses, or chains that no JVM makes.
+    /// Removes superclasses that no JVM writes: in a damaged dump, a class can be its own ancestor, or a chain can be
+    /// too long.
     fn cut_bad_hierarchies(&mut self) {
         const ON_CHAIN: u16 = u16::MAX;
         let mut depth = vec![0_u16; self.list.len()];
@@ -323,7 +325,7 @@ impl Classes {
     fn add_primitive_arrays(&mut self) {
         for kind in Kind::PRIMITIVES {
             let name = format!("{}[]", kind.java_name());
-            // The element decides, not the name alone: a damaged dump may call any class `int[]`.
+            // The element type has to fit as well, because a damaged dump may call any class `int[]`.
             let found = self
                 .list
                 .iter()
@@ -425,32 +427,32 @@ impl Classes {
         &self.layouts[class as usize]
     }
 
-    /// Where an instance's references lie in its body; the referent of `java.lang.ref` classes is
-    /// not among them.
+    /// Returns the offsets of an instance's references in its body. The referent of `java.lang.ref` classes is not
+    /// included.
     #[inline]
     pub(crate) fn ref_offsets(&self, layout: &RecordLayout) -> &[u32] {
         &self.ref_offsets[layout.first_ref as usize..][..layout.refs as usize]
     }
 
-    /// Whether the class is the JVM's for parts of a virtual thread's stack.
+    /// Returns true for the JVM's class of parts of a virtual thread's stack.
     pub(crate) fn is_stack_chunk(&self, class: ClassIndex) -> bool {
         self.stack_chunk.is_some_and(|(chunk, _)| chunk == class)
     }
 
-    /// For an instance of the class of stack chunks, the words of stack that it holds.
+    /// Returns the number of stack words in an instance of the class of stack chunks.
     pub(crate) fn stack_words(&self, class: ClassIndex, body: &[u8]) -> Option<u32> {
         let (_, at) = self.stack_chunk.filter(|&(chunk, _)| chunk == class)?;
         let size = body.get(at..)?.first_chunk::<4>()?;
         u32::try_from(i32::from_be_bytes(*size)).ok()
     }
 
-    /// The array classes, in the order of their array numbers.
+    /// Returns the array classes, in the order of their array numbers.
     pub(crate) fn arrays(&self) -> &[ClassIndex] {
         &self.arrays
     }
 
-    /// True if an instance of `class` leads to a class object although its record need not have a reference: the object is a
-    /// class loader, or stands for a class that has a class record too.
+    /// Returns true if an instance of `class` leads to a class object although its record may have no reference to it:
+    /// the object is a class loader, or its id is that of a class that has a class record, too.
     #[inline]
     pub(crate) fn holds_class(&self, class: u32, id: u64) -> bool {
         let is_class_object =
@@ -458,30 +460,30 @@ impl Classes {
         self.loaders.has(id) || is_class_object()
     }
 
-    /// The class and its superclasses, the class itself first.
+    /// Returns the class and its superclasses, the class itself first.
     pub fn chain(&self, class: ClassIndex) -> impl Iterator<Item = ClassIndex> + '_ {
         std::iter::successors(Some(class), |c| self.list[c.index()].superclass)
     }
 
-    /// Number of classes, those without a record of their own included.
+    /// Returns the number of classes, including those without a record.
     #[must_use]
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether the dump has no classes at all.
+    /// Returns true if the dump has no classes at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Number of classes that have a class object.
+    /// Returns the number of classes that have a class object.
     #[must_use]
     pub fn dumped(&self) -> usize {
         self.dumped
     }
 
-    /// Every class with its index.
+    /// Returns all classes with their indices.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (ClassIndex, &Class)> {
         self.list
             .iter()
@@ -489,14 +491,14 @@ impl Classes {
             .map(|(i, c)| (ClassIndex(i as u32), c))
     }
 
-    /// The class whose class object has this id.
+    /// Returns the class whose class object has this id.
     #[inline]
     #[must_use]
     pub fn by_id(&self, id: ObjectId) -> Option<ClassIndex> {
         self.by_id.get(id.0).map(ClassIndex)
     }
 
-    /// The classes of this name, as in Java source: more than one when several loaders defined it.
+    /// Returns the classes with this name, as in Java source. There are several if several class loaders defined one.
     #[must_use]
     pub fn by_name(&self, name: &str) -> &[ClassIndex] {
         self.by_name.get(name).map_or(&[], Vec::as_slice)
@@ -539,11 +541,12 @@ impl Classes {
         }
     }
 
-    /// Gives classes and fields the names that they had before they were shortened. By its name in the dump a class is
-    /// still found, unless another one was called so. What the table knows of the JVM's own classes stays.
+    /// Gives classes and fields the names that they had before they were shortened. A class can still be found by its
+    /// name in the dump, unless another class has it as its original name. Classes of the JVM that were found before
+    /// keep their role.
     pub(crate) fn rename(&mut self, mapping: &dyn NameMapping) {
         for (i, class) in (0..).zip(&mut self.list) {
-            // Fields first: a mapping has them by the class's name in the dump.
+            // Fields come first, because a mapping looks them up by the class's name in the dump.
             let fields = class.fields.iter_mut().map(|f| (&mut f.name, f.kind));
             let statics = class.statics.iter_mut().map(|f| (&mut f.name, f.kind));
             for (field, kind) in fields.chain(statics) {
@@ -570,13 +573,13 @@ impl Classes {
         }
     }
 
-    /// The class's name as the dump has it.
+    /// Returns the class's name in the dump.
     pub(crate) fn dumped_name(&self, class: ClassIndex) -> &str {
         let name = self.dumped_names.get(&class);
         name.unwrap_or(&self.list[class.index()].name)
     }
 
-    /// Whether `ancestor` is the class or one of its superclasses.
+    /// Returns true if `ancestor` is the class or one of its superclasses.
     #[must_use]
     pub fn is_subclass(&self, class: ClassIndex, ancestor: ClassIndex) -> bool {
         self.chain(class).any(|c| c == ancestor)
@@ -590,22 +593,23 @@ impl std::ops::Index<ClassIndex> for Classes {
     }
 }
 
-/// True if the JDK defines hidden classes of this name with the option STRONG. A dump does not show the option. Of the
-/// classes that the JDK itself defines in the application's loaders, those of lambdas have it.
+/// Returns true if the JDK defines hidden classes with this name with the option STRONG. A dump does not show the
+/// option. The JDK defines several kinds of hidden classes in the application's class loaders, and those of lambdas
+/// have the option.
 fn is_strong(name: &str) -> bool {
     name.contains("$$Lambda")
 }
 
-/// Hidden and anonymous classes hang on their own loader data, not on their loader: they are not
-/// among the roots that keep a loader's other classes.
+/// Returns true for hidden and anonymous classes. Their own loader data keeps them alive, and their class loader does
+/// not keep them alive like its other classes.
 fn is_hidden(name: &str) -> bool {
     name.contains("/0x")
         || name.contains("+0x")
         || name.bytes().enumerate().any(|(i, b)| b == b'/' && i > 0)
 }
 
-/// `[Ljava/lang/String;` to `java.lang.String[]`, with the element's type for arrays. Android writes
-/// array names as in Java source already.
+/// Converts `[Ljava/lang/String;` to `java.lang.String[]`. For arrays, also returns the type of the elements. Android
+/// writes array names as in Java source.
 pub(crate) fn java_name(raw: &str) -> (String, Option<Kind>) {
     let depth = raw.bytes().take_while(|&b| b == b'[').count();
     if depth == 0 {
@@ -630,7 +634,7 @@ pub(crate) fn java_name(raw: &str) -> (String, Option<Kind>) {
     (base + &"[]".repeat(depth), Some(element))
 }
 
-/// The element's type of an array class named as in Java source: `int[]`, `java.lang.String[]`.
+/// Returns the element type of an array class that is named as in Java source: `int[]`, `java.lang.String[]`.
 fn source_element(name: &str) -> Option<Kind> {
     let element = name.strip_suffix("[]")?;
     let primitive = Kind::PRIMITIVES
@@ -639,7 +643,7 @@ fn source_element(name: &str) -> Option<Kind> {
     Some(primitive.unwrap_or(Kind::Object))
 }
 
-/// Slashes to dots, but for the one that HotSpot puts before a hidden class's address.
+/// Replaces slashes by dots, except the slash that HotSpot puts before a hidden class's address.
 fn dotted(name: &str) -> String {
     match name.rfind("/0x").or_else(|| name.rfind("+0x")) {
         Some(at) => name[..at].replace('/', ".") + &name[at..].replace('+', "/"),
@@ -647,14 +651,14 @@ fn dotted(name: &str) -> String {
     }
 }
 
-/// A small open-addressed table from ids to numbers: one multiplication and usually one probe, for
-/// the look-up that every object needs.
+/// A small hash table with open addressing, from ids to numbers. Every object needs a look-up, so a look-up takes only
+/// one multiplication and usually one probe.
 #[derive(Debug, Default)]
 pub(crate) struct IdTable {
     slots: Vec<(u64, u32)>,
     shift: u32,
     used: usize,
-    /// Ids that found no place within [`IdTable::PROBES`] steps: only ids made to collide end here.
+    /// Ids without a place within [`IdTable::PROBES`] steps. Only ids that were made to collide are here.
     overflow: HashMap<u64, u32>,
 }
 
@@ -743,14 +747,14 @@ mod tests {
             java_name("a/B$$Lambda$14/0x0000ab").0,
             "a.B$$Lambda$14/0x0000ab"
         );
-        // Android's array names.
+        // Array names of Android.
         assert_eq!(java_name("int[]"), ("int[]".into(), Some(Kind::Int)));
         assert_eq!(java_name("int[][]"), ("int[][]".into(), Some(Kind::Object)));
         assert_eq!(
             java_name("java.lang.String[]"),
             ("java.lang.String[]".into(), Some(Kind::Object))
         );
-        // No JVM writes these.
+        // No JVM writes these names.
         assert_eq!(java_name("[Lint;").1, Some(Kind::Object));
         assert_eq!(java_name("[Iota").1, Some(Kind::Object));
     }

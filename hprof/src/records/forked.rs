@@ -1,14 +1,14 @@
 //! Recognises dumps that a forked child of heapdiff's agent wrote.
 //!
-//! In such a dump the id of an object is the sum of the sizes of all objects that the child came upon before. So the
-//! distance from an id to the next one is the exact size of the object. Only arrays that the child made up are an
-//! exception: those with the string constants of a class, which JVMTI does not show.
+//! In such a dump, the id of an object is the sum of the sizes of all objects that the child visited before. So the
+//! distance from an id to the next one is the exact size of the object. The only exception are arrays that the child
+//! invented. They have the string constants of a class, which JVMTI does not show.
 
 use crate::ids::ObjectId;
 use crate::records::classes::Class;
 use crate::records::record::{Kind, LoadClass};
 
-/// How the text begins in which the child records the layout of its JVM. It is the first name of the dump.
+/// Prefix of the text in which the child records the layout of its JVM. The text is the first name of the dump.
 const RECORDED: &str = "heapdiff forked dump: ids are sums of object sizes, ";
 /// The id of the first class in dumps of agents that recorded no layout.
 const FIRST_ID: u64 = 0x7_0000_0000;
@@ -57,12 +57,13 @@ impl Recorded {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Forked {
     pub(crate) recorded: Option<Recorded>,
-    /// Ids of arrays that the child made up, sorted: the distance from them is no size.
+    /// Ids of arrays that the child invented, sorted. The distance from such an id to the next one is not a size.
     pub(crate) made_up: Vec<u64>,
 }
 
 impl Forked {
-    /// `None` if the dump is not a forked one. Dumps of agents that recorded no layout are recognised by the ids of classes.
+    /// Returns `None` if the dump is not a forked one. Dumps of agents that recorded no layout are recognised by the
+    /// ids of classes.
     pub(crate) fn new(
         recorded: Option<Recorded>,
         loads: &[LoadClass],
@@ -78,13 +79,14 @@ impl Forked {
         })
     }
 
-    /// True if the child made this object up.
+    /// Returns true if the child invented this object.
     pub(crate) fn is_made_up(&self, id: ObjectId) -> bool {
         self.made_up.binary_search(&id.0).is_ok()
     }
 }
 
-/// True if the class objects are numbered in the order of their records, from [`FIRST_ID`] on and side by side.
+/// Returns true if the ids of class objects ascend in the order of their records, from [`FIRST_ID`] on and close to
+/// each other.
 fn has_numbered_classes(loads: &[LoadClass]) -> bool {
     let Some(first) = loads.first_chunk::<LEAST>() else {
         return false;

@@ -1,7 +1,7 @@
 //! Heap records without a length.
 //!
-//! JDK 5 to 8 write a heap record's length when the record is complete. So the last heap record of a dump that was cut
-//! off has the length 0, and its objects follow.
+//! JDK 5 to 8 write the length of a heap record when the record is complete. So in a truncated dump, the last heap
+//! record has the length 0, and its objects follow.
 
 use memchr::memmem;
 
@@ -9,20 +9,20 @@ use crate::records::outline::{MAGIC, RECORD_HEAD, head};
 use crate::records::record::{self, sub, tag};
 use crate::records::walk::{self, Damage, Visitor};
 
-/// Maximum number of records that are read to find out what follows a heap record of length 0.
+/// Maximum number of records that are read to find out if content follows a heap record of length 0.
 const LOOK_AHEAD: usize = 8;
 
-/// True if objects, classes or GC roots follow a heap record of length 0, rather than other records.
+/// True if objects, classes or GC roots follow a heap record of length 0, and not other records.
 ///
-/// Both begin with small numbers. So a few records in a row must make sense.
+/// Both begin with small numbers. So a few records in a row have to be plausible.
 pub(crate) fn is_missing(bytes: &[u8], start: usize, id_size: usize) -> bool {
     start < bytes.len()
         && !are_top_level_records(bytes, start, id_size)
         && are_heap_records(bytes, start, id_size)
 }
 
-/// Returns where the content of a heap record without a length ends: at the next record or dump, else at the end of the
-/// file. `next_dump` is the offset of the next dump in the file.
+/// Returns the end of the content of a heap record without a length: the start of the next record or dump, or the end
+/// of the file. `next_dump` is the offset of the next dump in the file.
 ///
 /// Cost: a walk over the record's content.
 pub(crate) fn end_of_content(
@@ -43,12 +43,12 @@ pub(crate) fn end_of_content(
     let limit = next_dump.filter(|&at| at > start).unwrap_or(bytes.len());
     match walk::walk(bytes, start, limit, id_size, &mut TopLevelRecord) {
         Ok(end) if end == limit || are_top_level_records(bytes, end, id_size) => end,
-        // The pass over the objects reports what cannot be read.
+        // The pass over the objects reports the unreadable part.
         _ => limit,
     }
 }
 
-/// Returns where the next dump begins at or after `from`: a header, and then records.
+/// Returns the offset of the next dump at or after `from`: a header that is followed by records.
 ///
 /// Cost: a search through the rest of the file.
 pub(crate) fn next_dump(bytes: &[u8], from: usize) -> Option<usize> {
@@ -76,7 +76,7 @@ fn are_top_level_records(bytes: &[u8], mut at: usize, id_size: usize) -> bool {
         }
         match usize::try_from(length) {
             Ok(length) if length <= left => at += RECORD_HEAD + length,
-            // A dump that was cut off inside a heap record.
+            // The dump is truncated inside a heap record.
             _ => return matches!(kind, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT),
         }
         if matches!(kind, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT) {
@@ -106,7 +106,7 @@ pub(crate) fn has_plausible_length(kind: u8, length: u64, id_size: usize) -> boo
     }
 }
 
-/// True if the first few records are records of a heap. The last of them may be cut off.
+/// True if the first few records are records of a heap. The last of them may be truncated.
 fn are_heap_records(bytes: &[u8], start: usize, id_size: usize) -> bool {
     struct FirstFew(usize);
     impl Visitor for FirstFew {

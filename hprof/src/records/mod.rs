@@ -1,7 +1,7 @@
-//! The records of a dump: the header and the rare ones parsed, where everything is, classes, and the walk
-//! over object records.
+//! The records of a dump: parsers for the header and rare records, the outline of the file, classes, and the walk over
+//! object records.
 //!
-//! [`Records`] reads a [`Source`](crate::Source) record by record, without numbering or linking objects:
+//! [`Records`] reads a [`Source`](crate::Source) record by record, and does not number or link objects:
 //!
 //! ```
 //! use hprof::Source;

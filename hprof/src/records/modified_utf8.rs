@@ -1,11 +1,10 @@
-//! Names as the JVM writes them: in modified UTF-8, where the character of number zero takes two bytes, and one
-//! beyond U+FFFF six, as a pair of surrogates.
+//! Decodes names in modified UTF-8, as the JVM writes them: U+0000 takes two bytes, and a character above U+FFFF takes
+//! six bytes, as a pair of surrogates.
 
 use std::borrow::Cow;
 
-/// A name as text. Different names are different texts: what is no character stands as in Java source (`\\u0000`,
-/// `\\ud83d` for a surrogate alone) or as its byte (`\\xff`), and a backslash is doubled where it could be
-/// taken for one of these.
+/// Returns a name as a string. Different names have different strings. U+0000 and unpaired surrogates are escaped as in
+/// Java source (`\\u0000`, `\\ud83d`), and invalid bytes as `\\xff`. So every backslash in a name is doubled.
 pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains(['\\', '\0']) => text.into(),
@@ -42,7 +41,7 @@ fn decoded(mut bytes: &[u8]) -> String {
     out
 }
 
-/// The surrogate that bytes begin with, and what follows it.
+/// Returns the surrogate at the start of `bytes`, and the bytes after it.
 fn surrogate(bytes: &[u8]) -> Option<(u32, &[u8])> {
     match bytes {
         [0xed, a @ 0xa0..=0xbf, b @ 0x80..=0xbf, rest @ ..] => {

@@ -1,4 +1,4 @@
-//! The first pass: hop over the top-level records by their lengths, noting where everything is.
+//! The first pass: skips from one top-level record to the next by their lengths, and stores their offsets.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,11 +13,11 @@ use crate::records::missing_length;
 use crate::records::modified_utf8;
 use crate::records::record::{self, FrameRecord, Header, LoadClass, tag};
 
-/// A record of another length than its bytes is damage; a heap dump record's length may have
-/// overflowed its 32 bits in dumps of very old JVMs.
+/// If a record has another length than its header says, the dump is damaged. But in dumps of very old JVMs, the length
+/// of a heap dump record may have overflowed its 32 bits.
 const WRAP: u64 = 1 << 32;
 
-/// A run of sub-records.
+/// A sequence of sub-records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub(crate) start: usize,
@@ -30,7 +30,7 @@ impl Segment {
     }
 }
 
-/// A stack trace: where its frame ids lie in the file.
+/// A stack trace, with the offset of its frame ids in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TraceAt {
     pub(crate) thread_serial: u32,
@@ -38,81 +38,81 @@ pub(crate) struct TraceAt {
     pub(crate) offset: usize,
 }
 
-/// For the ids of classes, arrays left out: their live objects with the class object among them, and the bytes of all.
+/// By class id, without array classes: the number of live objects including the class object, and the bytes of all.
 pub(crate) type LiveObjects = HashMap<u64, (u64, u64)>;
 
-/// The places of all records outside the heap.
+/// The offsets of all records outside the heap.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
     pub(crate) segments: Vec<Segment>,
-    /// Name id to the string's place.
+    /// Offset and length of each name, by id.
     names: IdMap<(usize, u32)>,
     pub(crate) loads: Vec<LoadClass>,
     pub(crate) frames: IdMap<FrameRecord>,
     pub(crate) traces: HashMap<u32, TraceAt>,
     pub(crate) warnings: Vec<Warning>,
-    /// Whether a HEAP_DUMP_END or an old-style HEAP_DUMP closed the heap.
+    /// True if a HEAP_DUMP_END or a HEAP_DUMP record (the old form) completed the heap.
     pub(crate) complete: bool,
-    /// Where another dump begins in the same file, after this one.
+    /// Offset of the next dump in the same file.
     pub(crate) next_dump: Option<usize>,
-    /// Whether the file ends inside a record, and whether that is a heap record.
+    /// True if the file ends inside a record, and true if that is a heap record.
     cut_off: bool,
     is_heap_cut_off: bool,
-    /// Where the next heap begins under the same header: the hprof agent of JDK 5 to 8 writes one for each SIGQUIT.
+    /// Offset of the next heap under the same header. The hprof agent of JDK 5 to 8 writes a heap for each SIGQUIT.
     pub(crate) next_heap: Option<usize>,
-    /// True if there is a heap record, be it empty.
+    /// True if there is a heap record, even an empty one.
     pub(crate) has_heap: bool,
-    /// The place under the header of the heap that the records at hand are of, from 0, and whether it has any.
+    /// The index, under the header, of the heap to which the current records belong; and true if it has any records.
     heap: usize,
     begun: bool,
-    /// Whether it is closed: what follows is of another, in which the same objects come again.
+    /// True if the heap is complete. The next heap record then starts another heap, which has the same objects again.
     closed: bool,
-    /// Classes by their serials: live objects and their bytes, as the hprof agent tells them after a heap.
+    /// By class serial: live objects and their bytes, which the hprof agent reports after a heap.
     live: HashMap<u32, (u64, u64)>,
     /// The layout that a forked child recorded.
     pub(crate) recorded: Option<Recorded>,
 }
 
-/// The bytes that every dump begins with.
+/// The first bytes of every dump.
 pub(crate) const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
 
-/// The bytes of a record's header: tag, time, length.
+/// Size of a record's header in bytes: tag, time, length.
 pub(crate) const RECORD_HEAD: usize = 9;
 
-/// A record outside of the heap, or one that holds a part of it.
+/// A record outside of the heap, or one that contains a part of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TopRecord {
     /// Offset of its header.
     pub(crate) at: usize,
     pub(crate) tag: u8,
-    /// Where its body begins, and where it ends within the file.
+    /// Start of its body, and the end of its body within the file.
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// The body's length as the header says, which may be more than the file has.
+    /// Length of the body according to the header. It can be more than the file has.
     pub(crate) length: u64,
     /// True if the header has the length 0, and the body was found by its content.
     pub(crate) lacks_length: bool,
 }
 
 impl TopRecord {
-    /// Whether it holds objects and GC roots.
+    /// Returns true if the record contains objects and GC roots.
     pub(crate) const fn is_heap(&self) -> bool {
         matches!(self.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT)
     }
 }
 
-/// What comes next in a file.
+/// The next item in a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Next {
     Record(TopRecord),
-    /// Another dump's header, after which records are not looked for.
+    /// The header of another dump. The iterator ends here.
     Dump(usize),
-    /// The end of the file, within a record's header.
+    /// The end of the file, inside a record's header.
     Rest(usize),
 }
 
 impl Next {
-    /// Offset of what comes next.
+    /// Returns the offset of the item.
     pub(crate) const fn at(&self) -> usize {
         match self {
             Self::Record(record) => record.at,
@@ -121,17 +121,17 @@ impl Next {
     }
 }
 
-/// The records of a dump one after the other, by their lengths.
+/// An iterator over the top-level records of a dump, by their lengths.
 pub(crate) struct TopLevel<'a> {
     bytes: &'a [u8],
     at: usize,
     id_size: usize,
-    /// Where the next dump begins, if that was looked for.
+    /// The offset of the next dump; `None` if it was not searched yet.
     next_dump: Option<Option<usize>>,
 }
 
 impl<'a> TopLevel<'a> {
-    /// The records that follow a dump's header.
+    /// Returns the records after a dump's header.
     pub(crate) const fn after(bytes: &'a [u8], header: &Header) -> Self {
         Self {
             bytes,
@@ -196,12 +196,12 @@ impl Iterator for TopLevel<'_> {
 }
 
 impl Outline {
-    /// The outline of the dump, or of the heap of it, that the source is at.
+    /// Returns the outline of the source's current dump and heap.
     pub(crate) fn of(source: &Source, header: &Header) -> Self {
         Self::read(source, header, source.heap())
     }
 
-    /// As [`Outline::of`].
+    /// Returns the outline like [`Outline::of`].
     ///
     /// # Errors
     /// If the dump has no heap record.
@@ -218,16 +218,16 @@ impl Outline {
         }
     }
 
-    /// The outline of the heap with this place under the header, from 0.
+    /// Returns the outline of the heap with this index under the header.
     ///
-    /// Cost: one visit of each top-level record; a heap segment's content is not touched.
+    /// Cost: one visit of each top-level record. The content of heap segments is not read.
     pub(crate) fn read(bytes: &[u8], header: &Header, heap: usize) -> Self {
         Self::read_to(bytes, header, heap, bytes.len())
     }
 
-    /// Reads the part of the dump before `limit`, as [`Outline::read`] reads the whole dump. The first record that
-    /// begins there or later ends the outline. A limit before the end of the file counts as the place where the dump is
-    /// cut off.
+    /// Reads the part of the dump before `limit`, like [`Outline::read`] reads the whole dump. The outline ends at the
+    /// first record that starts at or after `limit`. If `limit` is before the end of the file, the dump counts as
+    /// truncated there.
     pub(crate) fn read_to(bytes: &[u8], header: &Header, heap: usize, limit: usize) -> Self {
         let mut out = Self::default();
         let mut unknown = 0_u64;
@@ -326,7 +326,7 @@ impl Outline {
                     (self.begun, self.closed) = (false, false);
                 }
                 self.begun |= end > start;
-                // The old form has no closing record: the record itself is the whole heap.
+                // The old form has no end record. The record itself is the whole heap.
                 self.closed |= tag == tag::HEAP_DUMP;
                 if self.heap == wanted {
                     self.has_heap = true;
@@ -354,25 +354,25 @@ impl Outline {
         }
     }
 
-    /// True if records at the end of the heap are missing, GC roots perhaps among them.
+    /// True if records at the end of the heap are missing, possibly GC roots.
     pub(crate) const fn is_cut_off(&self) -> bool {
         self.is_heap_cut_off || !self.complete
     }
 
-    /// What the hprof agent tells of classes; nothing in dumps of others.
+    /// Returns the data about classes that the hprof agent reports; empty for other dumps.
     pub(crate) fn live_objects(&self) -> LiveObjects {
         let of = |l: &LoadClass| Some((l.class, *self.live.get(&l.serial)?));
         self.loads.iter().filter_map(of).collect()
     }
 
-    /// Where the text of a name begins: of several with one id, that of the last.
+    /// Returns the offset of a name. If several names have the id, returns that of the last.
     pub(crate) fn name_at(&self, id: u64) -> Option<usize> {
         self.names.get(&id).map(|&(at, _)| at)
     }
 
-    /// The text of a name; `None` when the dump lacks it.
+    /// Returns a name; `None` if the dump lacks it.
     pub(crate) fn name<'a>(&self, bytes: &'a [u8], id: u64) -> Option<std::borrow::Cow<'a, str>> {
-        /// No class file holds a longer one.
+        /// Maximum length of a name in a class file.
         const LONGEST: usize = u16::MAX as usize;
         let &(at, len) = self.names.get(&id)?;
         let len = (len as usize).min(LONGEST);
@@ -381,11 +381,11 @@ impl Outline {
 }
 
 impl Source {
-    /// As [`Source::open`], for a file that holds several dumps, one after the other, or several heaps under one header:
-    /// the one with this number, from 0. Its bytes begin with its header; what follows it, too, is among them.
+    /// Opens one of several dumps in a file, or one of several heaps under one header. `number` starts with 0. The
+    /// bytes of the source start with the header of the dump, and include everything after it. See [`Source::open`].
     ///
     /// # Errors
-    /// As [`Source::open`], and when the file holds fewer.
+    /// Returns the errors of [`Source::open`], and an error if the file has fewer dumps.
     pub fn open_nth(path: &Path, number: usize) -> Result<Self> {
         let mut source = Self::open(path)?;
         while source.number() < number {
@@ -414,8 +414,8 @@ pub(crate) fn head(bytes: &[u8], at: usize) -> Option<(u8, u64)> {
     ))
 }
 
-/// The length of a heap dump record that starts at `start` of a file of `file` bytes, with the
-/// multiple of 2³² that its 32 bits lost. `leads_on` tells whether a record could be at an offset.
+/// Returns the length of a heap dump record that starts at `start` of a file of `file` bytes. Adds the multiple of 2³²
+/// that does not fit in the 32 bits of `length`. `leads_on` returns true if a record can start at an offset.
 fn unwrapped(file: u64, start: u64, length: u64, leads_on: impl Fn(u64) -> bool) -> u64 {
     let left = file.saturating_sub(start);
     if left < WRAP || leads_on(start + length) {
@@ -429,7 +429,7 @@ fn unwrapped(file: u64, start: u64, length: u64, leads_on: impl Fn(u64) -> bool)
         .unwrap_or(length)
 }
 
-/// Whether a record, or the end of the file, is at this offset.
+/// Returns true if a record, another dump, or the end of the file is at this offset.
 fn leads_on(bytes: &[u8], at: u64) -> bool {
     let at = usize::try_from(at).unwrap_or(usize::MAX);
     at == bytes.len()
@@ -447,15 +447,15 @@ mod tests {
     #[test]
     fn a_length_that_overflowed_is_found_again() {
         const GB: u64 = 1 << 30;
-        // A heap of 9 GB in one record, whose length says 1 GB, then ten bytes of other records.
+        // A heap of 9 GiB in one record with the length 1 GiB, followed by ten bytes of other records.
         let (start, heap, after) = (5000, 9 * GB, 10);
         let file = start + heap + after;
         let next = |at| at == start + heap;
         assert_eq!(unwrapped(file, start, heap % WRAP, next), heap);
-        // It ends the file.
+        // The heap record is the last in the file.
         let next = |at| at == start + heap;
         assert_eq!(unwrapped(start + heap, start, heap % WRAP, next), heap);
-        // A length that is right is taken as it is, and so is one that nothing explains.
+        // A correct length is not changed, and neither is a length that no multiple explains.
         assert_eq!(
             unwrapped(file, start, 3 * GB, |at| at == start + 3 * GB),
             3 * GB
@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(unwrapped(file, start, GB, |_| false), GB);
         // Small files are not searched.
         assert_eq!(unwrapped(GB, start, 77, |_| false), 77);
-        // A record with no length at all, that holds exactly 4 GB.
+        // A record with length 0, which contains exactly 4 GiB.
         assert_eq!(
             unwrapped(start + WRAP, start, 0, |at| at == start + WRAP),
             WRAP

@@ -1,4 +1,4 @@
-//! The records of a dump one after the other, for who wants nothing made of them.
+//! Reads the records of a dump one after the other, without building a graph.
 
 use crate::bytes::source::Source;
 use crate::error::{Result, Warning};
@@ -37,7 +37,7 @@ pub struct Records<'a> {
     outline: Outline,
 }
 
-/// A record of the heap. Contents are the dump's own bytes, big-endian.
+/// A record of the heap. Contents are the bytes of the dump, in big-endian order.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum HeapRecord<'a> {
@@ -47,18 +47,18 @@ pub enum HeapRecord<'a> {
     Class {
         /// The class object.
         id: ObjectId,
-        /// The class object of the superclass; null where there is none.
+        /// The class object of the superclass; null if the class has no superclass.
         superclass: ObjectId,
         /// The class loader; null for the boot loader.
         loader: ObjectId,
     },
-    /// An object that is no array.
+    /// An object that is not an array.
     Instance {
         /// The object.
         id: ObjectId,
         /// Its class object.
         class: ObjectId,
-        /// The fields' values, each in [`Kind::size`] bytes: those of the class itself in the order of
+        /// The values of the fields, each in [`Kind::size`] bytes: the fields of the class itself in the order of
         /// [`Class::fields`](crate::records::Class::fields), then those of its superclass, and so on.
         fields: &'a [u8],
     },
@@ -77,9 +77,9 @@ pub enum HeapRecord<'a> {
         id: ObjectId,
         /// The type of its elements.
         kind: Kind,
-        /// How many elements it has.
+        /// Number of its elements.
         len: u32,
-        /// The elements, each in [`Kind::size`] bytes; empty where the dump leaves them out.
+        /// The elements, each in [`Kind::size`] bytes; empty if the dump leaves them out.
         elements: &'a [u8],
     },
 }
@@ -87,10 +87,10 @@ pub enum HeapRecord<'a> {
 impl<'a> Records<'a> {
     /// Reads the header, and finds the other records.
     ///
-    /// Cost: a hop over the top-level records; the heap's content is not touched.
+    /// Cost: one visit of each top-level record. The content of the heap is not read.
     ///
     /// # Errors
-    /// When the bytes do not begin as a heap dump.
+    /// Returns an error if the bytes do not begin like a heap dump.
     pub fn read(source: &'a Source) -> Result<Self> {
         let header = record::header(source)?;
         let outline = Outline::of(source, &header);
@@ -101,19 +101,19 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// The file's header.
+    /// Returns the header of the file.
     #[must_use]
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Damaged or missing parts among the top-level records.
+    /// Returns warnings about damaged or missing top-level records.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.outline.warnings
     }
 
-    /// The classes that have a record, with names and fields.
+    /// Returns the classes that have a record, with names and fields.
     ///
     /// Cost: one pass over the heap's records.
     #[must_use]
@@ -129,10 +129,10 @@ impl<'a> Records<'a> {
         Classes::new(self.source, self.header.id_size, &self.outline, &visitor.0)
     }
 
-    /// Hands every record of the heap to `visit`, in the order of the file. Returns where the heap is
-    /// damaged: the rest of a damaged heap segment is passed over.
+    /// Calls `visit` with each record of the heap, in the order of the file. If a heap segment is damaged, skips its
+    /// rest and returns a warning.
     ///
-    /// Cost: one pass over the heap's records, on this thread; nothing is copied.
+    /// Cost: one pass over the records of the heap, on this thread. Nothing is copied.
     pub fn for_each(&self, visit: impl FnMut(HeapRecord<'_>)) -> Vec<Warning> {
         struct EachVisitor<F>(F);
         impl<F: FnMut(HeapRecord<'_>)> Visitor for EachVisitor<F> {
@@ -172,7 +172,7 @@ impl<'a> Records<'a> {
         self.walk(&mut EachVisitor(visit))
     }
 
-    /// The ids in a record's bytes, such as the elements of an array of references.
+    /// Returns the ids in the bytes of a record, for example the elements of an array of references.
     pub fn ids<'b>(&self, bytes: &'b [u8]) -> impl ExactSizeIterator<Item = ObjectId> + use<'b> {
         let each = bytes.chunks_exact(self.header.id_size);
         each.map(|id| {

@@ -1,6 +1,6 @@
-//! Record tags and the parsers for everything that is rare: the header, names, classes, frames.
+//! Record tags, and parsers for rare records: the header, names, classes, frames.
 //!
-//! Object bodies, which are nearly all of a dump, are read by [`crate::records::walk`] with a plain cursor.
+//! Object records are nearly all of a dump. [`crate::records::walk`] reads them with a plain cursor.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -58,7 +58,7 @@ pub(crate) mod sub {
     pub(crate) const HEAP_DUMP_INFO: u8 = 0xfe;
 }
 
-/// A value's type, as the dump codes it.
+/// The type of a value, with its code in the dump.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -94,7 +94,7 @@ impl Kind {
         Self::Long,
     ];
 
-    /// The type with this code.
+    /// Returns the type with this code.
     #[must_use]
     #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
@@ -112,7 +112,7 @@ impl Kind {
         })
     }
 
-    /// Bytes of a value in the dump; references have the dump's id size.
+    /// Returns the size of a value in the dump, in bytes. References have the dump's id size.
     #[must_use]
     #[inline]
     pub const fn size(self, id_size: usize) -> usize {
@@ -125,7 +125,7 @@ impl Kind {
         }
     }
 
-    /// The type's name in Java; `Object` for references.
+    /// Returns the type's name in Java; `Object` for references.
     #[must_use]
     pub const fn java_name(self) -> &'static str {
         match self {
@@ -141,7 +141,7 @@ impl Kind {
         }
     }
 
-    /// The type of a field descriptor's first letter.
+    /// Returns the type for the first letter of a field descriptor.
     pub(crate) const fn from_descriptor(letter: u8) -> Option<Self> {
         Some(match letter {
             b'Z' => Self::Boolean,
@@ -158,7 +158,7 @@ impl Kind {
     }
 }
 
-/// Bytes that a header has at most.
+/// Maximum size of a header in bytes.
 const HEADER: usize = 128;
 
 /// The dump's header.
@@ -167,17 +167,17 @@ const HEADER: usize = 128;
 pub struct Header {
     /// For example `JAVA PROFILE 1.0.2`.
     pub version: String,
-    /// Bytes of an id: 4 or 8.
+    /// Size of an id in bytes: 4 or 8.
     pub id_size: usize,
-    /// When the dump was taken, in milliseconds since 1970.
+    /// Time of the dump, in milliseconds since 1970.
     pub taken_ms: u64,
     /// Offset of the first record.
     pub(crate) end: usize,
 }
 
 impl Header {
-    /// Returns the header of a file, plain or gzip, and reads no more than the beginning. `None` if it cannot be read, and
-    /// for pipes, whose bytes would be gone.
+    /// Returns the header of a file, plain or gzip. Reads only the beginning. Returns `None` if it cannot be read, and
+    /// for pipes, because reading would consume their bytes.
     #[must_use]
     pub fn of_file(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
@@ -194,7 +194,7 @@ impl Header {
 /// Parses the header.
 ///
 /// # Errors
-/// When the bytes do not begin with `JAVA PROFILE`, or the id size is not 4 or 8.
+/// Returns an error if the bytes do not begin with `JAVA PROFILE`, or if the id size is not 4 or 8.
 pub(crate) fn header(input: &[u8]) -> Result<Header> {
     type RawHeader<'a> = (&'a [u8], &'a [u8], u32, u64);
     let result: IResult<&[u8], RawHeader<'_>> =
@@ -273,7 +273,7 @@ fn not_a_dump(input: &[u8]) -> Error {
     ))
 }
 
-/// An id of the dump's size.
+/// Returns a parser for an id.
 pub(crate) fn id<'a>(id_size: usize) -> impl Fn(&'a [u8]) -> IResult<&'a [u8], u64> {
     move |input| {
         if id_size == 8 {
@@ -284,7 +284,7 @@ pub(crate) fn id<'a>(id_size: usize) -> impl Fn(&'a [u8]) -> IResult<&'a [u8], u
     }
 }
 
-/// LOAD_CLASS: class serial, class object, stack trace serial, name.
+/// A LOAD_CLASS record: class serial, class object, name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoadClass {
     pub(crate) serial: u32,
@@ -308,7 +308,7 @@ pub(crate) fn load_class(input: &[u8], id_size: usize) -> Option<LoadClass> {
     })
 }
 
-/// A class in ALLOC_SITES, with its live objects that one stack allocated.
+/// A row of ALLOC_SITES: the live objects of a class that one stack allocated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AllocSite {
     pub(crate) is_array: bool,
@@ -317,11 +317,11 @@ pub(crate) struct AllocSite {
     pub(crate) live_objects: u32,
 }
 
-/// The bytes before the rows of ALLOC_SITES: totals and the number of rows. And those of a row.
+/// Size of the ALLOC_SITES record before its rows (totals and the number of rows), and size of a row, in bytes.
 pub(crate) const SITES_HEAD: usize = 34;
 pub(crate) const SITES_ROW: usize = 25;
 
-/// The rows of ALLOC_SITES; a row that is cut off is left out.
+/// Returns the rows of ALLOC_SITES. Leaves out a truncated row.
 pub(crate) fn alloc_sites(body: &[u8]) -> impl Iterator<Item = AllocSite> {
     let word = |row: &[u8], at: usize| {
         u32::from_be_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]])
@@ -338,7 +338,7 @@ pub(crate) fn alloc_sites(body: &[u8]) -> impl Iterator<Item = AllocSite> {
     })
 }
 
-/// STACK_FRAME.
+/// A STACK_FRAME record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameRecord {
     pub(crate) id: u64,
@@ -369,7 +369,7 @@ pub(crate) fn frame(input: &[u8], id_size: usize) -> Option<FrameRecord> {
     })
 }
 
-/// STACK_TRACE: where its frame ids are, rather than a list of them.
+/// A STACK_TRACE record, with the number of its frame ids and not the ids.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trace {
     pub(crate) serial: u32,
@@ -377,7 +377,7 @@ pub(crate) struct Trace {
     pub(crate) frames: u32,
 }
 
-/// The bytes before the frame ids in a STACK_TRACE.
+/// Size of a STACK_TRACE record before its frame ids, in bytes.
 pub(crate) const TRACE_HEAD: usize = 12;
 
 pub(crate) fn trace(input: &[u8]) -> Option<Trace> {
@@ -391,13 +391,13 @@ pub(crate) fn trace(input: &[u8]) -> Option<Trace> {
     })
 }
 
-/// A CLASS_DUMP sub-record, the tag byte excluded.
+/// A CLASS_DUMP sub-record, without the tag byte.
 #[derive(Debug, Default)]
 pub(crate) struct ClassDump {
     pub(crate) id: u64,
     pub(crate) superclass: u64,
     pub(crate) loader: u64,
-    /// Signers and protection domain.
+    /// Signers and the protection domain.
     pub(crate) others: [u64; 2],
     pub(crate) constants: Vec<(Kind, u64)>,
     /// Name, type and value of each static field.
@@ -406,7 +406,7 @@ pub(crate) struct ClassDump {
     pub(crate) fields: Vec<(u64, Kind)>,
 }
 
-/// Parses a CLASS_DUMP and returns it with its length.
+/// Parses a CLASS_DUMP. Returns it with its length.
 pub(crate) fn class_dump(input: &[u8], id_size: usize) -> Option<(ClassDump, usize)> {
     let word = || id(id_size);
     let mut class = ClassDump::default();

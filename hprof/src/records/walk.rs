@@ -1,12 +1,12 @@
-//! Walks the sub-records of a heap segment and hands each to a visitor.
+//! Walks the sub-records of a heap segment and calls a visitor with each.
 //!
-//! This loop reads nearly all of a dump, so it is written for speed: no allocation, no copying,
-//! one bounds check a record. It never trusts a length.
+//! This loop reads nearly all of a dump, so it is written for speed: no allocation, no copying, one bounds check for
+//! each record. It never trusts a length.
 
 use crate::flaw::Flaw;
 use crate::records::record::{self, ClassDump, Kind, sub};
 
-/// The kind of a GC root, which keeps an object alive from outside the heap.
+/// The kind of a GC root. A GC root keeps an object alive from outside the heap.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RootKind {
     /// A class of the boot loader, which is never unloaded.
@@ -37,7 +37,7 @@ pub enum RootKind {
     VmInternal,
     /// A JNI monitor (Android).
     JniMonitor,
-    /// The dump does not say.
+    /// The dump does not contain the kind.
     Unknown,
     /// A class of an incomplete dump, in which GC roots may be missing.
     LoadedClass,
@@ -47,17 +47,17 @@ pub enum RootKind {
     NoReferrer,
 }
 
-/// A GC root as the dump has it.
+/// A GC root in the dump.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Root {
     /// The kind of root.
     pub kind: RootKind,
     /// The object.
     pub id: crate::ids::ObjectId,
-    /// For roots of a thread, its serial.
+    /// The serial of the thread to which the root belongs, if any.
     pub thread: u32,
-    /// For frame locals, the frame's number in the thread's trace, -1 if none; for thread objects,
-    /// the trace's serial.
+    /// For local variables, the number of the frame in the thread's trace, or -1 if there is no frame. For thread
+    /// objects, the serial of the trace.
     pub frame: i32,
 }
 
@@ -84,7 +84,7 @@ impl RootKind {
         Self::NoReferrer,
     ];
 
-    /// The kind's name in reports.
+    /// Returns the kind's name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl RootKind {
         }
     }
 
-    /// Whether roots of this kind belong to a thread and hang below it.
+    /// Returns true if roots of this kind belong to a thread and are children of it in the dominator tree.
     #[must_use]
     pub const fn is_of_thread(self) -> bool {
         matches!(
@@ -123,34 +123,34 @@ impl RootKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Object {
     pub(crate) id: u64,
-    /// Stack trace serial: 1 (or 0) where the dump has no allocation sites.
+    /// Stack trace serial; 1 or 0 if the dump has no allocation sites.
     pub(crate) serial: u32,
     /// Offset of the record in the file.
     pub(crate) at: usize,
 }
 
-/// Takes what the walk finds. Every method has an empty default, and unused ones compile away.
+/// A visitor of records. Every method does nothing by default, and the compiler removes unused ones.
 pub(crate) trait Visitor {
     fn instance(&mut self, _object: Object, _class: u64, _body: &[u8]) {}
     fn object_array(&mut self, _object: Object, _class: u64, _elements: &[u8]) {}
     fn primitive_array(&mut self, _object: Object, _kind: Kind, _len: u32, _elements: &[u8]) {}
     fn class_dump(&mut self, _at: usize, _class: ClassDump) {}
     fn root(&mut self, _root: Root) {}
-    /// Asked before each record; `true` ends the walk there.
+    /// Called before each record. If it returns true, the walk ends there.
     #[inline]
     fn stop(&mut self, _tag: u8) -> bool {
         false
     }
 }
 
-/// The place and reason of a walk's early end.
+/// The offset and the reason of a walk that ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) offset: usize,
     pub(crate) flaw: Flaw,
 }
 
-/// Walks `bytes[start..end]`, whose first byte is a sub-record's tag. Returns where it stopped.
+/// Walks `bytes[start..end]`. The first byte has to be the tag of a sub-record. Returns the offset of the end.
 pub(crate) fn walk<V: Visitor>(
     bytes: &[u8],
     start: usize,
@@ -264,7 +264,7 @@ fn cut_off(offset: usize, tag: u8, needs: usize, left: usize) -> Damage {
     Damage { offset, flaw }
 }
 
-/// Roots, classes and Android's extras. Returns the bytes used after the tag.
+/// Handles roots, classes and the additional records of Android. Returns the number of bytes after the tag.
 fn rare<V: Visitor, const ID: usize>(
     tag: u8,
     rest: &[u8],
@@ -295,7 +295,7 @@ fn rare<V: Visitor, const ID: usize>(
         sub::ROOT_REFERENCE_CLEANUP => (R::ReferenceCleanup, ID),
         sub::ROOT_VM_INTERNAL => (R::VmInternal, ID),
         sub::ROOT_JNI_MONITOR => (R::JniMonitor, ID + 8),
-        // Android: an object known to be unreachable, and the name of the heap that follows.
+        // Android: an object that is known to be unreachable, and the name of the heap that follows.
         sub::UNREACHABLE => (R::Unknown, ID),
         sub::HEAP_DUMP_INFO => (R::Unknown, ID + 4),
         _ => {
@@ -327,8 +327,8 @@ fn rare<V: Visitor, const ID: usize>(
     Ok(size)
 }
 
-/// Splits `bytes[start..end]` at record boundaries into pieces of about `piece` bytes, so that one
-/// huge HEAP_DUMP record can be read by several threads.
+/// Returns record boundaries that split `bytes[start..end]` into pieces of about `piece` bytes, so that several threads
+/// can read one large HEAP_DUMP record.
 pub(crate) fn split_points(
     bytes: &[u8],
     start: usize,
@@ -366,7 +366,7 @@ pub(crate) fn split_points(
         next: start + piece,
         piece,
     };
-    // Damage shows again, and is reported, in the pass that reads the pieces.
+    // The pass that reads the pieces reports damage.
     let _ = walk(bytes, start, end, id_size, &mut splitter);
     splitter.points
 }

@@ -1,19 +1,19 @@
-//! What happens when memory of a mapped file cannot be read any more: the file was cut, or its disk failed.
+//! Handles memory of mapped files that cannot be read any more, because the file was truncated or its disk failed.
 
 use std::io;
 
 use crate::error::Error;
 
-/// Has `end` called, once and on a thread of its own, when a dump or an index cannot be read any more because it
-/// was cut while it was read, or because its disk failed. The error says which.
+/// Arranges a call of `end`, once and on a separate thread, when a dump or an index cannot be read any more: because it
+/// was truncated while it was read, or because its disk failed. The error says which.
 ///
-/// The threads that read it never go on: there is nothing that they could be given. So `end` should end the
-/// process, and soon: when it returns, or takes longer than ten seconds, the process ends with the signal (SIGBUS), as
-/// it does at once where this is never called. Other causes of that signal are left to the handler that was
-/// installed before. Where files that are mapped cannot be cut (Windows) this does nothing.
+/// The threads that read the file never continue, because there is no data for them. So `end` should end the process
+/// soon. If it returns, or takes longer than ten seconds, SIGBUS ends the process. Without a call of this function, the
+/// signal ends the process at once. Signals with other causes are passed to the handler that was installed before. On
+/// Windows, mapped files cannot be truncated, so this function does nothing.
 ///
 /// # Errors
-/// When the handler or its thread cannot be had.
+/// Returns an error if the handler or its thread cannot be created.
 pub fn on_lost_file(end: impl FnOnce(Error) + Send + 'static) -> io::Result<()> {
     #[cfg(unix)]
     return unix::install(Box::new(end));
@@ -36,15 +36,15 @@ mod unix {
     use crate::bytes::mapped::Place;
     use crate::error::Error;
 
-    /// Steps of the handler's wait, and their length in nanoseconds.
+    /// Number of steps of the handler's wait, and the length of a step in nanoseconds.
     const STEPS: usize = 1000;
     const STEP: i64 = 10_000_000;
 
-    /// The pipe that wakes the thread that ends the process.
+    /// The pipe that wakes the thread that calls `end`.
     static WAKE: AtomicI32 = AtomicI32::new(-1);
-    /// The handler is not to wait any longer.
+    /// True if the handler must not wait any longer.
     static ENDED: AtomicBool = AtomicBool::new(false);
-    /// What handled the signal before.
+    /// The previous action for the signal.
     static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
     pub(super) fn install(end: Box<dyn FnOnce(Error) + Send>) -> io::Result<()> {
@@ -60,7 +60,7 @@ mod unix {
                 }
                 ENDED.store(true, Ordering::Release);
             })?;
-        // The pipe stays open for as long as the process runs.
+        // The pipe stays open until the process ends.
         if WAKE
             .compare_exchange(-1, wake.into_raw_fd(), Ordering::AcqRel, Ordering::Acquire)
             .is_err()
@@ -69,7 +69,8 @@ mod unix {
                 "the handler for lost files is already installed",
             ));
         }
-        // SAFETY: a null new action asks for the present one, which is written to a value of its type.
+        // SAFETY: with a null new action, `sigaction` only writes the current action to `before`, which has the right
+        // type. It returned 0, so `before` is initialized.
         let before = unsafe {
             let mut before = MaybeUninit::<libc::sigaction>::zeroed();
             if libc::sigaction(libc::SIGBUS, std::ptr::null(), before.as_mut_ptr()) != 0 {
@@ -78,12 +79,13 @@ mod unix {
             before.assume_init()
         };
         let _ = BEFORE.set(before);
-        // SAFETY: an action of zeroes is a valid one; the handler has the type that SA_SIGINFO asks for, and does
-        // only what is allowed in a handler.
+        // SAFETY: an action of zeros is valid. The handler has the type that SA_SIGINFO requires, and it only uses
+        // functions that are allowed in a signal handler.
         unsafe {
             let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
             action.sa_sigaction = handler as extern "C" fn(_, _, _) as usize;
-            // On the thread's own stack for signals, since the usual one may have overflown.
+            // The handler runs on the separate signal stack of the thread, because the normal stack may have
+            // overflowed.
             action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
             libc::sigemptyset(&raw mut action.sa_mask);
             if libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut()) != 0 {
@@ -93,16 +95,16 @@ mod unix {
         Ok(())
     }
 
-    /// Stops the thread that read what cannot be read, and wakes the one that ends the process.
+    /// Stops the thread that tried to read the file, and wakes the thread that calls `end`.
     extern "C" fn handler(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-        // SAFETY: the system passes the signal's information, which for this signal has an address.
+        // SAFETY: the system passes valid signal information, which for SIGBUS contains an address.
         let address = unsafe { (*info).si_addr() }.addr();
         if !Place::lose(address) {
             pass_on(signal, info, context);
             return;
         }
         let byte = 0_u8;
-        // SAFETY: one byte of our own, to a descriptor that is never closed.
+        // SAFETY: writes one byte of a local variable to a descriptor that is never closed.
         unsafe {
             libc::write(WAKE.load(Ordering::Acquire), (&raw const byte).cast(), 1);
         }
@@ -114,26 +116,26 @@ mod unix {
             if ENDED.load(Ordering::Acquire) {
                 break;
             }
-            // SAFETY: the time to wait is ours, and what is left of it is not asked for.
+            // SAFETY: `step` is valid, and the pointer for the remaining time may be null.
             unsafe {
                 libc::nanosleep(&raw const step, std::ptr::null_mut());
             }
         }
-        // Nobody ended the process: reading again now does.
+        // The process was not ended. The read is repeated now, and its fault ends the process.
         default_action(signal);
     }
 
-    /// Lets the handler before this one decide.
+    /// Calls the previous handler.
     fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
         let Some(before) = BEFORE.get() else {
             return default_action(signal);
         };
         match before.sa_sigaction {
-            // An ignored fault would be raised for ever.
+            // An ignored fault would be raised forever.
             libc::SIG_DFL | libc::SIG_IGN => default_action(signal),
             function if before.sa_flags & libc::SA_SIGINFO != 0 => {
-                // SAFETY: the system held this for a handler of that type, and would have called it with these
-                // arguments.
+                // SAFETY: the system had this function registered as a handler of this type, and would have called it
+                // with these arguments.
                 unsafe {
                     let function: extern "C" fn(c_int, *mut libc::siginfo_t, *mut libc::c_void) =
                         std::mem::transmute(function);
@@ -141,7 +143,7 @@ mod unix {
                 }
             }
             function => {
-                // SAFETY: as above, for a handler without information.
+                // SAFETY: the system had this function registered as a handler without SA_SIGINFO, which has this type.
                 unsafe {
                     let function: extern "C" fn(c_int) = std::mem::transmute(function);
                     function(signal);
@@ -150,9 +152,9 @@ mod unix {
         }
     }
 
-    /// From now on the signal ends the process.
+    /// Makes the signal end the process from now on.
     fn default_action(signal: c_int) {
-        // SAFETY: allowed in a handler; the default action is a valid one.
+        // SAFETY: `signal` may be called in a handler, and the default action is valid.
         unsafe {
             libc::signal(signal, libc::SIG_DFL);
         }
