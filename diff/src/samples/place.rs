@@ -86,7 +86,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Adds what the first dump has in some steps.
+    /// Adds the objects of some steps of the first dump.
     pub(crate) fn know_before(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).before.add(known);
