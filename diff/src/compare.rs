@@ -29,7 +29,7 @@ pub struct Filter<'a> {
     /// class that accumulates, and the class that declares the holding field. The classes between the two (mostly
     /// collections) are not tested.
     pub classes: &'a dyn Fn(&[&str]) -> bool,
-    /// The most suspects to report.
+    /// Maximum number of suspects to report.
     pub suspects: usize,
 }
 

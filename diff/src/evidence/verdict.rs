@@ -23,7 +23,7 @@ use heapdiff_model::diff::Verdict;
 use heapdiff_trend::{Course, LEAST_POINTS, Trend};
 use heapdiff_units::Span;
 
-/// Growth of less than 1/20 of the size can be random variation if fewer than [`LEAST_POINTS`] dumps show it.
+/// Growth of at most 1/20 of the size can be random variation if fewer than [`LEAST_POINTS`] dumps show it.
 const SLIGHT_PART: u64 = 20;
 
 /// Growth of less than 1/10 of what was replaced meanwhile is only variation in arrivals.

@@ -1,4 +1,5 @@
-//! Why a verdict is not a surer one, how the figures changed, and how much of the heap or its growth the suspects are.
+//! Reasons for doubt about a verdict, descriptions of how figures changed, and the part of the heap or its growth that
+//! the suspects make up.
 
 use std::fmt;
 

@@ -91,9 +91,10 @@ impl Ways {
         }
     }
 
-    /// Returns the best ways. Ways that lead to most of the bytes come first, the shortest first, then ways to at least
-    /// [`SEVERAL`] objects. If several ways begin with one reference and have one holder, only the one to the most
-    /// bytes is returned. Among the holders of one beginning, the one of the most bytes comes first.
+    /// Returns the best ways. First come those to at least half as many bytes as the largest way, the shortest first,
+    /// then other ways to at least [`SEVERAL`] objects. If several ways begin with one reference and have one holder,
+    /// only the one to the most bytes is returned. Among the holders of one beginning, the one with the most bytes
+    /// comes first.
     fn best(self) -> Vec<Way> {
         let mut beginnings: Vec<FxHashSet<ObjectIndex>> = Vec::new();
         let mut index: FxHashMap<Option<Label>, usize> = FxHashMap::default();

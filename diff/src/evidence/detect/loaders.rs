@@ -84,8 +84,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     })
 }
 
-/// Returns the growing steps, and those below whose number of objects grew at least as much. For example, a plugin may
-/// hold its loader.
+/// Returns the growing steps, and those below whose number of objects grew at least half as much. For example, a plugin
+/// may hold its loader.
 fn below(context: &SuspectContext<'_>) -> Vec<StepId> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
