@@ -180,7 +180,7 @@ mod tests {
             [1, 100, 101, 200, 300, 301, 400].map(at),
             [0, 0, 1, 1, 2, 3, 3]
         );
-        // What was added in the first tenth of the time is no sign that growth goes on.
+        // Additions in the first tenth of the time are no sign that growth goes on.
         assert_eq!(quarter(40, 400), 0);
         assert_eq!([quarter(5, 0), quarter(500, 400)], [3, 3]);
     }

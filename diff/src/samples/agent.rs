@@ -50,7 +50,7 @@ pub(super) fn read(
 /// The sites and classes to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    /// Those of which the heap still has a sample.
+    /// Those with a sample that is still in the heap.
     Remembered,
     /// All with an allocation.
     All,

@@ -70,7 +70,7 @@ pub enum NotCounted {
     OldAgent,
 }
 
-/// Remembered samples of a stack: those of which the class and the size are known.
+/// Remembered samples of a stack. Their class and size are known.
 #[derive(Clone, Debug, Default)]
 struct Remembered {
     classes: BTreeMap<u32, u64>,
