@@ -156,7 +156,8 @@ impl<'a> Aligned<'a> {
                     let below = trie[child].children.iter();
                     let below: i64 = below.map(|&c| growing[c.0 as usize]).sum();
                     let is_local = self.is_of_thread_locals(child) && below * 2 >= growth;
-                    // Each thread local has a holder.
+                    // The search continues below the maps of thread locals, because each thread local has its own
+                    // holder.
                     if is_local { &mut work } else { &mut more }.push(child);
                 } else if growing[child.0 as usize] >= self.least {
                     work.push(child);
@@ -225,8 +226,8 @@ impl<'a> Aligned<'a> {
             .saturating_mul(if own { 2 } else { 1 })
     }
 
-    /// Estimates figures of candidates for dumps in which no step corresponds: they get what the totals of their class
-    /// leave over. The sum over all steps of a class then equals the totals of the class.
+    /// Estimates the figures of candidates in dumps without a corresponding step: the totals of their class, minus the
+    /// objects in all other steps. The sum over all steps of a class then equals the totals of the class.
     fn settle(&self, found: &mut [Candidate]) {
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
         let mut given: BTreeMap<(Name, usize), u64> = BTreeMap::new();
@@ -291,8 +292,8 @@ impl<'a> Aligned<'a> {
         let is_missing = |i: usize| {
             !by_class.contains(&i) && all.iter().all(|s| self.same[s.0 as usize][i].is_none())
         };
-        // Some(true) if about as many instances exist in a dump as in the dumps around it. Then they are only held in
-        // another way.
+        // True if about as many instances exist in a dump as in the nearest known dumps around it, so that they are
+        // only held in another way. `None` if there is no known dump before or after it.
         let are_there = |i: usize| {
             let known = |&j: &usize| !is_missing(j);
             let before = (0..i).rev().find(known)?;

@@ -68,7 +68,8 @@ fn held(suspect: &Suspect, grown_bytes: i64) -> String {
         _ => format!("larger {class}"),
     };
     let mut figures = signed_size(growth);
-    // If other parts of the heap shrank by as much, the growth has no meaningful share.
+    // If other parts of the heap shrank, the growth can exceed that of the heap. In that case, its share has no
+    // meaning.
     if grown_bytes > 0 && (0..=grown_bytes).contains(&growth) {
         figures += &match growth.saturating_mul(100) / grown_bytes {
             0 => ", under 1 % of the growth".to_owned(),

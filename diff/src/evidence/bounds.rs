@@ -79,7 +79,7 @@ fn reference(context: &SuspectContext<'_>, step: StepId) -> Option<Reference> {
     Some(context.snapshot.classes()[class].reference)
 }
 
-/// If the part of the growth that stays is smaller than 1/8, it is ignored.
+/// The part of the growth that stays is ignored if it is smaller than 1/8.
 const STAYING_PART: u64 = 8;
 /// The reference from a reference object to its referent.
 const REFERENT: &str = "java.lang.ref.Reference.referent";
@@ -553,7 +553,7 @@ fn fits(value: Option<Value>, held: u64) -> Option<u64> {
     .then_some(value)
 }
 
-/// Returns the first static field of a class that states a bound which fits.
+/// Returns the first static field of a class with a bound that fits the number of elements held.
 fn static_bound(
     context: &SuspectContext<'_>,
     class: ClassIndex,

@@ -34,9 +34,10 @@ pub(crate) struct Survival {
     /// Number of samples added since the first dump, by the quarter of the time between the dumps in which they were
     /// allocated.
     pub(crate) quarters: [u64; 4],
-    /// Thousandths of all samples taken at the stacks that allocated the growth that are alive.
+    /// The part that is alive, in thousandths, of all samples taken at the stacks that allocated the growth.
     pub(crate) permille: u64,
-    /// Thousandths of the samples at those stacks that were collected. Only stacks with enough tracked samples count.
+    /// The part that was collected, in thousandths, of the samples at those stacks. Only stacks with enough tracked
+    /// samples count.
     pub(crate) gone_permille: u64,
 }
 
@@ -67,8 +68,8 @@ impl Survival {
             || self.held >= NEW && self.alive == 0
     }
 
-    /// Returns the thousandths of the first dump's samples that are not alive any more; `None` if there are too few
-    /// samples.
+    /// Returns the part of the first dump's samples that is not alive any more, in thousandths; `None` if there are too
+    /// few samples.
     pub(crate) fn replaced_permille(&self) -> Option<u64> {
         let gone = self.held.saturating_sub(self.alive) * 1000;
         (self.held >= ENOUGH).then(|| gone / self.held)
@@ -115,7 +116,8 @@ impl Attribution {
         };
         let before: Vec<&Sample> = first.within(first_trie, before).collect();
         for sample in &before {
-            // A sample that the last dump's rate would have dropped was not collected.
+            // A sample that the sampling of the last dump would have dropped is skipped: its absence does not show that
+            // it was collected.
             if thinned(sample, &sampling, &finest).is_some() {
                 found.held += 1;
                 found.kept += u64::from(uids.contains(&sample.uid));
@@ -143,8 +145,8 @@ impl Attribution {
     }
 }
 
-/// Returns the thousandths of all samples taken at these stacks that are known to be alive. Stacks with too few tracked
-/// samples add none.
+/// Returns the part of all samples taken at these stacks that is known to be alive, in thousandths. Samples of stacks
+/// with too few tracked ones do not count as alive.
 fn alive_permille(stacks: &[Stack]) -> u64 {
     let samples: u64 = stacks.iter().map(|s| s.samples).sum();
     let known = stacks.iter().filter(|s| s.survival_known);
@@ -152,8 +154,8 @@ fn alive_permille(stacks: &[Stack]) -> u64 {
     alive.checked_div(samples).unwrap_or(0)
 }
 
-/// Returns the thousandths of samples at these stacks that were collected, over the stacks with enough tracked samples;
-/// 0 without any.
+/// Returns the part of the samples at these stacks that was collected, in thousandths. Only stacks with enough tracked
+/// samples count; 0 if there are none.
 fn gone_permille(stacks: &[Stack]) -> u64 {
     let known = || stacks.iter().filter(|s| s.survival_known);
     let samples: u64 = known().map(|s| s.samples).sum();
@@ -163,7 +165,7 @@ fn gone_permille(stacks: &[Stack]) -> u64 {
     gone.checked_div(samples).unwrap_or(0)
 }
 
-/// Returns the quarter of `span` in which something was added `since` after the start.
+/// Returns the quarter, 0 to 3, of a time span that contains the moment `since` after its start.
 fn quarter(since: u64, span: u64) -> usize {
     let at = since.saturating_sub(1).saturating_mul(4) / span.max(1);
     at.min(3) as usize

@@ -2,12 +2,17 @@
 //!
 //! Every verdict except `growth` requires evidence. So does the decision that something is not a suspect:
 //!
-//! | verdict | evidence (one of these) |
-//! |---|---|
-//! | leak | a certain cause; growth at each of several steps, larger than such a holder varies by; almost no sample is collected while new ones are added; a collection that is filled all the time, from which nothing is removed or read |
-//! | cache | an enforced or reached bound of the collection that grows; the growth has ended |
-//! | warm-up | the growth has ended; the JDK's own tables grow while classes are loaded |
-//! | no suspect | everything held was replaced, and no more was added than that; the size fell and rose while more passed through than was added; far more was replaced than was added |
+//! - Leak, one of these:
+//!   - a certain cause
+//!   - growth at each of several steps, by more than the size of such a holder varies
+//!   - new samples, while almost no sample is collected
+//!   - a collection that is filled all the time, from which nothing is removed or read
+//! - Cache: a bound of the collection that grows, enforced or reached; or growth that has ended.
+//! - Warm-up: growth that has ended; or growth of the JDK's own tables while classes are loaded.
+//! - Not a suspect, one of these:
+//!   - All content was replaced, and no more was added than that.
+//!   - The size fell and rose, while more passed through than was added.
+//!   - Far more was replaced than was added.
 //!
 //! Samples, which follow single objects, outrank the shape of the figures. For example, growth that looks finished is
 //! not finished if samples show new objects that stay.
@@ -45,7 +50,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) usage: Option<Usage>,
     /// Number of objects added, if they are few and retain little of the heap.
     pub(crate) few: Option<u64>,
-    /// Steps in which the objects here became more while their class as a whole did not.
+    /// Steps in which the number of objects here grew while that of their class did not.
     pub(crate) moved: Moved,
 }
 
@@ -154,8 +159,11 @@ impl Evidence<'_> {
         }
     }
 
-    /// True if all content was replaced and the size at most grew by half, or all content was replaced and the size
-    /// fell as well as rose, by less than what passed through. Objects that wait for a GC show the second pattern.
+    /// True if all content was replaced, and one of these holds:
+    ///
+    /// - The size grew by at most half.
+    /// - The size fell as well as rose, and the growth is small compared with what passed through. Objects that wait
+    ///   for a GC show this pattern.
     ///
     /// Never true for a known leak pattern: a queue replaces its content too, and still grows.
     fn is_churn(&self) -> bool {
@@ -396,7 +404,7 @@ mod tests {
         assert_eq!(with(5000, 0, 0).verdict(), Some(Verdict::Leak));
         assert!(says(with(5000, 0, 0), "5,000 puts, 0 removals and 0 reads"));
         assert!(!says(with(5000, 0, 0), UNSURE) && !says(with(5000, 0, 0), ASKED));
-        // A cache that is still filling is read. It has no other distinguishing shape.
+        // A cache that is still filling is read, too. Nothing else distinguishes it from a leak.
         assert_eq!(with(5000, 0, 9000).verdict(), Some(Verdict::Growth));
         assert!(says(with(5000, 0, 9000), UNSURE) && says(with(5000, 0, 9000), ASKED));
         // A bound, or samples that show replacement, prevents the verdict `leak`.
@@ -446,14 +454,14 @@ mod tests {
         };
         assert_eq!(sampled().verdict(), Some(Verdict::Leak));
         assert!(!says(sampled(), "too short to show"));
-        // A leak goes on in the short step.
+        // A leak that also grows in the short step.
         let on = timed(&[0, 75_000, 77_000], &[100, 10_000, 10_270]);
         assert_eq!(on.verdict(), Some(Verdict::Leak));
-        // A step without growth that is as long as the first rules out a leak.
+        // A level step that is as long as the first one rules out a leak.
         let long = || timed(&[0, 75_000, 150_000], &[100, 10_000, 10_000]);
         assert_eq!(long().verdict(), Some(Verdict::Warmup));
         assert!(!says(long(), "too short to show"));
-        // Without times, the number of steps counts.
+        // Without times, the number of level steps decides.
         let few = || evidence(&[100, 200, 300, 400, 500, 500]);
         assert_eq!(few().verdict(), Some(Verdict::Growth));
         assert!(says(few(), "too few dumps"));

@@ -133,7 +133,7 @@ impl Aligned<'_> {
         held.is_some() && above.any(is_held)
     }
 
-    /// True if the objects of a step are of a class for all purposes, and only the GC roots together hold them. An
+    /// True if the objects of a step are of a general-purpose class, and only the GC roots together dominate them. An
     /// example is strings that two maps share. No single place holds them, so they are not an accumulation.
     fn is_of_all_kinds(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();

@@ -44,7 +44,7 @@ fn local(snapshot: &Snapshot, thread: &Thread) -> Option<ThreadHold> {
     let own = |f: &hprof::answers::Frame| names::is_own_class(&f.class);
     let locals = thread.frames.iter().enumerate().flat_map(|(depth, frame)| {
         let held = frame.locals.iter();
-        // A thread's run method holds the thread object itself.
+        // The thread object itself is skipped, because its own run method holds it.
         let held = held.filter(|local| Some(local.object) != thread.object);
         held.map(move |local| (local.object, depth, &frame.frame))
     });

@@ -146,7 +146,7 @@ fn reach(interval: &Interval, shortfall: f64) -> f64 {
     interval.high * shortfall
 }
 
-/// Minimum expected number of tracked samples at a stack for their live part to be reported as that of the stack.
+/// Minimum expected number of tracked samples at a stack. With fewer, the part of the stack that is alive is unknown.
 const FOLLOWED: f64 = 16.0;
 
 /// True if enough of `samples` samples, which represent `bytes`, are tracked at the present rate.

@@ -204,8 +204,8 @@ impl Samples {
         })
     }
 
-    /// Returns the sampling settings. If the dump names the stack of each object, the default, which samples
-    /// everything.
+    /// Returns the sampling settings. If the dump names the stack of each object, these are the default settings, which
+    /// sample everything.
     pub(super) fn sampling(&self) -> Sampling {
         self.agent().map_or_else(Sampling::default, |a| a.sampling)
     }

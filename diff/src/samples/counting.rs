@@ -287,7 +287,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the maximum mean number of samples that these allocations can give.
+/// Returns the maximum expected number of samples of these allocations.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn most_samples(agent: &Agent, objects: u64, bytes: Option<u64>) -> f64 {
     let finest: Sampling = agent.first;

@@ -151,7 +151,8 @@ impl Frames {
     }
 }
 
-/// True for frames with which the JDK gets from a call to its target. Applications do not call them directly.
+/// True for JDK frames between a call and its target, such as those of method handles, reflection and proxies.
+/// Applications do not call them directly.
 fn is_plumbing(frame: &str) -> bool {
     const PLUMBING: [&str; 6] = [
         "java.lang.invoke.",

@@ -18,7 +18,8 @@ pub(crate) enum Evidence {
     MoreHeld { before: u64, now: u64 },
     /// One of several holders has most of the content.
     MostlyOne { holders: u64, class: String },
-    /// The content is spread over holders. `before` is the mean in the first dump, in bytes; `None` if there is one dump only.
+    /// The content is spread over holders. `before` is the mean in the first dump, in bytes; `None` if there is one dump
+    /// only.
     Spread {
         holders: u64,
         class: String,

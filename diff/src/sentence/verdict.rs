@@ -91,7 +91,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns the sentence about the figures of several dumps; `None` for two dumps, and for figures that did not change.
+    /// Returns the sentence about the figures of several dumps; `None` for two dumps, and for figures that did not
+    /// change.
     pub(crate) fn of_course(trend: Trend, figures: &[u64]) -> Option<Self> {
         let steps = figures.len().saturating_sub(1);
         let rises = figures.windows(2).filter(|w| w[1] > w[0]).count();

@@ -65,7 +65,7 @@ impl ResolvedPaths {
                 None => continue,
             };
             let mut paths = shared_paths::find(context.snapshot, wanted);
-            // The search may miss a few objects among many elements.
+            // The search may miss a few objects among many elements, so all objects are searched instead.
             if paths.is_empty() && above.len() == step.samples.len() {
                 paths = shared_paths::find(context.snapshot, all);
             }

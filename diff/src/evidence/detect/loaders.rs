@@ -14,7 +14,7 @@ const SEVERAL: u64 = 3;
 pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let trie = context.trie();
     let after = context.summaries.last()?;
-    // In a single dump, every loader after the first one, which a class always has, counts as additional.
+    // In a single dump, the comparison is with the one loader that each class has.
     let then = |class: &str| match context.summaries {
         [before, _, ..] => before.stats.loaders_of(class),
         _ => 1,

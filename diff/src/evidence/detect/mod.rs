@@ -20,8 +20,8 @@ use crate::evidence::usage::size;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Maximum number of elements of a collection that are not below it in the dominator tree, for its own size to be
-/// reported.
+/// The size that a collection stores is reported if at most this number of its elements are not below it in the
+/// dominator tree.
 const BESIDE: u64 = 2;
 
 /// The result of a detector.

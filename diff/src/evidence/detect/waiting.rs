@@ -45,8 +45,8 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("listener", sentence))
 }
 
-/// True if a field is named after listeners: its last word that is not a collection's is one of [`LISTENERS`].
-/// `listenerList` is, and `callbackStats` is not.
+/// True if a field is named after listeners. Apart from words such as `list` and `map`, its last word is one of
+/// [`LISTENERS`]: `listenerList` is named after listeners, and `callbackStats` is not.
 fn is_called_listeners(field: &str) -> bool {
     const COLLECTIONS: [&str; 8] = [
         "list",
