@@ -34,7 +34,7 @@ const DEPTH_TO_FEW: usize = 16;
 const ELEMENTS: u32 = 1 << 12;
 /// Maximum number of references to follow in one search.
 const REFERENCES: u64 = 1 << 21;
-/// Maximum number of references to follow from one wanted object to the next.
+/// Maximum number of references to read in search of links between wanted objects, for all ways together.
 const LINKS: usize = 1 << 17;
 /// The class that declares the field `referent`.
 const REFERENCE: &str = "java.lang.ref.Reference";
@@ -51,7 +51,7 @@ struct Reached {
     from: Option<(usize, Label)>,
 }
 
-/// If a class has at most this number of objects, the search looks for particular ones.
+/// If there are at most this number of wanted objects, the search goes on until it reaches the largest ones.
 pub(crate) const FEW: u64 = 1000;
 /// Minimum number of objects for a way to matter, even if another way leads to more. A chain is followed for a few of
 /// its links only, so it reaches few objects.
@@ -177,15 +177,15 @@ impl<'a> Wanted<'a> {
 /// A path, and the part of the objects to which it leads.
 pub(crate) struct SharedPath {
     pub(crate) labels: Vec<Label>,
-    /// Number of objects that the search reached on it.
+    /// Number of objects that the search reached on paths with the same first reference.
     objects: u64,
     /// True if its first reference leads to at least half of the objects that the search reached.
     pub(crate) is_usual: bool,
 }
 
 /// Returns paths from the samples' dominator to one of the samples, or else to another wanted object. There is one path
-/// for each reference that leaves the dominator: those that lead to most objects first, the shortest first. If no path
-/// has a field that a programmer wrote, paths that begin at objects of application classes come first.
+/// for each holder and each reference that leaves the dominator, in the order of [`Ways::best`]. If no path has a field
+/// that a programmer wrote, paths that begin at objects of application classes come first.
 ///
 /// The samples are the largest of `of` objects. Ways are weighted by the bytes that their objects retain. A way to a
 /// small object would mislead if there are few objects (a database has a map for each table), and so would a way to few
