@@ -1,4 +1,4 @@
-//! The agent's own objects in a dump, which are left out of all figures of the program's heap.
+//! Finds the agent's own objects in a dump, which are left out of all figures of the program's heap.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,16 @@ use hprof::records::RootKind;
 use hprof::sizes::{ClassTotal, Total};
 use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
-/// The name of the agent's thread.
+/// Name of the agent's thread.
 pub(crate) const THREAD: &str = "heapdiff agent";
-/// How far from the static fields arrays may be: chunks; what watches a collection, with its counts.
+/// Maximum number of references between a static field and an array of the agent. The path leads over chunks, or over
+/// the object that watches a collection to its counts.
 const DEEP: usize = 3;
-/// Dominators visited above one of the agent's objects; few, because the roots hold these directly.
+/// Maximum number of dominators to visit above one of the agent's objects. Few are enough, because the roots hold these
+/// objects directly.
 const DEPTH: usize = 64;
 
-/// The class whose static fields lead to all of the agent's objects; `None` in a dump that was taken without
+/// Returns the class whose static fields lead to all of the agent's objects; `None` in a dump that was taken without
 /// the agent or before the agent was set up.
 pub(crate) fn agent_class(snapshot: &Snapshot) -> Option<ClassIndex> {
     let classes = snapshot.classes();
@@ -25,7 +27,7 @@ pub(crate) fn agent_class(snapshot: &Snapshot) -> Option<ClassIndex> {
     (format != 0).then_some(class)
 }
 
-/// Whether a class is the agent's.
+/// True if a class is the agent's.
 #[must_use]
 pub fn is_agent_class(class: &hprof::records::Class) -> bool {
     class.loader.is_null() && &*class.name == CLASS
@@ -35,15 +37,15 @@ pub fn is_agent_class(class: &hprof::records::Class) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct AgentObjects {
     objects: Vec<ObjectIndex>,
-    /// A bit for each object of the dump; empty where there is no agent.
+    /// A bit for each object of the dump; empty if there is no agent.
     bits: Vec<u64>,
 }
 
 impl AgentObjects {
     /// Finds the agent's objects.
     ///
-    /// Cost: nothing in a dump without the agent; else one look at each object's class and a walk over
-    /// the pieces of the file with the agent's tables; a bit for each object of the dump.
+    /// Cost: nothing in a dump without the agent. Otherwise one look at each object's class, and a walk over the pieces
+    /// of the file with the agent's tables. The result has one bit for each object of the dump.
     #[must_use]
     pub fn of(snapshot: &Snapshot) -> Self {
         let Some(class) = agent_class(snapshot) else {
@@ -51,7 +53,7 @@ impl AgentObjects {
         };
         let known = snapshot.static_value(class, statics::FORMAT);
         if known.and_then(Value::integer) != Some(i64::from(FORMAT)) {
-            // The tables of another version of the format are not known.
+            // The tables of another version of the format are unknown.
             return Self::new(snapshot, snapshot.instances(&[class]));
         }
         let mut objects: BTreeSet<ObjectIndex> = snapshot.instances(&[class]).into_iter().collect();
@@ -90,7 +92,7 @@ impl AgentObjects {
         Self { objects, bits }
     }
 
-    /// Whether an object is the agent's.
+    /// True if an object is the agent's.
     #[inline]
     #[must_use]
     pub fn contains(&self, object: ObjectIndex) -> bool {
@@ -98,25 +100,25 @@ impl AgentObjects {
         word.is_some_and(|word| word >> (object.0 % 64) & 1 != 0)
     }
 
-    /// The agent's objects, ascending.
+    /// Returns the agent's objects, ascending.
     #[must_use]
     pub fn objects(&self) -> &[ObjectIndex] {
         &self.objects
     }
 
-    /// Whether the dump has nothing of the agent.
+    /// True if the dump has no object of the agent.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// The number of the agent's objects, and their bytes.
+    /// Returns the number of the agent's objects, and their bytes.
     #[must_use]
     pub fn total(&self, snapshot: &Snapshot) -> Total {
         sum(snapshot, self.objects.iter())
     }
 
-    /// The number of the agent's reachable objects, and their bytes.
+    /// Returns the number of the agent's reachable objects, and their bytes.
     #[must_use]
     pub fn reachable(&self, snapshot: &Snapshot) -> Total {
         let tree = snapshot.tree();
@@ -128,8 +130,8 @@ impl AgentObjects {
 
     /// Subtracts the agent's objects from a class histogram.
     ///
-    /// An object counts for what a class retains if an instance of the class dominates it, so its bytes are
-    /// subtracted from every class on its way to the root.
+    /// The retained size of a class includes each object that an instance of the class dominates. The bytes of an
+    /// object are therefore subtracted from every class on its way to the root.
     pub fn take_from(&self, snapshot: &Snapshot, totals: &mut [ClassTotal]) {
         let tree = snapshot.tree();
         let class = |object| snapshot.class_of(object).or_else(|| snapshot.class_class());
@@ -186,7 +188,7 @@ fn targets(content: &Content<'_>) -> Vec<ObjectIndex> {
     }
 }
 
-/// Whether an object is of a class that the agent's tables consist of. Samples have a class of their own.
+/// True if the agent's tables contain objects of this object's class. Samples have a class of their own.
 fn is_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     const PARTS: [&str; 8] = [
         heapdiff_sites::usage::CLASS,
@@ -204,7 +206,7 @@ fn is_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
             .is_some_and(|c| PARTS.contains(&&*c.name))
 }
 
-/// The agent's thread, its name, and the objects that newer JDKs keep beside a thread.
+/// Returns the agent's thread, its name, and the objects that newer JDKs keep beside a thread.
 fn thread(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     let roots = snapshot.tree().roots();
     let threads: Vec<ObjectIndex> = roots

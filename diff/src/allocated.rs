@@ -1,8 +1,8 @@
-//! What all live samples of the first dump and the last stand for, by stack, for flame graphs and profiles.
+//! All live samples of the first and the last dump by stack, for flame graphs and profiles.
 //!
-//! A suspect's stacks explain its growth only. Here all samples count, so stacks that shrank are visible too.
-//! Estimates are those of the suspects: what a suspect holds is set against its own objects, and all else against
-//! the rest of the heap, so stacks add up to the same figures in every format.
+//! A suspect's stacks only explain its growth. Here all samples count, so stacks that shrank are visible too. The
+//! estimates are the same as for suspects: samples in a suspect's content are scaled to its objects, and all other
+//! samples to the rest of the heap. Stacks therefore add up to the same figures in every format.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,34 +16,34 @@ use crate::samples::{Allocations, Sample, Samples, SiteId};
 use crate::summary::Summary;
 use crate::trie::{StepId, Trie};
 
-/// Lines that are kept. The rest is merged into one line, so that sums stay the same.
+/// Maximum number of lines. Further lines are merged into one, so that sums stay the same.
 const LINES: usize = 1 << 18;
 
-/// Live bytes and objects by allocating stack and class: one figure of a single dump; of several, those of the first
-/// and the last.
+/// Live bytes and objects by allocating stack and class. There is one figure for a single dump. For several dumps,
+/// there are those of the first and the last.
 ///
-/// Strings are stored once and lines name them by number: a hundred thousand stacks of fifty frames
-/// share most of theirs.
+/// Strings are stored once and lines refer to them by number, because a hundred thousand stacks of fifty frames share
+/// most of their frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocated {
     /// Frames, as in [`crate::Stack::frames`].
     pub frames: Vec<String>,
     /// Names of classes.
     pub classes: Vec<String>,
-    /// Stacks with what they allocated, the most growth first; what shrank is at the end.
+    /// Stacks with their allocations, the most growth first. Stacks that shrank are at the end.
     pub lines: Vec<AllocatedLine>,
-    /// How many lines were merged into the last one, which has no frames; 0 where none were.
+    /// Number of lines that were merged into the last one, which has no frames; 0 if none were.
     pub merged: u64,
-    /// Mean bytes between the last dump's samples; 0 where every allocation was sampled.
+    /// Mean bytes between the last dump's samples; 0 if every allocation was sampled.
     pub interval_bytes: u64,
 }
 
 /// The live objects of one class that one stack allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllocatedLine {
-    /// Frames among [`Allocated::frames`], the leaf first; empty where the JVM told no stack.
+    /// Frames as indices into [`Allocated::frames`], the leaf first; empty if the JVM reported no stack.
     pub frames: Vec<u32>,
-    /// The class among [`Allocated::classes`].
+    /// The class, an index into [`Allocated::classes`].
     pub class: u32,
     /// Samples behind the estimates, in each of the dumps.
     pub samples: Vec<u64>,
@@ -54,13 +54,13 @@ pub struct AllocatedLine {
 }
 
 impl AllocatedLine {
-    /// Bytes in the last dump less those in the first.
+    /// Returns the bytes in the last dump minus those in the first.
     #[must_use]
     pub fn growth_bytes(&self) -> i64 {
         last_less_first(&self.bytes)
     }
 
-    /// Objects in the last dump less those in the first.
+    /// Returns the objects in the last dump minus those in the first.
     #[must_use]
     pub fn growth_objects(&self) -> i64 {
         last_less_first(&self.objects)
@@ -76,7 +76,7 @@ fn last_less_first(figures: &[u64]) -> i64 {
 }
 
 impl Allocated {
-    /// A line's frames, the leaf first.
+    /// Returns the frames of a line, the leaf first.
     pub fn stack<'a>(
         &'a self,
         line: &'a AllocatedLine,
@@ -85,13 +85,13 @@ impl Allocated {
         frames.map(|&f| self.frames.get(f as usize).map_or("", |f| f))
     }
 
-    /// A line's class.
+    /// Returns the class of a line.
     #[must_use]
     pub fn class(&self, line: &AllocatedLine) -> &str {
         self.classes.get(line.class as usize).map_or("", |c| c)
     }
 
-    /// What the live samples of one dump stand for, as [`crate::by_site`] tells it.
+    /// Returns the estimates from the live samples of one dump, the same as those of [`crate::by_site`].
     #[must_use]
     pub fn of(samples: &Samples) -> Self {
         let mut lines = AllocatedBuilder::new(1);
@@ -110,7 +110,7 @@ impl Allocated {
 }
 
 impl Allocated {
-    /// What was allocated since the agent's start, dead or alive.
+    /// Returns the allocations since the agent's start, dead or alive.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn since_start(samples: &Samples, allocations: &Allocations) -> Self {
@@ -129,12 +129,12 @@ fn interval(samples: &Samples) -> u64 {
     samples.agent().map_or(0, |a| a.sampling.interval)
 }
 
-/// What a suspect holds: steps of the last dump and of the first, each with all below.
+/// The content of a suspect: steps of the last dump and of the first, each with all below.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     pub(crate) last: Vec<StepId>,
     pub(crate) first: Vec<StepId>,
-    /// What it grew by.
+    /// Growth of the content in bytes.
     pub(crate) growth_bytes: u64,
 }
 
@@ -157,7 +157,7 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// What belongs to several contents belongs to the first of them.
+    /// Assigns steps and samples to contents. Those that belong to several contents are assigned to the first of them.
     fn of<'c>(
         trie: &Trie,
         samples: Option<&'a Attribution>,
@@ -188,7 +188,7 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// What all contents have of each class and size class.
+    /// Returns the objects in all contents together, by class and size class.
     fn held<'t>(&self, trie: &'t Trie) -> BTreeMap<(&'t str, u32), Known> {
         let mut held: BTreeMap<(&str, u32), Known> = BTreeMap::new();
         let contents = self.steps.split_last().map_or(&[][..], |(_, c)| c);
@@ -200,11 +200,11 @@ impl<'a> Places<'a> {
 }
 
 impl Allocated {
-    /// What the samples of the first and the last of some dumps stand for; `None` where the last has none.
+    /// Returns the estimates from the samples of the first and the last of some dumps; `None` if the last has none.
     ///
-    /// The figures of each content are those that its suspect's stacks have, set against the objects that it has.
-    /// All else is set against what the heap has besides. Where only the last dump has samples, what they stand for
-    /// has come since the first.
+    /// The figures of each content are those of its suspect's stacks, scaled to the objects in the content. All other
+    /// samples are scaled to the rest of the heap. If only the last dump has samples, all objects that they represent
+    /// count as new since the first.
     pub(crate) fn between(dumps: &[Summary], contents: &[Content]) -> Option<Self> {
         let last = dumps.last()?;
         let own = last.allocated.as_ref()?;
@@ -243,8 +243,8 @@ impl Allocated {
     }
 }
 
-/// Objects of a dump that are in no content, of the classes that have samples in this dump or the other, by size
-/// class. The trie leaves out what is small, but the whole heap's objects are counted.
+/// Returns objects of a dump that are in no content, by size class, for the classes that have samples in this dump or
+/// the other. The trie leaves out small steps, so the objects of the whole heap are counted.
 fn besides(
     dump: &Summary,
     places: &Places<'_>,
@@ -268,7 +268,7 @@ fn besides(
             all.insert((&class.name, class.size_class(0)), known);
         }
     }
-    // Arrays of which this dump has no sample were not counted by size.
+    // Arrays were not counted by size if this dump has no sample of them.
     let steps = (0..).map(StepId).take(dump.trie.len());
     for (class, size, known) in known(&dump.trie, steps) {
         if let Some(class) = arrays.get(class) {
@@ -330,8 +330,8 @@ impl Figures {
         }
     }
 
-    /// Whole numbers. Differences are rounded rather than what they are of, so that growth is what a suspect's
-    /// stack says.
+    /// Rounds figures to whole numbers. The differences are rounded rather than the figures, so that the growth equals
+    /// that of a suspect's stack.
     fn whole(figures: &[f64]) -> Vec<u64> {
         let first = figures.first().copied().unwrap_or(0.0);
         let rounded = |&figure: &f64| whole(first.round() + (figure - first).round());
@@ -358,7 +358,7 @@ impl AllocatedBuilder {
         line.or_insert_with(|| Figures::new(self.dumps))
     }
 
-    /// Adds what a stack has of a place in two dumps.
+    /// Adds the objects of a stack at a place in two dumps.
     fn add_level(&mut self, level: &Level<'_>) {
         let figures = self.line(level.frames.iter().copied(), level.class);
         for dump in 0..2 {

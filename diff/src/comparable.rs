@@ -1,4 +1,4 @@
-//! Whether dumps can be compared at all: what makes a report's figures mean something else than growth.
+//! Finds reasons why dumps cannot be compared, so that their differences are not growth.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::origin::Apart;
 use crate::sentence::Warning;
 use crate::summary::Summary;
 
-/// A reason not to take what differs between dumps for growth.
+/// A reason why differences between dumps may not be growth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt<'a> {
     /// The dump was cut off or damaged, or lacks GC roots.
@@ -18,11 +18,11 @@ pub(crate) enum Doubt<'a> {
     Same(&'a str, &'a str),
     /// The second was taken before the first.
     Order(&'a str, &'a str),
-    /// They are of two programs or of two JVMs.
+    /// The dumps are of two programs or of two JVMs.
     Apart(&'a str, &'a str, Apart),
 }
 
-/// All reasons, for dumps in the order in which they are compared.
+/// Returns all reasons, for dumps in the order in which they are compared.
 pub(crate) fn doubts(summaries: &[Summary]) -> Vec<Doubt<'_>> {
     let incomplete = summaries.iter().filter(|s| s.info.partial);
     let mut doubts: Vec<Doubt<'_>> = incomplete.map(|s| Doubt::Incomplete(&s.info)).collect();
@@ -47,8 +47,8 @@ pub(crate) fn doubts(summaries: &[Summary]) -> Vec<Doubt<'_>> {
 }
 
 impl Summary {
-    /// True if dumps are certainly of several JVMs or several programs. Then their times say nothing of which is the one
-    /// to compare with.
+    /// True if dumps are certainly of several JVMs or several programs. In that case, their times do not show which of
+    /// them to compare.
     #[must_use]
     pub fn are_of_several_jvms(summaries: &[Self]) -> bool {
         doubts(summaries)
@@ -57,13 +57,13 @@ impl Summary {
     }
 }
 
-/// The reason not to trust the figures of one dump.
+/// Returns the reason not to trust the figures of one dump, if there is one.
 pub(crate) fn incomplete(info: &SnapshotInfo) -> Vec<String> {
     let why = info.partial.then(|| Doubt::Incomplete(info).to_string());
     why.into_iter().collect()
 }
 
-/// Whether two files have the same dump, compressed or not: taken in the same millisecond, with the same figures.
+/// True if two files have the same dump, compressed or not: taken in the same millisecond, with the same figures.
 fn is_same(a: &Summary, b: &Summary) -> bool {
     let figures = |s: &Summary| {
         let info = &s.info;
@@ -188,7 +188,7 @@ mod tests {
             early,
             ["sampled-after.hprof.gz was taken before sampled-before.hprof.gz"]
         );
-        // Objects that are shown at the start of two runs are of two JVMs.
+        // An agent with another process ID shows that the dumps are of two JVMs.
         let agent = AgentInfo {
             pid: 4711,
             ..after.info.agent.clone().unwrap()
@@ -204,7 +204,7 @@ mod tests {
             panic!("one doubt")
         };
         assert!(two.contains("are of two JVMs (processes "), "{two}");
-        // The same dump, under another name and compressed otherwise.
+        // The same dump, with another name and compression.
         let mut copy = before.clone();
         copy.info.path = "copy.hprof".to_owned();
         copy.info.bytes += 1;

@@ -1,4 +1,4 @@
-//! The comparison: summaries in, report out.
+//! Compares dumps: takes summaries and returns a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,23 +18,23 @@ use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::suspect::{self, containers};
 use crate::through::through;
 
-/// A leak of less than this part of the growth is not put before larger suspects.
+/// A leak of less than 1/10 of the growth is not moved before larger suspects.
 const LEADING_PART: i64 = 10;
-/// Containers within containers that are looked through.
+/// Maximum depth of nested application containers to look through.
 const CONTAINERS: usize = 3;
 
-/// The classes that a report is limited to, and the most suspects in it.
+/// The classes that a report is limited to, and its maximum number of suspects.
 pub struct Filter<'a> {
-    /// Whether something with these class names is reported. A class has one name. A suspect has two: the class
-    /// that accumulates, and the class that declares the holding field; the classes between the two (mostly
-    /// collections) are not asked about.
+    /// Returns true if something with these class names is to be reported. A class has one name. A suspect has two: the
+    /// class that accumulates, and the class that declares the holding field. The classes between the two (mostly
+    /// collections) are not tested.
     pub classes: &'a dyn Fn(&[&str]) -> bool,
-    /// The most suspects to report.
+    /// Maximum number of suspects to report.
     pub suspects: usize,
 }
 
 impl Default for Filter<'_> {
-    /// All classes, and at most ten suspects.
+    /// Admits all classes, and at most ten suspects.
     fn default() -> Self {
         Self {
             classes: &|_| true,
@@ -59,8 +59,8 @@ pub struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Takes the summaries of all dumps, oldest first, and the last dump, still open: paths, bounds and the detectors'
-    /// evidence are read from it.
+    /// Creates a comparison from the summaries of all dumps, oldest first, and the last dump, still open. Paths, bounds
+    /// and the evidence of detectors are read from the last dump.
     ///
     /// # Errors
     /// [`hprof::Error::Changed`] if the last summary is of another dump.
@@ -81,24 +81,24 @@ impl<'a> Comparison<'a> {
     ///
     /// With fewer than two dumps there are no suspects.
     ///
-    /// Cost: a walk over the folded tries, which have some thousand steps; then, for each candidate that is
-    /// judged, up to some ten thousand objects are read from the file.
+    /// Cost: a walk over the folded tries, which have some thousand steps. Then at most some ten thousand objects are
+    /// read from the file for each candidate that is judged.
     #[must_use]
     pub fn report(&self, filter: &Filter<'_>) -> Report {
         self.report_and_contents(filter).0
     }
 
-    /// Compares the dumps as [`Self::report`] does, and returns which stacks allocated all that the samples represent: all
-    /// stacks together have what the suspects have, and more. `None` where the last dump has no samples.
+    /// Compares the dumps as [`Self::report`] does, and returns the stacks of all samples. They include the stacks of
+    /// the suspects. The stacks are `None` if the last dump has no samples.
     ///
-    /// Cost: a look at each sample besides.
+    /// Cost: that of [`Self::report`], and a look at each sample.
     #[must_use]
     pub fn report_with_stacks(&self, filter: &Filter<'_>) -> (Report, Option<Allocated>) {
         let (report, contents) = self.report_and_contents(filter);
         (report, Allocated::between(self.summaries, &contents))
     }
 
-    /// The report, and what its suspects hold.
+    /// Returns the report, and the content of its suspects.
     fn report_and_contents(&self, filter: &Filter<'_>) -> (Report, Vec<Content>) {
         let figures =
             |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
@@ -164,7 +164,7 @@ impl<'a> Comparison<'a> {
         classes
     }
 
-    /// The suspects, what they hold, and how much of the growth of reachable bytes they are.
+    /// Returns the suspects, their content, and the part of the growth of reachable bytes that they make up.
     fn suspects(&self, filter: &Filter<'_>, usages: &Usages) -> (Vec<Suspect>, Vec<Content>, u64) {
         let (last, summaries) = (self.last, self.summaries);
         let Some(mut aligned) = Aligned::new(summaries).filter(|_| summaries.len() > 1) else {
@@ -205,7 +205,7 @@ impl<'a> Comparison<'a> {
         (suspects, contents, aligned.explained(&explaining))
     }
 
-    /// Adds the stacks that allocated the growth; returns what became of the first dump's samples.
+    /// Adds the stacks that allocated the growth. Returns what became of the first dump's samples.
     fn attribute(&self, suspect: &mut Suspect, content: &Content) -> Option<Survival> {
         let [first, .., last] = self.summaries else {
             return None;
@@ -230,12 +230,12 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Puts the stacks first that allocated direct buffers, whose memory outside of the heap is most of the growth.
+/// Moves the stacks that allocated direct buffers to the front, for growth that is mostly memory outside of the heap.
 fn buffers_first(stacks: &mut [Stack]) {
     stacks.sort_by_key(|stack| !stack.class.starts_with("java.nio.Direct"));
 }
 
-/// What is found where containers that the program brought along are looked through.
+/// Returns the candidates that `find` finds after it has looked through application containers.
 pub(crate) fn looked_through<'a>(
     last: &Snapshot,
     aligned: &mut Aligned<'a>,
@@ -254,8 +254,8 @@ pub(crate) fn looked_through<'a>(
     candidates
 }
 
-/// The candidates that are judged, each as a suspect without a verdict. Those whose paths end at one field are
-/// one: all that is below a holder is its content.
+/// Returns the candidates to judge, each with its suspect, which has no verdict yet. Candidates whose paths end at the
+/// same field are merged, because everything below a holder is its content.
 pub(crate) fn told(
     last: &Snapshot,
     summaries: &[Summary],
@@ -300,7 +300,7 @@ pub(crate) fn told(
     told
 }
 
-/// What keeps a suspect alive and the references down to the field that holds it; `None` where no field does.
+/// Returns the root of a suspect and the references down to the field that holds it; `None` if no field does.
 fn way(suspect: &Suspect) -> Option<(&str, &[String])> {
     let at = suspect.path.iter().rposition(|p| *p == suspect.holder)?;
     Some((&suspect.root, &suspect.path[..=at]))
@@ -321,7 +321,7 @@ fn leak_first(suspects: &mut [Suspect]) {
     }
 }
 
-/// The sort key of suspects: leaks and growth before caches and warm-up, then by size; a leak counts double.
+/// Returns the sort key of suspects: leaks and growth before caches and warm-up, then by size. A leak counts double.
 fn order(suspect: &Suspect, weight: i64) -> (bool, i64) {
     let harmless = matches!(suspect.verdict, Verdict::Cache | Verdict::Warmup);
     let factor = match suspect.verdict {

@@ -1,18 +1,19 @@
-//! A frame of a report, taken apart: what [`crate::frame_text`] put together.
+//! Splits a frame of a report into the parts from which [`crate::frame_text`] built it.
 
-/// A frame's parts: `com.acme.Foo.add(Foo.java:42)`.
+/// The parts of a frame such as `com.acme.Foo.add(Foo.java:42)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameParts<'a> {
     /// Class and method.
     pub function: &'a str,
     /// The source file, or `Native Method`.
     pub file: Option<&'a str>,
-    /// The line in it.
+    /// The line in the file.
     pub line: Option<u32>,
 }
 
 impl<'a> FrameParts<'a> {
-    /// Takes a frame's text apart. What is no place, as in `Foo.add (lambda)`, stays with the name.
+    /// Splits the text of a frame. A suffix in parentheses that is not a place, as in `Foo.add (lambda)`, stays with
+    /// the name.
     #[must_use]
     pub fn parse(text: &'a str) -> Self {
         let whole = Self {
@@ -30,7 +31,7 @@ impl<'a> FrameParts<'a> {
         if let Some(line) = place.strip_prefix("line ")
             && let Ok(line) = line.parse()
         {
-            // The file is not known.
+            // The file is unknown.
             return Self {
                 function,
                 file: None,

@@ -1,13 +1,13 @@
-//! What the fuzz target for diffs and its smoke test run.
+//! The functions that the fuzz target for diffs and its smoke test run.
 
 use hprof::{Options, Silent, Snapshot, Source};
 
 use crate::{Comparison, Filter, Report, Summary};
 
-/// What every dump begins with.
+/// The bytes with which every dump begins.
 const MAGIC: &[u8] = b"JAVA PROFILE";
 
-/// A dump beside itself, and, where another dump follows it in the bytes, the two both ways round.
+/// Compares a dump with itself. If a second dump follows in the bytes, compares the two in both orders.
 pub fn diff(bytes: &[u8]) {
     let second = bytes
         .windows(MAGIC.len())
@@ -26,19 +26,19 @@ pub fn diff(bytes: &[u8]) {
     }
 }
 
-/// The version of what is kept of dumps.
+/// Version of the summary file format.
 pub const KEPT_VERSION: u32 = crate::summary::kept::VERSION;
 
-/// What is kept of a dump.
+/// Returns the content of a summary file.
 #[must_use]
 pub fn content(summary: &Summary, snapshot: &Snapshot) -> Vec<u8> {
     summary.encoded(snapshot.object_count())
 }
 
-/// A kept summary of a dump whose content was changed in many ways, as nobody's checksum would let it pass: it is
-/// refused, or does no harm in a comparison.
+/// Changes the content of a summary file in many ways, as if it had a valid checksum, and decodes it. Each result has
+/// to be rejected, or to cause no panic in a comparison.
 pub fn kept(bytes: &[u8]) {
-    /// Changes of one summary.
+    /// Number of changed copies of one summary.
     const CHANGES: u64 = 24;
     let source = Source::from_bytes(bytes.to_vec());
     let Ok(snapshot) = Snapshot::of(source, &Options::default(), &Silent) else {
@@ -66,7 +66,7 @@ pub fn kept(bytes: &[u8]) {
             match next(4) {
                 0 => changed[at] = next(256) as u8,
                 1 => changed[at] ^= 1 << next(8),
-                // The end of a figure, or of a length.
+                // The end of a figure or a length.
                 2 => changed[at..].iter_mut().take(4).for_each(|b| *b = 0xff),
                 _ => changed.truncate(at.max(1)),
             }
@@ -84,7 +84,7 @@ pub fn kept(bytes: &[u8]) {
     }
 }
 
-/// A report with all that there is to report.
+/// A filter that admits everything.
 const ALL: Filter<'_> = Filter {
     classes: &|_| true,
     suspects: usize::MAX,

@@ -1,64 +1,64 @@
-//! Gates: how much growth is too much. What is done about a gate that trips is for the caller to say.
+//! Limits on growth. The caller decides what happens when a limit is reached.
 
 use heapdiff_model::diff::{Report, Suspect};
 
-/// What growth is refused; none by default.
+/// Limits on growth. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// Bytes by which neither the heap nor what one suspect retains may grow, the suspect's direct buffers included.
+    /// Bytes of growth at which the heap or the retained size of a suspect, direct buffers included, fails the gate.
     pub growth: Option<u64>,
-    /// Whether nothing may be taken for a leak or for growth.
+    /// True to fail if any suspect has the verdict `leak` or `growth`.
     pub suspect: bool,
 }
 
-/// What grew by too much.
+/// Growth that reaches the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuch<'a> {
-    /// What grew.
+    /// The heap or the suspect that grew.
     pub what: Grown<'a>,
-    /// By how many bytes.
+    /// Bytes of growth.
     pub bytes: u64,
-    /// Bytes that are already too much.
+    /// The limit: growth of this number of bytes is too much.
     pub limit: u64,
 }
 
-/// What a limit was compared with.
+/// The quantity that was compared with the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grown<'a> {
     /// The heap as a whole.
     Heap {
-        /// Whether known growth was taken off.
+        /// True if known growth was subtracted.
         less_known: bool,
     },
-    /// What one suspect retains, and its direct buffers have outside of the heap.
+    /// The retained bytes of one suspect, and the memory of its direct buffers outside of the heap.
     Suspect(&'a Suspect),
 }
 
-/// Suspects of which there should be none.
+/// Suspects that fail [`Gates::suspect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grave<'a> {
     /// The first of them.
     pub first: &'a Suspect,
-    /// How many there are with it.
+    /// Their number, the first included.
     pub count: usize,
 }
 
 impl Gates {
-    /// Whether there are any.
+    /// True if any gate is set.
     #[must_use]
     pub const fn any(&self) -> bool {
         self.growth.is_some() || self.suspect
     }
 
-    /// Whether a gate trips for the sake of one suspect.
+    /// True if this suspect alone makes a gate fail.
     #[must_use]
     pub fn trips(&self, suspect: &Suspect) -> bool {
         let too_much = |limit| reaches(suspect.growth_with_off_heap(), limit).is_some();
         self.growth.is_some_and(too_much) || self.suspect && suspect.verdict.is_grave()
     }
 
-    /// What grew by [`Gates::growth`] or more: the heap as a whole first, less `known` suspects, then the first of
-    /// the report's suspects, then of `more` suspects that are not in the report.
+    /// Returns what grew by at least [`Gates::growth`]. The order is: the heap without the growth of `known` suspects,
+    /// the suspects of the report, then `more` suspects that are not in the report.
     #[must_use]
     pub fn too_much<'a>(
         &self,
@@ -87,7 +87,7 @@ impl Gates {
             })
     }
 
-    /// What [`Gates::suspect`] refuses among the report's suspects and `more` that are not in it.
+    /// Returns the suspects that [`Gates::suspect`] rejects, out of the report's and out of `more` that are not in it.
     #[must_use]
     pub fn grave<'a>(&self, report: &'a Report, more: &'a [Suspect]) -> Option<Grave<'a>> {
         let suspects = report.suspects.iter().chain(more);
@@ -100,7 +100,7 @@ impl Gates {
     }
 }
 
-/// The bytes of growth, if they reach the limit; nothing is never too much.
+/// Returns the bytes of growth if they reach the limit. No growth is never too much.
 fn reaches(bytes: i64, limit: u64) -> Option<u64> {
     u64::try_from(bytes).ok().filter(|&b| b > 0 && b >= limit)
 }

@@ -1,5 +1,5 @@
-//! Finding the places where something accumulates: the deepest steps whose number of objects stays level
-//! while what they hold grows.
+//! Finds the places where something accumulates: the deepest steps whose number of objects does not change while their
+//! content grows.
 
 mod align;
 mod candidate;
@@ -18,30 +18,31 @@ use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_trend::{Course, Trend};
 
-/// Of fewer samples taken it is not clear when next to nothing was allocated.
+/// Minimum number of samples that show when almost nothing was allocated.
 const ENOUGH_FOR_WORK: u64 = 1_000;
 
-/// The end of the label by which a class holds its resolved constants.
+/// Suffix of the label by which a class holds its resolved constants.
 const RESOLVED: &str = ".<resolved_references>";
 
-/// The figure `part / all` of the way from one figure to another.
+/// Interpolates between two figures: `part / all` of the way.
 fn between(from: u64, to: u64, part: u64, all: u64) -> u64 {
     let (part, all) = (u128::from(part), u128::from(all).max(1));
     let rest = all.saturating_sub(part);
     u64::try_from((u128::from(from) * rest + u128::from(to) * part) / all).unwrap_or(u64::MAX)
 }
 
-/// The tries of all dumps, aligned with the last one's.
+/// The tries of all dumps, aligned with the trie of the last dump.
 pub(crate) struct Aligned<'a> {
     summaries: &'a [Summary],
     tries: Vec<&'a Trie>,
-    /// For each step of the last trie the step with the same labels in each trie; the last is itself.
+    /// For each step of the last trie, the step with the same labels in each trie. In the last trie, this is the step
+    /// itself.
     same: Vec<Vec<Option<StepId>>>,
-    /// The growth in number of each class's reachable instances, wherever they are held.
+    /// Growth in number of each class's reachable instances, wherever they are held.
     instances: BTreeMap<&'a str, i64>,
-    /// Growth of fewer bytes is noise.
+    /// Minimum growth in bytes; smaller growth is noise.
     least: i64,
-    /// Classes of the program that are containers: their fields are internals, as those of the runtime's are.
+    /// Application classes that are containers. Their fields are internals, as those of JDK collections are.
     containers: BTreeSet<String>,
 }
 
@@ -73,27 +74,27 @@ impl<'a> Aligned<'a> {
         })
     }
 
-    /// Takes classes of the program for containers, so that what holds one is named instead of its fields.
-    /// Returns whether any of them is new.
+    /// Marks application classes as containers, so that the field that holds one is named instead of the container's
+    /// own fields. Returns true if any of them is new.
     pub(crate) fn look_through(&mut self, classes: impl IntoIterator<Item = String>) -> bool {
         let known = self.containers.len();
         self.containers.extend(classes);
         self.containers.len() > known
     }
 
-    /// Whether a class is a container that the program brought along, or nested in one as its nodes are.
+    /// True if a class is an application container, or nested in one as its nodes are.
     pub(crate) fn is_container(&self, class: &str) -> bool {
         let outer = class.match_indices('$').map(|(at, _)| &class[..at]);
         !self.containers.is_empty() && outer.chain([class]).any(|c| self.containers.contains(c))
     }
 
-    /// What kind of step a label of the last dump stands for; the fields of containers are the runtime's.
+    /// Returns the kind of a label of the last dump. Fields of application containers count as JDK fields.
     pub(crate) fn kind(&self, name: Name) -> LabelKind {
         let names = &self.last().names;
         self.kind_of(names.text(name), names.kind(name))
     }
 
-    /// The same of any label.
+    /// Same as [`Self::kind`], for any label.
     pub(crate) fn kind_of(&self, text: &str, kind: LabelKind) -> LabelKind {
         let declaring = text.rsplit_once('.').map(|(class, _)| class);
         match kind {
@@ -108,28 +109,28 @@ impl<'a> Aligned<'a> {
         self.tries[self.tries.len() - 1]
     }
 
-    /// A step of the last trie in the first one.
+    /// Returns the step of the first trie that corresponds to a step of the last trie.
     pub(crate) fn first(&self, step: StepId) -> Option<StepId> {
         *self.same[step.0 as usize].first()?
     }
 
-    /// A figure of a step in each dump; 0 where the step is missing or was too small to be kept.
+    /// Returns a figure of a step in each dump; 0 if the step is missing or was too small to be stored.
     pub(crate) fn figures(&self, step: StepId, figure: impl Fn(&Step) -> u64) -> Vec<u64> {
         let row = self.same[step.0 as usize].iter().zip(&self.tries);
         row.map(|(same, trie)| same.map_or(0, |s| figure(&trie[s])))
             .collect()
     }
 
-    /// Growth of the bytes that a step retains.
+    /// Returns the growth of the bytes that a step retains.
     pub(crate) fn grown(&self, step: StepId) -> i64 {
         difference(&self.figures(step, |s| s.retained_bytes))
     }
 
-    /// Every place where something accumulates, by trend and then by growth, the most first.
+    /// Returns every place where something accumulates, sorted by trend and then by growth, the most first.
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let trie = self.last();
-        // The largest growth at a step or in the sum of its children: a growing child can be hidden beside a
-        // shrinking one.
+        // The larger of a step's own growth and the sum of its children's. A shrinking child can hide the growth of its
+        // sibling.
         let mut growing = vec![0_i64; trie.len()];
         for step in (0..trie.len() as u32).rev().map(StepId) {
             let below: i64 = trie[step]
@@ -145,7 +146,7 @@ impl<'a> Aligned<'a> {
             let mut more: Vec<StepId> = Vec::new();
             let mut explained = 0;
             for &child in &trie[step].children {
-                // Constants that are resolved when code first runs.
+                // Skip constants that are resolved when code first runs.
                 if trie.names.text(trie[child].via).ends_with(RESOLVED) {
                     continue;
                 }
@@ -155,13 +156,14 @@ impl<'a> Aligned<'a> {
                     let below = trie[child].children.iter();
                     let below: i64 = below.map(|&c| growing[c.0 as usize]).sum();
                     let is_local = self.is_of_thread_locals(child) && below * 2 >= growth;
-                    // Each thread local has a holder.
+                    // The search continues below the maps of thread locals, because each thread local has its own
+                    // holder.
                     if is_local { &mut work } else { &mut more }.push(child);
                 } else if growing[child.0 as usize] >= self.least {
                     work.push(child);
                 }
             }
-            // An array or a buffer that grew itself, rather than its content.
+            // An array or a buffer grew itself, rather than its content.
             let own = difference(&self.figures(step, |s| s.shallow_bytes));
             if more.is_empty() && own >= self.least && own > explained && step != StepId::ROOT {
                 found.push(self.candidate(trie[step].parent, vec![step], true));
@@ -192,8 +194,8 @@ impl<'a> Aligned<'a> {
         kept
     }
 
-    /// How much of the growth of reachable bytes candidates are together. What is below another's content counts
-    /// once, and what shrank elsewhere makes it no more than all growth.
+    /// Returns the part of the growth of reachable bytes that the candidates make up. Candidates inside the content of
+    /// another one count once. The result is at most the total growth, even if something else shrank.
     pub(crate) fn explained(&self, candidates: &[&Candidate]) -> u64 {
         let trie = self.last();
         let steps = |c: &&'_ Candidate| [&c.content[..], &c.beside].concat();
@@ -214,9 +216,9 @@ impl<'a> Aligned<'a> {
         sum.min(u64::try_from(difference(&reachable)).unwrap_or(0))
     }
 
-    /// The growth by which candidates are ranked: doubled where a field of the application holds it. The
-    /// runtime's own lists (cleaners, finalizers) grow along with what the application keeps, and of two that
-    /// grow alike the application's field is the one that a person can mend.
+    /// Returns the growth by which candidates are ranked. It is doubled if a field of the application holds the
+    /// candidate. The JDK's own lists (cleaners, finalizers) grow along with what the application holds, and of two
+    /// equal growths, the application's field is the one that a programmer can fix.
     pub(crate) fn weight(&self, candidate: &Candidate) -> i64 {
         let own = self.labels(candidate).iter().any(|l| is_application(l.1));
         candidate
@@ -224,8 +226,8 @@ impl<'a> Aligned<'a> {
             .saturating_mul(if own { 2 } else { 1 })
     }
 
-    /// Gives candidates figures where no step of a dump is theirs: what the totals of their class leave over. The
-    /// sum over all steps of a class then says neither more nor less than the class's totals.
+    /// Estimates the figures of candidates in dumps without a corresponding step: the totals of their class, minus the
+    /// objects in all other steps. The sum over all steps of a class then equals the totals of the class.
     fn settle(&self, found: &mut [Candidate]) {
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
         let mut given: BTreeMap<(Name, usize), u64> = BTreeMap::new();
@@ -261,8 +263,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Objects of a class in an earlier dump that are in none of the steps that are aligned, but for as many as
-    /// are in no step of the last dump either.
+    /// Returns the objects of a class in an earlier dump that are in none of the aligned steps, minus those that are in
+    /// no step of the last dump either.
     fn left_over(&self, class: &str, dump: usize) -> u64 {
         let of_class = |trie: &Trie, is_counted: &dyn Fn(StepId) -> bool| -> u64 {
             let steps = (1..trie.len() as u32).map(StepId);
@@ -280,7 +282,7 @@ impl<'a> Aligned<'a> {
         then.saturating_sub(now)
     }
 
-    /// Fills in a candidate's series and trend.
+    /// Fills in the series and the trend of a candidate.
     pub(crate) fn follow(&self, candidate: &mut Candidate) {
         let class = self.last().names.text(self.last()[candidate.named].class);
         let instances: Vec<u64> = self.summaries.iter().map(|s| s.instances(class)).collect();
@@ -290,7 +292,8 @@ impl<'a> Aligned<'a> {
         let is_missing = |i: usize| {
             !by_class.contains(&i) && all.iter().all(|s| self.same[s.0 as usize][i].is_none())
         };
-        // Whether about as many instances exist in a dump as around it, so that they are only held otherwise.
+        // True if about as many instances exist in a dump as in the nearest known dumps around it, so that they are
+        // only held in another way. `None` if there is no known dump before or after it.
         let are_there = |i: usize| {
             let known = |&j: &usize| !is_missing(j);
             let before = (0..i).rev().find(known)?;
@@ -320,7 +323,8 @@ impl<'a> Aligned<'a> {
         candidate.trend = self.course(&candidate.series).trend;
     }
 
-    /// What figures, one for each dump, do over the time between the dumps, and over the work done in it where that is known.
+    /// Returns the course of figures, one for each dump, over the time between the dumps, and over the work done in it
+    /// if that is known.
     pub(crate) fn course(&self, figures: &[u64]) -> Course {
         let times = self.summaries.iter().map(|s| s.info.taken_ms);
         let timed = times.zip(figures.iter().copied());
@@ -336,8 +340,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Bytes that the program had allocated when each dump was taken, since the agent came; `None` where samples
-    /// are too few to tell, or not of one JVM.
+    /// Returns the bytes that the program had allocated at each dump, since the agent's start; `None` if there are too
+    /// few samples, or not all are of one JVM.
     fn work(&self) -> Option<Vec<u64>> {
         let of_dumps = self.summaries.iter().map(|s| s.allocated.as_ref());
         let of_dumps = of_dumps.collect::<Option<Vec<_>>>()?;
@@ -345,15 +349,15 @@ impl<'a> Aligned<'a> {
         let taken: u64 = of_dumps.last()?.samples.totals.iter().map(|t| t.0).sum();
         let mut done = 0;
         let work = of_dumps.iter().map(|a| {
-            // It is an estimate, which may fall by a little.
+            // An estimate can fall a little.
             done = a.samples.allocated.iter().sum::<u64>().max(done);
             done
         });
         (one_jvm && taken >= ENOUGH_FOR_WORK).then(|| work.collect())
     }
 
-    /// Candidates for direct buffers that are in no other candidate and whose memory outside of the heap grew by at
-    /// least so many bytes. What other candidates below them hold is left out of their figures.
+    /// Returns candidates for direct buffers that are in no other candidate, and whose memory outside of the heap grew
+    /// by at least `least` bytes. Their figures exclude what other candidates below them hold.
     fn outside(&self, found: &[Candidate], least: i64) -> Vec<Candidate> {
         let trie = self.last();
         let Some(last) = self.summaries.last() else {
@@ -390,7 +394,7 @@ impl<'a> Aligned<'a> {
             .collect()
     }
 
-    /// Memory outside of the heap that direct buffers in these steps and below own, in each dump.
+    /// Returns the memory outside of the heap that direct buffers in these steps and below own, in each dump.
     fn off_heap(&self, steps: &[StepId]) -> Vec<OffHeap> {
         let in_dump = |i: usize| {
             let (stats, trie) = (&self.summaries[i].stats, self.tries[i]);
@@ -400,7 +404,7 @@ impl<'a> Aligned<'a> {
             }
             let row = |s: &StepId| self.same[s.0 as usize][i];
             let inside: BTreeSet<StepId> = steps.iter().filter_map(row).collect();
-            // Buffers of a step that was too small to be kept count for the step above it.
+            // Buffers of a step that was too small to be stored count for the step above it.
             let pooled: BTreeSet<StepId> = steps
                 .iter()
                 .filter(|s| row(s).is_none())
@@ -418,9 +422,9 @@ impl<'a> Aligned<'a> {
         (0..self.tries.len()).map(in_dump).collect()
     }
 
-    /// Whether the candidate's objects only moved: they existed before, and a second path leads to them now,
-    /// or one of two paths went. The class as a whole then grew by less than half of what the candidate did,
-    /// not counting the growth of the candidates ranked before it.
+    /// True if the candidate's objects only moved: they existed before, and now a second path leads to them, or one of
+    /// two paths disappeared. In that case the class as a whole grew by less than half of what the candidate did, not
+    /// counting the growth of the candidates ranked before it.
     fn only_moved(&self, candidate: &Candidate, greater: &[Candidate]) -> bool {
         let trie = self.last();
         let shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
@@ -442,7 +446,7 @@ impl<'a> Aligned<'a> {
         (all - explained) * 2 < difference(&candidate.objects)
     }
 
-    /// The growth in number of a class's objects in a step and below it.
+    /// Returns the growth in number of a class's objects in a step and below it.
     fn more_below(&self, step: StepId, class: &str) -> i64 {
         let trie = self.last();
         let (mut more, mut work) = (0, vec![step]);
@@ -455,14 +459,14 @@ impl<'a> Aligned<'a> {
         more
     }
 
-    /// True if a step is a part of the maps by which threads hold the values of thread locals.
+    /// True if a step is a part of the maps in which threads hold the values of thread locals.
     fn is_of_thread_locals(&self, step: StepId) -> bool {
         let trie = self.last();
         let class = trie.names.text(trie[step].class);
         class.starts_with("java.lang.ThreadLocal$ThreadLocalMap")
     }
 
-    /// Whether a step grew because it has more objects, rather than because each holds more.
+    /// True if a step grew because it has more objects, rather than because each holds more.
     fn grew_in_number(&self, step: StepId) -> bool {
         let objects = self.figures(step, |s| s.objects);
         let retained = self.figures(step, |s| s.retained_bytes);
@@ -506,7 +510,7 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// The step that a report names: nodes, entries and arrays are passed over down to what they hold.
+    /// Returns the step that a report names. Nodes, entries and arrays are skipped down to what they hold.
     fn named(&self, content: StepId) -> StepId {
         let trie = self.last();
         let mut best = content;
@@ -521,7 +525,7 @@ impl<'a> Aligned<'a> {
                 .iter()
                 .copied()
                 .filter(|&c| self.grown(c) * 8 >= self.grown(content));
-            // Of a map's keys and values the one of an application class is preferred.
+            // Out of a map's keys and values, the one of an application class is preferred.
             let own = |c: StepId| {
                 let class = trie.names.text(trie[c].class);
                 names::is_own_class(class) && !names::is_keeper(class) && !self.is_container(class)
@@ -537,9 +541,11 @@ impl<'a> Aligned<'a> {
         best
     }
 
-    /// Merges candidates that a reader would call one: those of one holder and one class (two kinds of nodes
-    /// in a table), and all below one field of the application or one static field of the runtime (the keys,
-    /// values and table of a map), in one place or, where the same fields lead there, in several.
+    /// Merges candidates that a reader would call one:
+    ///
+    /// - candidates of one holder and one class, such as two kinds of nodes in a table;
+    /// - candidates below one application field or one static field of the JDK, such as the keys, values and table of a
+    ///   map. They can be in one place, or in several if the same fields lead there.
     fn combine(&self, found: &mut Vec<Candidate>) {
         let trie = self.last();
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
@@ -547,7 +553,7 @@ impl<'a> Aligned<'a> {
         let mut by_class: BTreeMap<(String, Name), usize> = BTreeMap::new();
         let mut by_field: BTreeMap<StepId, usize> = BTreeMap::new();
         let mut by_fields: BTreeMap<Vec<Name>, usize> = BTreeMap::new();
-        // The fields that hold each; `None` where one is held by none.
+        // The fields that hold each merged candidate; `None` if one of its parts has no such field.
         let mut tops: Vec<Option<BTreeSet<StepId>>> = Vec::new();
         for candidate in found.drain(..) {
             let class = trie[candidate.named].class;
@@ -590,8 +596,8 @@ impl<'a> Aligned<'a> {
         *found = merged;
     }
 
-    /// Bounds what a candidate retains by what the fields do that hold it. Where nodes hold nodes, what one holds counts
-    /// once more in each step below that leads back to them.
+    /// Limits the retained bytes of a candidate to those of the fields that hold it. If nodes hold nodes, the content
+    /// of a node counts once more in each step below that leads back to nodes.
     fn bound(&self, candidate: &mut Candidate, fields: &BTreeSet<StepId>) {
         let trie = self.last();
         let above = |s: StepId| trie.above(trie[s].parent).any(|a| fields.contains(&a));
@@ -609,12 +615,12 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// The innermost step that is held through a field of an application class, down to the head of what grows.
+    /// Returns the innermost step that is held by a field of an application class, down to the head of what grows.
     pub(crate) fn own_field(&self, candidate: &Candidate) -> Option<StepId> {
         self.innermost(candidate, &is_application)
     }
 
-    /// The fields of application classes on the way down to the head of what grows.
+    /// Returns the fields of application classes on the path down to the head of what grows.
     fn own_fields(&self, candidate: &Candidate) -> Vec<Name> {
         let trie = self.last();
         let path = self.down_to_head(candidate);
@@ -633,14 +639,14 @@ impl<'a> Aligned<'a> {
         up.find(|&s| wanted(self.kind(trie[s].via)))
     }
 
-    /// The steps from below the root down to the head of what grows.
+    /// Returns the steps from below the root down to the head of what grows.
     fn down_to_head(&self, candidate: &Candidate) -> Vec<StepId> {
         let trie = self.last();
         let mut path = trie.path(candidate.at);
         // The field that holds the head of a chain is the label of the first step of the content.
         path.extend(candidate.content.first());
-        // The path ends at the root of a tree of application classes, which are the classes that come again
-        // below the head.
+        // The path ends at the root of a tree of application classes. Its nodes are of classes that occur again below
+        // the head.
         if let Some(&head) = candidate.content.first() {
             let again = trie.classes_below(head);
             let is_node = |&s: &StepId| {
@@ -658,7 +664,7 @@ impl<'a> Aligned<'a> {
         path
     }
 
-    /// The references from the root down to the head of what grows.
+    /// Returns the references from the root down to the head of what grows.
     pub(crate) fn labels(&self, candidate: &Candidate) -> Vec<Label> {
         let trie = self.last();
         let path = self.down_to_head(candidate);
@@ -672,7 +678,7 @@ impl<'a> Aligned<'a> {
             .collect()
     }
 
-    /// The name of the field whose content grows, or else the class that holds it.
+    /// Returns the name of the field whose content grows, or else the class that holds it.
     fn holder(&self, candidate: &Candidate) -> String {
         let trie = self.last();
         holder(&self.labels(candidate))
@@ -680,7 +686,7 @@ impl<'a> Aligned<'a> {
     }
 }
 
-/// Whether a label is a field that an application class declares.
+/// True if a label is a field that an application class declares.
 pub(crate) fn is_application(kind: LabelKind) -> bool {
     matches!(
         kind,
@@ -688,9 +694,9 @@ pub(crate) fn is_application(kind: LabelKind) -> bool {
     )
 }
 
-/// The field whose content grows, chosen among the references down to it: the nearest field of an application
-/// class, else the nearest static field, else the nearest field that is not internal to a collection, else the
-/// nearest field.
+/// Returns the field whose content grows, chosen among the references down to it: the nearest field of an application
+/// class, else the nearest static field, else the nearest field that is not internal to a collection, else the nearest
+/// field.
 pub(crate) fn holder(path: &[Label]) -> Option<String> {
     let nearest = |wanted: &dyn Fn(LabelKind, &str) -> bool| {
         path.iter()
@@ -704,7 +710,7 @@ pub(crate) fn holder(path: &[Label]) -> Option<String> {
         .or_else(|| nearest(&|k, _| k == LabelKind::RuntimeField))
 }
 
-/// The texts of a step's labels.
+/// Returns the text of a step's labels: reference and class.
 fn label<'a>(trie: &'a Trie, step: &Step) -> (&'a str, &'a str) {
     (trie.names.text(step.via), trie.names.text(step.class))
 }

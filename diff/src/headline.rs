@@ -1,4 +1,4 @@
-//! The answer in one sentence: what holds more, of which class, how much, and where it was allocated.
+//! Headlines: one sentence that names the holder, the class, the size and the allocation site.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use heapdiff_units::{grouped, signed_size};
 use crate::frame_parts::FrameParts;
 use crate::samples::frame_kind::telling_frames;
 
-/// The answer for one suspect. `Display` writes both parts as one sentence.
+/// The headline of one suspect. `Display` writes both parts as one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headline {
     /// `Orders.open holds 2,000 more Orders$Order (+203.1 KiB, 97 % of the growth)`.
@@ -20,7 +20,7 @@ pub struct Headline {
 }
 
 impl Headline {
-    /// The headline of a suspect. `grown_bytes` is the growth of the reachable heap.
+    /// Returns the headline of a suspect. `grown_bytes` is the growth of the reachable heap.
     #[must_use]
     pub fn new(suspect: &Suspect, grown_bytes: i64) -> Self {
         let first = most_telling(&suspect.stacks, &suspect.class);
@@ -68,7 +68,8 @@ fn held(suspect: &Suspect, grown_bytes: i64) -> String {
         _ => format!("larger {class}"),
     };
     let mut figures = signed_size(growth);
-    // Growth that other parts of the heap make up for has no share of it.
+    // If other parts of the heap shrank, the growth can exceed that of the heap. In that case, its share has no
+    // meaning.
     if grown_bytes > 0 && (0..=grown_bytes).contains(&growth) {
         figures += &match growth.saturating_mul(100) / grown_bytes {
             0 => ", under 1 % of the growth".to_owned(),
@@ -115,14 +116,15 @@ fn is_covered(suspect: &Suspect) -> bool {
     coverage.sampled_bytes.saturating_mul(2) >= coverage.growth_bytes
 }
 
-/// The stack with the most bytes of the class that accumulates, or with the most bytes of any class.
+/// Returns the stack with the most bytes of the class that accumulates, or else the one with the most bytes of any
+/// class.
 fn most_telling<'a>(stacks: &'a [Stack], class: &str) -> Option<&'a Stack> {
     let of_class = stacks.iter().find(|stack| stack.class == class);
     of_class.or(stacks.first())
 }
 
-/// The application frames of a stack, from the innermost one that is no constructor or factory method of the class that
-/// accumulates. The code of a lambda is left out if the method around it follows.
+/// Returns the application frames of a stack, from the innermost one that is not in a constructor or factory method of
+/// the class that accumulates. The code of a lambda is left out if the method around it follows.
 fn application_frames<'a>(stack: &'a Stack, class: &str) -> Vec<&'a str> {
     let own: Vec<&str> = telling_frames(&stack.frames).collect();
     let makes = |frame: &&&str| makes(frame, class) || makes(frame, &stack.class);

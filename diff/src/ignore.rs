@@ -1,8 +1,15 @@
-//! Growth that is known: rules that set suspects aside, so that gates trip for what is new.
+//! Rules that set known growth aside, so that gates fail only for new growth.
 //!
-//! One rule a line, `KIND PATTERN`; `#` begins a comment. `holder` looks at the field that holds, `class` at the
-//! class that accumulates, `frame` at the methods that allocated. A pattern matches a whole name, with `*` for any
-//! text and `?` for any character; between slashes it is a regular expression that matches anywhere.
+//! Each line has one rule, `KIND PATTERN`; `#` begins a comment.
+//!
+//! | kind | compared with |
+//! |---|---|
+//! | `holder` | the field that holds the content |
+//! | `class` | the class that accumulates |
+//! | `frame` | the methods that allocated |
+//!
+//! A pattern matches a whole name, with `*` for any string and `?` for any character. Between slashes, it is a regular
+//! expression that matches anywhere.
 
 use heapdiff_model::diff::Suspect;
 use regex::Regex;
@@ -16,10 +23,10 @@ pub struct IgnoreRules {
     rules: Vec<IgnoreRule>,
 }
 
-/// One line's rule.
+/// The rule on one line.
 #[derive(Clone, Debug)]
 pub struct IgnoreRule {
-    /// Its line, from 1.
+    /// Line number, from 1.
     pub line: usize,
     /// The line without its comment.
     pub text: String,
@@ -27,10 +34,10 @@ pub struct IgnoreRule {
     pattern: Regex,
 }
 
-/// What a rule looks at.
+/// The part of a suspect that a rule is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RuleSubject {
-    /// The field that holds.
+    /// The field that holds the content.
     Holder,
     /// The class that accumulates.
     Class,
@@ -38,48 +45,48 @@ enum RuleSubject {
     Frame,
 }
 
-/// A line that is not a rule.
+/// An error in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {fault}")]
 pub struct IgnoreError {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The error.
     pub fault: IgnoreFault,
 }
 
-/// What is wrong with a rule.
+/// An error in a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum IgnoreFault {
-    /// Its first word is none of `holder`, `class` and `frame`.
+    /// The first word is not `holder`, `class` or `frame`.
     #[error("`{0}` is not a kind of rule")]
     Kind(String),
-    /// Nothing follows its first word.
+    /// Nothing follows the first word.
     #[error("`{0}` has no pattern")]
     NoPattern(String),
-    /// Its pattern cannot be used.
+    /// The pattern is invalid.
     #[error("{pattern}: {why}")]
     Pattern {
         /// The pattern as it is written.
         pattern: String,
-        /// Why, in one line.
+        /// The reason, in one line.
         why: String,
     },
 }
 
-/// Suspects by what rules say of them.
+/// Suspects sorted by the rules that match them.
 #[derive(Debug, Default)]
 pub struct Sorted<'a> {
-    /// Those that no rule fits, ranked from 1.
+    /// Suspects that no rule matches, ranked from 1.
     pub new: Vec<Suspect>,
-    /// Those that are known, with the first rule that fits.
+    /// Known suspects, each with the first rule that matches.
     pub known: Vec<(Suspect, &'a IgnoreRule)>,
-    /// Rules that fit none.
+    /// Rules that match no suspect.
     pub unused: Vec<&'a IgnoreRule>,
 }
 
 impl IgnoreRules {
-    /// Reads rules.
+    /// Parses rules.
     ///
     /// # Errors
     /// At the first line that is not a rule.
@@ -94,7 +101,7 @@ impl IgnoreRules {
         Ok(Self { rules })
     }
 
-    /// Parts suspects that are known from those that are not. Looks at each suspect with every rule.
+    /// Separates known suspects from new ones. Compares each suspect with every rule.
     #[must_use]
     pub fn sort(&self, suspects: Vec<Suspect>) -> Sorted<'_> {
         let mut sorted = Sorted::default();
@@ -121,7 +128,7 @@ impl IgnoreRules {
     }
 }
 
-/// A `#` begins a comment at the start of a line and after a space.
+/// Removes a comment. A `#` begins one at the start of a line and after a space.
 fn without_comment(line: &str) -> &str {
     let comment = line.char_indices().find(|&(at, c)| {
         c == '#'
@@ -161,7 +168,7 @@ fn rule(line: usize, text: &str) -> Result<IgnoreRule, IgnoreFault> {
     })
 }
 
-/// Matches a whole name; `*` is any text, `?` any character.
+/// Returns a pattern that matches a whole name; `*` is any string, `?` any character.
 fn glob(glob: &str) -> Result<Regex, String> {
     let mut text = String::from("^(?s:");
     for c in glob.chars() {
@@ -174,10 +181,10 @@ fn glob(glob: &str) -> Result<Regex, String> {
     pattern(&(text + ")$"))
 }
 
-/// A regular expression that a user wrote.
+/// Compiles a regular expression that a user wrote.
 ///
 /// # Errors
-/// In one line why it is not one.
+/// The reason why it is invalid, in one line.
 pub fn pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|e| {
         let text = e.to_string();
@@ -234,7 +241,7 @@ mod tests {
         }
     }
 
-    /// A stack that begins with the leaf.
+    /// Returns a stack that begins with the leaf.
     fn stack(frames: &[&str], bytes: u64) -> Stack {
         Stack {
             frames: frames.iter().map(|&f| f.to_owned()).collect(),

@@ -1,10 +1,10 @@
-//! What grew between heap dumps of a JVM, and what holds it.
+//! Compares heap dumps of a JVM: what grew between them, and what holds it.
 //!
-//! Objects have no identity across dumps: the collector moves them, so their addresses mean nothing in the next
-//! dump. What can be compared is structure. Each dump is reduced to a [`Summary`]: its class totals, and its
-//! dominator tree folded into a trie of labels. A [`Comparison`] aligns the tries and looks for the deepest steps
-//! whose number of objects stays level while what they hold grows. There something accumulates, and the
-//! [`Report`] names the field: a [`Suspect`] with its path, its figures, a [`Verdict`], and sentences that say why.
+//! Objects have no identity across dumps: the garbage collector moves them, so their addresses mean nothing in the next
+//! dump. Only structure can be compared. Each dump is reduced to a [`Summary`]: its class totals, and its dominator
+//! tree folded into a trie of labels. A [`Comparison`] aligns the tries and finds the deepest steps whose number of
+//! objects does not change while their content grows. Something accumulates there, and the [`Report`] names the field:
+//! a [`Suspect`] with its path, its figures, a [`Verdict`], and the reasons in sentences.
 //!
 //! # A tour
 //!
@@ -33,9 +33,9 @@
 //! # }
 //! ```
 //!
-//! Where the agent was loaded, its samples are in the dumps, and each suspect has the stacks that allocated its
-//! growth. [`Comparison::report_with_stacks`] has all live samples by stack as well, for profiles and flame graphs. [`Gates`] decide
-//! whether growth is too much, and [`IgnoreRules`] set known growth aside first:
+//! If the agent was loaded, its samples are in the dumps, and each suspect has the stacks that allocated its growth.
+//! [`Comparison::report_with_stacks`] also returns all live samples by stack, for profiles and flame graphs. [`Gates`]
+//! limit growth, and [`IgnoreRules`] first set known growth aside:
 //!
 //! ```
 //! # use heapdiff_diff::{Comparison, Filter, Gates, IgnoreRules, Summary};
@@ -64,17 +64,17 @@
 //!
 //! # Memory and time
 //!
-//! A comparison takes the memory of one open dump besides its summaries, which take a few megabytes each for usual
-//! heaps. Making a summary is one pass over the file and one over the dominator tree. Comparing summaries needs no
-//! such pass: it reads a bounded number of objects of the last dump.
+//! A comparison takes the memory of one open dump and of all summaries, which take a few megabytes each for usual
+//! heaps. Making a summary is one pass over the file and one over the dominator tree. Comparing summaries needs no such
+//! pass: it reads a limited number of objects of the last dump.
 //!
-//! A summary can be kept in a file beside its dump ([`Summary::to_kept`], [`Summary::from_kept`]): the next comparison
-//! with the same dump then does not open it.
+//! A summary can be cached in a file beside its dump ([`Summary::to_kept`], [`Summary::from_kept`]). The next
+//! comparison with the same dump then does not open the dump.
 //!
 //! # What is stable
 //!
-//! The items listed below. Items that are hidden from this page serve heapdiff's own programs and can change in
-//! any version.
+//! The items listed below are stable. Items that are hidden from this page serve heapdiff's own programs and can change
+//! in any version.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod agent_objects;
@@ -125,7 +125,7 @@ pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
 pub use redaction::redaction_rules;
 pub use summary::Summary;
 
-// What only heapdiff's own crates use.
+// Items that only heapdiff's own crates use.
 #[doc(hidden)]
 pub use self::{
     frame_parts::FrameParts,

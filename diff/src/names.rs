@@ -1,4 +1,4 @@
-//! Labels of steps as people read them, interned.
+//! Interned labels of steps, in the form that reports show.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,32 +9,32 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 pub(crate) use heapdiff_sites::types::stable;
 
-/// A label's number among its dump's labels.
+/// The number of a label among the labels of its dump.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Name(pub(crate) u32);
 
-/// What kind of step a label stands for.
+/// The kind of step that a label represents.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum LabelKind {
-    /// A field that an application class declares.
+    /// An instance field of an application class.
     ApplicationField,
-    /// A field of the runtime's own classes.
+    /// An instance field of a JDK class.
     RuntimeField,
-    /// A static field that an application class declares.
+    /// A static field of an application class.
     ApplicationStatic,
-    /// A static field of the runtime's own classes.
+    /// A static field of a JDK class.
     RuntimeStatic,
     /// An array element.
     Element,
-    /// Several paths lead to the object.
+    /// The object is reachable on several paths.
     Shared,
     /// A GC root, or a link between classes, loaders and threads.
     Structure,
-    /// A class's name.
+    /// The name of a class.
     Class,
 }
 
-/// A label's text and kind, independent of a dump.
+/// The text and kind of a label, independent of a dump.
 pub(crate) type Label = (String, LabelKind);
 
 /// Interned labels.
@@ -56,7 +56,7 @@ impl Names {
         name
     }
 
-    /// All labels, in the order of their numbers.
+    /// Returns all labels in the order of their numbers.
     pub(crate) fn labels(&self) -> &[(Box<str>, LabelKind)] {
         &self.list
     }
@@ -65,25 +65,23 @@ impl Names {
         self.index.get(&(Box::from(text), kind)).copied()
     }
 
-    /// The label that is the name of a class.
+    /// Returns the label that is the name of a class.
     pub(crate) fn find_class(&self, text: &str) -> Option<Name> {
         self.find(text, LabelKind::Class)
     }
 
-    /// The label's text.
     #[must_use]
     pub(crate) fn text(&self, name: Name) -> &str {
         &self.list[name.0 as usize].0
     }
 
-    /// What kind of step the label stands for.
     #[must_use]
     pub(crate) fn kind(&self, name: Name) -> LabelKind {
         self.list[name.0 as usize].1
     }
 }
 
-/// The name of an object's class as comparisons know it, `class C` for the class object of `C`.
+/// Returns the name of an object's class in the form that comparisons use, `class C` for the class object of `C`.
 pub(crate) fn name_of(snapshot: &Snapshot, object: ObjectIndex) -> String {
     let name = snapshot.name(object);
     match stable(&name) {
@@ -92,18 +90,18 @@ pub(crate) fn name_of(snapshot: &Snapshot, object: ObjectIndex) -> String {
     }
 }
 
-/// Whether a class belongs to the Java runtime rather than to the program.
+/// True if a class belongs to the Java runtime rather than to the application.
 pub(crate) fn is_runtime(snapshot: &Snapshot, class: ClassIndex) -> bool {
     let class = &snapshot.classes()[class];
     class.loader.is_null() || is_jdk(&class.name)
 }
 
-/// Whether a class, or the element of an array, is neither of the Java runtime nor a primitive value.
+/// True if a class, or the element type of an array, is an application class: neither a JDK class nor a primitive type.
 pub(crate) fn is_own_class(name: &str) -> bool {
     !is_jdk(name) && !is_primitive(name.trim_end_matches("[]"))
 }
 
-/// Whether the runtime or a library makes a class while a program runs: hidden classes, lambdas, proxies,
+/// True for a class that the runtime or a library generates while a program runs: hidden classes, lambdas, proxies,
 /// accessors.
 pub(crate) fn is_generated(name: &str) -> bool {
     const PARTS: [&str; 5] = [
@@ -116,15 +114,15 @@ pub(crate) fn is_generated(name: &str) -> bool {
     PARTS.iter().any(|p| name.contains(p))
 }
 
-/// Whether a class of the runtime is used for all kinds of things, so that the path to one of its objects says
-/// nothing about the others.
+/// True for a JDK class that is used for unrelated purposes. The path to one of its objects says nothing about the
+/// other objects.
 pub(crate) fn is_of_all_kinds(name: &str) -> bool {
     let special = name.starts_with("jdk.internal.ref.") || name == "java.lang.VirtualThread";
     is_jdk(name) && !special
 }
 
-/// Whether a class belongs to a library of collections. Its fields are internals, as those of
-/// `java.util.HashMap` are: a reader looks for the field that holds the collection.
+/// True if a class belongs to a collection library. Its fields are internals, as those of `java.util.HashMap` are:
+/// readers look for the field that holds the collection.
 fn is_collection_library(name: &str) -> bool {
     const PREFIXES: [&str; 12] = [
         "cern.colt.",
@@ -145,18 +143,17 @@ fn is_collection_library(name: &str) -> bool {
         || name.split('.').any(|part| PACKAGES.contains(&part))
 }
 
-/// Whether objects of a class only keep what others put into them: classes of the runtime and of libraries of
-/// collections.
+/// True if objects of a class only store what others put into them: JDK classes and classes of collection libraries.
 pub(crate) fn only_keeps(snapshot: &Snapshot, class: ClassIndex) -> bool {
     is_runtime(snapshot, class) || is_collection_library(&snapshot.classes()[class].name)
 }
 
-/// Whether a field is internal to a container. The field by which a cleaner holds its list is not.
+/// True if a field is internal to a container. The field by which a cleaner holds its list is not.
 pub(crate) fn is_inside(field: &str) -> bool {
     is_container(field) && !field.starts_with("jdk.internal.ref.CleanerImpl.")
 }
 
-/// Whether a class only stores what is put into it: it is where something accumulates, not what.
+/// True if a class only stores what is put into it. Such a class is the place of an accumulation, not its content.
 pub(crate) fn is_container(name: &str) -> bool {
     let object_array = name.ends_with("[]") && !is_primitive_array(name);
     object_array
@@ -166,14 +163,13 @@ pub(crate) fn is_container(name: &str) -> bool {
         || name.starts_with("jdk.internal.ref.")
 }
 
-/// Whether objects of a class are only where something is kept: collections of the runtime's and of libraries,
-/// their nodes and arrays.
+/// True for collections of the JDK and of libraries, and for their nodes and arrays.
 pub(crate) fn is_keeper(name: &str) -> bool {
     is_container(name) || is_collection_library(name)
 }
 
-/// Whether a class of the runtime can be a link of a chain of several classes. Collections are none: one within
-/// another is no chain.
+/// True if a JDK class can be a link of a chain of several classes. Collections cannot: a collection inside another one
+/// is not a chain.
 pub(crate) fn is_link(name: &str) -> bool {
     let completion = name.starts_with("java.util.concurrent.CompletableFuture");
     is_jdk(name) && (completion || !is_container(name))
@@ -183,7 +179,6 @@ fn is_primitive_array(name: &str) -> bool {
     name.strip_suffix("[]").is_some_and(is_primitive)
 }
 
-/// Whether a name is that of a primitive type.
 pub(crate) fn is_primitive(name: &str) -> bool {
     matches!(
         name,
@@ -191,7 +186,7 @@ pub(crate) fn is_primitive(name: &str) -> bool {
     )
 }
 
-/// The label of how an object is held by the one that dominates it.
+/// Returns the label for the way in which the dominator of an object holds it.
 pub(crate) fn hold_label(
     snapshot: &Snapshot,
     hold: Hold,
@@ -201,7 +196,7 @@ pub(crate) fn hold_label(
     match hold {
         Hold::Field(class, i) => {
             let class_name = &classes[class].name;
-            // Nobody wrote the fields of generated classes, such as what a lambda captures.
+            // Generated classes have no fields that a programmer wrote. An example is what a lambda captures.
             let runtime = is_runtime(snapshot, class)
                 || is_collection_library(class_name)
                 || is_generated(class_name);

@@ -1,11 +1,11 @@
-//! What to do about a suspect: the likely fix, and commands that show more of it.
+//! Next steps for a suspect: the likely fix, and commands that show more of it.
 
 use heapdiff_model::diff::{Suspect, Verdict};
 
 use crate::names;
 
-/// Returns the likely fix for a suspect in one sentence, by the known leak pattern, else by the holder. None if neither
-/// suggests one.
+/// Returns the likely fix for a suspect in one sentence, by the known leak pattern, or else by the holder. Returns
+/// `None` if neither suggests one.
 pub(crate) fn likely_fix(suspect: &Suspect) -> Option<String> {
     let holder = &*suspect.holder;
     let detector = suspect.detector.as_deref();
@@ -91,7 +91,7 @@ fn is_collection(suspect: &Suspect) -> bool {
     suspect.growth.objects > 0 && below.any(|step| step.ends_with("[*]") || names::is_keeper(step))
 }
 
-/// The commands that show more of a suspect in the last dump.
+/// Returns the commands that show more of a suspect in the last dump.
 pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
     let of = |command: &str, selector: &str| {
         format!("heapdiff {command} {} {}", quoted(dump), quoted(selector))
@@ -100,7 +100,7 @@ pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
     if suspect.path.contains(&suspect.holder) {
         next.push(of("show", &suspect.holder));
     }
-    // A class of the JDK has objects everywhere: the paths to those in the holder matter.
+    // Objects of a JDK class are everywhere, so only the paths to those in the holder matter.
     let objects = if names::is_of_all_kinds(&suspect.class) && !next.is_empty() {
         &suspect.holder
     } else {
@@ -165,7 +165,7 @@ mod tests {
         full.detector = Some("listener".into());
         full.verdict = Verdict::Cache;
         has(likely_fix(&full), "none, if the heap has room");
-        // One object that grew is no collection.
+        // A single object that grew is not a collection.
         assert_eq!(of("a.B.text", "byte[]", &["a.B.text"], None), None);
         assert_eq!(of("(several paths)", "a.C", &[], None), None);
     }

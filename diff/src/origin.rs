@@ -1,5 +1,5 @@
-//! Where a dump comes from: which program, and which run of it. Objects of two runs have nothing to do with each
-//! other, and what differs between two programs did not grow.
+//! The origin of a dump: the program, and the run of it. Objects of two runs are unrelated, and differences between two
+//! programs are not growth.
 
 use std::collections::BTreeSet;
 
@@ -12,34 +12,34 @@ use hprof::index::{Decoder, Encoder};
 
 use crate::names;
 
-/// Two dumps are of different programs if less than a part of `PROGRAM` of the classes of the one with fewer are in
-/// the other: a program that goes on keeps its classes, and versions of one program share most.
+/// Two dumps are of different programs if less than 1/4 of the classes of the dump with fewer are in the other. A
+/// program that keeps running keeps its classes, and versions of one program share most of them.
 const PROGRAM: usize = 4;
-/// The loader of the JDK's own modules that are not the boot loader's.
+/// Loaders of the JDK's own modules, other than the boot loader.
 const PLATFORM: [&str; 2] = [
     "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
     "sun.misc.Launcher$ExtClassLoader",
 ];
 
-/// What tells a dump's JVM and its program from others.
+/// The properties that identify a dump's JVM and program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
-    /// A number that each JVM draws when it starts, where its JDK has one (since 9).
+    /// Random number that each JVM chooses at its start, if its JDK does so (since 9).
     salt: Option<i64>,
-    /// Process and start, as the agent wrote them.
+    /// Process ID and start time, as the agent wrote them.
     agent: Option<(u64, u64)>,
-    /// The JVM's version.
+    /// Version of the JVM.
     version: Option<String>,
-    /// Hashes of the names of the program's classes; not those of the runtime, nor of generated ones.
+    /// Hashes of the names of application classes, without generated ones.
     classes: BTreeSet<u64>,
 }
 
-/// How the origins of two dumps differ.
+/// The difference between the origins of two dumps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Apart {
-    /// They are of two programs, which have so many classes in common.
+    /// Two programs. `common` is the number of classes that both have, `of` the number in the dump with fewer classes.
     Programs { common: usize, of: usize },
-    /// They are of two JVMs, and this tells it.
+    /// Two JVMs, with the property in which they differ.
     Jvms(String),
 }
 
@@ -53,7 +53,7 @@ impl Origin {
         }
     }
 
-    /// All that tells it, as bytes.
+    /// Writes all properties as bytes.
     pub(crate) fn encode(&self, e: &mut Encoder) {
         e.option(self.salt, |e, salt| e.u64(salt.cast_unsigned()));
         e.option(self.agent, |e, (pid, started_ms)| {
@@ -65,7 +65,7 @@ impl Origin {
         self.classes.iter().for_each(|&class| e.u64(class));
     }
 
-    /// [`Origin::encode`] backwards.
+    /// Reads what [`Origin::encode`] wrote.
     pub(crate) fn decode(d: &mut Decoder<'_>) -> Option<Self> {
         Some(Self {
             salt: d.option(Decoder::u64)?.map(u64::cast_signed),
@@ -75,7 +75,7 @@ impl Origin {
         })
     }
 
-    /// How this dump's origin differs from an earlier one's; `None` where nothing shows that it does.
+    /// Returns how this dump's origin differs from an earlier one's; `None` if nothing shows a difference.
     pub(crate) fn apart(&self, earlier: &Self) -> Option<Apart> {
         let of = self.classes.len().min(earlier.classes.len());
         let common = self.classes.intersection(&earlier.classes).count();
@@ -92,7 +92,8 @@ impl Origin {
         {
             return Some(Apart::Jvms(format!("processes {} and {}", a.0, b.0)));
         }
-        // In containers all processes are number 1; and an agent that was loaded again says nothing.
+        // In containers all processes have number 1, and the agent may have been loaded twice. The random number, if
+        // known, therefore decides.
         match (earlier.salt, self.salt, earlier.agent, self.agent) {
             (Some(a), Some(b), ..) if a != b => Some(Apart::Jvms(
                 "numbers drawn at their start differ".to_owned(),
@@ -105,7 +106,7 @@ impl Origin {
     }
 }
 
-/// The seed that the JDK's immutable collections draw when a JVM starts.
+/// Returns the seed that the JDK's immutable collections choose when a JVM starts.
 fn salt(snapshot: &Snapshot) -> Option<i64> {
     let class = "java.util.ImmutableCollections";
     let class = *snapshot.classes().by_name(class).first()?;

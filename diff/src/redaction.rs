@@ -1,11 +1,11 @@
-//! What a redacted dump keeps of the agent's objects: figures, and names of classes, methods and files.
+//! The parts of the agent's objects that a redacted dump keeps: figures, and names of classes, methods and files.
 
 use heapdiff_sites::{CLASS, names_only, statics, usage};
 use hprof::redaction::{KeptTables, Rules};
 
 use crate::agent_objects::THREAD;
 
-/// The rules by which a redacted dump gives the same report as the dump.
+/// Returns the rules by which a redacted dump gives the same report as the dump.
 #[must_use]
 pub fn redaction_rules(numbers: bool) -> Rules<'static> {
     Rules {

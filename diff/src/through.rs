@@ -1,4 +1,5 @@
-//! The frame of the program that most of a growth was allocated through: one place to look at, where stacks are many.
+//! Finds the application frame through which most of a growth was allocated: one place to look at if there are many
+//! stacks.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +8,22 @@ use heapdiff_model::diff::{Stack, Through};
 use crate::frame_parts::FrameParts;
 use crate::samples::frame_kind::telling_frames;
 
-/// So many stacks are shown one by one, and say it themselves.
+/// Up to this number of stacks, the report lists them all, and a common frame is not needed.
 const FEW: usize = 3;
 
-/// What some method's frames stand for.
+/// Sums over the stacks that contain a method.
 #[derive(Default)]
 struct Passing<'a> {
     bytes: u128,
-    /// Frames between it and the leaf, weighed by bytes.
+    /// Number of frames between the method and the leaf, weighted by bytes.
     depth: u128,
     stacks: u64,
-    /// Its frame; the method alone where lines differ.
+    /// The frame of the method; the method alone if the lines differ.
     frame: &'a str,
 }
 
-/// The innermost frame of the program that two thirds or more of the stacks' bytes were allocated through. None for
-/// a few stacks, which say it themselves.
+/// Returns the innermost application frame through which at least two thirds of the stacks' bytes were allocated.
+/// Returns `None` if there are so few stacks that the report lists them all.
 #[must_use]
 pub fn through(stacks: &[Stack]) -> Option<Through> {
     if stacks.len() <= FEW {
@@ -34,7 +35,7 @@ pub fn through(stacks: &[Stack]) -> Option<Through> {
         let mut seen: Vec<&str> = Vec::new();
         for (depth, frame) in (0_u128..).zip(telling_frames(&stack.frames)) {
             let method = FrameParts::parse(frame).function;
-            // A method that calls itself counts where it is nearest to the leaf.
+            // A recursive method counts at its frame nearest to the leaf.
             if seen.contains(&method) {
                 continue;
             }
@@ -54,7 +55,7 @@ pub fn through(stacks: &[Stack]) -> Option<Through> {
     let most = methods
         .into_values()
         .filter(|m| m.bytes > 0 && 3 * m.bytes >= 2 * all);
-    // Products are of what 50 stacks of a heap can have: far below the type's bounds.
+    // The products are sums over at most 50 stacks of a heap, far below the limit of the type.
     let nearest = most.min_by(|a, b| {
         let depth = |x: &Passing<'_>, y: &Passing<'_>| x.depth.saturating_mul(y.bytes);
         depth(a, b).cmp(&depth(b, a))
@@ -110,7 +111,7 @@ mod tests {
             named(&stacks),
             Some(("a.Cache.put(C.java:7)".to_owned(), 800, 20))
         );
-        // Other lines of one method are one place.
+        // Different lines of one method are one place.
         stacks.push(stack("a.Cache.put(C.java:9) a.Main.main(M.java:2)", 250));
         assert_eq!(named(&stacks), Some(("a.Cache.put".to_owned(), 900, 21)));
     }

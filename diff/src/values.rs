@@ -1,9 +1,9 @@
-//! Texts of strings, and values of boxes and primitives.
+//! Text of strings, and values of boxes and primitives.
 
 use hprof::answers::{Content, Value};
 use hprof::{ObjectIndex, Snapshot};
 
-/// The texts of strings, cut at `limit` characters, and of boxed primitives; `None` for other objects.
+/// Returns the text of strings, cut at `limit` characters, and of boxed primitives; `None` for other objects.
 ///
 /// Cost: that of [`Snapshot::strings`], and of [`Snapshot::read_all`] for boxes.
 #[must_use]
@@ -40,7 +40,7 @@ fn is_box(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     })
 }
 
-/// A primitive value as in Java source, without a suffix; `None` for references.
+/// Returns a primitive value as in Java source, without a suffix; `None` for references.
 #[must_use]
 pub fn literal(value: Value) -> Option<String> {
     Some(match value {

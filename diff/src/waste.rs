@@ -1,5 +1,4 @@
-//! Waste that `hprof` finds, with names that mean the same in every dump of a program, side by side for
-//! several dumps.
+//! Wasted memory that `hprof` finds, with names that are the same in every dump of a program, compared across dumps.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,10 +10,10 @@ use hprof::{ClassIndex, Progress, Snapshot};
 use crate::names::{hold_label, name_of, only_keeps, stable};
 use crate::samples::AgentObjects;
 
-/// Characters of a text that is shown.
+/// Maximum number of characters of a string to show.
 const CHARACTERS: usize = 80;
 
-/// A dump's waste, without the dump.
+/// The waste of a dump, without the dump.
 #[derive(Clone, Debug)]
 pub struct WasteSummary {
     kinds: Vec<KindSummary>,
@@ -26,11 +25,11 @@ struct KindSummary {
     total: WasteTotal,
     groups: u64,
     examples: Vec<WasteExample>,
-    /// Objects and bytes to be won, by the holder's label.
+    /// Number of objects and savings in bytes, by the holder's label.
     holders: BTreeMap<String, (u64, u64)>,
 }
 
-/// Waste of several dumps side by side.
+/// The waste of several dumps, compared.
 #[derive(Clone, Debug)]
 pub struct ComparedWaste {
     /// The waste.
@@ -40,13 +39,13 @@ pub struct ComparedWaste {
 }
 
 impl WasteSummary {
-    /// Finds a dump's waste and keeps `examples` groups of each kind. The agent's objects are left out.
-    /// The holders are fields of other classes than the runtime's and those of libraries of collections.
+    /// Finds the waste of a dump and stores `examples` groups of each kind. The agent's objects are left out. The
+    /// holders are fields of classes other than JDK classes and collection libraries.
     ///
     /// Cost: that of [`Snapshot::waste`].
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// If memory runs out.
     pub fn new(
         snapshot: &Snapshot,
         agent_objects: &AgentObjects,
@@ -98,7 +97,7 @@ impl WasteSummary {
         })
     }
 
-    /// The waste of several dumps, oldest first, side by side, with up to `holders` holders of each kind.
+    /// Compares the waste of several dumps, oldest first, with at most `holders` holders of each kind.
     #[must_use]
     pub fn compared(all: &[Self], holders: usize) -> ComparedWaste {
         let kinds = WasteKind::ALL.into_iter().enumerate();
@@ -119,7 +118,7 @@ impl WasteSummary {
     }
 }
 
-/// The sort key: growth, then size.
+/// Returns the sort key: growth, then size.
 fn weight(figures: &[u64]) -> (i128, u64) {
     let (first, last) = (figures.first(), figures.last());
     let last = last.copied().unwrap_or(0);
@@ -166,7 +165,7 @@ fn row(all: &[WasteSummary], at: usize, kind: WasteKind, limit: usize) -> (Waste
     (row, more_holders)
 }
 
-/// A holder's name as reports show it.
+/// Returns the name of a holder in the form that reports show.
 fn label(snapshot: &Snapshot, holder: &WasteHolder) -> String {
     use hprof::answers::Hold;
     let Some(class) = holder.class else {

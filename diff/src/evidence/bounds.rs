@@ -1,9 +1,9 @@
-//! Reasons why a collection will not grow for ever: references that the JVM may clear, and bounds that
-//! the objects themselves state.
+//! Finds reasons why a collection will not grow for ever: references that the JVM may clear, and limits that the
+//! objects themselves contain.
 //!
-//! A bound counts if it is that of the very collection that grows, not of one above it. Enforced is what
-//! a library's own field states of that instance; any other number that is called a bound counts once it
-//! is reached and kept, and is a hint before.
+//! A bound counts only if it belongs to the collection that grows, not to one above it. A bound is enforced if a
+//! library's own field states it for that instance. Any other number that is called a bound counts if it has been
+//! reached and not exceeded. Before that, it is a hint.
 
 use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
@@ -17,30 +17,30 @@ use crate::names;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// A bound more than this many times above the number of held objects is ignored.
+/// A bound of more than this many times the number of held objects is ignored.
 const FAR: u64 = 64;
 /// Smaller numbers are rarely bounds of a collection that grows.
 const LEAST: u64 = 16;
-/// Objects of one step whose fields are read for a bound.
+/// Maximum number of objects of one step whose fields are read for a bound.
 const LOOKED_AT: usize = 4;
 
-/// How far a bound is proven.
+/// The strength of the evidence for a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strength {
-    /// The class is known to keep to it.
+    /// The class is known to enforce the bound.
     Enforced,
-    /// As many are held as it says, and no more have come since.
+    /// The bound was reached, and the number of elements has not risen since.
     Reached,
-    /// A name only.
+    /// A name is the only evidence.
     Hint,
 }
 
-/// What keeps a collection from growing for ever, or may do so.
+/// Something that limits the growth of a collection, or may limit it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bound {
-    /// What a reader can check.
+    /// The sentence for the report, with facts that readers can check.
     pub(crate) sentence: Evidence,
-    /// How far that is proven.
+    /// The strength of the evidence.
     pub(crate) strength: Strength,
 }
 
@@ -60,7 +60,7 @@ impl Bound {
     }
 }
 
-/// What bounds it, the surest first; `None` where nothing does.
+/// Returns the bound with the strongest evidence; `None` if there is none.
 pub(crate) fn of(context: &SuspectContext<'_>) -> Option<Bound> {
     let softly = || soft(context).or_else(|| soft_values(context, &softly_held(context)));
     let enforced = softly()
@@ -79,12 +79,12 @@ fn reference(context: &SuspectContext<'_>, step: StepId) -> Option<Reference> {
     Some(context.snapshot.classes()[class].reference)
 }
 
-/// What stays of less than this part of the growth is ignored.
+/// The part of the growth that stays is ignored if it is smaller than 1/8.
 const STAYING_PART: u64 = 8;
 /// The reference from a reference object to its referent.
 const REFERENT: &str = "java.lang.ref.Reference.referent";
 
-/// What is named is the referent of soft references.
+/// Returns the sentence for an object that is the referent of soft references.
 fn soft(context: &SuspectContext<'_>) -> Option<Evidence> {
     let step = context.steps.windows(2).find(|w| {
         reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT
@@ -122,7 +122,7 @@ fn softly_held(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
     found
 }
 
-/// Most of what grows is the referents of soft references in it, as in a cache with soft values.
+/// Returns the sentence for content that is mostly the referents of soft references, as in a cache with soft values.
 fn soft_values(context: &SuspectContext<'_>, held: &[(StepId, StepId)]) -> Option<Evidence> {
     let trie = context.trie();
     let content = context.candidate.content.iter();
@@ -135,8 +135,8 @@ fn soft_values(context: &SuspectContext<'_>, held: &[(StepId, StepId)]) -> Optio
     })
 }
 
-/// Returns the sentence for content that stays and grows if the JVM clears all of its soft references: nobody is notified,
-/// because the references have no queue.
+/// Returns the sentence for content that stays and grows even if the JVM clears all of its soft references. The
+/// references have no queue, so the program is not notified and cannot remove the entries.
 pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidence> {
     const NO_QUEUE: &str = "java.lang.ref.ReferenceQueue$Null";
     let held = softly_held(context);
@@ -162,7 +162,7 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidenc
         .last()
         .map_or(0, |s| s.info.reachable_bytes);
     let stays = u64::try_from(all.saturating_sub(softly)).ok()?;
-    // Entries of a cache with large values are small beside them.
+    // Entries of a cache with large values are small compared with the values.
     let is_large = stays >= all.unsigned_abs() / STAYING_PART && stays >= least(reachable);
     is_large.then(|| Evidence::StaysWhenCleared {
         class: context.class(of).to_owned(),
@@ -170,14 +170,14 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidenc
     })
 }
 
-/// It is the content of a weak map, or weak references whose referents other paths keep alive. That says
-/// where to look, and not that it ends.
+/// Returns the hint that something is the content of a weak map, or consists of weak references whose referents are
+/// kept alive on other paths. This shows where to look, not that the growth ends.
 fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     let table = context.held_via(|v| v == "java.util.WeakHashMap.table");
     if table.is_some_and(|table| is_own(context, table)) {
         return Some(Evidence::WeakHashMap);
     }
-    // Subclasses that hold something besides (entries of thread locals) are not named, so they do not match.
+    // Subclasses that hold something else (entries of thread locals) are not named, so they do not match.
     let step = context.candidate.named;
     if reference(context, step) != Some(Reference::Weak) {
         return None;
@@ -185,21 +185,21 @@ fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     let some = context.members(step, 64);
     let referents = context.field(&some, "referent");
     let alive = referents.iter().flatten().count();
-    // Where most are cleared, the tables and entries that stay are what grows.
+    // If most references are cleared, the tables and entries that stay are what grows.
     (alive * 2 > some.len()).then(|| Evidence::WeakReferences {
         class: context.class(step).to_owned(),
     })
 }
 
-/// Whether what grows are the elements of the collection at a step, rather than something that one of its
-/// elements holds.
+/// True if the elements of the collection at a step are what grows, rather than something that one of its elements
+/// holds.
 pub(crate) fn is_own(context: &SuspectContext<'_>, collection: StepId) -> bool {
     let path = context.trie().path(context.candidate.at);
     let Some(at) = path.iter().position(|&s| s == collection) else {
         return false;
     };
-    // Behind the first entry comes what the collection's elements hold. A set and a cache have a map in them; another
-    // collection in a collection is one of its elements.
+    // Steps after the first entry are what the collection's elements hold. A set and a cache contain a map. Any other
+    // collection inside a collection is one of its elements.
     let outer = context.class(collection);
     let maps = usize::from(!outer.starts_with("java.util.") || outer.contains("Set"));
     let is_inner = |&s: &StepId| {
@@ -211,13 +211,13 @@ pub(crate) fn is_own(context: &SuspectContext<'_>, collection: StepId) -> bool {
     inside.iter().all(is_inner) && collections.count() <= maps
 }
 
-/// Whether a class is that of a node or an entry of a collection.
+/// True if a class is a node or an entry of a collection.
 fn is_entry(class: &str) -> bool {
     let name = class.rsplit(['.', '$']).next().unwrap_or(class);
     !class.ends_with("[]") && (name.contains("Entry") || name.contains("Node"))
 }
 
-/// Whether a step's objects are collections as programs use them, not parts of one.
+/// True if the objects of a step are collections as programs use them, not parts of one.
 fn is_collection(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
     class.starts_with("java.util.") && !class.ends_with("[]") && !class.contains('$')
@@ -228,9 +228,10 @@ fn shares_package(one: &str, other: &str) -> bool {
     package(one).is_some() && package(one) == package(other)
 }
 
-/// It is a mostly empty array of references, which has the size that it was made with, whether or not it ever needed it.
+/// Returns the sentence for a mostly empty array of references. Its size was chosen when it was created, whether or not
+/// it was ever needed.
 fn slack(context: &SuspectContext<'_>) -> Option<Evidence> {
-    /// Elements of each array that are read.
+    /// Maximum number of elements to read of each array.
     const ELEMENTS: u32 = 1 << 20;
     let candidate = context.candidate;
     if !candidate.in_place || !context.class(candidate.named).ends_with("[]") {
@@ -253,8 +254,8 @@ fn slack(context: &SuspectContext<'_>) -> Option<Evidence> {
     })
 }
 
-/// It is in an application's subclass of `LinkedHashMap`, as maps are that remove their eldest entry. Whether
-/// it ever removes one is not in the dump.
+/// Returns the hint that the content is in an application's subclass of `LinkedHashMap`. Such maps often remove their
+/// eldest entry. The dump does not show whether this one ever does.
 fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
     let above = context.trie().path(context.candidate.at);
     let step = above
@@ -266,10 +267,10 @@ fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
     })
 }
 
-/// It is in a cache, queue or pool of a well-known library whose objects say how many they keep at most.
+/// Returns the sentence for a cache, queue or pool of a well-known library whose objects contain their maximum size.
 fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
-    // The class, and the field that holds the bound of an instance. Classes of Caffeine's caches without a maximum
-    // lack the field; others have a number there that is none: negative, 0, or the largest.
+    // The class, and the field that holds the bound of an instance. Caffeine's cache classes without a maximum lack the
+    // field. Other classes then have a number that is not a bound: negative, 0, or the largest.
     const BOUNDED: [(&str, &str); 7] = [
         ("com.google.common.cache.LocalCache", "maxWeight"),
         (
@@ -313,7 +314,7 @@ fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
             }
             None => return None,
         };
-        // Weights may be anything, so a bound may be far above the number that is held, but not below it.
+        // Weights can have any unit, so a bound can be far above the number of elements held, but not below it.
         let holders = context.trie()[step].objects.max(1);
         let held = context.ends(context.candidate.content[0]).1 / holders;
         let is_bounded = is_own(context, step) && held <= bound.saturating_add(bound / 2);
@@ -340,8 +341,8 @@ fn is_weighed(context: &SuspectContext<'_>, cache: StepId) -> bool {
     })
 }
 
-/// A field that is called a bound: one of the object that declares the holding field, of its class, or of the
-/// collection.
+/// Returns the bound in a field with a name such as `maxSize`: a field of the object that declares the holding field,
+/// of its class, or of the collection.
 fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
     let trie = context.trie();
     let path = trie.path(context.candidate.at);
@@ -379,8 +380,8 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
         .or_else(|| bound_of_whole(context, &path[..at], &content))
 }
 
-/// Returns the bound of a collection whose parts, the objects at the end of a path, are objects with collections of their
-/// own: it limits all of their elements together.
+/// Returns the bound of a collection that consists of parts with their own collections, the objects at the end of a
+/// path. The bound limits the elements of all parts together.
 fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]) -> Option<Bound> {
     let (whole, parts) = whole_of(context, path)?;
     let held = Held::new(content, context.trie()[whole].objects.max(1));
@@ -389,13 +390,14 @@ fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]
         Some(class) => static_bound(context, class, held.now)?,
         None => own_bound(context, whole, held.now)?,
     };
-    // `maxSegments` limits the segments.
+    // `maxSegments` limits the number of segments.
     let limits_parts = share_a_word(&name, context.via(parts));
     held.bound((name, bound)).filter(|_| !limits_parts)
 }
 
-/// Returns the object above a path whose last step is a part of a collection, such as a segment of a cache, and the step of
-/// its field that holds the parts. None if the class of the last step is not called a part.
+/// Returns the object above a path whose last step is a part of a collection, such as a segment of a cache, and the
+/// step of its field that holds the parts. Returns `None` if the name of the last step's class does not contain a word
+/// for a part.
 fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, StepId)> {
     const PARTS: [&str; 5] = ["segment", "shard", "stripe", "partition", "bucket"];
     let (&part, above) = path.split_last()?;
@@ -412,8 +414,8 @@ fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, St
 /// The number of elements for each object that may state a limit.
 struct Held {
     now: u64,
-    /// Number of elements that came since the dump before. A field such as `maxActive` may be a high-water mark: then it
-    /// is about equal to the number of elements, although many came.
+    /// Number of elements added since the dump before. A field such as `maxActive` may be a high-water mark: then it is
+    /// about equal to the number of elements, although many were added.
     late: u64,
     is_one: bool,
 }
@@ -431,7 +433,7 @@ impl Held {
         }
     }
 
-    /// The bound that a field with this name and value states. None for a high-water mark.
+    /// Returns the bound that a field with this name and value states; `None` for a high-water mark.
     fn bound(&self, (field, bound): (String, u64)) -> Option<Bound> {
         let Self { now, late, is_one } = *self;
         let room = bound.saturating_sub(now);
@@ -494,8 +496,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// True if a constant may limit the collection in a field. Of a class with several collections it has to share a word with
-/// the field: `MAX_USERS` limits `users`, and not `sessions`.
+/// True if a constant may limit the collection in a field. If the class has several collections, the constant has to
+/// share a word with the field: `MAX_USERS` limits `users`, and not `sessions`.
 fn may_limit(context: &SuspectContext<'_>, class: ClassIndex, constant: &str) -> bool {
     let snapshot = context.snapshot;
     let of = &snapshot.classes()[class];
@@ -535,7 +537,8 @@ fn share_a_word(one: &str, other: &str) -> bool {
     stems(one).iter().any(|word| other.contains(word))
 }
 
-/// A full cache has this part of its limit more or less at each dump: entries are added before others are evicted.
+/// The size of a full cache varies by 1/1000 of its limit between dumps, because entries are added before others are
+/// evicted.
 const NOISE_PART: u64 = 1000;
 
 fn noise(bound: u64) -> u64 {
@@ -550,7 +553,7 @@ fn fits(value: Option<Value>, held: u64) -> Option<u64> {
     .then_some(value)
 }
 
-/// The first static field of a class that states a bound which fits.
+/// Returns the first static field of a class with a bound that fits the number of elements held.
 fn static_bound(
     context: &SuspectContext<'_>,
     class: ClassIndex,
@@ -569,7 +572,7 @@ fn static_bound(
         })
 }
 
-/// A bound in an instance field of a step's objects, or else in a static field of their class.
+/// Returns a bound in an instance field of a step's objects, or else in a static field of their class.
 fn own_bound(context: &SuspectContext<'_>, step: StepId, held: u64) -> Option<(String, u64)> {
     let class = context.class_index(step)?;
     let classes = context.snapshot.classes();
@@ -578,7 +581,7 @@ fn own_bound(context: &SuspectContext<'_>, step: StepId, held: u64) -> Option<(S
         let runtime = names::is_runtime(context.snapshot, c);
         let fields = classes[c].fields.iter();
         let own = move |name: &str| {
-            // Of the runtime's classes only blocking queues have a capacity that they enforce.
+            // Among JDK classes, only blocking queues have a capacity that they enforce.
             if runtime {
                 name == "capacity" && classes[c].name.contains("Blocking")
             } else {

@@ -1,4 +1,4 @@
-//! A candidate with all that evidence is drawn from: the summaries of all dumps, and the last dump, open.
+//! A candidate with everything that evidence is drawn from: the summaries of all dumps, and the last dump, open.
 
 use hprof::answers::{Record, Value};
 use hprof::dominators::Node;
@@ -10,12 +10,12 @@ use crate::summary::Summary;
 use crate::summary::stats::OffHeap;
 use crate::trie::{StepId, Trie};
 
-/// Objects collected on each level on the way down to the members of a step.
+/// Maximum number of objects collected on each level on the way down to the members of a step.
 const MEMBERS_PER_LEVEL: usize = 1 << 14;
-/// Objects that are visited to see how objects of one class hold one another.
+/// Maximum number of objects visited to find out how objects of one class hold one another.
 const NESTED: usize = 1 << 22;
 
-/// A candidate, the dumps that show it growing, and the steps that lead to it.
+/// A candidate, the dumps in which it grows, and the steps that lead to it.
 pub(crate) struct SuspectContext<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) summaries: &'a [Summary],
@@ -25,12 +25,12 @@ pub(crate) struct SuspectContext<'a> {
     pub(crate) steps: Vec<StepId>,
 }
 
-/// How one object holds all others of its class.
+/// The structure in which one object holds all others of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nested {
-    /// Each holds one next one.
+    /// Each object holds one next object.
     Chain,
-    /// Some hold several.
+    /// Some objects hold several others.
     Tree,
 }
 
@@ -50,12 +50,12 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// Whether there is one dump alone, so that nothing is known to have grown.
+    /// True if there is a single dump, so that no growth is known.
     pub(crate) const fn is_alone(&self) -> bool {
         self.summaries.len() == 1
     }
 
-    /// The change of a number of things. If there is one dump only, `first` is ignored.
+    /// Returns the change of a number of things. In a single dump, `first` is ignored.
     pub(crate) fn changed(&self, first: u64, last: u64, things: impl Into<String>) -> Change {
         Change {
             first: (!self.is_alone()).then_some(first),
@@ -68,29 +68,29 @@ impl<'a> SuspectContext<'a> {
         self.aligned.last()
     }
 
-    /// The class of a step's objects, as text.
+    /// Returns the class of a step's objects, as text.
     pub(crate) fn class(&self, step: StepId) -> &'a str {
         let trie = self.trie();
         trie.names.text(trie[step].class)
     }
 
-    /// How a step's objects are held, as text.
+    /// Returns the reference through which a step's objects are held, as text.
     pub(crate) fn via(&self, step: StepId) -> &'a str {
         let trie = self.trie();
         trie.names.text(trie[step].via)
     }
 
-    /// The first step whose class is this.
+    /// Returns the first step whose class is wanted.
     pub(crate) fn of_class(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.class(s)))
     }
 
-    /// The first step that is held through this.
+    /// Returns the first step that is held through a wanted reference.
     pub(crate) fn held_via(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.via(s)))
     }
 
-    /// The first step whose class is or extends the runtime's class of this name.
+    /// Returns the first step whose class is, or extends, the JDK class of this name.
     pub(crate) fn of_kind(&self, ancestor: &str) -> Option<StepId> {
         self.steps
             .iter()
@@ -98,7 +98,7 @@ impl<'a> SuspectContext<'a> {
             .find(|&s| self.is_kind(s, ancestor))
     }
 
-    /// Whether a step's class is or extends the runtime's class of this name.
+    /// True if a step's class is, or extends, the JDK class of this name.
     pub(crate) fn is_kind(&self, step: StepId, ancestor: &str) -> bool {
         let classes = self.snapshot.classes();
         let of_boot = |&&c: &&ClassIndex| classes[c].loader.is_null();
@@ -109,7 +109,7 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// The class of a step's objects; none for class objects.
+    /// Returns the class of a step's objects; `None` for class objects.
     pub(crate) fn class_index(&self, step: StepId) -> Option<ClassIndex> {
         let &sample = self.trie()[step].samples.first()?;
         match self.snapshot.represents(sample) {
@@ -118,12 +118,12 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// Objects of a step in each dump.
+    /// Returns the number of a step's objects in each dump.
     pub(crate) fn objects(&self, step: StepId) -> Vec<u64> {
         self.aligned.figures(step, |s| s.objects)
     }
 
-    /// Objects of a step in the first dump and in the last; of one dump alone none and all.
+    /// Returns the number of a step's objects in the first dump and in the last; 0 and all in a single dump.
     pub(crate) fn ends(&self, step: StepId) -> (u64, u64) {
         match self.objects(step)[..] {
             [first, .., last] => (first, last),
@@ -132,7 +132,7 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// The candidate's off-heap figures in the first dump and in the last; of one dump alone none and all.
+    /// Returns the candidate's off-heap figures in the first dump and in the last; 0 and all in a single dump.
     pub(crate) fn off_heap(&self) -> (OffHeap, OffHeap) {
         match self.candidate.off_heap[..] {
             [first, .., last] => (first, last),
@@ -141,14 +141,14 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// The innermost step that is held through a field of an application class, on the way from the root
-    /// down to the head of what grows.
+    /// Returns the innermost step that is held by a field of an application class, on the path from the root down to
+    /// the head of what grows.
     pub(crate) fn own_field(&self) -> Option<StepId> {
         self.aligned.own_field(self.candidate)
     }
 
-    /// Up to `limit` objects of a step, those with the lowest numbers among the ones found. Such objects
-    /// were allocated together and are adjacent in the file, so reading them is cheap.
+    /// Returns at most `limit` objects of a step, those with the lowest numbers among the ones found. Such objects were
+    /// allocated together and are adjacent in the file, so reading them is cheap.
     ///
     /// Cost: visits some ten thousand objects of the dominator tree, in memory.
     pub(crate) fn members(&self, step: StepId, limit: usize) -> Vec<ObjectIndex> {
@@ -180,12 +180,12 @@ impl<'a> SuspectContext<'a> {
         objects
     }
 
-    /// Objects of a class that only roots hold.
+    /// Returns the objects of a class that only roots hold.
     pub(crate) fn rooted(&self, class: Option<ClassIndex>) -> Vec<ObjectIndex> {
         self.of(class, self.children(Node::ROOT))
     }
 
-    /// How the object that retains most of a step's holds the others; `None` where it does not hold all of them.
+    /// Returns the structure in which a step's largest object holds the others; `None` if it does not hold all of them.
     ///
     /// Cost: visits some million objects of the dominator tree, in memory.
     pub(crate) fn nested(&self, step: StepId) -> Option<Nested> {
@@ -217,7 +217,7 @@ impl<'a> SuspectContext<'a> {
         })
     }
 
-    /// Objects of a class that these objects dominate immediately.
+    /// Returns the objects of a class whose immediate dominator is one of these objects.
     pub(crate) fn below(
         &self,
         objects: &[ObjectIndex],
@@ -228,7 +228,7 @@ impl<'a> SuspectContext<'a> {
         self.of(class, nodes.flat_map(|n| self.children(n)))
     }
 
-    /// The first objects of a class among these, in their order.
+    /// Returns the first objects of a class among these, ascending.
     fn of(
         &self,
         class: Option<ClassIndex>,
@@ -263,7 +263,7 @@ impl<'a> SuspectContext<'a> {
         objects
     }
 
-    /// Reads objects; those that cannot be read are left out.
+    /// Reads objects. Those that cannot be read are left out.
     pub(crate) fn read(&self, objects: &[ObjectIndex]) -> Vec<Record<'a>> {
         self.snapshot
             .read_all(objects)
@@ -272,7 +272,7 @@ impl<'a> SuspectContext<'a> {
             .collect()
     }
 
-    /// A reference field of some objects, where it is set.
+    /// Returns a reference field of some objects, if it is set.
     pub(crate) fn field(&self, objects: &[ObjectIndex], name: &str) -> Vec<Option<ObjectIndex>> {
         let values = self.snapshot.field_values(objects, [name]);
         values
@@ -281,7 +281,7 @@ impl<'a> SuspectContext<'a> {
             .collect()
     }
 
-    /// A whole number in a field of some objects.
+    /// Returns the integer in a field of some objects.
     pub(crate) fn number(&self, objects: &[ObjectIndex], name: &str) -> Vec<Option<i64>> {
         let values = self.snapshot.field_values(objects, [name]);
         values

@@ -1,5 +1,4 @@
-//! What speaks for or against a suspect: bounds that it has, the fate of its samples, leaks known by name;
-//! and the verdict made of it all.
+//! Evidence for or against a suspect (bounds, survival of samples, known leak patterns, usage), and the verdict.
 
 pub(crate) mod bounds;
 pub(crate) mod context;

@@ -1,4 +1,4 @@
-//! How long objects live at the place where something accumulates, as samples show.
+//! How long objects live at the place of an accumulation, as samples show.
 
 use std::collections::BTreeSet;
 
@@ -9,49 +9,51 @@ use crate::samples::attribution::{Attribution, thinned};
 use crate::sentence::Evidence;
 use crate::trie::{StepId, Trie};
 
-/// The fewest samples on which a statement about survival is made.
+/// Minimum number of samples for a statement about survival.
 const ENOUGH: u64 = 50;
-/// The fewest survivors, in thousandths, that count as "nothing goes".
+/// Minimum part of survivors, in thousandths, that counts as "all stay".
 const ALL: u64 = 980;
 
-/// The most survivors, in thousandths, that count as "nothing stays".
+/// Maximum part of survivors, in thousandths, that counts as "none stays".
 const NONE: u64 = 20;
-/// The fewest new samples that tell when they came, and the fewest that tell by all being gone.
+/// Minimum number of new samples that show when they were added. Also the minimum number of old samples that show
+/// replacement if none of them is alive.
 const NEW: u64 = 16;
 
 /// Samples at one place in the first dump and in the last dump of the same JVM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Survival {
-    /// Samples there in the first dump, as the last dump's sampling would have kept them.
+    /// Number of samples there in the first dump, downsampled to the rate of the last dump.
     pub(crate) held: u64,
-    /// Samples of these that are still there in the last.
+    /// Number of `held` samples that are still there in the last dump.
     pub(crate) kept: u64,
-    /// Samples of these that are alive in the last, wherever.
+    /// Number of `held` samples that are alive in the last dump, at any place.
     pub(crate) alive: u64,
-    /// Samples there in the last dump.
+    /// Number of samples there in the last dump.
     pub(crate) live: u64,
-    /// Those that came since the first dump, by the quarter of the time between the dumps in which they were
+    /// Number of samples added since the first dump, by the quarter of the time between the dumps in which they were
     /// allocated.
     pub(crate) quarters: [u64; 4],
-    /// The part, in thousandths, that is alive of all samples taken at the stacks that allocated the growth.
+    /// The part that is alive, in thousandths, of all samples taken at the stacks that allocated the growth.
     pub(crate) permille: u64,
-    /// The part, in thousandths, that has gone of the samples at those stacks of which enough were followed.
+    /// The part that was collected, in thousandths, of the samples at those stacks. Only stacks with enough tracked
+    /// samples count.
     pub(crate) gone_permille: u64,
 }
 
 impl Survival {
-    /// Whether next to nothing of what was there has gone.
+    /// True if at least 98 % of the first dump's samples are still there.
     pub(crate) fn stays(&self) -> bool {
         self.held >= ENOUGH && self.kept * 1000 >= self.held * ALL
     }
 
-    /// Whether objects are still added in the last quarter of the time, at no less than a quarter of the rate.
+    /// True if objects are still added in the last quarter of the time, at a quarter of the mean rate or more.
     pub(crate) fn goes_on(&self) -> bool {
         let came: u64 = self.quarters.iter().sum();
         came >= NEW && self.quarters[3] * 16 >= came
     }
 
-    /// Whether next to nothing that was put there has gone, in any part of the time between the dumps.
+    /// True if almost nothing that was put there was collected, in any quarter of the time between the dumps.
     pub(crate) fn is_total(&self) -> bool {
         self.stays()
             && self.live >= 2 * ENOUGH
@@ -60,27 +62,27 @@ impl Survival {
             && self.quarters.iter().all(|&q| q > 0)
     }
 
-    /// Whether next to nothing of what was there is alive. Fewer samples are enough where none is.
+    /// True if at most 2 % of the first dump's samples are alive. Fewer samples are enough if none is alive.
     pub(crate) fn is_replaced(&self) -> bool {
         self.held >= ENOUGH && self.alive * 1000 <= self.held * NONE
             || self.held >= NEW && self.alive == 0
     }
 
-    /// The part, in thousandths, of what was there that is not alive any more; `None` where there are too
+    /// Returns the part of the first dump's samples that is not alive any more, in thousandths; `None` if there are too
     /// few samples.
     pub(crate) fn replaced_permille(&self) -> Option<u64> {
         let gone = self.held.saturating_sub(self.alive) * 1000;
         (self.held >= ENOUGH).then(|| gone / self.held)
     }
 
-    /// Whether a growth is no more than half of what came to what is held there, and went again, at the same stacks.
+    /// True if the growth is at most half of what was added to the content and removed again, at the same stacks.
     pub(crate) fn is_within_passage(&self, grown: u64, held: u64) -> bool {
         let stayed = 1000_u64.saturating_sub(self.gone_permille);
         2 * u128::from(grown) * u128::from(stayed)
             <= u128::from(held) * u128::from(self.gone_permille)
     }
 
-    /// The sentence for a report; `None` where there are too few samples.
+    /// Returns the sentence for a report; `None` if there are too few samples.
     pub(crate) fn sentence(&self) -> Option<Evidence> {
         (self.held >= ENOUGH).then(|| Evidence::Samples {
             held: self.held,
@@ -91,8 +93,8 @@ impl Survival {
 }
 
 impl Attribution {
-    /// Follows the samples of these steps from the first dump to this one, the last; `None` unless both are of
-    /// one JVM. `taken` is when the dumps were taken, in milliseconds since 1970.
+    /// Follows the samples of these steps from the first dump to this one, the last; `None` unless both are of one JVM.
+    /// `taken` is when the dumps were taken, in milliseconds since 1970.
     pub(crate) fn survival(
         &self,
         trie: &Trie,
@@ -114,14 +116,15 @@ impl Attribution {
         };
         let before: Vec<&Sample> = first.within(first_trie, before).collect();
         for sample in &before {
-            // What the last dump's sampling would have dropped has not gone.
+            // A sample that the sampling of the last dump would have dropped is skipped: its absence does not show that
+            // it was collected.
             if thinned(sample, &sampling, &finest).is_some() {
                 found.held += 1;
                 found.kept += u64::from(uids.contains(&sample.uid));
                 found.alive += u64::from(alive.contains(&sample.uid));
             }
         }
-        // The dumps' times, by the agent's clock: no earlier than the latest samples in them.
+        // The dumps' times by the agent's clock, no earlier than the latest samples in them.
         let started = self.samples.agent()?.started_ms;
         let at = |of: &Self, taken: u64| {
             let latest = of.samples.live.iter().map(|s| s.time_ms).max();
@@ -142,8 +145,8 @@ impl Attribution {
     }
 }
 
-/// The part, in thousandths, that is shown to be alive of all samples taken at these stacks: where too few were followed
-/// none is.
+/// Returns the part of all samples taken at these stacks that is known to be alive, in thousandths. Samples of stacks
+/// with too few tracked ones do not count as alive.
 fn alive_permille(stacks: &[Stack]) -> u64 {
     let samples: u64 = stacks.iter().map(|s| s.samples).sum();
     let known = stacks.iter().filter(|s| s.survival_known);
@@ -151,7 +154,8 @@ fn alive_permille(stacks: &[Stack]) -> u64 {
     alive.checked_div(samples).unwrap_or(0)
 }
 
-/// The part, in thousandths, that has gone of the samples at those stacks of which enough were followed; 0 without any.
+/// Returns the part of the samples at these stacks that was collected, in thousandths. Only stacks with enough tracked
+/// samples count; 0 if there are none.
 fn gone_permille(stacks: &[Stack]) -> u64 {
     let known = || stacks.iter().filter(|s| s.survival_known);
     let samples: u64 = known().map(|s| s.samples).sum();
@@ -161,7 +165,7 @@ fn gone_permille(stacks: &[Stack]) -> u64 {
     gone.checked_div(samples).unwrap_or(0)
 }
 
-/// The quarter of a span of time in which something came that long after its begin.
+/// Returns the quarter, 0 to 3, of a time span that contains the moment `since` after its start.
 fn quarter(since: u64, span: u64) -> usize {
     let at = since.saturating_sub(1).saturating_mul(4) / span.max(1);
     at.min(3) as usize
@@ -178,7 +182,7 @@ mod tests {
             [1, 100, 101, 200, 300, 301, 400].map(at),
             [0, 0, 1, 1, 2, 3, 3]
         );
-        // What came in the first tenth of a long time is no sign that it goes on.
+        // Additions in the first tenth of the time are no sign that growth goes on.
         assert_eq!(quarter(40, 400), 0);
         assert_eq!([quarter(5, 0), quarter(500, 400)], [3, 3]);
     }

@@ -1,4 +1,5 @@
-//! What the agent counted of collections (`usage=on`): how many elements were put into one, removed and read.
+//! Collection usage that the agent counted (`usage=on`): how many elements were put into a collection, removed and
+//! read.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,42 +16,42 @@ use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::sentence::{Evidence, Verdict, Warning};
 
-/// Places of the agent's table that are read, and numbers of each.
+/// Maximum number of entries of the agent's table to read, and of numbers in each.
 const MOST_PLACES: u32 = 1 << 16;
 const MOST_NUMBERS: u32 = 1 << 10;
-/// Collections of one step that are looked for.
+/// Maximum number of collections of one step to look for.
 const MEMBERS: usize = 1 << 12;
-/// So many elements that are put are enough to tell how a collection is used.
+/// Minimum number of elements put that shows how a collection is used.
 const ENOUGH: u64 = 1000;
-/// And so long a time, in milliseconds.
+/// Minimum time, in milliseconds, that shows how a collection is used.
 const LONG: u64 = 5000;
-/// Calls that may be counted, and not done yet, when a dump is taken.
+/// Maximum number of calls that are counted but not finished when a dump is taken.
 const UNDER_WAY: i64 = 256;
 
-/// What was counted of one collection.
+/// Counts of one collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counted {
     since_ms: u64,
-    /// Elements that it had then.
+    /// Number of elements at `since_ms`.
     size: Option<i64>,
     put: u64,
     removed: u64,
     read: u64,
-    /// Put after half of the time or before.
+    /// Elements put after a mark that the agent sets at half of the time or earlier.
     late: u64,
     last_ms: u64,
 }
 
-/// What the agent watches in a dump.
+/// The collections that the agent watches in a dump.
 #[derive(Debug, Default)]
 pub(crate) struct Usages {
     by_collection: BTreeMap<ObjectIndex, Counted>,
-    /// Large collections for which there was no room; there may be more.
+    /// Number of large collections for which the agent had no room. It is a lower bound.
     without_room: u64,
 }
 
 impl Usages {
-    /// Reads it; nothing where the agent was not asked for it. The dump is not trusted.
+    /// Reads the counts; empty if `usage=on` was not set. The dump is not trusted.
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         Self::read(snapshot).unwrap_or_default()
     }
@@ -106,14 +107,14 @@ impl Usages {
         })
     }
 
-    /// That collections are not watched, where some were not.
+    /// Returns a warning if some collections were not watched.
     pub(crate) fn warning(&self) -> Option<String> {
         let collections = self.without_room;
         (collections > 0).then(|| Warning::Unwatched { collections }.to_string())
     }
 }
 
-/// How many bits are set in an array of numbers.
+/// Returns the number of bits that are set in an array of numbers.
 fn bits(snapshot: &Snapshot, array: ObjectIndex) -> u64 {
     let record = snapshot.read_all(&[array]).pop().flatten();
     let Some(Content::Array(array)) = record.map(|record| record.content) else {
@@ -141,7 +142,7 @@ impl Counted {
         }
     }
 
-    /// What was counted elsewhere, of the same collection or another.
+    /// Adds counts of the same or another collection.
     fn join(&mut self, other: &Self) {
         if (other.since_ms, other.size) < (self.since_ms, self.size) {
             (self.since_ms, self.size) = (other.since_ms, other.size);
@@ -153,7 +154,8 @@ impl Counted {
         self.last_ms = self.last_ms.max(other.last_ms);
     }
 
-    /// What its size tells besides: elements that came or went where that is not counted, as `addAll` does of a list.
+    /// Adds what the size shows in addition: elements that were added or removed by calls that the agent does not
+    /// count, such as `addAll` of a list.
     fn completed(mut self, now: Option<i64>) -> Self {
         let (Some(now), Some(then)) = (now, self.size) else {
             return self;
@@ -171,20 +173,20 @@ impl Counted {
     }
 }
 
-/// How a suspect's collections are used.
+/// Usage of a suspect's collections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     counted: Counted,
-    /// When the last dump was taken.
+    /// Time of the last dump.
     taken_ms: u64,
-    /// Collections of which this is known, and how many there are.
+    /// Number of watched collections, and of all collections.
     watched: u64,
     collections: u64,
-    /// Elements that came between the first dump and the last, less those that went.
+    /// Elements added between the first dump and the last, minus those removed.
     grown: u64,
 }
 
-/// How the collections in which a suspect's objects accumulate are used, as far as that was watched.
+/// Returns how the collections in which a suspect's objects accumulate are used, as far as they were watched.
 pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage> {
     if usages.by_collection.is_empty() {
         return None;
@@ -218,7 +220,8 @@ pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage>
     })
 }
 
-/// How many elements a collection has, by the fields that those have which the agent watches; `None` for others.
+/// Returns the number of elements of a collection, read from the fields of the classes that the agent watches; `None`
+/// for other classes.
 pub(crate) fn size(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<i64> {
     let number = |of: ObjectIndex, name| context.number(&[of], name).pop().flatten();
     let inner = |name| context.field(&[object], name).pop().flatten();
@@ -226,7 +229,7 @@ pub(crate) fn size(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<
     if let Some(size) = plain.filter_map(|name| number(object, name)).next() {
         return Some(size);
     }
-    // A queue's atomic number.
+    // The queue stores its size in an atomic number.
     if let Some(count) = inner("count") {
         return number(count, "value");
     }
@@ -234,7 +237,7 @@ pub(crate) fn size(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<
     if let Some(array) = inner("array") {
         return length(array);
     }
-    // A ring.
+    // The collection is a ring buffer.
     let length = length(inner("elements")?)?;
     let (head, tail) = (number(object, "head")?, number(object, "tail")?);
     tail.checked_sub(head)?.checked_rem_euclid(length)
@@ -245,8 +248,8 @@ impl Usage {
         self.taken_ms.saturating_sub(self.counted.since_ms)
     }
 
-    /// Whether thousands of elements came that make up most of the growth, over a time that is not short, none was removed and
-    /// none read, and they still came of late.
+    /// True if at least [`ENOUGH`] elements were put, which make up most of the growth, over at least [`LONG`]
+    /// milliseconds, no element was removed or read, and elements were still put recently.
     pub(crate) fn only_fills(&self) -> bool {
         let Counted {
             put,
@@ -265,7 +268,7 @@ impl Usage {
             && self.taken_ms.saturating_sub(last_ms) <= time / 4
     }
 
-    /// What was counted, in a sentence.
+    /// Returns the sentence with the counts.
     pub(crate) fn sentence(&self) -> Evidence {
         Evidence::Usage {
             span: Span(Duration::from_millis(self.watched_ms())),
@@ -291,7 +294,7 @@ impl Usage {
         (read >= put).then_some(Verdict::CountedReads)
     }
 
-    /// As reports have it.
+    /// Returns the counts in the form of the report.
     pub(crate) fn told(&self) -> Used {
         Used {
             since_ms: self.counted.since_ms,
@@ -308,7 +311,7 @@ impl Usage {
 pub(crate) mod tests {
     use super::*;
 
-    /// So many elements were put, removed and read in a minute, evenly, in a collection that grew by as many as came.
+    /// Usage for one minute, evenly spread, of a collection that grew by as many elements as were put and not removed.
     pub(crate) fn usage(put: u64, removed: u64, read: u64) -> Usage {
         let mut counted = Counted {
             since_ms: 1_000_000,
@@ -358,13 +361,13 @@ pub(crate) mod tests {
         for other in [usage(5000, 1, 0), usage(5000, 0, 1), usage(999, 0, 0)] {
             assert!(!other.only_fills(), "{other:?}");
         }
-        // Most of the growth came in before, or elsewhere.
+        // Most of the growth happened before, or elsewhere.
         let elsewhere = Usage {
             grown: 10_001,
             ..usage(5000, 0, 0)
         };
         assert!(!elsewhere.only_fills());
-        // It was loaded once: next to nothing came after a quarter of the time, or nothing in the last one.
+        // It was loaded once: almost nothing was put after a quarter of the time, or nothing in the last quarter.
         let with = |change: fn(&mut Counted)| {
             let mut usage = usage(5000, 0, 0);
             change(&mut usage.counted);
@@ -373,7 +376,7 @@ pub(crate) mod tests {
         assert!(with(|_| {}));
         assert!(!with(|counted| counted.late = 1249));
         assert!(!with(|counted| counted.last_ms = 1_044_999));
-        // It has only begun.
+        // Counting has only begun.
         assert!(!with(|counted| counted.since_ms = 1_055_001));
     }
 
@@ -395,7 +398,7 @@ pub(crate) mod tests {
             (earlier.since_ms, earlier.size, earlier.put),
             (5, Some(300), 12)
         );
-        // What is no stripe is left out.
+        // An incomplete stripe is left out.
         counted.add(&[1, 1, 1]);
         assert_eq!(counted.put, 11);
     }
@@ -414,9 +417,9 @@ pub(crate) mod tests {
         };
         assert_eq!(with(Some(330)), (50, 20));
         assert_eq!(with(None), (50, 20));
-        // A hundred came at once.
+        // A hundred were added by one call.
         assert_eq!(with(Some(430)), (150, 20));
-        // Some calls may be under way; so many are not.
+        // Some calls may be unfinished, but at most [`UNDER_WAY`].
         assert_eq!(with(Some(320)), (50, 20));
         assert_eq!(with(Some(0)), (50, 350));
         let unknown = Counted {

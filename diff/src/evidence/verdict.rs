@@ -1,16 +1,21 @@
-//! The verdict on a suspect, made of evidence, and the sentences that say why.
+//! Decides the verdict on a suspect from the evidence, and lists the reasons in sentences.
 //!
-//! Each verdict but growth has to be proven, and so has innocence:
+//! Every verdict except `growth` requires evidence. So does the decision that something is not a suspect:
 //!
-//! | verdict | proof |
-//! |---|---|
-//! | leak | a cause that is certain; growth at each of several steps, by more than such a holder wavers; samples of which next to none goes while others come; or a collection that elements are put into all the time, of which none is removed and none read |
-//! | cache | a bound of the very collection that grows, enforced or reached; growth that is over |
-//! | warm-up | growth that is over; or the runtime's own tables while classes are loaded |
-//! | none | all that was held was replaced, and no more was added than that, or it fell and rose while more passed than was added; or far more was replaced than was added |
+//! - Leak, one of these:
+//!   - a certain cause
+//!   - growth at each of several steps, by more than the size of such a holder varies
+//!   - new samples, while almost no sample is collected
+//!   - a collection that is filled all the time, from which nothing is removed or read
+//! - Cache: a bound of the collection that grows, enforced or reached; or growth that has ended.
+//! - Warm-up: growth that has ended; or growth of the JDK's own tables while classes are loaded.
+//! - Not a suspect, one of these:
+//!   - All content was replaced, and no more was added than that.
+//!   - The size fell and rose, while more passed through than was added.
+//!   - Far more was replaced than was added.
 //!
-//! What samples show of each object outranks what figures seem to show: nothing is over to which objects are
-//! still added that stay.
+//! Samples, which follow single objects, outrank the shape of the figures. For example, growth that looks finished is
+//! not finished if samples show new objects that stay.
 
 use std::time::Duration;
 
@@ -23,29 +28,29 @@ use heapdiff_model::diff::Verdict;
 use heapdiff_trend::{Course, LEAST_POINTS, Trend};
 use heapdiff_units::Span;
 
-/// Growth of less than this part of what was held may be chance where fewer than [`LEAST_POINTS`] dumps show it.
+/// Growth of at most 1/20 of the size can be random variation if fewer than [`LEAST_POINTS`] dumps show it.
 const SLIGHT_PART: u64 = 20;
 
-/// Growth of less than this part of what was replaced meanwhile is no more than arrivals that vary.
+/// Growth of less than 1/10 of what was replaced meanwhile is only variation in arrivals.
 const WAVERING_PART: u128 = 10;
 
 /// All evidence for and against a suspect.
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
     pub(crate) course: Course,
-    /// Bytes that it retains in each dump.
+    /// Bytes that the suspect retains in each dump.
     pub(crate) figures: &'a [u64],
     pub(crate) finding: Option<Finding>,
-    /// What keeps it from growing for ever.
+    /// The limit on the suspect's growth.
     pub(crate) bound: Option<Bound>,
-    /// The sentence that says that it grows once, while the program starts.
+    /// The sentence which says that the growth happens once, during start-up.
     pub(crate) start: Option<sentence::Evidence>,
     pub(crate) survival: Option<Survival>,
-    /// How the collections are used in which it grows.
+    /// How the growing collections are used.
     pub(crate) usage: Option<Usage>,
-    /// Number of objects that came, if they are few and retain little of the heap.
+    /// Number of objects added, if they are few and retain little of the heap.
     pub(crate) few: Option<u64>,
-    /// The steps in which the objects here became more while their class as a whole did not.
+    /// Steps in which the number of objects here grew while that of their class did not.
     pub(crate) moved: Moved,
 }
 
@@ -59,17 +64,17 @@ pub(crate) enum Moved {
 }
 
 impl Evidence<'_> {
-    /// The verdict; none for what is no suspect, because all of it comes and goes.
+    /// Returns the verdict, or `None` for something that is not a suspect because all of it is replaced over time.
     ///
     /// The first rule that applies decides:
     ///
-    /// 1. Churn, what wavers within its turnover, and what did not grow, is no suspect.
-    /// 2. What stopped growing while the program went on working is no leak, unless samples show that it goes on.
-    /// 3. A certain cause makes a leak.
-    /// 4. A bound that is enforced makes a cache, and so does one that was reached, unless samples show that it goes on.
-    /// 5. Start-up makes a warm-up.
-    /// 6. Growth at each of several steps, samples of which none goes, or a collection that only fills, make a leak.
-    /// 7. The rest is growth.
+    /// 1. Not a suspect: it is churn, or varies within its turnover, or did not grow.
+    /// 2. Warm-up or cache: the growth stopped while the program went on working, unless samples show that it goes on.
+    /// 3. Leak: a certain cause.
+    /// 4. Cache: an enforced bound, or a reached one, unless samples show that the growth goes on.
+    /// 5. Warm-up: the growth belongs to start-up.
+    /// 6. Leak: growth at each of several steps, or almost no sample is collected, or a collection is only filled.
+    /// 7. Growth: everything else.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         let (first, last) = self.ends();
         if last <= first || self.is_churn() || self.wavers() || self.only_moved() {
@@ -79,10 +84,10 @@ impl Evidence<'_> {
         let goes_on = stays && self.survival.is_some_and(|s| s.goes_on());
         if !goes_on {
             match self.course.trend {
-                // What changed by no more than noise did not grow.
+                // A change no larger than noise is not growth.
                 Trend::Level if self.finding.is_none() => return None,
                 Trend::WarmUp | Trend::Jump => return Some(Verdict::Warmup),
-                // Of what is full, and of which nothing goes, more is known than of a cache.
+                // The holder is full and nothing leaves it. A cache would replace content, so this is a warm-up.
                 Trend::Plateau if stays => return Some(Verdict::Warmup),
                 Trend::Plateau => return Some(Verdict::Cache),
                 Trend::Sawtooth if !stays => return Some(Verdict::Cache),
@@ -119,8 +124,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// True if nothing of what the first dump held is in the last: objects come and go, and their number is what it
-    /// happens to be at each dump.
+    /// True if nothing of what the first dump held is in the last. Objects come and go, so their number at a dump is
+    /// random.
     fn is_replaced(&self) -> bool {
         self.survival.is_some_and(|s| s.is_replaced())
     }
@@ -133,14 +138,16 @@ impl Evidence<'_> {
         self.finding.as_ref().is_some_and(|f| f.is_certain)
     }
 
-    /// True if it grew at every step, and at more than one that is long enough. A level end that is too short shows
-    /// nothing, neither growth nor its end.
+    /// True if the suspect grew at every step, and more than one step is long enough to show growth.
+    ///
+    /// A level last step that is too short shows neither growth nor its end.
     fn grew_steadily(&self) -> bool {
         let is_level = self.course.short_end.is_some();
         self.course.trend.is_steady() && self.course.telling > 2 && !is_level
     }
 
-    /// True if it grew at each step of so many dumps that random variation does not explain it.
+    /// True if the suspect grew at each step of at least [`LEAST_POINTS`] dumps, which random variation does not
+    /// explain.
     fn rises_in_many_dumps(&self) -> bool {
         self.course.trend.is_steady() && self.course.telling >= LEAST_POINTS
     }
@@ -152,9 +159,13 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether nothing of what was there has stayed, and what came is not more than half as much again as what
-    /// went; or it fell as well as it rose, by less than what came and went meanwhile, as what waits for a collection
-    /// does. A queue is filled and drained and grows nevertheless.
+    /// True if all content was replaced, and one of these holds:
+    ///
+    /// - The size grew by at most half.
+    /// - The size fell as well as rose, and the growth is small compared with what passed through. Objects that wait
+    ///   for a GC show this pattern.
+    ///
+    /// Never true for a known leak pattern: a queue replaces its content too, and still grows.
     fn is_churn(&self) -> bool {
         let (first, last) = self.ends();
         let grown = last.saturating_sub(first);
@@ -166,20 +177,20 @@ impl Evidence<'_> {
             })
     }
 
-    /// Whether the growth is less than a small part of what was replaced meanwhile. So many dumps that all rise
-    /// do not waver.
+    /// True if the growth is less than 1/10 of what was replaced meanwhile, unless at least [`LEAST_POINTS`] dumps all
+    /// rise.
     fn wavers(&self) -> bool {
         self.finding.is_none()
             && !self.rises_in_many_dumps()
             && self.is_below_part_of_replaced(WAVERING_PART)
     }
 
-    /// Whether the growth is less than half of what was replaced meanwhile.
+    /// True if the growth is less than half of what was replaced meanwhile.
     fn is_within_turnover(&self) -> bool {
         self.is_below_part_of_replaced(2)
     }
 
-    /// Whether the growth is less than one part in so many of what was replaced meanwhile.
+    /// True if the growth is less than `1 / part` of what was replaced meanwhile.
     fn is_below_part_of_replaced(&self, part: u128) -> bool {
         let (first, last) = self.ends();
         let grown = u128::from(last.saturating_sub(first)) * 1000;
@@ -187,8 +198,8 @@ impl Evidence<'_> {
         replaced.is_some_and(|permille| grown * part < u128::from(first) * u128::from(permille))
     }
 
-    /// The largest step, in tenths of a per cent of what was held before it, where each is so small that
-    /// so few dumps may rise by chance.
+    /// Returns the largest step in thousandths of the size before it, if it is at most 1/20 and there are too few dumps
+    /// to rule out random variation.
     fn slight(&self) -> Option<u64> {
         let part = |w: &[u64]| {
             let grown = u128::from(w[1].saturating_sub(w[0]));
@@ -200,7 +211,7 @@ impl Evidence<'_> {
         (few && largest <= 1000 / SLIGHT_PART).then_some(largest)
     }
 
-    /// The sentences that say why, the cause first.
+    /// Returns the reasons for the verdict as sentences, the cause first.
     pub(crate) fn reasons(self) -> Vec<String> {
         let verdict = self.verdict();
         let doubts = match verdict {
@@ -226,7 +237,7 @@ impl Evidence<'_> {
     fn doubts(&self) -> Vec<sentence::Verdict> {
         let course = &self.course;
         let is_steady = course.trend.is_steady();
-        // A known leak pattern is not what a cache looks like.
+        // A cache does not look like a known leak pattern, so the doubt about two dumps does not apply.
         let has_two = self.figures.len() == 2 && self.finding.is_none();
         let span = |ms| (ms > 0).then(|| Span(Duration::from_millis(ms)));
         let short = course.short_end;
@@ -300,7 +311,7 @@ mod tests {
         })
     }
 
-    /// Of a hundred samples so many stayed, and so many came in each quarter of the time.
+    /// Of 100 samples, `kept` stayed, and `quarters` were added in each quarter of the time.
     fn survival(kept: u64, quarters: [u64; 4]) -> Option<Survival> {
         Some(Survival {
             held: 100,
@@ -322,7 +333,7 @@ mod tests {
         let two = evidence(&[100, 200]);
         assert_eq!(two.verdict(), Some(Verdict::Growth));
         assert!(two.reasons().iter().any(|r| r.starts_with("two dumps")));
-        // How collections were used is not known.
+        // The usage of collections is unknown.
         assert!(!says(evidence(&[100, 200]), "before the last dump"));
         let three = evidence(&[100, 200, 300]);
         assert_eq!(three.verdict(), Some(Verdict::Leak));
@@ -393,10 +404,10 @@ mod tests {
         assert_eq!(with(5000, 0, 0).verdict(), Some(Verdict::Leak));
         assert!(says(with(5000, 0, 0), "5,000 puts, 0 removals and 0 reads"));
         assert!(!says(with(5000, 0, 0), UNSURE) && !says(with(5000, 0, 0), ASKED));
-        // A cache that is not full yet is read, and has no other shape.
+        // A cache that is still filling is read, too. Nothing else distinguishes it from a leak.
         assert_eq!(with(5000, 0, 9000).verdict(), Some(Verdict::Growth));
         assert!(says(with(5000, 0, 9000), UNSURE) && says(with(5000, 0, 9000), ASKED));
-        // Something bounds it, or samples show that it is replaced.
+        // A bound, or samples that show replacement, prevents the verdict `leak`.
         let bounded = Evidence {
             bound: bound(Strength::Hint),
             ..with(5000, 0, 0)
@@ -408,7 +419,7 @@ mod tests {
             ..with(5000, 0, 0)
         };
         assert_eq!(replaced.verdict(), Some(Verdict::Growth));
-        // What is over is over.
+        // Growth that has ended is not a leak, whatever the usage.
         let over = Evidence {
             usage: Some(usage(5000, 0, 0)),
             ..evidence(&[100, 900, 900, 900])
@@ -443,14 +454,14 @@ mod tests {
         };
         assert_eq!(sampled().verdict(), Some(Verdict::Leak));
         assert!(!says(sampled(), "too short to show"));
-        // A leak that goes on in the short step, too.
+        // A leak that also grows in the short step.
         let on = timed(&[0, 75_000, 77_000], &[100, 10_000, 10_270]);
         assert_eq!(on.verdict(), Some(Verdict::Leak));
-        // As long a step without growth does acquit.
+        // A level step that is as long as the first one rules out a leak.
         let long = || timed(&[0, 75_000, 150_000], &[100, 10_000, 10_000]);
         assert_eq!(long().verdict(), Some(Verdict::Warmup));
         assert!(!says(long(), "too short to show"));
-        // Without times steps are counted.
+        // Without times, the number of level steps decides.
         let few = || evidence(&[100, 200, 300, 400, 500, 500]);
         assert_eq!(few().verdict(), Some(Verdict::Growth));
         assert!(says(few(), "too few dumps"));
@@ -472,12 +483,12 @@ mod tests {
                 };
                 evidence.verdict()
             };
-            // All stay, and more come.
+            // All samples stay, and more are added.
             assert_eq!(with(100, [50; 4]), Some(Verdict::Leak), "{figures:?}");
-            // Some go.
+            // Some samples are collected.
             assert_eq!(with(60, [50; 4]), Some(shape), "{figures:?}");
         }
-        // All stay, and none came of late: it was loaded once, and is no cache.
+        // All samples stay and none was added recently: the content was loaded once, so this is not a cache.
         for figures in [&[100, 900, 900][..], &[100, 500, 900, 900]] {
             let loaded = Evidence {
                 survival: survival(100, [100, 100, 0, 0]),
@@ -485,7 +496,7 @@ mod tests {
             };
             assert_eq!(loaded.verdict(), Some(Verdict::Warmup));
         }
-        // What seems to rise and fall while all stays is not understood.
+        // A size that rises and falls while all samples stay is contradictory.
         let odd = Evidence {
             survival: survival(100, [100, 100, 0, 0]),
             ..evidence(&[100, 900, 200, 890])
@@ -501,7 +512,7 @@ mod tests {
             ..evidence(figures)
         };
         assert_eq!(churn(0, levels).verdict(), None);
-        // Twice the load is twice as much of the same.
+        // Twice the load holds twice as much.
         assert_eq!(churn(0, &[10_000, 20_000]).verdict(), None);
         // More than that is growth, and so is a queue.
         assert_eq!(churn(0, &[1000, 90_000]).verdict(), Some(Verdict::Growth));
@@ -510,7 +521,7 @@ mod tests {
             ..churn(0, &[10_000, 20_000])
         };
         assert_eq!(queue.verdict(), Some(Verdict::Growth));
-        // Where half stays it is growth that may be chance.
+        // If half stays, it is growth that can be random variation.
         assert_eq!(churn(50, levels).verdict(), Some(Verdict::Growth));
         assert!(says(
             churn(50, levels),
@@ -530,16 +541,16 @@ mod tests {
             survival: survival(kept, [0, 0, 0, 100]).map(|s| Survival { gone_permille, ..s }),
             ..evidence(figures)
         };
-        // Weak entries that are swept out after a collection: two of three are gone.
+        // Weak entries are removed after a GC: two of three are gone.
         let sawtooth = &[220, 125, 690];
         assert_eq!(with(0, 670, sawtooth).verdict(), None);
-        // What stopped being swept: most of all that ever came is there.
+        // Entries are no longer removed: most of all that was ever added is there.
         assert_eq!(with(0, 300, sawtooth).verdict(), Some(Verdict::Growth));
-        // Of stacks whose samples were not followed nothing is known.
+        // Survival is unknown for stacks whose samples were not tracked.
         assert_eq!(with(0, 0, sawtooth).verdict(), Some(Verdict::Growth));
-        // What was there has stayed.
+        // The first dump's samples have stayed.
         assert_eq!(with(90, 670, sawtooth).verdict(), Some(Verdict::Growth));
-        // It never fell.
+        // The size never fell.
         assert_eq!(
             with(0, 670, &[220, 225, 690]).verdict(),
             Some(Verdict::Growth)
@@ -580,12 +591,12 @@ mod tests {
             ..evidence(figures)
         };
         let levels = &[12_100, 12_200, 12_400];
-        // 300 more, while 6,700 were replaced.
+        // 300 added while 6,700 were replaced.
         assert_eq!(with(45, levels).verdict(), None);
         assert_eq!(with(45, &[12_100, 12_400]).verdict(), None);
-        // 300 more, while 1,200 were: it may be chance, and nothing shows it.
+        // 300 added while 1,200 were replaced: it can be random variation, but nothing proves that.
         assert_eq!(with(90, levels).verdict(), Some(Verdict::Growth));
-        // Without samples, or with too few, nothing is known of what was replaced.
+        // Without enough samples, the number of replaced objects is unknown.
         assert_eq!(evidence(levels).verdict(), Some(Verdict::Growth));
         let few = Evidence {
             survival: Some(Survival {
@@ -595,7 +606,7 @@ mod tests {
             ..evidence(levels)
         };
         assert_eq!(few.verdict(), Some(Verdict::Growth));
-        // Five dumps that all rise do not waver, and what piles up in a queue neither.
+        // Five dumps that all rise are not random variation, and neither is a queue that fills up.
         let rises = &[12_100, 12_200, 12_300, 12_400, 12_500];
         assert_eq!(with(45, rises).verdict(), Some(Verdict::Growth));
         let queue = Evidence {
@@ -625,7 +636,7 @@ mod tests {
         ));
         for figures in [
             &[20_000, 21_000, 22_100][..],
-            // Five that all rise are rare enough.
+            // Five dumps that all rise are rare enough.
             &[20_000, 20_700, 21_300, 21_900, 22_600],
         ] {
             assert_eq!(evidence(figures).verdict(), Some(Verdict::Leak));
@@ -634,7 +645,7 @@ mod tests {
                 "of the size, which can be random variation"
             ));
         }
-        // Samples that all stay are no chance.
+        // Samples that all stay are not random variation.
         let sampled = Evidence {
             survival: survival(100, [50; 4]),
             ..slight()
@@ -704,10 +715,10 @@ mod tests {
             bound: bound(Strength::Enforced),
             ..evidence(figures)
         };
-        // With a certain cause a bound is not mentioned.
+        // A certain cause hides the bound.
         assert_eq!(with(true, &[100, 200]).reasons(), [THREAD_LOCAL]);
         assert_eq!(with(false, &[100, 200]).reasons(), [THREAD_LOCAL, WEAK_MAP]);
-        // The hint at a third dump is for two dumps on which nothing else decided.
+        // The hint to take a third dump appears only for two dumps for which nothing else decided.
         let uneven = evidence(&[100, 200, 200, 300]).reasons();
         assert!(uneven.iter().all(|r| !r.starts_with("two dumps")));
         let level = evidence(&[100, 200]).reasons();

@@ -1,8 +1,8 @@
-//! The steps of all dumps aligned with those of the last one.
+//! Aligns the steps of all dumps with those of the last one.
 //!
-//! Steps of one path are the same. What is left over on either side hangs elsewhere: a thread that is inside a
-//! collection at the dump changes its dominator, and so the path. Left-over steps are aligned a second time, by field
-//! and class wherever they hang, and then by class and what they hold.
+//! Steps with the same path correspond. Objects can also change their path: a thread that is inside a collection at the
+//! dump changes the collection's dominator, and so the path. Steps that remain on either side are therefore aligned a
+//! second time, by field and class at any place, and a third time, by class and content.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,8 @@ use super::{is_application, label};
 use crate::names::{self, LabelKind};
 use crate::trie::{StepId, Trie};
 
-/// For each step of the last trie the step that it is in each trie; in the last it is itself.
+/// Returns for each step of the last trie the corresponding step in each trie. In the last trie, this is the step
+/// itself.
 pub(super) fn rows(tries: &[&Trie]) -> Vec<Vec<Option<StepId>>> {
     let Some((last, earlier)) = tries.split_last() else {
         return Vec::new();
@@ -33,17 +34,17 @@ pub(super) fn rows(tries: &[&Trie]) -> Vec<Vec<Option<StepId>>> {
     (0..last.len() as u32).map(row).collect()
 }
 
-/// One earlier trie and the last one, with the steps that are known to be the same.
+/// One earlier trie and the last one, with the steps that are known to correspond.
 struct Pairs<'a> {
     earlier: &'a Trie,
     last: &'a Trie,
     /// The earlier step of each step of the last trie.
     of: Vec<Option<StepId>>,
-    /// Whether a step of the earlier trie is one of those.
+    /// True for each step of the earlier trie that is in `of`.
     taken: Vec<bool>,
 }
 
-/// What tells that two steps that hang in different places are the same.
+/// The key by which steps at different places correspond.
 type Key = (String, String);
 
 impl<'a> Pairs<'a> {
@@ -65,8 +66,8 @@ impl<'a> Pairs<'a> {
 
     /// Aligns steps whose labels are the same from the root on.
     fn by_path(&mut self) {
-        // The dominator of a class object can change from dump to dump (a loader, a thread, the roots), so
-        // class objects are found by name.
+        // The dominator of a class object can change from dump to dump (a loader, a thread, the roots), so class
+        // objects are found by name.
         let earlier = self.earlier;
         let classes: BTreeMap<&str, StepId> = (0..earlier.len() as u32)
             .rev()
@@ -87,7 +88,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// The steps below the one that a step is in the earlier trie, by label.
+    /// Returns the children, by label, of the earlier step that corresponds to `step`.
     fn below(&self, step: StepId) -> BTreeMap<(&'a str, &'a str), StepId> {
         let earlier = self.earlier;
         let children = self.of[step.0 as usize].map_or(&[][..], |s| &earlier[s].children);
@@ -95,8 +96,8 @@ impl<'a> Pairs<'a> {
         labelled.collect()
     }
 
-    /// Aligns what is left over on either side by a key, the largest steps first, each with all that hangs
-    /// below it in the same way.
+    /// Aligns the remaining steps by a key, the largest steps first, each with all steps below that have the same
+    /// labels.
     fn by_key(&mut self, key: impl Fn(&Trie, StepId) -> Option<Key>) {
         let mut free: BTreeMap<Key, Vec<StepId>> = BTreeMap::new();
         for step in largest_first(self.earlier, |s| !self.taken[s]) {
@@ -121,8 +122,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Whether two steps can be the same although they hang in different places: objects of an application's
-    /// class, or objects that have no one place on one side at least.
+    /// True if two steps at different places can correspond: steps of an application class, or steps that have no
+    /// definite place in at least one dump.
     fn moved(&self, last: StepId, earlier: StepId) -> bool {
         let anywhere = |trie: &Trie, step: StepId| {
             let kind = trie.names.kind(trie[step].via);
@@ -153,7 +154,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// The field that holds a step's objects, where it is one that tells them from others, and their class.
+    /// Returns the field that holds a step's objects, and their class; `None` if the field is not specific to these
+    /// objects.
     fn field(trie: &Trie, step: StepId) -> Option<Key> {
         let kind = trie.names.kind(trie[step].via);
         let tells = is_application(kind) || kind == LabelKind::RuntimeStatic;
@@ -161,7 +163,7 @@ impl<'a> Pairs<'a> {
         tells.then(|| (via.to_owned(), class.to_owned()))
     }
 
-    /// The class of a step's objects, and the application's class that they hold most of.
+    /// Returns the class of a step's objects, and the application class that makes up most of their content.
     fn kind(trie: &Trie, step: StepId) -> Option<Key> {
         let class = trie.names.text(trie[step].class);
         let held = holds(trie, step).unwrap_or_default();
@@ -170,11 +172,11 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// Steps downwards that are searched for an application's class.
+/// Maximum number of levels below a step to search for an application class.
 const DEPTH: usize = 6;
 
-/// The application's class of which a step of the runtime's classes holds most; `None` where it holds none, or
-/// is of such a class itself.
+/// Returns the application class that retains most below a step of JDK classes; `None` if there is none, or if the step
+/// itself is of an application class.
 fn holds(trie: &Trie, step: StepId) -> Option<&str> {
     let own = |s: StepId| names::is_own_class(trie.names.text(trie[s].class));
     if own(step) {
@@ -192,7 +194,7 @@ fn holds(trie: &Trie, step: StepId) -> Option<&str> {
     Some(trie.names.text(trie[most].class))
 }
 
-/// The steps that are wanted, those that retain most first, and of equals the upper first.
+/// Returns the wanted steps, those that retain most first; ties are in the order of their numbers.
 fn largest_first(trie: &Trie, wanted: impl Fn(usize) -> bool) -> Vec<StepId> {
     let steps = (1..trie.len() as u32).map(StepId);
     let mut steps: Vec<StepId> = steps.filter(|s| wanted(s.0 as usize)).collect();

@@ -6,12 +6,12 @@ use super::difference;
 use crate::summary::stats::OffHeap;
 use crate::trie::StepId;
 
-/// Something that grows: the step that holds it, and what it consists of.
+/// A place that grows: the step that holds the content, and the steps of the content.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
-    /// The step that holds what grows, in the last dump.
+    /// The step that holds the content, in the last dump.
     pub(crate) at: StepId,
-    /// The growing steps directly below it, the most growth first.
+    /// The growing steps directly below `at`, the most growth first.
     pub(crate) content: Vec<StepId>,
     /// Growing steps in other places that the same field holds.
     pub(crate) beside: Vec<StepId>,
@@ -21,7 +21,7 @@ pub(crate) struct Candidate {
     pub(crate) named: StepId,
     /// True if the same objects grew, and no objects were added.
     pub(crate) in_place: bool,
-    /// True if its figures leave out the objects of other candidates below it.
+    /// True if the figures leave out the objects of other candidates below.
     pub(crate) is_rest: bool,
     /// Retained bytes of the content in each dump.
     pub(crate) retained: Vec<u64>,
@@ -33,9 +33,9 @@ pub(crate) struct Candidate {
     pub(crate) series: Vec<u64>,
     /// The trend of `series`.
     pub(crate) trend: Trend,
-    /// Dumps in which other paths held the content, so that its figures are what the totals of its class leave.
+    /// Dumps in which other paths held the content. The figures in these dumps come from the totals of the class.
     pub(crate) by_class: Vec<usize>,
-    /// Dumps in the middle of which neither says it: their figures are interpolated from those around them.
+    /// Dumps between the first and the last without figures, even from the class. Their figures are interpolated.
     pub(crate) elsewhere: Vec<usize>,
 }
 
@@ -44,8 +44,8 @@ impl Candidate {
         difference(&self.retained)
     }
 
-    /// Adds a candidate in another place that the same field holds. `same` says whether both are of one
-    /// class, so that their objects can be added up.
+    /// Adds a candidate in another place that the same field holds. `same` is true if both are of one class, so that
+    /// their objects can be added up.
     pub(crate) fn take_in(&mut self, other: Self, same: bool) {
         self.beside.extend(other.content);
         self.beside.extend(other.beside);
@@ -71,19 +71,19 @@ impl Candidate {
         }
     }
 
-    /// Bytes in the heap and outside of it, in each dump.
+    /// Returns the bytes in the heap and outside of it, in each dump.
     pub(super) fn bytes(&self) -> Vec<u64> {
         let both = self.retained.iter().zip(&self.off_heap);
         both.map(|(&heap, off)| heap.saturating_add(off.bytes))
             .collect()
     }
 
-    /// Growth in the heap and outside of it.
+    /// Returns the growth in the heap and outside of it.
     pub(super) fn all_growth(&self) -> i64 {
         difference(&self.bytes())
     }
 
-    /// The rank of its trend: 0 for growth at every step, 1 for what still grows, 2 for what is over.
+    /// Returns the rank of the trend: 0 for growth at every step, 2 for growth that has ended, 1 for everything else.
     pub(crate) const fn tier(&self) -> u8 {
         match self.trend {
             Trend::Steady => 0,

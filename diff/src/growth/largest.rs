@@ -1,10 +1,17 @@
-//! One dump alone: the places where something has accumulated, told by how what is held falls apart.
+//! Finds the places in a single dump where something has accumulated, from how the retained size is divided.
 //!
-//! What a step retains may be one object's or that of many. A step's parts are how many objects of the size of its
-//! largest it would take to retain as much. Going down a chain of steps, each of which retains most of the one above,
-//! the parts multiply: one map, one table, a hundred thousand entries, as many values. Something accumulates where
-//! they multiply the most, and what holds it is the step above. A chain has one such step; it ends where no step below
-//! is large.
+//! One object or many can make up what a step retains. The number of parts of a step is the number of objects, each as
+//! large as its largest one, that would retain as much as the step does. The search follows a chain of steps, each of
+//! which retains most of the one above. The place of the accumulation is the step at which the number of parts is
+//! multiplied by the largest factor, and its holder is the step above:
+//!
+//! ```text
+//! step     map    table    entries     values
+//! parts      1        1    100,000    100,000
+//! factor            x 1  x 100,000        x 1     the entries accumulate, the table holds them
+//! ```
+//!
+//! A chain has one such step. It ends where no step below is large.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +22,15 @@ use super::{Aligned, Candidate, RESOLVED};
 use crate::names::{self, LabelKind};
 use crate::trie::StepId;
 
-/// Steps that are looked at below one that might be where something accumulates.
+/// Maximum number of steps to inspect below a candidate.
 const BELOW: usize = 64;
-/// So many threads of a class of the program's own are no pool, but what the program makes.
+/// With at least this number of threads, an application thread class is not a pool: the program keeps making threads.
 const POOL: u64 = 64;
-/// Levels of dominated objects, and objects of each, in which a chain is looked for.
+/// Maximum number of levels of dominated objects, and of objects of each level, to search for a chain.
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 
-/// By what factor the parts of a step are more than those of the step above.
+/// The factor `parts / of` by which a step has more parts than the step above.
 #[derive(Clone, Copy, Debug)]
 struct Fan {
     parts: u64,
@@ -33,26 +40,26 @@ struct Fan {
 impl Fan {
     const NONE: Self = Self { parts: 1, of: 1 };
 
-    /// Whether it falls apart at all.
+    /// True if the step has at least twice as many parts as the step above.
     const fn is_apart(self) -> bool {
         self.parts >= self.of.saturating_mul(2)
     }
 
-    /// Whether it falls apart at least as much as another.
+    /// True if this factor is at least as large as `other`.
     fn is_as_wide(self, other: Self) -> bool {
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
         product(self.parts, other.of) >= product(other.parts, self.of)
     }
 }
 
-/// How many parts steps have.
+/// Computes and caches the number of parts of steps.
 struct Parts<'a> {
     snapshot: &'a Snapshot,
     known: BTreeMap<StepId, u64>,
 }
 
 impl Aligned<'_> {
-    /// The places in the last dump at which something of at least so many bytes accumulates, the most bytes first.
+    /// Returns the places in the last dump at which at least `least` bytes accumulate, the most bytes first.
     pub(crate) fn largest(&self, snapshot: &Snapshot, least: u64) -> Vec<Candidate> {
         let trie = self.last();
         let mut parts = Parts {
@@ -70,7 +77,8 @@ impl Aligned<'_> {
                 found.push(self.candidate(trie[step].parent, vec![step], false));
                 continue;
             }
-            // Constants that are resolved when code first runs are the runtime's affair.
+            // The JVM holds constants that are resolved when code first runs. They are not an accumulation of the
+            // application.
             let is_large = |&&s: &&StepId| {
                 trie[s].retained_bytes >= least && !trie.names.text(trie[s].via).ends_with(RESOLVED)
             };
@@ -92,8 +100,8 @@ impl Aligned<'_> {
         found
     }
 
-    /// Steps above direct buffers that own at least `least` bytes outside of the heap. The buffers are a candidate of their
-    /// own, and the steps above them are not.
+    /// Returns the steps above direct buffers that own at least `least` bytes outside of the heap. The buffers are a
+    /// candidate, and the steps above them are not.
     fn above_buffers(&self, least: u64) -> BTreeSet<StepId> {
         let trie = self.last();
         let large = self.summaries.last().into_iter();
@@ -108,8 +116,8 @@ impl Aligned<'_> {
             .collect()
     }
 
-    /// Whether what a step's objects hold is a step above once more, as the inner nodes of a tree hold nodes: what is in
-    /// them is told there.
+    /// True if the objects of a step mainly hold objects of a step above, as inner nodes of a tree hold nodes. The step
+    /// above reports their content.
     fn folds_back(&self, snapshot: &Snapshot, step: StepId) -> bool {
         let trie = self.last();
         let tree = snapshot.tree();
@@ -125,8 +133,8 @@ impl Aligned<'_> {
         held.is_some() && above.any(is_held)
     }
 
-    /// Whether a step's objects are of a class that serves all kinds of things, and only all GC roots together hold
-    /// them: strings that two maps share, say. No place holds them, so they are no accumulation.
+    /// True if the objects of a step are of a general-purpose class, and only the GC roots together dominate them. An
+    /// example is strings that two maps share. No single place holds them, so they are not an accumulation.
     fn is_of_all_kinds(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let of = &trie[step];
@@ -139,8 +147,8 @@ impl Aligned<'_> {
             && parts.of(self, step) > 1
     }
 
-    /// Whether nodes of a program's own class hold most of what they retain in nodes of that class, a few steps below. A
-    /// tree's nodes are its own affair: its holder is the field with its root.
+    /// True if nodes of an application class hold most of what they retain in nodes of the same class, a few steps
+    /// below. The holder of a tree is the field with its root, not a node.
     pub(super) fn is_root_of_tree(&self, step: StepId) -> bool {
         let trie = self.last();
         let of = &trie[step];
@@ -152,14 +160,14 @@ impl Aligned<'_> {
             child.filter(|&c| trie[c].retained_bytes >= of.retained_bytes / 2)
         };
         let below = std::iter::successors(heaviest(&step), heaviest).take(LINKS);
-        // Inner nodes and leaves may be beside each other.
+        // Inner nodes and leaves may be siblings.
         let beside = below.flat_map(|s| trie[trie[s].parent].children.iter().copied());
         let mut large = beside.filter(|&s| trie[s].retained_bytes >= of.retained_bytes / 2);
         large.any(|s| trie[s].class == of.class)
     }
 
-    /// Whether a step's objects are what accumulates: it falls apart, and no step below that retains most of it does
-    /// so more.
+    /// True if the objects of a step are what accumulates: the step has many parts, and no step below that retains most
+    /// of it multiplies them by a larger factor.
     fn falls_apart(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let own = self.fan(parts, step);
@@ -175,8 +183,8 @@ impl Aligned<'_> {
         below.all(|s| own.is_as_wide(self.fan(parts, s)))
     }
 
-    /// How much more a step falls apart than the one above. The threads of a pool are no accumulation: what they hold
-    /// counts anew.
+    /// Returns how many times more parts a step has than the step above. Threads of a pool are not an accumulation, so
+    /// counting starts again at what each thread holds.
     fn fan(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
         let trie = self.last();
         let is_pool = |parts: &mut Parts<'_>, s: StepId| {
@@ -211,7 +219,7 @@ impl Parts<'_> {
         counted
     }
 
-    /// Whether objects are threads of the system's. Virtual ones are as many as the program makes.
+    /// True if the objects are platform threads. Virtual threads are not included: programs create any number of them.
     fn are_threads(&self, objects: &[ObjectIndex]) -> bool {
         let classes = self.snapshot.classes();
         let class = objects.first().and_then(|&o| self.snapshot.class_of(o));
@@ -238,7 +246,7 @@ impl Parts<'_> {
             if apart > 1 || !largest.is_some_and(|o| self.is_chain(o)) {
                 return apart.clamp(1, most);
             }
-            // The first link of a chain retains all others; what each holds tells more.
+            // The first link of a chain retains all others. The content of each link shows more.
             match this.children.first() {
                 Some(&c) if trie[c].retained_bytes.saturating_mul(2) >= this.retained_bytes => {
                     at = c
@@ -249,7 +257,8 @@ impl Parts<'_> {
         most
     }
 
-    /// Whether an object dominates another of its class, as links of a list do, with a few objects between at most.
+    /// True if an object dominates another object of its class, as links of a list do, with at most a few objects
+    /// between them.
     fn is_chain(&self, object: ObjectIndex) -> bool {
         let tree = self.snapshot.tree();
         let class = self.snapshot.class_of(object);

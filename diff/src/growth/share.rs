@@ -1,12 +1,18 @@
-//! Growth of bytes split into that of the number of objects and that of the size of each.
+//! Splits growth of bytes into growth in number and growth in size.
 //!
-//! A population of n objects of mean size s has n s bytes. Its growth is the number's share, (n1 - n0)(s0 + s1)/2,
-//! and the size's share, (s1 - s0)(n0 + n1)/2. What accumulates is the topmost step below the holder of which the
-//! number explains more: there are more sessions, and each is about as large as before. Where size explains more
-//! the objects are holders themselves, and what grows lies further down.
+//! A population of n objects of mean size s has n s bytes. Its growth is the sum of two shares:
+//!
+//! ```text
+//! number:  (n1 - n0) (s0 + s1) / 2
+//! size:    (s1 - s0) (n0 + n1) / 2
+//! ```
+//!
+//! What accumulates is the topmost step below the holder for which the share of the number is larger: there are more
+//! sessions, each about as large as before. If the share of the size is larger, the objects are holders themselves, and
+//! the growing content is further down.
 
-/// Whether a population grew more by its number than by the size of each, of its numbers and bytes in the first
-/// dump and the last. A single object is no population; where there was none before, all growth is the number's.
+/// True if a population grew more in number than in size, given its numbers and bytes in the first dump and the last. A
+/// single object is not a population. If there were no objects before, all growth is in number.
 pub(super) fn of_number_prevails([n0, n1]: [u64; 2], [b0, b1]: [u64; 2]) -> bool {
     if n1 <= 1 || n1 <= n0 {
         return false;
@@ -14,8 +20,8 @@ pub(super) fn of_number_prevails([n0, n1]: [u64; 2], [b0, b1]: [u64; 2]) -> bool
     if n0 == 0 || b0 == 0 {
         return true;
     }
-    // The difference of the two shares is n1 s0 - n0 s1: the number's is the larger where the number grew by a
-    // larger factor than the size. A dump has fewer than 2^32 objects.
+    // The difference of the two shares is n1 s0 - n0 s1. The number's share is larger if the number grew by a larger
+    // factor than the size. A dump has fewer than 2^32 objects.
     let square = |n: u64| u128::from(n).saturating_mul(u128::from(n));
     let number = square(n1).saturating_mul(u128::from(b0));
     number >= square(n0).saturating_mul(u128::from(b1))
@@ -28,24 +34,24 @@ mod tests {
     #[test]
     fn the_larger_of_both_shares_prevails() {
         for (objects, bytes, expected) in [
-            // Single objects and populations that did not grow.
+            // Single objects, and populations that did not grow.
             ([0, 1], [0, 100], false),
             ([5, 5], [1000, 2000], false),
             ([5, 4], [1000, 2000], false),
-            // New ones.
+            // New populations.
             ([0, 2], [0, 100], true),
             ([1, 2], [0, 50], true),
             ([0, 2], [50, 100], true),
-            // Twice as many, of the same size, smaller, twice as large, larger.
+            // Twice the number, with objects of equal size, smaller, twice as large, and larger than that.
             ([10, 20], [1000, 2000], true),
             ([10, 20], [1000, 900], true),
             ([10, 20], [1000, 4000], true),
             ([10, 20], [1000, 4001], false),
-            // A few more that hold much more each.
+            // A few more objects, each much larger.
             ([10, 11], [1000, 2000], false),
             ([10, 15], [1000, 2000], true),
             ([10, 14], [1000, 2000], false),
-            // A server's sessions, eleven times as many, of which each holds four times as much.
+            // A server's sessions: eleven times the number, each four times as large.
             ([2053, 22_722], [2053 * 900, 22_722 * 3600], true),
             ([u64::MAX - 1, u64::MAX], [u64::MAX, u64::MAX], true),
         ] {

@@ -1,4 +1,4 @@
-//! Candidates in tries that are drawn by hand.
+//! Candidates in hand-made tries.
 
 use super::*;
 use crate::summary::ClassFigures;
@@ -13,7 +13,7 @@ const DATA: (&str, LabelKind) = ("java.util.ArrayList.elementData", LabelKind::R
 const ELEMENT: (&str, LabelKind) = ("java.lang.Object[*]", LabelKind::Element);
 const SHARED: (&str, LabelKind) = ("(several paths)", LabelKind::Shared);
 
-/// A dump of 1 MB with these steps, and the reachable instances of some classes.
+/// Returns a dump of 1 MB with these steps, and with reachable instances of some classes.
 fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
     let classes = instances.iter().map(|&(class, objects)| {
         let reachable = Total { objects, bytes: 0 };
@@ -45,7 +45,7 @@ fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
     }
 }
 
-/// A registry's list of entries of 1000 bytes each.
+/// Returns a registry's list of entries of 1000 bytes each.
 fn registry(entries: u64) -> Vec<Drawn> {
     let bytes = 1000 * entries;
     vec![
@@ -83,7 +83,7 @@ fn what_is_added_to_a_list_is_a_candidate() {
     assert_eq!(aligned.first(StepId(4)), Some(StepId(4)));
     // The application's field counts double.
     assert_eq!(aligned.weight(candidate), 400_000);
-    // What shrinks is none.
+    // A list that shrinks is not a candidate.
     assert!(candidates(&[200, 100].map(|n| summary(&registry(n), &[]))).is_empty());
 }
 
@@ -99,7 +99,7 @@ fn growth_below_the_least_is_noise() {
         candidates(&dumps).len()
     };
     assert_eq!((grown(least(0) - 1), grown(least(0))), (0, 1));
-    // A two-thousandth of a larger heap.
+    // In a larger heap the limit is 1/2000 of it.
     let large = [0, 40_000].map(|more| {
         let mut steps = registry(100);
         steps[3].3[0] += more / 100;
@@ -126,7 +126,7 @@ fn an_array_that_grew_itself_grew_in_place() {
         ]
     };
     let dumps = [matrix(100, 100), matrix(20_100, 20_100)].map(|steps| summary(&steps, &[]));
-    // As much lies in the array that it holds: that is looked into instead.
+    // The array that it holds has the same growth, and is inspected instead.
     let found = candidates(&dumps);
     assert_eq!(found.len(), 1);
     assert_eq!(
@@ -146,7 +146,7 @@ fn an_array_that_grew_itself_grew_in_place() {
 
 #[test]
 fn growth_that_no_step_shows_has_no_candidate() {
-    // The parts that grew are too small to be kept.
+    // The parts that grew are too small to be stored.
     let dumps = [(76, 10_000), (176, 60_000)].map(|(shallow, retained)| {
         let mut steps = registry(100);
         steps.truncate(3);
@@ -171,8 +171,8 @@ fn figures_between_two_dumps_are_in_proportion() {
     );
 }
 
-/// The registry's list in dumps with so many entries of a class, and so many instances of it in all; in dumps
-/// without entries other paths hold the instances.
+/// Returns dumps with the registry's list. Each dump has a number of entries of a class, and a number of instances of
+/// it in all. In dumps without entries, other paths hold the instances.
 fn elsewhere(class: &'static str, dumps: &[(u64, u64)]) -> Vec<Summary> {
     let dump = |&(entries, instances): &(u64, u64)| {
         let mut steps = registry(entries);
@@ -197,19 +197,19 @@ fn what_other_paths_hold_is_what_the_totals_of_its_class_leave() {
         (&*found[0].by_class, &*found[0].elsewhere),
         (&[0, 1][..], &[][..])
     );
-    // As many as no step of the last dump has hang elsewhere in every dump.
+    // 100 instances of the last dump are in no step. Every dump is assumed to have as many of them.
     let found = candidates(&elsewhere(ENTRY, &[(0, 150), (100, 300), (3150, 3250)]));
     assert_eq!(
         (&*found[0].objects, &*found[0].by_class),
         (&[50, 100, 3150][..], &[0][..])
     );
-    // Where there is nothing left the list is new.
+    // If no instances are left over, the list is new.
     let found = candidates(&elsewhere(ENTRY, &[(0, 90), (3150, 3250)]));
     assert_eq!(
         (&*found[0].objects, &*found[0].by_class),
         (&[0, 3150][..], &[][..])
     );
-    // What only moved did not grow.
+    // Instances that only moved are not growth.
     assert!(candidates(&elsewhere(ENTRY, &[(0, 3150), (3150, 3150)])).is_empty());
 }
 
@@ -234,7 +234,7 @@ fn what_one_suspect_got_of_the_totals_no_other_gets() {
 
 #[test]
 fn what_neither_says_is_interpolated() {
-    // Of the runtime's classes there are instances everywhere.
+    // Instances of JDK classes are everywhere.
     const STRING: &str = "java.lang.String";
     let dumps = |there: u64, after: u64| {
         elsewhere(STRING, &[(100, 100), (200, 200), (0, there), (600, after)])
@@ -249,7 +249,7 @@ fn what_neither_says_is_interpolated() {
         (&[2][..], &[][..])
     );
     assert_eq!(found[0].trend, Trend::Steady);
-    // Half of what there was before or after, whichever is less.
+    // At least half of the number before or after, whichever is smaller.
     for (there, after, elsewhere) in [(100, 600, true), (99, 600, false), (20, 40, true)] {
         let found = candidates(&dumps(there, after));
         assert_eq!(!found[0].elsewhere.is_empty(), elsewhere, "{there}");
@@ -300,12 +300,12 @@ fn fields_of_containers_are_the_runtimes() {
     assert!(aligned.look_through(["com.acme.Fast".to_owned()]));
     assert_eq!(holder_of(&aligned).unwrap(), ENTRIES.0);
     assert!(!aligned.look_through(["com.acme.Fast".to_owned()]));
-    // Its nodes are nested in it; a class of a similar name is another.
+    // Nodes of the container are nested in it. A class with a similar name is unrelated.
     assert!(aligned.is_container("com.acme.Fast$Node"));
     assert!(!aligned.is_container("com.acme.Faster") && !aligned.is_container("com.acme"));
 }
 
-/// Direct buffers in the registry's list: so many, and what they own outside of the heap.
+/// Returns a dump with `count` direct buffers in the registry's list, which own `bytes` bytes outside of the heap.
 fn buffers(count: u64, bytes: u64) -> Summary {
     let mut steps = registry(0);
     steps[3] = (
@@ -340,7 +340,7 @@ fn memory_outside_of_the_heap_grows_too() {
     assert_eq!(off_heap, [(10, 1 << 20), (20, 2 << 20)]);
     assert_eq!(found[0].series, [(1 << 20) + 640, (2 << 20) + 1280]);
     assert_eq!(found[0].all_growth(), (1 << 20) + 640);
-    // Less than the least is none.
+    // Growth below the minimum is not a candidate.
     assert!(candidates(&[buffers(10, 1 << 20), buffers(20, (1 << 20) + 1000)]).is_empty());
 }
 
@@ -363,7 +363,7 @@ fn buffers_of_a_step_that_was_too_small_count_for_the_step_above() {
     };
     let first = |at| candidates(&[small(at), buffers(20, 2 << 20)])[0].off_heap[0].bytes;
     assert_eq!(first(3), 1 << 20);
-    // Buffers of no step may be anyone's.
+    // Buffers without a step may belong to any step.
     assert_eq!(first(0), 0);
     let nothing = {
         let mut summary = small(0);
@@ -396,7 +396,7 @@ fn buffers_that_a_candidate_has_are_no_candidate_of_their_own() {
     assert!(found[0].beside.is_empty());
 }
 
-/// A class has a list that grows in one static field, and buffers in another, whose step was too small to be kept.
+/// A class has a list that grows in one static field, and buffers in another, whose step was too small to be stored.
 #[test]
 fn buffers_beside_what_grows_are_a_candidate_if_they_grow() {
     let found = |bytes: [u64; 2]| {
@@ -408,12 +408,12 @@ fn buffers_beside_what_grows_are_a_candidate_if_they_grow() {
         });
         candidates(&dumps)
     };
-    // As large as before: only the list grows.
+    // The buffers did not grow: only the list does.
     let level = found([1 << 20, 1 << 20]);
     assert_eq!((level.len(), &*level[0].content), (1, &[StepId(4)][..]));
     let grown = found([1 << 20, 2 << 20]);
     assert_eq!((grown.len(), &*grown[0].content), (2, &[StepId(1)][..]));
-    // What the list retains is not theirs.
+    // The retained bytes of the list do not belong to the buffers.
     assert_eq!(grown[0].retained, [200, 200]);
     assert_eq!(grown[0].all_growth(), 1 << 20);
 }
@@ -424,12 +424,12 @@ fn objects_that_only_moved_are_no_candidate() {
         let step = (0, SHARED, "com.acme.Entry", [entries, 0, 1000 * entries]);
         summary(&[step], &[("com.acme.Entry", instances)])
     };
-    // A hundred more that several paths lead to; how many more there are in all decides.
+    // Several paths lead to 100 more objects. The growth of the class as a whole decides.
     for (more, count) in [(0, 0), (49, 0), (50, 1), (100, 1)] {
         let found = candidates(&[shared(100, 200), shared(200, 200 + more)]);
         assert_eq!(found.len(), count, "{more}");
     }
-    // Or one path leads to them now that was not there; classes of the runtime are everywhere.
+    // A new path leads to existing objects. This does not apply to JDK classes, whose objects are everywhere.
     let single = |class: &'static str, entries: u64| {
         let field = ("com.acme.Registry.one", LabelKind::ApplicationStatic);
         let step = (0, field, class, [entries, 0, 1000 * entries]);
@@ -443,7 +443,7 @@ fn objects_that_only_moved_are_no_candidate() {
 
 #[test]
 fn what_a_greater_candidate_has_explains_no_smaller_one() {
-    // A hundred entries more are in the list, and as many more are shared.
+    // The list has 200 more entries and 100 more are shared, but the class has only 200 more instances.
     let dump = |entries: u64| {
         let mut steps = registry(2 * entries);
         steps.push((0, SHARED, "com.acme.Entry", [entries, 0, 1000 * entries]));
@@ -452,13 +452,13 @@ fn what_a_greater_candidate_has_explains_no_smaller_one() {
     let found = candidates(&[dump(100), dump(200)]);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].content, [StepId(4)]);
-    // With a hundred more of them both are new.
+    // If the class has 400 more instances, both are new.
     let mut last = dump(200);
     last.classes = summary(&[], &[("com.acme.Entry", 600)]).classes;
     assert_eq!(candidates(&[dump(100), last]).len(), 2);
 }
 
-/// A map's nodes with keys and values; bytes of each pair.
+/// Returns a map's nodes with keys and values; `key` and `value` have the bytes of each.
 fn map(nodes: u64, key: u64, value: (&'static str, u64)) -> Vec<Drawn> {
     let node = ("java.util.HashMap$Node[*]", LabelKind::Element);
     let table = ("java.util.HashMap.table", LabelKind::RuntimeField);
@@ -493,13 +493,13 @@ fn map(nodes: u64, key: u64, value: (&'static str, u64)) -> Vec<Drawn> {
 #[test]
 fn a_maps_values_are_named() {
     for (key, value, named) in [
-        // The application's rather than what is larger.
+        // An application class is named rather than a larger JDK class.
         (900, ("com.acme.Value", 500), StepId(6)),
         (900, ("java.lang.Integer", 500), StepId(5)),
         (400, ("java.lang.Integer", 500), StepId(6)),
-        // Of a value that is less than an eighth of it all the map says nothing.
+        // A value that is less than an eighth of the pair is not named.
         (900, ("com.acme.Value", 100), StepId(5)),
-        // 8 times 100 are all of the 800.
+        // 8 times 100 equals the 800 bytes of a pair.
         (668, ("com.acme.Value", 100), StepId(6)),
         (669, ("com.acme.Value", 100), StepId(5)),
     ] {
@@ -515,7 +515,7 @@ fn a_maps_values_are_named() {
 
 #[test]
 fn candidates_of_one_field_are_one() {
-    // Two kinds of nodes in one table, and in another field a third.
+    // Two kinds of nodes in one table, and a third kind in another field.
     let dump = |nodes: u64| {
         let mut steps = map(nodes, 200, ("com.acme.Value", 500));
         let tree = ("java.util.HashMap$Node[*]", LabelKind::Element);
@@ -543,7 +543,7 @@ fn candidates_of_one_field_are_one() {
     assert_eq!(found[1].content, [StepId(9)]);
 }
 
-/// A table and a list below one object that a field holds; bytes of each table entry and list entry.
+/// Returns a table and a list below one object that a field holds.
 fn two_places(nodes: u64, class: &'static str) -> Summary {
     let field = ("com.acme.Registry.cache", LabelKind::ApplicationStatic);
     let table = ("java.util.Cache.table", LabelKind::RuntimeField);
@@ -622,7 +622,7 @@ fn a_static_field_of_the_runtimes_holds_one_candidate_too() {
     };
     assert_eq!(found(LabelKind::ApplicationField), 1);
     assert_eq!(found(LabelKind::RuntimeStatic), 1);
-    // Other fields of the runtime's hold a candidate for each class.
+    // Other fields of the JDK hold a candidate for each class.
     assert_eq!(found(LabelKind::RuntimeField), 2);
 }
 
@@ -642,7 +642,7 @@ fn the_nearest_field_that_a_person_can_mend_is_the_holder() {
     let name = |text: &str| Some(text.to_owned());
     assert_eq!(of(&[own, hook, thread, data, element]), name(own.0));
     assert_eq!(of(&[root, hook, thread, data, element]), name(hook.0));
-    // What is inside a collection says less than the field that holds it.
+    // The field that holds a collection is preferred to fields inside it.
     assert_eq!(of(&[root, thread, data, element]), name(thread.0));
     assert_eq!(of(&[root, data, element]), name(data.0));
     assert_eq!(of(&[root, element]), None);

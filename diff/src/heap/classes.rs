@@ -7,7 +7,7 @@ use heapdiff_model::heap::HeapClass;
 use crate::compare::Filter;
 use crate::summary::Summary;
 
-/// Classes by the bytes of their reachable instances; of equals by name.
+/// Returns the classes sorted by the bytes of their reachable instances; ties are sorted by name.
 pub(super) fn of(summary: &Summary, filter: &Filter<'_>) -> Vec<HeapClass> {
     let lines = summary.classes.iter();
     let lines = lines.filter(|((class, _), _)| (filter.classes)(&[class]));

@@ -1,13 +1,14 @@
-//! The thread whose allocation failed, in a dump that the JVM wrote for an `OutOfMemoryError`.
+//! Finds the thread whose allocation failed, in a dump that the JVM wrote for an `OutOfMemoryError`.
 //!
-//! HotSpot puts a frame on the stack of that thread in such a dump, as if it were in the error's constructor. A thread
-//! that is in it for certain has the constructors that it calls, and what fills in the stack, above it. So a thread
-//! whose innermost frame is the constructor is the one. Nothing else in a dump names it.
+//! In such a dump, HotSpot adds a frame of the error's constructor to the stack of that thread. A thread that really
+//! runs this constructor has further frames above it: the constructors that it calls, and the method that fills in the
+//! stack trace. The thread whose innermost frame is the constructor is therefore the one. Nothing else in a dump names
+//! it.
 
 use heapdiff_model::heap::Died;
 use hprof::answers::Thread;
 
-/// The thread, where a dump says which it is.
+/// Returns the thread, if the dump shows it.
 pub(super) fn of(threads: &[Thread]) -> Option<Died> {
     threads.iter().find_map(|thread| {
         let (first, rest) = thread.frames.split_first()?;

@@ -1,7 +1,7 @@
-//! One dump alone: what keeps most of its heap.
+//! Analysis of a single dump: the holders of most of its heap.
 //!
-//! Nothing is known to have grown, so nothing is called a leak. What is told is where much has accumulated, and who
-//! holds it: in the words, and by the names, of a comparison.
+//! One dump shows no growth, so nothing is called a leak. The report shows where much has accumulated and what holds
+//! it, with the wording and the names of a comparison.
 
 mod classes;
 mod died;
@@ -27,39 +27,39 @@ use crate::suspect::{self, thread_local_fix};
 use crate::through::through;
 use crate::waste::WasteSummary;
 
-/// What retains less than this part of the reachable bytes is no suspect.
+/// Anything that retains less than 1/50 of the reachable bytes is not a suspect.
 const LEAST_PART: u64 = 50;
-/// Nor is what retains less than this, in a heap of any size.
+/// Anything that retains less than this number of bytes is not a suspect in a heap of any size.
 const LEAST: u64 = 16 << 10;
 
-/// What one dump has to be asked for.
+/// Options for the analysis of one dump.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapOptions {
-    /// Whether to look for memory that the program could do without, which reads the contents of all objects.
+    /// True to look for wasted memory, which reads the contents of all objects.
     pub waste: bool,
 }
 
-/// A report of one dump, and what goes with it.
+/// The report of one dump, with additional results.
 #[derive(Debug)]
 pub struct OneDump {
     /// The report.
     pub report: HeapReport,
-    /// Whether there are more suspects than were asked for.
+    /// True if there are more suspects than were requested.
     pub more_suspects: bool,
-    /// Whether the filter left some out by their classes.
+    /// True if the filter left out some suspects by their classes.
     pub left_out: bool,
-    /// All stacks that samples name; `None` where the dump has no samples.
+    /// All stacks with samples; `None` if the dump has no samples.
     pub allocated: Option<Allocated>,
 }
 
 impl OneDump {
-    /// What keeps most of a dump that is open. `summary` is the dump's.
+    /// Analyzes an open dump. `summary` is the summary of the same dump.
     ///
-    /// Cost: a walk over the folded tree, which has some thousand steps; for each suspect up to some ten thousand
-    /// objects are read from the file. Waste costs what [`Snapshot::waste`] does.
+    /// Cost: a walk over the folded tree, which has some thousand steps. For each suspect, at most some ten thousand
+    /// objects are read from the file. Waste costs as much as [`Snapshot::waste`].
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// If memory runs out.
     pub fn of(
         summary: &Summary,
         snapshot: &Snapshot,
@@ -98,25 +98,25 @@ impl OneDump {
     }
 }
 
-/// Suspects, and what they hold.
+/// Suspects and their content.
 #[derive(Default)]
 struct Found {
     suspects: Vec<Suspect>,
     contents: Vec<Content>,
-    /// How much of the reachable bytes they are.
+    /// Reachable bytes that the suspects make up.
     explained_bytes: u64,
-    /// Whether there are more of them.
+    /// True if there are more suspects.
     more: bool,
-    /// Whether some are left out by their classes.
+    /// True if some suspects were left out by their classes.
     left_out: bool,
 }
 
-/// The suspects, as many as a filter lets through.
+/// Returns the suspects that the filter admits.
 fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, least: u64) -> Found {
     let Some(mut aligned) = Aligned::new(summaries) else {
         return Found::default();
     };
-    // One more tells whether there are more.
+    // One more than requested shows whether there are more.
     let count = filter.suspects.saturating_add(1);
     let candidates = looked_through(snapshot, &mut aligned, count, |aligned| {
         aligned.largest(snapshot, least)
@@ -150,12 +150,12 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         }
         suspects.push(suspect);
         contents.push(content);
-        // What owns memory outside of the heap may be small inside.
+        // An owner of memory outside of the heap may be small inside the heap.
         if candidate.growth() >= least.cast_signed() {
             explaining.push(candidate);
         }
     }
-    // As they were chosen: what they own outside of the heap counts.
+    // Sorted as they were chosen, with the memory that they own outside of the heap.
     suspects.sort_by_key(|s| {
         let outside = s
             .off_heap_bytes
@@ -166,7 +166,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     suspect::fold_collections(&mut suspects, suspect::with_them);
     for (rank, suspect) in (1..).zip(&mut suspects) {
         suspect.rank = rank;
-        // Large is not leaking: without a pattern there is nothing to fix.
+        // A large size alone is not a leak. Without a known leak pattern there is nothing to fix.
         let has_pattern = suspect.detector.is_some();
         suspect.likely_fix = next_step::likely_fix(suspect).filter(|_| has_pattern);
         suspect.next = next_step::commands(suspect, &summaries[0].info.path);
@@ -180,7 +180,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     }
 }
 
-/// Adds what is known of such a holder, and what bounds it.
+/// Adds the known leak pattern and the bound of the holder, if there are any.
 fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());
@@ -192,7 +192,7 @@ fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     suspect.reasons.extend(bound);
 }
 
-/// The kinds of waste that there are, the most to be won first.
+/// Returns the kinds of waste that exist, the largest savings first.
 fn waste(summary: &WasteSummary) -> Vec<HeapWaste> {
     let all = WasteSummary::compared(std::slice::from_ref(summary), 1).waste;
     let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Threads that retain much, and by which local variable.
+//! Threads that retain much, each with the local variable that holds most.
 
 use std::cmp::Reverse;
 
@@ -9,17 +9,17 @@ use crate::names;
 use crate::samples::AgentObjects;
 use heapdiff_model::heap::{HeapThread, ThreadHold};
 
-/// The most threads that are told.
+/// Maximum number of threads to report.
 const THREADS: usize = 20;
 
-/// All threads but the agent's.
+/// Returns all threads except the agent's.
 pub(super) fn of(snapshot: &Snapshot, own: &AgentObjects) -> Vec<Thread> {
     let mut threads = snapshot.threads();
     threads.retain(|t| t.object.is_none_or(|o| !own.contains(o)));
     threads
 }
 
-/// Those that retain at least so many bytes, the most first.
+/// Returns the threads that retain at least `least` bytes, the most first.
 pub(super) fn large(snapshot: &Snapshot, threads: &[Thread], least: u64) -> Vec<HeapThread> {
     let retained = |t: &Thread| {
         t.object
@@ -38,12 +38,13 @@ pub(super) fn large(snapshot: &Snapshot, threads: &[Thread], least: u64) -> Vec<
     large.into_iter().map(row).collect()
 }
 
-/// The local variable that retains most, in the outermost frame that has it: that one handed it to the others.
+/// Returns the local variable that retains most, in the outermost frame that has it: this frame passed the object to
+/// the others.
 fn local(snapshot: &Snapshot, thread: &Thread) -> Option<ThreadHold> {
     let own = |f: &hprof::answers::Frame| names::is_own_class(&f.class);
     let locals = thread.frames.iter().enumerate().flat_map(|(depth, frame)| {
         let held = frame.locals.iter();
-        // What runs a thread holds the thread.
+        // The thread object itself is skipped, because its own run method holds it.
         let held = held.filter(|local| Some(local.object) != thread.object);
         held.map(move |local| (local.object, depth, &frame.frame))
     });

@@ -1,4 +1,4 @@
-//! Reading the agent's objects in a dump, which `heapdiff_sites` describes. The dump is not trusted.
+//! Reads the agent's objects in a dump, which `heapdiff_sites` describes. The dump is not trusted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ use crate::agent_objects::{AgentObjects, agent_class};
 use crate::names;
 use crate::samples::{OriginalNames, frames};
 
-/// Why samples cannot be used.
+/// The reason why samples cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     #[error(
@@ -34,7 +34,7 @@ pub(super) enum Fault {
 
 pub(super) type Result<T> = std::result::Result<T, Fault>;
 
-/// Reads samples, with the sites and classes that `which` says; `None` if the agent was not there.
+/// Reads samples, with the sites and classes that `which` selects; `None` if the agent was not loaded.
 pub(super) fn read(
     snapshot: &Snapshot,
     agent_objects: &AgentObjects,
@@ -47,16 +47,16 @@ pub(super) fn read(
     reader.samples(agent_objects, which).map(Some)
 }
 
-/// Which sites and classes are read.
+/// The sites and classes to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    /// Those with a sample that the heap still has.
+    /// Those with a sample that is still in the heap.
     Remembered,
-    /// All where something was allocated.
+    /// All with an allocation.
     All,
 }
 
-/// Whether a JVM's version, as in `17.0.15+6`, is one before 25.
+/// True if a JVM's version, such as `17.0.15+6`, is before 25.
 fn is_before_25(version: &str) -> bool {
     let major = version.split(|c: char| !c.is_ascii_digit()).next();
     major
@@ -143,7 +143,7 @@ impl Reader<'_> {
             }
             same
         });
-        // Where few samples are followed a site may have none, and is known by what it counted alone.
+        // If only few samples are tracked, a site may have none, and only its counts are known.
         let site_types = self.site_types()?;
         if which == Which::All || site_types {
             found.site(0);
@@ -156,7 +156,7 @@ impl Reader<'_> {
         agent.last_uid = uids.max().unwrap_or(0).max(agent.counter(Counter::Uids));
         let totals = self.by_site::<2>(statics::TOTALS, &found.numbers)?;
         let totals = totals.into_iter().map(|[samples, bytes]| (samples, bytes));
-        // Agents of earlier versions lack this table.
+        // Older agents lack this table.
         let allocated = match self.value(statics::ALLOCATED) {
             Ok(_) => self.by_site::<1>(statics::ALLOCATED, &found.numbers)?,
             Err(_) => Vec::new(),
@@ -173,7 +173,7 @@ impl Reader<'_> {
         };
         let mut at_sites = match which {
             Which::All => self.at_sites()?,
-            // What is damaged there is no reason to do without samples.
+            // Damaged counts are ignored, so that samples can still be used.
             Which::Remembered => self.at_sites().unwrap_or(None),
         };
         let counted = population::count(self.snapshot, agent_objects, &mut live);
@@ -239,7 +239,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The elements of arrays that refer to objects; none for other objects.
+    /// Returns the elements of arrays that refer to objects; empty for other objects.
     fn elements(&self, arrays: &[ObjectIndex]) -> Vec<Vec<Option<ObjectIndex>>> {
         let records = self.snapshot.read_all(arrays).into_iter();
         let elements = records.map(|record| match record.map(|r| r.content) {
@@ -251,13 +251,13 @@ impl Reader<'_> {
         elements.collect()
     }
 
-    /// The elements of a static array, in their order.
+    /// Returns the elements of a static array, in their order.
     fn places(&self, name: &'static str) -> Result<Vec<Option<ObjectIndex>>> {
         let outer: Vec<ObjectIndex> = self.array(name)?.into_iter().collect();
         Ok(self.elements(&outer).pop().unwrap_or_default())
     }
 
-    /// The objects in a static array, each once: an array in a damaged dump may name one many times.
+    /// Returns the objects in a static array, each once: an array in a damaged dump may name one many times.
     fn inner(&self, name: &'static str) -> Result<Vec<ObjectIndex>> {
         let mut seen = BTreeSet::new();
         let objects = self.places(name)?.into_iter().flatten();
@@ -305,7 +305,7 @@ impl Reader<'_> {
             .collect())
     }
 
-    /// The agent's counts at each site that has a number in the model.
+    /// Returns the agent's counts at each site that has a number in the model.
     fn by_site<const N: usize>(
         &self,
         name: &'static str,
@@ -320,7 +320,7 @@ impl Reader<'_> {
             if totals.len() <= at {
                 totals.resize(at + 1, [0; N]);
             }
-            // Two ids of one stack are one site here.
+            // Two ids with the same stack are one site here.
             for (total, figure) in totals[at].iter_mut().zip(figures) {
                 *total = total.saturating_add(figure);
             }
@@ -328,7 +328,7 @@ impl Reader<'_> {
         Ok(totals)
     }
 
-    /// The agent's counts for some ids, from a static array of chunks.
+    /// Returns the agent's counts for some ids, from a static array of chunks.
     pub(super) fn by_id<const N: usize>(
         &self,
         name: &'static str,
@@ -353,7 +353,7 @@ impl Reader<'_> {
         Ok(ids.map(figures).collect())
     }
 
-    /// Whether the agent tells the class of each site's last sample.
+    /// True if the agent reports the class of each site's last sample.
     fn site_types(&self) -> Result<bool> {
         match self.value(statics::SITE_TYPES) {
             Ok(_) => Ok(self.array(statics::SITE_TYPES)?.is_some()),
@@ -361,7 +361,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What the agent counted of each class, by name; `None` where it does not count classes.
+    /// Returns the agent's counts for each class, by name; `None` if it does not count classes.
     fn class_counts(&self, table: &SiteTable) -> Result<Option<Vec<ClassCount>>> {
         if self.array(statics::CLASS_TOTALS)?.is_none() {
             return Ok(None);
@@ -416,7 +416,7 @@ struct SampleBuilder<'a> {
     table: &'a SiteTable,
     names: NameTable,
     sites: Sites,
-    /// Ids of the table to sites of the model.
+    /// Maps ids of the table to sites of the model.
     numbers: HashMap<u32, SiteId>,
     classes: HashMap<u32, u32>,
     unfinished: u64,
@@ -469,7 +469,7 @@ impl<'a> SampleBuilder<'a> {
         number
     }
 
-    /// The classes of sites, given as types by site id.
+    /// Returns the class of each site, from the types by site id.
     fn site_classes(&mut self, types: Vec<(u32, [u64; 1])>) -> Vec<u32> {
         let mut classes = vec![0; self.sites.len()];
         for (id, [kind]) in types {
@@ -516,7 +516,7 @@ impl<'a> SampleBuilder<'a> {
                 }
                 _ if fields.is_class => continue,
                 _ => {
-                    // A sample that was taken by time stands for itself only.
+                    // A sample that was taken by time represents only itself.
                     let weight = sampling.weight(fields.size);
                     let weight = weight.unwrap_or_else(|| exact(1, fields.size));
                     (self.class(fields.kind), fields.size, weight)
@@ -566,7 +566,7 @@ impl<'a> SampleBuilder<'a> {
     }
 }
 
-/// The fields of a sample.
+/// The fields of an agent object that represents a sample.
 struct Fields {
     is_class: bool,
     referent: Option<ObjectIndex>,
@@ -579,7 +579,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// `None` for a sample that is not complete.
+    /// Returns the fields; `None` for a sample that is not complete.
     fn of(values: [Option<Value>; 8]) -> Option<Self> {
         let [mark, referent, rest @ ..] = values;
         let [uid, size, site, kind, thread, time] =
@@ -602,7 +602,7 @@ impl Fields {
     }
 }
 
-/// An `int` whose bits are an unsigned number.
+/// Returns an `int` whose bits are an unsigned number.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "the value of a field of 32 bits"

@@ -1,5 +1,5 @@
-//! Where objects of a class were allocated between two dumps, by what the agent counted: where it follows few samples, what
-//! leaks may have none, and this is all that is known of its stacks.
+//! Allocation sites of a class between two dumps, from the agent's counts. If the agent tracks only few samples, a leak
+//! may have none, and the counts are the only information about its stacks.
 
 use std::cmp::Reverse;
 
@@ -8,12 +8,12 @@ use heapdiff_model::diff::AllocatedAt;
 use super::attribution::Attribution;
 use super::{Samples, SiteId};
 
-/// Stacks that are told.
+/// Maximum number of stacks to report.
 const STACKS: usize = 10;
 
 impl Attribution {
-    /// What each stack whose samples were last of this class allocated since the `first` dump of the same JVM, the most bytes
-    /// first; nothing where the agent follows all samples, or the JVM is another.
+    /// Returns the allocations since the `first` dump of the same JVM at each stack whose last sample was of this
+    /// class, the most bytes first. Returns nothing if the agent tracks all samples, or if the JVM is another one.
     pub(crate) fn allocated_at(&self, class: &str, first: &Self) -> Vec<AllocatedAt> {
         match self.same_jvm(first) {
             Some(_) => self.samples.allocated_since(&first.samples, class),
@@ -47,7 +47,7 @@ impl Samples {
         found
     }
 
-    /// The samples of a site since the agent's start, and what they stood for.
+    /// Returns the number of samples of a site since the agent's start, and the bytes that they represented.
     fn counted_at(&self, site: SiteId) -> (u64, u64) {
         let at = site.0 as usize;
         let samples = self.totals.get(at).map_or(0, |t| t.0);

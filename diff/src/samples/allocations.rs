@@ -1,8 +1,8 @@
-//! What was allocated at each stack since the agent's start, dead or alive.
+//! Allocations at each stack since the agent's start, dead or alive.
 //!
-//! The agent adds up at each stack how many samples it took, their bytes, and the bytes that they stood for when they
-//! were taken. Of which class they were, and how many objects they stood for, is known of those samples only that are
-//! still remembered: the live ones, the last that were collected and a choice of all.
+//! For each stack, the agent adds up the number of samples, their bytes, and the bytes that they represented when they
+//! were taken. Classes and estimated object counts are known only for samples that are still remembered: the live ones,
+//! the most recently collected ones, and a random choice of all.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,68 +16,69 @@ use super::counting::ROUNDED_MS;
 use super::lines::{Disagreement, Lines, Sampled};
 use super::{Collected, Samples, SiteId};
 
-/// What was allocated at one stack.
+/// Allocations at one stack.
 #[derive(Clone, Debug)]
 pub struct StackAllocations {
-    /// The stack.
+    /// Number of the stack.
     pub site: SiteId,
-    /// The classes of the samples that are remembered, those of most samples first; where none is, that of the last sample if the agent tells it.
+    /// Classes of the remembered samples, the class with most samples first. If no sample is remembered, the class of
+    /// the last one, if the agent reports it.
     pub classes: Vec<String>,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
     /// Estimated bytes.
     pub bytes: u64,
-    /// The 95 % interval of the bytes; `None` where what a sample stands for is not known ([`Strategy::Time`]).
+    /// The 95 % interval of the bytes; `None` if the weight of a sample is unknown ([`Strategy::Time`]).
     pub ci95: Option<[u64; 2]>,
-    /// The same as samples alone say it, where bytes are a share of what was counted at the stack's line.
+    /// The estimate from samples alone, if `bytes` is a share of the exact count at the stack's line.
     pub sampled: Option<SampledBytes>,
     /// Estimated objects.
     pub objects: u64,
-    /// Thousandths of the bytes that are alive; `None` where too few of its samples are followed to tell.
+    /// Thousandths of the bytes that are alive; `None` if too few samples of the stack are tracked.
     pub survival_permille: Option<u64>,
 }
 
-/// What was allocated since the agent's start.
+/// Allocations since the agent's start.
 #[derive(Clone, Debug)]
 pub struct Allocations {
-    /// By stack, the most bytes first.
+    /// Allocations by stack, the most bytes first.
     pub stacks: Vec<StackAllocations>,
-    /// Samples of all of them.
+    /// Samples of all stacks.
     pub samples: u64,
-    /// Bytes of all of them.
+    /// Estimated bytes of all stacks.
     pub bytes: u64,
     /// The 95 % interval of the bytes.
     pub ci95: Option<[u64; 2]>,
-    /// The part of the bytes that stacks without a sample allocated, as the samples of rare stacks estimate it.
+    /// Bytes of stacks without a sample, which are part of `bytes`. The samples of rare stacks give the estimate.
     pub other_stacks_bytes: u64,
-    /// Objects of all of them.
+    /// Estimated objects of all stacks.
     pub objects: u64,
-    /// Bytes that have no sample because the agent could not keep it, of whatever stack.
+    /// Bytes without a sample because the agent could not keep it, of any stack.
     pub unseen_bytes: u64,
-    /// Bytes of stacks with large objects, of which the JVM samples too few ([`Sampling::shortfall`]).
+    /// Bytes of stacks with large objects, which the JVM under-samples ([`Sampling::shortfall`]).
     pub undersampled_bytes: u64,
-    /// Lines of code of which samples say something else than was counted.
+    /// Lines of code at which samples and counts disagree.
     pub disagreements: Vec<Disagreement>,
 }
 
-/// Why a dump does not tell what was allocated.
+/// The reason why a dump does not show what was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCounted {
-    /// It names the stack of each object that it has, and nothing else.
+    /// The dump names the stack of each object in it, and nothing else.
     Traces,
-    /// The agent was one that did not add up what its samples stood for, and its rate changed.
+    /// The sampling rate changed, and this older agent did not add up what its samples represented.
     OldAgent,
 }
 
-/// The samples of a stack of which more than the number is known.
+/// Remembered samples of a stack. Their class and size are known.
 #[derive(Clone, Debug, Default)]
 struct Remembered {
     classes: BTreeMap<u32, u64>,
     samples: f64,
-    /// What they stand for at the present rate.
+    /// Estimated objects and bytes at the present sampling rate.
     objects: f64,
     bytes: f64,
-    /// Their own bytes, the squares of these, and the most.
+    /// Sum, sum of squares, and maximum of the samples' own sizes.
     sizes: f64,
     squares: f64,
     largest: f64,
@@ -98,11 +99,11 @@ impl Remembered {
     }
 }
 
-/// The variance of an estimate of `bytes` from so many samples, which have `seen` bytes themselves.
+/// Returns the variance of an estimate of `bytes` from `samples` samples whose own sizes sum up to `seen`.
 ///
-/// A sample by bytes stands for `w` of which `s` are its own, with the variance `w (w - s)`; `w - s` is never more
-/// than the interval, and at one interval it falls as `w` rises, so that Chebyshev's inequality for sums bounds the sum of
-/// these variances by that of as many equal samples.
+/// A sample by bytes represents `w` bytes, `s` of which are its own, with the variance `w (w - s)`. `w - s` is at most
+/// the interval. With one interval, it falls as `w` rises. By Chebyshev's sum inequality, the sum of these variances is
+/// therefore at most that of the same number of equal samples.
 fn variance(
     sampling: &Sampling,
     is_first: bool,
@@ -123,7 +124,7 @@ fn variance(
         }
         Strategy::Count | Strategy::Class => {
             let mean = seen / samples;
-            // How unequal sizes are, as far as they are remembered.
+            // How unequal the sizes of the remembered samples are.
             let spread = if remembered.sizes > 0.0 {
                 remembered.samples * remembered.squares / remembered.sizes.powi(2)
             } else {
@@ -139,15 +140,16 @@ fn variance(
     }
 }
 
-/// How far an interval of samples reaches that may be too few by a factor: chance comes on top of what is missing.
+/// Returns the upper end of an interval for samples that may be too few by the factor `shortfall`. Random variation
+/// comes on top of what is missing.
 fn reach(interval: &Interval, shortfall: f64) -> f64 {
     interval.high * shortfall
 }
 
-/// So many of a stack's samples are expected to be followed before their part that lives is one of the stack's.
+/// Minimum expected number of tracked samples at a stack. With fewer, the part of the stack that is alive is unknown.
 const FOLLOWED: f64 = 16.0;
 
-/// Whether enough of so many samples, which stand for so many bytes, are followed at the present rate.
+/// True if enough of `samples` samples, which represent `bytes`, are tracked at the present rate.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn is_followed(sampling: &Sampling, first: &Sampling, [samples, bytes]: [f64; 2]) -> bool {
     if sampling == first {
@@ -160,8 +162,8 @@ fn is_followed(sampling: &Sampling, first: &Sampling, [samples, bytes]: [f64; 2]
 }
 
 impl Samples {
-    /// Whether enough of a stack's samples are followed to tell which part of what it allocated is alive; never where the
-    /// stacks are the JVM's own, of what is alive alone.
+    /// True if enough of a stack's samples are tracked to show which part of its allocations is alive. Always false for
+    /// stacks that come from the dump itself, because they cover live objects only.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn tells_survival(&self, site: SiteId) -> bool {
         let Some(agent) = self.agent() else {
@@ -169,13 +171,14 @@ impl Samples {
         };
         let at = site.0 as usize;
         let samples = self.totals.get(at).map_or(0, |t| t.0) as f64;
-        // Each stands for as much at least, where the agent did not add that up.
+        // An agent that did not add up bytes: each sample represents at least one interval.
         let least = samples * agent.first.interval as f64;
         let bytes = self.allocated.get(at).map_or(least, |&b| b as f64);
         is_followed(&agent.sampling, &agent.first, [samples, bytes])
     }
 
-    /// Samples of what was allocated after counts were copied, by stack; `None` where not all are remembered.
+    /// Returns the number of samples taken after the counts were copied, by stack; `None` if not all samples are
+    /// remembered.
     fn late(&self) -> Option<Vec<u64>> {
         let agent = self.agent().filter(|a| a.sampling == a.first)?;
         let at_ms = self
@@ -200,12 +203,12 @@ impl Samples {
         Some(late)
     }
 
-    /// Classes that a stack is known to have allocated, those of most samples first.
+    /// Returns the classes that a stack is known to have allocated, the class with most samples first.
     fn classes_of(&self, site: SiteId, remembered: &Remembered) -> Vec<&str> {
         let mut classes: Vec<(u32, u64)> =
             remembered.classes.iter().map(|(&c, &n)| (c, n)).collect();
         classes.sort_by_key(|&(class, count)| (Reverse(count), self.name(class)));
-        // Of a site that has no sample left the last one's class is known where few are followed.
+        // If few samples are tracked, the class of the last one is known even when no sample is left.
         let last = self.site_classes.get(site.0 as usize).copied();
         if let Some(last) = last.filter(|&of| of != 0 && classes.is_empty()) {
             classes.push((last, 0));
@@ -213,7 +216,7 @@ impl Samples {
         classes.iter().map(|c| self.name(c.0)).collect()
     }
 
-    /// Corrects the intervals of stacks for those that have no sample. Stacks of one class and about one size are a group.
+    /// Corrects the intervals of stacks for stacks without samples. Stacks of one class and similar size form a group.
     fn correct(&self, figures: &mut [Figures], remembered: &[Remembered]) {
         let mut groups: BTreeMap<(Option<&str>, u32), BTreeMap<usize, Estimate>> = BTreeMap::new();
         for of in figures.iter() {
@@ -235,11 +238,11 @@ impl Samples {
         }
     }
 
-    /// What was allocated at each stack that `wanted` accepts by its frames, the leaf first, and its classes. All stacks have
-    /// to be read ([`Self::with_all_sites`]).
+    /// Returns the allocations at each stack that `wanted` accepts. `wanted` gets the frames, the leaf first, and the
+    /// classes. All stacks have to be read first ([`Self::with_all_sites`]).
     ///
     /// # Errors
-    /// Where the dump does not tell.
+    /// If the dump does not show what was allocated.
     #[allow(clippy::cast_precision_loss, reason = "estimates")]
     pub fn allocations(
         &self,
@@ -250,7 +253,7 @@ impl Samples {
         let is_first = sampling == agent.first;
         let counts_all = is_first && sampling.strategy == Strategy::Bytes && sampling.interval == 0;
         let adds_up = self.allocated.len() >= self.totals.len();
-        // At one rate the mean size of samples tells what they stand for.
+        // With one rate, the mean size of the samples shows what they represent.
         let one_rate = is_first && sampling.strategy != Strategy::Time;
         if !(adds_up || one_rate) {
             return Err(NotCounted::OldAgent);
@@ -367,9 +370,9 @@ impl Samples {
     }
 }
 
-/// What samples say of one stack.
+/// Estimates from the samples of one stack.
 struct Figures {
-    /// Its number.
+    /// Number of the stack.
     at: usize,
     samples: u64,
     /// Bytes of the samples themselves.
@@ -378,9 +381,9 @@ struct Figures {
     /// The bytes with their interval, corrected for stacks without samples.
     corrected: Interval,
     objects: f64,
-    /// How many times as much there may be.
+    /// Factor by which the JVM may have under-sampled.
     shortfall: f64,
-    /// `None` where what a sample stands for is not known.
+    /// `None` if the weight of a sample is unknown.
     sampled: Option<Sampled>,
 }
 
@@ -392,16 +395,16 @@ impl Figures {
     }
 }
 
-/// Stacks, added up.
+/// Sums over stacks.
 #[derive(Default)]
 struct Sum {
     stacks: Vec<StackAllocations>,
     samples: u64,
     undersampled: u64,
-    /// What is a share of a count.
+    /// Stacks whose estimate is a share of a count.
     counted: Vec<Interval>,
     objects: f64,
-    /// Of the others: bytes, those of the samples themselves, what may be missing, and the variance.
+    /// The other stacks: estimated bytes, bytes of the samples themselves, bytes that may be missing, and the variance.
     bytes: f64,
     seen: f64,
     short: f64,
@@ -453,13 +456,13 @@ impl Sum {
     }
 }
 
-/// The class of stacks that are known to have allocated several.
+/// The class shown for stacks that are known to have allocated several classes.
 const SEVERAL: &str = "(several classes)";
-/// The class of stacks of which no sample is left.
+/// The class shown for stacks of which no sample is left.
 pub const FORGOTTEN: &str = "(class not remembered)";
 
 impl StackAllocations {
-    /// What was allocated, in a word.
+    /// Returns the allocated class, or a placeholder if there are several or none.
     #[must_use]
     pub fn class(&self) -> &str {
         match &self.classes[..] {
@@ -476,7 +479,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_and_chance_both_widen_an_interval() {
-        // A fifth of the samples is missing, and of a hundred that were to be expected there are ten fewer by chance.
+        // A fifth of the samples is missing. In addition, ten fewer than expected out of a hundred were taken, by
+        // random variation.
         let (truth, found) = (1000.0, 720.0);
         let interval = Interval::count(found, 10.0 * found);
         assert!(interval.high < truth && found * 1.25 < truth);

@@ -1,4 +1,4 @@
-//! What the agent counted at each line of code with `count=on`, every allocation of it.
+//! Exact counts of all allocations at each line of code, which the agent makes with `count=on`.
 
 use std::collections::BTreeMap;
 
@@ -8,41 +8,42 @@ use hprof::Snapshot;
 use super::agent::{Reader, Result};
 use super::counting::{Leaf, Leaves};
 
-/// Allocations by line of code, counted.
+/// Counted allocations by line of code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AtSites {
-    /// When the agent copied its counters, in milliseconds since 1970: all that was counted until then is in the figures.
+    /// Time at which the agent copied its counters, in milliseconds since 1970. The figures contain everything counted
+    /// until then.
     pub at_ms: u64,
-    /// When counting began, likewise.
+    /// Time at which counting began, in milliseconds since 1970.
     pub since_ms: u64,
-    /// Whether classes of the JDK's are counted as well.
+    /// True if JDK classes are also counted.
     pub jdk: bool,
-    /// Sites that are not counted, for want of a counter or of room in the heap.
+    /// Number of sites that are not counted because there was no counter or no room in the heap.
     pub missing_sites: u64,
-    /// Methods that are not counted, since they cannot be rewritten.
+    /// Number of methods that are not counted because they cannot be rewritten.
     pub missing_methods: u64,
-    /// Classes that are not counted, likewise.
+    /// Number of classes that are not counted because they cannot be rewritten.
     pub missing_classes: u64,
     /// Lines that allocated anything, most bytes first.
     pub sites: Vec<CountedSite>,
-    /// Lines with all that they allocate; none where the count is younger than the sampling.
+    /// Lines with the sum of their allocations; empty if counting began after sampling.
     pub(super) lines: Vec<OfLine>,
     /// The line of each stack's first frame, by [`super::SiteId`].
     pub(super) lines_of_stacks: Vec<Option<u32>>,
 }
 
-/// What was counted at a line of code, whatever it allocates.
+/// Bytes counted at a line of code, for all classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct OfLine {
     pub(super) class: String,
     pub(super) method: String,
     pub(super) line: u32,
-    /// `None` where not all are known.
+    /// `None` if some of them are unknown.
     pub(super) bytes: Option<u64>,
 }
 
 impl AtSites {
-    /// Adds up what is counted at the lines of stacks' first frames.
+    /// Adds up the counts at the lines of the stacks' first frames.
     pub(super) fn add_lines(&mut self, leaves: &Leaves<'_>, stacks: usize) {
         let mut sums: BTreeMap<Leaf<'_>, Option<u64>> = BTreeMap::new();
         for site in &self.sites {
@@ -73,13 +74,13 @@ impl AtSites {
     }
 }
 
-/// Class, method, line, and the class of what is allocated.
+/// Class, method, line, and the allocated class.
 type Place<'a> = (&'a str, &'a str, Option<u32>, &'a str);
 
 impl Reader<'_> {
-    /// `None` where the agent does not count, or has copied nothing yet.
+    /// Returns the counts; `None` if the agent does not count, or has not copied anything yet.
     pub(super) fn at_sites(&self) -> Result<Option<AtSites>> {
-        // Agents of earlier versions lack the field.
+        // Older agents lack the field.
         if self.value(statics::COUNTED).is_err() {
             return Ok(None);
         }
@@ -118,7 +119,7 @@ impl Reader<'_> {
                 line,
                 allocated: allocated.to_owned(),
                 objects,
-                // Of objects the agent tells the bytes where the class's name is not its own.
+                // For objects, the agent reports bytes only if several classes share the name.
                 bytes: if allocated.ends_with("[]") || bytes > 0 {
                     Some(bytes)
                 } else {
@@ -127,7 +128,7 @@ impl Reader<'_> {
             }
         };
         let mut sites: Vec<CountedSite> = sums.into_iter().map(site).collect();
-        // Stable: what is equal stays in the order of names.
+        // The sort is stable: equal sites stay in the order of names.
         sites.sort_by_key(|site| std::cmp::Reverse((site.bytes, site.objects)));
         Ok(Some(AtSites {
             at_ms: figure(Counted::At),
@@ -142,7 +143,8 @@ impl Reader<'_> {
     }
 }
 
-/// Bytes of an object of a class, if the dump has the class, and those of one name agree.
+/// Returns the size of an instance of a class, if the dump has the class and all classes of that name have the same
+/// size.
 fn instance_bytes(snapshot: &Snapshot, name: &str) -> Option<u64> {
     let classes = snapshot.classes().by_name(name);
     let mut sizes = classes.iter().map(|&class| snapshot.instance_bytes(class));

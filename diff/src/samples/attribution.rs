@@ -1,8 +1,8 @@
-//! The stacks that allocated what grew: samples placed in the trie and added up by stack.
+//! Stacks that allocated the growth: samples are placed in the trie and added up by stack.
 //!
-//! A sample counts for its step and for every step above. The dump knows how many objects of its class and size are
-//! there; samples say which stack allocated what part of them ([`Stratum`]). Samples that the agent could not keep
-//! may be of any stack, so each interval is wider by all that they can have stood for.
+//! A sample counts for its step and for every step above. The dump shows exactly how many objects of its class and size
+//! are there, and samples show which part of them each stack allocated ([`Stratum`]). Samples that the agent could not
+//! keep may be of any stack, so each interval is widened by all bytes that they may represent.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,17 +23,17 @@ use crate::samples::{Agent, Origin, Sample, Samples, SiteId};
 use crate::trie::locate::Locator;
 use crate::trie::{StepId, Trie};
 
-/// Stacks that are reported for one suspect. Its coverage counts all.
+/// Maximum number of stacks reported for one suspect. Its coverage counts all stacks.
 const STACKS: usize = 50;
-/// Threads that are named for one stack, those of most samples.
+/// Maximum number of threads named for one stack, those with most samples.
 const THREADS: usize = 8;
 
-/// The samples of one stack and class, and what they stand for.
+/// The samples of one stack and class, and the objects that they represent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     pub(super) samples: u64,
     pub(super) part: Part,
-    /// Whether some are samples, and not definitions of classes, of which nobody counts those that are gone.
+    /// True if some are samples rather than definitions of classes. Collected definitions are not counted.
     is_sampled: bool,
     threads: BTreeMap<u32, u64>,
 }
@@ -57,7 +57,7 @@ type LineAt = (SiteId, Line);
 pub(super) type Strata<C, K> = BTreeMap<C, BTreeMap<u32, Stratum<K>>>;
 
 impl Samples {
-    /// The agent, as a report of growth describes it.
+    /// Returns a description of the agent for a report of growth.
     #[must_use]
     pub fn info(&self) -> Option<AgentInfo> {
         let agent = self.agent()?;
@@ -70,9 +70,9 @@ impl Samples {
         })
     }
 
-    /// The part of each site's allocations that is alive, in thousandths of the bytes that samples stand for.
-    /// The agent counts samples before it thins them, so numbers of samples are compared only where it does not
-    /// tell bytes.
+    /// Returns the part of each site's allocations that is alive, in thousandths of the bytes that samples represent.
+    /// The agent counts samples before it downsamples them, so numbers of samples are compared only if the agent does
+    /// not report bytes.
     pub(super) fn survival(&self) -> Vec<u64> {
         let agent = self.agent();
         let agent = agent.filter(|_| self.allocated.len() >= self.totals.len());
@@ -97,18 +97,19 @@ impl Samples {
         live.into_iter().enumerate().map(permille).collect()
     }
 
-    /// Bytes that samples stood for which the agent could not keep.
+    /// Returns the bytes represented by samples that the agent could not keep.
     pub(super) fn lost_bytes(&self) -> u64 {
         self.agent().map_or(0, Agent::lost_bytes)
     }
 
-    /// Lines as stacks, the most bytes first. Stacks of one class that a reader cannot tell apart are one.
+    /// Returns lines as stacks, the most bytes first. Stacks of one class that look the same in a report are merged.
     fn stacks(&self, lines: BTreeMap<SiteAndClass, Line>, unseen: Unseen) -> Vec<Stack> {
         let stacks = self.grouped(lines, unseen, visible_key);
         stacks.into_iter().map(|(stack, _)| stack).collect()
     }
 
-    /// Lines of one class with one key as one stack, with the number of lines, the most bytes first.
+    /// Merges lines of one class and key into one stack each. Returns each stack with its number of lines, the most
+    /// bytes first.
     fn grouped<K: Ord>(
         &self,
         lines: BTreeMap<SiteAndClass, Line>,
@@ -136,7 +137,7 @@ impl Samples {
         stacks
     }
 
-    /// Lines by class and the frame by which their stacks are known.
+    /// Returns lines merged by class and allocating frame.
     fn frames(&self, lines: BTreeMap<SiteAndClass, Line>, unseen: Unseen) -> Vec<LiveFrame> {
         let frame = |frames: &[String]| allocating_frame(frames).map(str::to_owned);
         let groups = self.grouped(lines, unseen, frame).into_iter();
@@ -153,7 +154,7 @@ impl Samples {
             .collect()
     }
 
-    /// One stack of lines that look alike. It has the frames of the line with the most bytes.
+    /// Returns one stack for lines that look alike. It has the frames of the line with the most bytes.
     fn stack(
         &self,
         class: u32,
@@ -203,18 +204,19 @@ impl Samples {
         })
     }
 
-    /// How the samples were drawn; as if all were where the dump names the stack of each object.
+    /// Returns the sampling settings. If the dump names the stack of each object, these are the default settings, which
+    /// sample everything.
     pub(super) fn sampling(&self) -> Sampling {
         self.agent().map_or_else(Sampling::default, |a| a.sampling)
     }
 
-    /// Whether nothing but the JVM's own first objects is older than the sampling.
+    /// True if sampling began with the JVM, so that only the JVM's own first objects are older.
     pub(super) fn is_from_start(&self) -> bool {
         self.agent()
             .is_some_and(|a| a.counter(Counter::FromStart) > 0)
     }
 
-    /// What counts of objects say where the sampling saw the JVM's start, and where it did not.
+    /// Returns how counts of objects limit the estimates. It depends on whether sampling saw the start of the JVM.
     pub(super) fn totals_say(&self) -> Totals {
         match self.agent() {
             _ if self.is_from_start() => Totals::Shared,
@@ -223,12 +225,12 @@ impl Samples {
         }
     }
 
-    /// Live samples with the whole heap's objects of their classes, told apart by what `key` says.
+    /// Divides the objects of the samples' classes in the whole heap among groups of samples with one `key`.
     pub(crate) fn divided<K: Ord + Copy>(&self, key: impl Fn(&Sample) -> K) -> Division<K> {
         self.divided_within(key, None, Keys::Groups)
     }
 
-    /// The same by stack and class, within the limits that counted allocations set.
+    /// Divides them by stack and class, within the limits that counted allocations set.
     pub(crate) fn divided_by_stack(&self) -> Division<SiteAndClass> {
         self.divided_within(|s| (s.site, s.class), self.counting.as_ref(), Keys::Stacks)
     }
@@ -281,27 +283,28 @@ impl Samples {
 pub struct LiveBySite {
     /// The stacks, the most bytes first.
     pub stacks: Vec<Stack>,
-    /// The frames that allocate, the most bytes first.
+    /// The allocating frames, the most bytes first.
     pub frames: Vec<LiveFrame>,
-    /// Samples of all of them.
+    /// Number of samples of all stacks.
     pub samples: u64,
-    /// Bytes of all of them.
+    /// Bytes of all stacks.
     pub bytes: u64,
     /// The 95 % interval of the bytes.
     pub ci95: [u64; 2],
-    /// Objects of all of them.
+    /// Objects of all stacks.
     pub objects: u64,
-    /// What may be missing because the agent had no room for its samples.
+    /// Bytes that may be missing because the agent had no room for samples.
     pub unseen: Unseen,
-    /// The part of `bytes` that stacks without a sample allocated, as the samples of rare stacks estimate it.
+    /// The part of `bytes` that stacks without a sample allocated. The samples of rare stacks give the estimate.
     pub other_stacks_bytes: u64,
-    /// Reachable bytes that no sample stands for, of any stack.
+    /// Reachable bytes that no sample represents, of any stack.
     pub unsampled_bytes: u64,
-    /// Bytes of large objects, of which the JVM samples too few ([`Sampling::shortfall`]).
+    /// Bytes of large objects, which the JVM under-samples ([`Sampling::shortfall`]).
     pub undersampled_bytes: u64,
 }
 
-/// The stacks and classes of live samples whose frames, the leaf first, and class `wanted` accepts.
+/// Returns the stacks and classes of live samples that `wanted` accepts. It gets the frames, the leaf first, and the
+/// class.
 fn accepted(samples: &Samples, wanted: &dyn Fn(&[&str], &str) -> bool) -> BTreeSet<SiteAndClass> {
     let all: BTreeSet<SiteAndClass> = samples.live.iter().map(|s| (s.site, s.class)).collect();
     let accepts = |&(site, class): &SiteAndClass| {
@@ -311,8 +314,9 @@ fn accepted(samples: &Samples, wanted: &dyn Fn(&[&str], &str) -> bool) -> BTreeS
     all.into_iter().filter(accepts).collect()
 }
 
-/// Live samples by stack and class, set against what is known of their classes in a heap of `reachable_bytes`. Only
-/// samples are counted whose frames, the leaf first, and class `wanted` accepts.
+/// Adds up live samples by stack and class, scaled to the known numbers of objects of their classes in a heap of
+/// `reachable_bytes`. Only samples that `wanted` accepts are counted. It gets the frames, the leaf first, and the
+/// class.
 ///
 /// Cost: a look at each live sample.
 #[must_use]
@@ -370,19 +374,19 @@ pub fn by_site(
 /// The live objects of one class.
 #[derive(Clone, Debug)]
 pub struct LiveClass {
-    /// The class.
+    /// Name of the class.
     pub class: String,
-    /// Its live samples.
+    /// Number of live samples.
     pub samples: u64,
     /// Estimated bytes.
     pub bytes: u64,
     /// The 95 % interval of the bytes.
     pub ci95: [u64; 2],
-    /// Estimated objects.
+    /// Estimated number of objects.
     pub objects: u64,
 }
 
-/// Live samples by class, as [`by_site`] counts them; the most bytes first.
+/// Adds up live samples by class, as [`by_site`] does by stack; the most bytes first.
 #[must_use]
 pub fn by_class(
     samples: &Samples,
@@ -422,7 +426,7 @@ pub(crate) struct Attribution {
 }
 
 impl Attribution {
-    /// Places samples.
+    /// Places samples in the trie.
     ///
     /// Cost: a look at each object above a sample in the dominator tree.
     pub(crate) fn new(
@@ -441,12 +445,12 @@ impl Attribution {
         Self { samples, steps }
     }
 
-    /// Samples with the step of each.
+    /// Creates an attribution from samples whose steps are known.
     pub(super) const fn of(samples: Samples, steps: Vec<StepId>) -> Self {
         Self { samples, steps }
     }
 
-    /// Samples in these steps and below.
+    /// Returns the samples in these steps and below.
     pub(crate) fn within<'a>(
         &'a self,
         trie: &Trie,
@@ -458,25 +462,32 @@ impl Attribution {
             .map(|(sample, _)| sample)
     }
 
-    /// Samples with their steps.
+    /// Returns the samples with their steps.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (&Sample, StepId)> {
         self.samples.live.iter().zip(self.steps.iter().copied())
     }
 
-    /// The sampling of this dump and the agent's first one, if both dumps are of one JVM.
+    /// Returns the sampling of this dump and the agent's first one, if both dumps are of one JVM.
     pub(crate) fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
         let (first, own) = (first.samples.agent()?, self.samples.agent()?);
         let same = (first.pid, first.started_ms) == (own.pid, own.started_ms);
         same.then_some((own.sampling, own.first))
     }
 
-    /// The stacks that allocated the growth in these steps of the last trie; `first` is the first dump with
-    /// the same steps in its trie.
+    /// Returns the stacks that allocated the growth in these steps of the last trie. `first` is the first dump with the
+    /// corresponding steps of its trie.
     ///
-    /// In dumps of one JVM a sample keeps its uid: a sample in both dumps is no growth, one only in the last
-    /// dump adds to its stack, one only in the first subtracts from its stack. In dumps of different JVMs all
-    /// samples of the last dump add and all of the first subtract. Both are set against the number of objects of
-    /// each class and size that the steps have in each dump, so the sum is the growth measured between them.
+    /// In dumps of one JVM, a sample keeps its uid:
+    ///
+    /// | sample is in | effect on its stack |
+    /// |---|---|
+    /// | both dumps | none |
+    /// | the last dump only | adds |
+    /// | the first dump only | subtracts |
+    ///
+    /// In dumps of different JVMs, all samples of the last dump add and all of the first subtract. Both are scaled to
+    /// the number of objects of each class and size that the steps have in each dump, so the sum is the growth measured
+    /// between them.
     pub(crate) fn stacks(
         &self,
         trie: &Trie,
@@ -507,7 +518,7 @@ impl Attribution {
             .saturating_sub(whole(net.direct))
             .saturating_add(gone)
             .min(self.samples.lost_bytes());
-        // What is lost of one stack makes the shares of all others too large.
+        // Samples lost at one stack make the shares of all other stacks too large.
         let unseen = Unseen {
             there,
             gone: if is_estimated { gone.max(there) } else { gone },
@@ -525,7 +536,7 @@ impl Attribution {
         (stacks, coverage)
     }
 
-    /// Whether the first dump's samples can be subtracted from this one's.
+    /// True if the first dump's samples can be subtracted from this one's.
     pub(crate) fn is_like(&self, first: &Self) -> bool {
         matches!(
             (&first.samples.origin, &self.samples.origin),
@@ -533,15 +544,15 @@ impl Attribution {
         )
     }
 
-    /// The steps of another trie that are aligned with some steps, each once, ascending.
+    /// Returns the steps of another trie that are aligned with some steps, each once, ascending.
     pub(crate) fn aligned(steps: impl Iterator<Item = Option<StepId>>) -> Vec<StepId> {
         let steps: BTreeSet<StepId> = steps.flatten().collect();
         steps.into_iter().collect()
     }
 }
 
-/// An earlier dump's sample as a later, perhaps coarser sampling would have it; `None` if that would have
-/// dropped it, so that its absence means nothing.
+/// Downsamples an earlier dump's sample to a later, perhaps coarser sampling. Returns `None` if that sampling would
+/// have dropped it, in which case its absence shows nothing.
 pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -> Option<Sample> {
     if sample.is_definition {
         return Some(*sample);
@@ -551,7 +562,7 @@ pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -
     kept.then_some(Sample { weight, ..*sample })
 }
 
-/// Which of some steps and all below are in a trie.
+/// Returns for each step of a trie whether it is one of these steps or below one.
 fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     let mut inside = vec![false; trie.len()];
     let mut work = content.to_vec();
@@ -563,7 +574,7 @@ fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     inside
 }
 
-/// Some steps and all below.
+/// Returns these steps and all below.
 fn steps_inside(trie: &Trie, content: &[StepId]) -> impl Iterator<Item = StepId> + use<> {
     let steps = (0..).map(StepId).zip(inside(trie, content));
     steps.filter(|(_, is_inside)| *is_inside).map(|s| s.0)
@@ -616,7 +627,7 @@ mod tests {
             assert_eq!(sample.weight.bytes, 4000.0);
             assert!(coarse.keeps(&finest, sample.uid, sample.size));
         }
-        // Definitions of classes are never sampled, and an equal sampling drops nothing.
+        // Definitions of classes are never sampled, and equal sampling drops nothing.
         for uid in 0..100 {
             let definition = thinned(&sample(uid, true), &coarse, &finest).unwrap();
             assert_eq!(definition.weight.bytes, 100.0);

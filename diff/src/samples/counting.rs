@@ -1,9 +1,10 @@
-//! What the agent counted of the classes that have live samples, beside these: limits for what samples say.
+//! The agent's exact counts for the classes that have live samples. They limit what samples estimate.
 //!
-//! A sample is one of a place's allocations if the first frame of its stack is there and its class is what is allocated
-//! there. It is in the place's count if it was allocated while that ran, up to the moment at which the agent copied it.
-//! Counts are of use only where they began before the program did: a method that runs while counters are put into its
-//! class goes on without them.
+//! A sample belongs to a place if the first frame of its stack is there and the place allocates its class. It is in the
+//! place's count if it was allocated while counting ran, up to the moment at which the agent copied the count.
+//!
+//! Counts are only usable if they began before the program did. A method that is running while the agent adds counters
+//! to its class continues without them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,41 +15,42 @@ use super::agent::{Reader, Result};
 use super::at_sites::AtSites;
 use super::{Agent, Collected, Sample, SiteId};
 
-/// So much earlier than the copy a sample has to be, since both times are rounded.
+/// Minimum time in milliseconds between a sample and the copy of the counts, since both times are rounded.
 pub(super) const ROUNDED_MS: u64 = 5;
 
-/// A place in the code, and what it allocates.
+/// A place in the code, and the class that it allocates.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// The class whose objects are allocated.
+    /// Class of the allocated objects.
     pub(crate) allocated: String,
     pub(crate) class: String,
     pub(crate) method: String,
     pub(crate) line: u32,
 }
 
-/// What was counted of a place.
+/// Counts of one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfPlace {
     pub(crate) births: Births,
-    /// The size class of arrays, where all that is known of the place is of one.
+    /// Size class of the arrays, if all that are known of the place are of one size class.
     pub(crate) size: Option<u32>,
 }
 
-/// Counts of places, and which of them each stack's samples are of.
+/// Counts of places, and the place of each stack's samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counting {
     /// When counting began and when the agent copied the counts, in milliseconds from its start.
     pub(crate) since_ms: u64,
     pub(crate) at_ms: u64,
-    /// Places with their counts, in their order.
+    /// Places with their counts, sorted by place.
     pub(crate) places: Vec<(Place, OfPlace)>,
-    /// The place of each stack and class: numbers among [`super::Samples::names`] and of places.
+    /// The place of each stack and class. A class is an index into [`super::Samples::names`], a place an index into
+    /// `places`.
     pub(crate) of: BTreeMap<(SiteId, u32), u32>,
 }
 
 impl Counting {
-    /// The places that allocate a class.
+    /// Returns the places that allocate a class.
     fn of_class<'a>(
         &'a self,
         class: &'a str,
@@ -59,19 +61,19 @@ impl Counting {
         numbered.map(|(number, (place, of))| (number, place, of))
     }
 
-    /// What was counted of a place, by its text.
+    /// Returns the counts of a place.
     fn find(&self, place: &Place) -> Option<&OfPlace> {
         let at = self.places.binary_search_by(|(p, _)| p.cmp(place)).ok()?;
         self.places.get(at).map(|(_, of)| of)
     }
 
-    /// Whether what was allocated then is counted.
+    /// True if the sample was allocated while counting ran.
     fn holds(&self, sample: &Sample) -> bool {
         let time = u64::from(sample.time_ms);
         time >= self.since_ms + ROUNDED_MS && time + ROUNDED_MS <= self.at_ms
     }
 
-    /// What was counted of a class, without samples.
+    /// Returns the counts of a class, without samples.
     pub(crate) fn counts<K: Ord>(&self, class: &str) -> Counts<K> {
         let places = self.of_class(class);
         Counts {
@@ -80,7 +82,7 @@ impl Counting {
         }
     }
 
-    /// What was counted of a class since an earlier copy.
+    /// Returns the counts of a class since an earlier copy.
     pub(crate) fn counts_since<K: Ord>(&self, first: &Self, class: &str) -> Counts<K> {
         let since = |(number, place, of): (u32, &Place, &OfPlace)| {
             let before = first.find(place).map(|of| of.births);
@@ -92,9 +94,10 @@ impl Counting {
         }
     }
 
-    /// Adds a sample, of `size` if it is one of arrays, to counts of its class that have all since `after` was the last.
+    /// Adds a sample to counts of its class that cover the samples after `after`. `size` is the size class if the
+    /// sample is an array.
     ///
-    /// An array of another size than the rest of its place says nothing of which part of all these lives.
+    /// An array of another size class than the rest of its place does not show which part of them is alive.
     pub(crate) fn tally<K: Ord>(
         &self,
         counts: &mut Counts<K>,
@@ -122,7 +125,7 @@ impl Counting {
     }
 }
 
-/// What was counted in an earlier copy, too, left out. Nothing was counted of a place that it lacks.
+/// Returns the counts now minus those of an earlier copy. A place that the earlier copy lacks had no counts.
 fn less(now: Births, before: Option<Births>) -> Births {
     let before = before.unwrap_or(Births {
         samples: Some(0),
@@ -138,10 +141,11 @@ fn less(now: Births, before: Option<Births>) -> Births {
 
 /// Class, method and line of a stack's first frame.
 pub(super) type Leaf<'a> = (&'a str, &'a str, u32);
-/// The first frame of each stack that has a line in a class file.
+/// The first frame of each stack, if it has a line number.
 pub(super) type Leaves<'a> = BTreeMap<SiteId, Option<Leaf<'a>>>;
 
-/// The first frames of stacks. A stack by whose text two ids go has one only if both have the same.
+/// Returns the first frames of stacks. If two ids have the same frames as text, the stack has a first frame only if
+/// both ids agree.
 pub(super) fn leaves<'a>(table: &'a SiteTable, numbers: &HashMap<u32, SiteId>) -> Leaves<'a> {
     let mut leaves = Leaves::new();
     for (&id, &site) in numbers {
@@ -160,17 +164,17 @@ fn leaf(table: &SiteTable, id: u32) -> Option<Leaf<'_>> {
     }
 }
 
-/// What is remembered of the samples of a leaf.
+/// Remembered samples of one first frame.
 #[derive(Default)]
 struct Remembered {
     classes: BTreeSet<u32>,
     sizes: BTreeSet<u32>,
-    /// Samples that were taken, dead or alive.
+    /// Number of samples taken, dead or alive.
     taken: u64,
 }
 
 impl Reader<'_> {
-    /// Counts for the classes of live samples; `None` where they are of no use, or the agent does not count.
+    /// Returns counts for the classes of live samples; `None` if they are unusable, or the agent does not count.
     pub(super) fn counting(
         &self,
         at_sites: Option<&AtSites>,
@@ -200,7 +204,7 @@ impl Reader<'_> {
                 of.sizes.insert(size_class(size));
             }
         }
-        // Numbers of samples are compared where all were taken and followed alike.
+        // Numbers of samples can be compared only if all were taken and tracked at the same settings.
         let is_followed = agent.sampling == agent.first && agent.lost_bytes() == 0;
         let mut counts: HashMap<Leaf<'_>, u32> = HashMap::new();
         let mut expected: HashMap<Leaf<'_>, f64> = HashMap::new();
@@ -223,7 +227,7 @@ impl Reader<'_> {
             let leaf = (&*site.class, &*site.method, line);
             let of = remembered.get(&leaf);
             let taken = of.map_or(0, |of| of.taken);
-            // More samples than what was counted explains: not all of it is counted.
+            // The counts do not explain that many samples, so some allocations are not counted.
             if !is_explained(taken, expected.get(&leaf).copied().unwrap_or(0.0)) {
                 continue;
             }
@@ -283,7 +287,7 @@ impl Reader<'_> {
     }
 }
 
-/// The most samples to be expected of so many allocations, on the average.
+/// Returns the maximum expected number of samples of these allocations.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn most_samples(agent: &Agent, objects: u64, bytes: Option<u64>) -> f64 {
     let finest: Sampling = agent.first;
@@ -292,10 +296,10 @@ fn most_samples(agent: &Agent, objects: u64, bytes: Option<u64>) -> f64 {
     probability.unwrap_or(1.0) * objects as f64
 }
 
-/// A JVM before 25 takes more samples of some sizes than it should, never as many more.
+/// Factor by which a JVM before 25 can over-sample some sizes.
 const TOO_MANY: f64 = 1.5;
 
-/// Whether so many samples are no more than chance makes of what is expected.
+/// True if the number of samples is within random variation of what is expected.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn is_explained(samples: u64, expected: f64) -> bool {
     let most = expected * TOO_MANY;
@@ -385,7 +389,7 @@ mod tests {
             other,
         };
         let times = [50, 2000, 3000, 4999];
-        // Before the count, in it, and so late that the copy may lack it.
+        // Before counting, during it, and too late for the copy.
         let entries = times.map(|time| sample(3, 2, time));
         let counts = tallied(&entries, 0);
         assert_eq!(counts.stacks, [(3, of(Some(1), 2, 2))].into());
@@ -393,7 +397,7 @@ mod tests {
             counts.places,
             [(1, births(50, None)), (2, births(70, Some(0)))].into()
         );
-        // Of two dumps what the first had, too, is not born between.
+        // With two dumps, samples that the first dump already had are not new.
         let counts = tallied(&entries, 2000);
         assert_eq!(counts.stacks, [(3, of(Some(1), 1, 3))].into());
         // A stack whose place is not counted.
@@ -420,7 +424,7 @@ mod tests {
         first.places[0].1.births = births(600, Some(20));
         let counts = last.counts_since::<u32>(&first, "byte[]");
         assert_eq!(counts.places, [(0, births(300, Some(10)))].into());
-        // One has no number of samples, the other was not there.
+        // One place has no number of samples, the other did not exist.
         let counts = last.counts_since::<u32>(&first, "com.acme.Entry");
         assert_eq!(
             counts.places,

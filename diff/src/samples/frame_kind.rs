@@ -1,4 +1,4 @@
-//! Which frames a person wrote in the application, and which belong to the JDK or to frameworks. Reports fold the latter.
+//! Separates application frames from frames of the JDK and of frameworks, which reports fold.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -8,18 +8,18 @@ use heapdiff_units::grouped;
 
 static MORE: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Adds frameworks for the rest of the process. Each is the beginning of names of classes, such as `com.acme.rpc.`. Only
-/// the first call has an effect.
+/// Adds frameworks for the rest of the process. Each is a prefix of class names, such as `com.acme.rpc.`. Only the
+/// first call has an effect.
 pub fn add_frameworks(prefixes: Vec<String>) {
     let _ = MORE.set(prefixes);
 }
 
-/// Returns the beginnings of the names of frameworks that were added.
+/// Returns the added prefixes of frameworks.
 pub fn added_frameworks() -> impl Iterator<Item = &'static str> {
     MORE.get().into_iter().flatten().map(String::as_str)
 }
 
-/// Who wrote the code of a frame.
+/// The origin of the code of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FrameKind {
     /// The application.
@@ -34,7 +34,7 @@ pub(crate) enum FrameKind {
 
 /// Returns the kind of a frame. `frame` is the text of a report.
 pub(crate) fn frame_kind(frame: &str) -> FrameKind {
-    // The class that stands for a lambda, not the lambda's own code.
+    // The generated class of a lambda, not the lambda's own code.
     let is_generated = ["(proxy).", "(unknown method)"]
         .iter()
         .any(|p| frame.starts_with(p))
@@ -58,8 +58,8 @@ pub fn is_application_frame(frame: &str) -> bool {
     frame_kind(frame) == FrameKind::Application
 }
 
-/// Returns the kind of frames that say most about a stack: the application, else added frameworks, else known
-/// frameworks. Returns none if all frames are of the JDK.
+/// Returns the most informative kind of frames in a stack: the application, else added frameworks, else known
+/// frameworks. Returns `None` if all frames are of the JDK.
 fn telling_kind(frames: &[String]) -> Option<FrameKind> {
     let kinds = [
         FrameKind::Application,
@@ -76,14 +76,14 @@ pub fn is_jdk_frame(frame: &str) -> bool {
     frame_kind(frame) == FrameKind::Jdk
 }
 
-/// Returns the frames that say most about a stack: those of the application, else those of frameworks.
+/// Returns the most informative frames of a stack: those of the application, else those of frameworks.
 pub(crate) fn telling_frames(frames: &[String]) -> impl Iterator<Item = &str> {
     let wanted = telling_kind(frames);
     let frames = frames.iter().map(String::as_str);
     frames.filter(move |frame| wanted == Some(frame_kind(frame)))
 }
 
-/// Returns the frame by which a stack is known: the innermost one of the application, else of a framework, else the leaf.
+/// Returns the frame that identifies a stack: the innermost one of the application, else of a framework, else the leaf.
 #[must_use]
 pub fn allocating_frame(frames: &[String]) -> Option<&str> {
     let leaf = frames.first().map(String::as_str);
@@ -99,7 +99,7 @@ pub enum Shown<'a> {
     Folded(Folded),
 }
 
-/// The number of frames that one line stands for. `Display` writes the line.
+/// Number of frames that one line represents. `Display` writes the line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Folded {
     /// Number of frames of the JDK.
@@ -120,7 +120,7 @@ impl fmt::Display for Folded {
     }
 }
 
-/// Which frames of a stack a report shows.
+/// The selection of a stack's frames that a report shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frames {
     /// Each frame.
@@ -151,7 +151,8 @@ impl Frames {
     }
 }
 
-/// How the JDK gets from a call to its target: nothing that an application calls by itself.
+/// True for JDK frames between a call and its target, such as those of method handles, reflection and proxies.
+/// Applications do not call them directly.
 fn is_plumbing(frame: &str) -> bool {
     const PLUMBING: [&str; 6] = [
         "java.lang.invoke.",
@@ -288,7 +289,7 @@ mod tests {
             "com.acme.Main.main",
         ]);
         assert_eq!(folded(&concat), [fold(1, 0), Shown::Frame(&concat[1])]);
-        // Nothing is folded without frames of anybody else.
+        // Nothing is folded without frames of the JDK or of frameworks.
         assert_eq!(folded(&frames[..2]).len(), 2);
         assert_eq!(
             folded(&frames[8..10]),
@@ -298,7 +299,7 @@ mod tests {
 
     #[test]
     fn known_frameworks_stay_folded_if_the_application_is_an_added_framework() {
-        // No other test has frames of this name.
+        // No other test has frames with this prefix.
         add_frameworks(vec!["org.everything.".to_owned()]);
         let frames = owned(&[
             "java.util.ArrayList.add(ArrayList.java:4)",
@@ -319,7 +320,7 @@ mod tests {
             ]
         );
         assert_eq!(allocating_frame(&frames[..5]), Some(&*frames[1]));
-        // Beside frames of the application, all frameworks are folded but for the frame that the application called.
+        // Together with application frames, all frameworks are folded except for the frame that the application called.
         let called = [
             fold(1, 3),
             Shown::Frame(&frames[4]),

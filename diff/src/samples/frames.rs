@@ -1,8 +1,8 @@
-//! Frames with the names that were written in the source.
+//! Frames with the names from the source code.
 //!
-//! Compilers rename lambdas, companions, operators and inlined functions, libraries spin classes at run time,
-//! and the JVM adds numbers to hidden classes. This module restores the source's name; where that is not
-//! certain, the name stays as it is.
+//! Compilers rename lambdas, companions, operators and inlined functions, libraries generate classes at run time, and
+//! the JVM adds numbers to hidden classes. This module restores the name in the source. If the name is uncertain, it
+//! stays unchanged.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use hprof::answers::{Frame as Dumped, Line as DumpedLine};
 use crate::names::is_generated;
 use crate::samples::frame_kind::{Shown, folded};
 
-/// A frame that the agent sampled: `com.acme.Foo.add(Foo.java:42)`.
+/// Returns a frame that the agent sampled, such as `com.acme.Foo.add(Foo.java:42)`.
 pub(crate) fn sampled(frame: &Sampled<'_>) -> String {
     let place = match (frame.file, frame.line) {
         (_, SampledLine::Native) => "Native Method".to_owned(),
@@ -23,7 +23,7 @@ pub(crate) fn sampled(frame: &Sampled<'_>) -> String {
     text(frame.class, frame.method, frame.file, &place)
 }
 
-/// A frame of one of the dump's stack traces.
+/// Returns a frame of one of the dump's stack traces.
 pub(crate) fn dumped(frame: &Dumped) -> String {
     let file = frame.file.as_deref();
     let place = match (file, frame.line) {
@@ -35,7 +35,7 @@ pub(crate) fn dumped(frame: &Dumped) -> String {
     text(&frame.class, &frame.method, file, &place)
 }
 
-/// A frame as reports show it: `com.acme.Foo.add(Foo.java:42)`. `line` is below 0 for native methods. Without
+/// Returns a frame as reports show it: `com.acme.Foo.add(Foo.java:42)`. `line` is negative for native methods. Without
 /// a file, as in recordings, only the line is shown: `com.acme.Foo.add(line 42)`.
 #[must_use]
 pub fn frame_text(class: &str, method: &str, file: Option<&str>, line: Option<i64>) -> String {
@@ -53,7 +53,7 @@ fn text(class: &str, method: &str, file: Option<&str>, place: &str) -> String {
     if class.is_empty() {
         return "(unknown method)".to_owned();
     }
-    // A mark rather than a frame: a trace ends a stack that was cut off with one of the class `...`.
+    // A marker rather than a frame: a trace ends a truncated stack with a frame of the class `...`.
     if method.is_empty() {
         return class.to_owned();
     }
@@ -66,7 +66,7 @@ fn text(class: &str, method: &str, file: Option<&str>, place: &str) -> String {
     text
 }
 
-/// The language that a source file is written in, as far as names depend on it.
+/// The language of a source file, as far as names depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Language {
     Java,
@@ -74,7 +74,7 @@ enum Language {
     Scala,
 }
 
-/// Class and method as they were written.
+/// Returns class and method as they are in the source.
 fn readable(class: &str, method: &str, file: Option<&str>) -> String {
     let language = match file.and_then(|f| f.rsplit_once('.')) {
         Some((_, "kt" | "kts")) => Language::Kotlin,
@@ -89,7 +89,7 @@ fn readable(class: &str, method: &str, file: Option<&str>) -> String {
     }
 }
 
-/// Without what the JVM and libraries add when they spin classes.
+/// Removes the suffixes that the JVM and libraries add to generated classes.
 fn class_name(class: &str) -> Cow<'_, str> {
     // Hidden classes: `Foo$$Lambda/0x00007f12`, `Foo$$Lambda$14/0x0000000800c03000`.
     let class = match class.split_once("/0x") {
@@ -99,7 +99,7 @@ fn class_name(class: &str) -> Cow<'_, str> {
     if let Some((host, _)) = class.split_once("$$Lambda") {
         return format!("{host} (lambda)").into();
     }
-    // Spring's and Hibernate's subclasses of a class, with a hash or a number behind.
+    // Subclasses that Spring and Hibernate generate, with a hash or a number at the end.
     const SPUN: [&str; 6] = [
         "$$EnhancerBy",
         "$$FastClassBy",
@@ -129,14 +129,14 @@ fn joined(class: &str, method: &str) -> String {
     }
 }
 
-/// `lambda$add$3` is in `add`.
+/// Returns a Java name. `lambda$add$3` is in `add`.
 fn java(class: &str, method: &str) -> String {
     let inner = method
         .strip_prefix("lambda$")
         .and_then(|rest| rest.rsplit_once('$'))
         .filter(|(name, number)| !name.is_empty() && is_number(number));
     match inner {
-        // In a constructor or in the initialiser of a class.
+        // In a constructor or in a class initializer.
         Some(("new", _)) => format!("{class}.<init> (lambda)"),
         Some(("static", _)) => format!("{class}.<clinit> (lambda)"),
         Some((name, _)) => format!("{class}.{name} (lambda)"),
@@ -144,7 +144,7 @@ fn java(class: &str, method: &str) -> String {
     }
 }
 
-/// Names that the Kotlin compiler makes.
+/// Returns a Kotlin name without the changes that the compiler makes.
 fn kotlin(class: &str, method: &str, file: &str) -> String {
     // A function outside of any class is in the class of its file.
     let facade = file.rsplit_once('.').map(|(stem, _)| {
@@ -155,7 +155,7 @@ fn kotlin(class: &str, method: &str, file: &str) -> String {
     let (package, simple) = class.rsplit_once('.').unwrap_or(("", class));
     let mut parts: Vec<&str> = simple.split('$').collect();
     let of_file = facade.as_deref() == parts.first().copied();
-    // `Foo$bar$1` is a lambda or an object within `bar`; so is `Foo$bar$1$2`.
+    // `Foo$bar$1` and `Foo$bar$1$2` are lambdas or objects inside `bar`.
     let mut inner = false;
     while parts.len() > 1 && parts.last().is_some_and(|p| is_number(p)) {
         parts.pop();
@@ -173,7 +173,7 @@ fn kotlin(class: &str, method: &str, file: &str) -> String {
         Some((name, _)) => (name, " (lambda)"),
         None => (called, kind),
     };
-    // The hash behind functions with value classes as parameters.
+    // The hash at the end of functions that have parameters of value classes.
     let called = match called.rsplit_once('-') {
         Some((name, hash)) if !name.is_empty() && hash.len() <= 8 => name,
         _ => called,
@@ -189,7 +189,7 @@ fn kotlin(class: &str, method: &str, file: &str) -> String {
     scope.collect::<Vec<_>>().join(".") + kind
 }
 
-/// Names that the Scala compiler makes.
+/// Returns a Scala name without the changes that the compiler makes.
 fn scala(class: &str, method: &str) -> String {
     // Up to 2.11 a function is a class: `Foo$$anonfun$bar$1.apply`.
     if let Some((host, rest)) = class.split_once("$$anonfun$") {
@@ -198,14 +198,14 @@ fn scala(class: &str, method: &str) -> String {
         return format!("{host}.{} (lambda)", operators(name));
     }
     let class = scala_class(class);
-    // `$anonfun$bar$1`, with `$adapted` where values are boxed for it.
+    // `$anonfun$bar$1`, with `$adapted` if values are boxed for it.
     if let Some(rest) = method.strip_prefix("$anonfun$") {
         let name = rest.strip_suffix("$adapted").unwrap_or(rest);
         let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let name = name.trim_end_matches('$');
         return format!("{class}.{} (lambda)", operators(name));
     }
-    // Specialised for primitive types, or local to a method.
+    // Specialized for primitive types, or local to a method.
     let method = method.split_once("$mc").map_or(method, |(name, _)| name);
     let method = match method.rsplit_once('$') {
         Some((name, number)) if !name.is_empty() && is_number(number) => name,
@@ -214,7 +214,7 @@ fn scala(class: &str, method: &str) -> String {
     joined(&class, &operators(method))
 }
 
-/// `Foo$` is the object `Foo`, `Foo$$anon$1` an object without a name in `Foo`.
+/// Returns the name of a Scala class. `Foo$` is the object `Foo`, and `Foo$$anon$1` an unnamed object in `Foo`.
 fn scala_class(class: &str) -> String {
     if let Some((host, _)) = class.split_once("$$anon$") {
         return scala_class(host) + " (object)";
@@ -225,7 +225,7 @@ fn scala_class(class: &str) -> String {
         .replace('$', ".")
 }
 
-/// `$plus$plus$eq` is `++=`.
+/// Restores operators. `$plus$plus$eq` is `++=`.
 fn operators(name: &str) -> String {
     const SIGNS: [(&str, &str); 18] = [
         ("$plus", "+"),
@@ -273,8 +273,8 @@ pub(super) fn visible_key(frames: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// A frame without the digits of its class and method. Hexadecimal digits are left out after `$$`, where
-/// generators put hashes.
+/// Removes the digits of class and method from a frame. Hexadecimal digits are removed after `$$`, because generators
+/// put hashes there.
 fn without_numbers(frame: &str) -> String {
     let (mut kept, mut is_hash) = (String::new(), false);
     for c in frame.chars() {

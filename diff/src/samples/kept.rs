@@ -1,4 +1,4 @@
-//! Samples as bytes.
+//! Encodes samples for summary files.
 
 use heapdiff_sites::births::Births;
 use heapdiff_sites::{Known, Sampling, Strategy, Weight};
@@ -12,15 +12,15 @@ use super::{Agent, Collected, Cost, Origin, Sample, Samples, SiteId, Sites};
 use crate::summary::kept::figure;
 use crate::trie::{StepId, Trie};
 
-/// Size classes are below this: four for each power of two.
+/// Size classes are smaller than this number: there are four for each power of two.
 const SIZE_CLASSES: u32 = 64 * 4;
-/// No weight is as large.
+/// Upper bound of weights in a valid file.
 const HEAVIEST: f64 = 1e30;
-/// Bytes of a live sample.
+/// Encoded size of a live sample, in bytes.
 const OF_SAMPLE: u64 = 69;
 
 impl Attribution {
-    /// The bytes that samples alone will take.
+    /// Returns the minimum size of the encoded samples, in bytes.
     pub(crate) fn least_bytes(&self) -> u64 {
         (self.samples.live.len() as u64).saturating_mul(OF_SAMPLE)
     }
@@ -52,7 +52,7 @@ impl Attribution {
         e.u64(samples.unreachable);
     }
 
-    /// [`Attribution::encode`] backwards, of a dump with so many objects.
+    /// Reads what [`Attribution::encode`] wrote, for a dump with `objects` objects.
     pub(crate) fn decode(d: &mut Decoder<'_>, trie: &Trie, objects: u64) -> Option<Self> {
         let origin = match d.option(agent_of)? {
             Some(agent) => Origin::Agent(Box::new(agent)),
@@ -309,7 +309,7 @@ fn collected_of(d: &mut Decoder<'_>) -> Option<Collected> {
 }
 
 impl Sites {
-    /// Each frame once, then stacks as numbers of frames.
+    /// Writes each frame once, then stacks as numbers of frames.
     fn encode(&self, e: &mut Encoder) {
         e.list(&self.frames, |e, frame| e.text(frame));
         e.list(&self.stacks, |e, stack| {

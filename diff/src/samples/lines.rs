@@ -1,8 +1,12 @@
-//! What samples say was allocated at a line of code, set against what was counted there.
+//! Compares what samples estimate for a line of code with the exact count there.
 //!
-//! Where both agree, the count is what the line's stacks share out by their samples. Where they do not, neither is taken for the other: a
-//! compiler removes allocations, which are executed and so counted, and are never sampled; and not all of what is sampled need be counted. What a JVM before 25 may have left out of
-//! large objects is in the interval.
+//! If both agree, the count is divided among the line's stacks by their samples. If they disagree, neither replaces the
+//! other, because both can be right:
+//!
+//! - The JIT compiler removes allocations. They are executed and counted, but never sampled.
+//! - Some sampled allocations may not be counted.
+//!
+//! The interval includes large objects that a JVM before 25 may have under-sampled.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +14,19 @@ use heapdiff_sites::{Interval, whole};
 
 use super::at_sites::{AtSites, OfLine};
 
-/// Half of a 99 % interval over half of one of 95 %.
+/// Ratio of the half-widths of a 99 % and a 95 % interval.
 const WIDER: f64 = 1.314;
-/// Standard errors of 95 %.
+/// Half-width of a 95 % interval in standard errors.
 const Z95: f64 = 1.96;
 
-/// What samples say of a stack or of several.
+/// Estimates from the samples of one or more stacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sampled {
     pub(super) bytes: f64,
     pub(super) variance: f64,
-    /// How many times as much there may be, since the JVM samples too few.
+    /// Factor by which the JVM may have under-sampled.
     pub(super) shortfall: f64,
-    /// Bytes that one sample stands for on the average, and samples of what was allocated after the count was copied.
+    /// Mean bytes that one sample represents, and number of samples taken after the count was copied.
     pub(super) each: f64,
     pub(super) late: u64,
 }
@@ -40,14 +44,15 @@ impl Sampled {
         self.late += other.late;
     }
 
-    /// Whether so many bytes, and what came after the count, are what samples say; `None` where these are exact.
+    /// True if the counted bytes, plus what was allocated after the count, are within the samples' interval; `None` if
+    /// the samples are exact.
     fn agrees(&self, counted: f64) -> Option<bool> {
         let (wide, after) = (self.wide(), self.after());
         let is_within = counted + after.high >= wide.low && counted + after.low <= wide.high;
         (self.variance > 0.0).then_some(is_within)
     }
 
-    /// What was allocated after the count was copied.
+    /// Returns the bytes allocated after the count was copied.
     fn after(&self) -> Interval {
         let late = float(self.late);
         let middle = late + Z95 * Z95 / 2.0;
@@ -60,7 +65,7 @@ impl Sampled {
         .times(self.each)
     }
 
-    /// The interval of 99 %.
+    /// Returns the 99 % interval.
     fn wide(&self) -> Interval {
         let interval = Interval::count(self.bytes, self.variance);
         Interval {
@@ -71,24 +76,24 @@ impl Sampled {
     }
 }
 
-/// A line whose samples and whose count contradict each other.
+/// A line at which samples and count contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
-    /// The class whose code it is.
+    /// Class of the code.
     pub class: String,
-    /// Its method.
+    /// Method of the code.
     pub method: String,
-    /// The line.
+    /// Line number.
     pub line: u32,
-    /// Bytes that were counted.
+    /// Counted bytes.
     pub counted_bytes: u64,
-    /// Bytes that samples say.
+    /// Bytes estimated from samples.
     pub estimated_bytes: u64,
-    /// Their interval of 99 %.
+    /// The 99 % interval of the estimate.
     pub ci99: [u64; 2],
 }
 
-/// Lines with what samples say of them.
+/// Lines of code with the estimates from their samples.
 pub(super) struct Lines<'a> {
     counts: Option<&'a AtSites>,
     sampled: BTreeMap<u32, Sampled>,
@@ -102,7 +107,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The number of a stack's line.
+    /// Returns the index of a stack's line.
     fn line(&self, stack: usize) -> Option<u32> {
         self.counts?.lines_of_stacks.get(stack).copied().flatten()
     }
@@ -112,27 +117,27 @@ impl<'a> Lines<'a> {
         Some((of, self.sampled.get(&line)?))
     }
 
-    /// Adds a stack.
+    /// Adds the estimate of a stack to its line.
     pub(super) fn add(&mut self, stack: usize, sampled: &Sampled) {
         if let Some(line) = self.line(stack) {
             self.sampled.entry(line).or_default().add(sampled);
         }
     }
 
-    /// What a stack has of the count of its line, if samples agree with that.
+    /// Returns a stack's share of the count of its line, if the samples agree with the count.
     pub(super) fn share(&self, stack: usize, sampled: &Sampled) -> Option<Interval> {
         let (line, all) = self.of(self.line(stack)?)?;
         let counted = float(line.bytes?);
         if !all.agrees(counted)? {
             return None;
         }
-        // As many samples of equal weight say as much.
+        // The number of samples of equal weight with the same relative variance.
         let samples = all.bytes * all.bytes / all.variance;
         let share = Interval::share(sampled.bytes / all.bytes, samples, 0.0);
         Some(Interval::sum([share.times(counted), sampled.after()]))
     }
 
-    /// Lines whose count samples contradict, those first where they do so by most bytes.
+    /// Returns the lines at which samples contradict the count, the largest difference in bytes first.
     pub(super) fn disagreements(&self) -> Vec<Disagreement> {
         let found = self.sampled.keys().filter_map(|&line| {
             let (of, all) = self.of(line)?;

@@ -1,7 +1,7 @@
-//! Allocation sites found in a dump: samples that the agent left there, or the stack traces that some
-//! producers write with each object.
+//! Allocation sites found in a dump: samples that the agent left there, or the stack traces that some producers write
+//! with each object.
 //!
-//! Both give one model: live [`Sample`]s, each with its object, its site and its weight.
+//! Both give the same model: live [`Sample`]s, each with its object, its site and its weight.
 
 mod agent;
 mod allocated_at;
@@ -35,93 +35,95 @@ pub use sites::{SiteId, Sites};
 /// A live object whose allocation site is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// The object.
+    /// Object that was sampled.
     pub object: ObjectIndex,
-    /// Unique in one JVM, ascending, the same in each of its dumps; 0 where dumps have none.
+    /// Number of the sample, unique in one JVM, ascending, the same in each of its dumps; 0 if the dump has none.
     pub uid: u64,
-    /// Bytes as allocated.
+    /// Bytes of the object when it was allocated.
     pub size: u64,
-    /// Where it was allocated; for a class, where it was defined.
+    /// Stack that allocated the object. For a class, the stack that defined it.
     pub site: SiteId,
-    /// The class, among [`Samples::names`].
+    /// Class of the object, an index into [`Samples::names`].
     pub class: u32,
-    /// The allocating thread, among [`Samples::names`]; 0: unknown.
+    /// Allocating thread, an index into [`Samples::names`]; 0: unknown.
     pub thread: u32,
-    /// When it was allocated, in milliseconds from the agent's start; 0 where that is unknown.
+    /// Time of the allocation, in milliseconds from the agent's start; 0: unknown.
     pub time_ms: u32,
-    /// Whether the object is a class, and the site the stack that defined it.
+    /// True if the object is a class, and `site` is the stack that defined it.
     pub is_definition: bool,
-    /// The objects and bytes that it stands for.
+    /// Objects and bytes that the sample represents.
     pub weight: Weight,
-    /// Its class as the dump counts it, among the classes of [`Samples`]; `u32::MAX` where it is none of them.
+    /// Class of the object as the dump counts it, an index into [`Samples::counted`]; `u32::MAX` if the class is not in
+    /// there.
     pub(crate) counted: u32,
 }
 
 /// A sample whose object was collected.
 #[derive(Clone, Copy, Debug)]
 pub struct Collected {
-    /// As [`Sample::uid`].
+    /// See [`Sample::uid`].
     pub uid: u64,
-    /// As [`Sample::size`].
+    /// See [`Sample::size`].
     pub size: u64,
-    /// As [`Sample::site`].
+    /// See [`Sample::site`].
     pub site: SiteId,
-    /// As [`Sample::class`].
+    /// See [`Sample::class`].
     pub class: u32,
-    /// As [`Sample::thread`].
+    /// See [`Sample::thread`].
     pub thread: u32,
-    /// When it was allocated, in milliseconds from the agent's start.
+    /// Time of the allocation, in milliseconds from the agent's start.
     pub time_ms: u32,
-    /// When the agent found it collected.
+    /// Time at which the agent found the object collected.
     pub died_ms: u32,
-    /// Whether it is one of the last that were collected.
+    /// True if it is one of the most recently collected samples.
     pub recent: bool,
-    /// Whether it is in the uniform choice of all that were collected.
+    /// True if it is in the uniform random choice of all collected samples.
     pub chosen: bool,
-    /// As [`Sample::is_definition`].
+    /// See [`Sample::is_definition`].
     pub is_definition: bool,
 }
 
-/// Where allocation sites come from.
+/// The source of allocation sites.
 #[derive(Clone, Debug)]
 pub enum Origin {
     /// Samples of the agent.
     Agent(Box<Agent>),
-    /// The dump names the stack trace of each object: the figures are exact.
+    /// The dump names the stack trace of each object, so all figures are exact.
     Traces,
 }
 
 /// The agent's settings and counters.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// How samples are chosen.
+    /// The sampling settings when the dump was taken.
     pub sampling: Sampling,
-    /// How samples were chosen at the start: the agent samples less once its table is full.
+    /// The sampling settings at the start. The agent samples less once its table is full.
     pub first: Sampling,
-    /// When it started, in milliseconds since 1970.
+    /// Start of the agent, in milliseconds since 1970.
     pub started_ms: u64,
-    /// The JVM's process.
+    /// Process ID of the JVM.
     pub pid: u64,
-    /// The most frames of a stack.
+    /// Maximum number of frames of a stack.
     pub depth: u64,
-    /// The highest uid given when the dump was taken.
+    /// Highest `uid` assigned when the dump was taken.
     pub last_uid: u64,
-    /// Whether the JVM is known to be one before 25, which samples large objects too rarely.
+    /// True if the JVM is known to be older than 25. Such JVMs under-sample large objects.
     pub is_before_25: bool,
-    /// Its counters, each at its index.
+    /// The agent's counters, by [`Counter::index`].
     counters: Vec<u64>,
-    /// The heap that its objects take.
+    /// Heap usage of the agent's objects.
     pub cost: Cost,
 }
 
 impl Agent {
-    /// The value of one of the agent's counters.
+    /// Returns the value of one of the agent's counters.
     #[must_use]
     pub fn counter(&self, counter: Counter) -> u64 {
         self.counters.get(counter.index()).copied().unwrap_or(0)
     }
 
-    /// How the samples were taken that stacks' totals count: where few are followed, all that were taken at first.
+    /// Returns the sampling settings that apply to the totals of stacks. If only few samples are tracked, the totals
+    /// count all samples taken at the first settings.
     pub(crate) fn counted(&self) -> Sampling {
         match self.counter(Counter::FewFollowed) {
             0 => self.sampling,
@@ -129,13 +131,14 @@ impl Agent {
         }
     }
 
-    /// Bytes that samples stood for which the agent could not keep, since its start.
+    /// Returns the bytes represented by samples that the agent could not keep, since its start.
     #[must_use]
     pub fn lost_bytes(&self) -> u64 {
         self.counter(Counter::DroppedBytes)
     }
 
-    /// Those of them, at most, that stacks' totals do not count: where few samples are followed, one that has no room is counted.
+    /// Returns the maximum part of the lost bytes that the totals of stacks do not count. If only few samples are
+    /// tracked, samples dropped for lack of room are counted.
     pub(crate) fn uncounted_bytes(&self) -> u64 {
         let uncounted = [Counter::DroppedFailed, Counter::DroppedPending];
         let counts_full = self.counter(Counter::FewFollowed) > 0;
@@ -175,27 +178,27 @@ impl Agent {
     }
 }
 
-/// All objects of a class that were allocated since the agent's start, as it counted them.
+/// The agent's count of all objects of a class allocated since its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassCount {
-    /// The class.
+    /// Name of the class.
     pub class: String,
-    /// Objects, dead or alive.
+    /// Number of objects, dead or alive.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of these objects.
     pub bytes: u64,
 }
 
-/// The agent's objects in the heap.
+/// Heap usage of the agent's objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// All of the agent's objects.
+    /// Number of all objects of the agent.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of these objects.
     pub bytes: u64,
-    /// Bytes of the objects that stand for samples.
+    /// Bytes of the objects that represent samples.
     pub sample_bytes: u64,
-    /// The number of those objects, with those whose sample is dead.
+    /// Number of the objects that represent samples, dead samples included.
     pub samples: u64,
     /// Bytes of the site table.
     pub site_bytes: u64,
@@ -206,49 +209,52 @@ pub struct Cost {
 /// The allocation sites of a dump.
 #[derive(Clone, Debug)]
 pub struct Samples {
-    /// Where they come from.
+    /// Source of the sites.
     pub origin: Origin,
     /// Samples whose object is reachable, in the order of their uids.
     pub live: Vec<Sample>,
-    /// Samples whose object was collected, as far as the agent remembers them: the last ones and a uniform
-    /// choice of all, each once, in the order of their uids.
+    /// Collected samples that the agent remembers: the most recent ones and a uniform random choice of all, each once,
+    /// in the order of their uids.
     pub collected: Vec<Collected>,
     /// The stacks.
     pub sites: Sites,
-    /// Samples taken at each site since the start, and their bytes; by [`SiteId`].
+    /// Number and bytes of the samples taken at each site since the start, by [`SiteId`].
     pub totals: Vec<(u64, u64)>,
-    /// Bytes that these stood for when they were taken, by [`SiteId`]; empty where the agent does not tell.
+    /// Bytes that the samples of each site represented when they were taken, by [`SiteId`]; empty if the agent does not
+    /// report it.
     pub allocated: Vec<u64>,
-    /// The class of the last sample of each site, among [`Self::names`], by [`SiteId`]; 0: unknown. Empty where all samples are followed.
+    /// Class of the last sample of each site, an index into [`Self::names`], by [`SiteId`]; 0: unknown. Empty if all
+    /// samples are tracked.
     pub(crate) site_classes: Vec<u32>,
-    /// What was allocated of each class, by name; `None` where the agent did not count it, or it was not read
+    /// Allocations of each class, by name; `None` if the agent did not count them, or they were not read
     /// ([`Self::with_all_sites`]).
     pub classes: Option<Vec<ClassCount>>,
-    /// What was allocated at each line of code; `None` where the agent did not count it, or it was not read ([`Self::with_all_sites`]).
+    /// Allocations at each line of code; `None` if the agent did not count them, or they were not read
+    /// ([`Self::with_all_sites`]).
     pub at_sites: Option<AtSites>,
-    /// What the agent counted of the classes of live samples.
+    /// The agent's counts for the classes of live samples.
     pub(crate) counting: Option<counting::Counting>,
     /// Names of classes and threads; the first is empty.
     pub names: Vec<String>,
-    /// The classes of live samples with all their reachable objects by size; empty where every object is a sample.
+    /// Classes of live samples, each with its reachable objects by size; empty if every object is a sample.
     pub(crate) counted: Vec<population::CountedClass>,
-    /// Samples left out because the dump was taken while they were being made.
+    /// Number of samples left out because they were being made when the dump was taken.
     pub unfinished: u64,
-    /// Samples left out because no GC root reaches their object.
+    /// Number of samples left out because no GC root reaches their object.
     pub unreachable: u64,
 }
 
 impl Samples {
-    /// The samples of a dump, `None` where it has none, and a sentence that says what is wrong with them.
+    /// Returns the samples of a dump, `None` if it has none, and a sentence that describes what is wrong with them.
     ///
-    /// Cost: without samples a look at the dump's classes; else a walk over the pieces of the file with
-    /// samples, and some 100 bytes for each sample.
+    /// Cost: without samples, a search in the classes of the dump. With samples, a pass over the pieces of the file
+    /// that contain them, and about 100 bytes of memory per sample.
     #[must_use]
     pub fn of(snapshot: &Snapshot, agent_objects: &AgentObjects) -> (Option<Self>, Option<String>) {
         Self::read(snapshot, agent_objects, agent::Which::Remembered)
     }
 
-    /// As [`Self::of`], with what the agent counted at sites and of classes of which no sample is left.
+    /// Same as [`Self::of`], and also reads what the agent counted at sites and for classes of which no sample is left.
     #[must_use]
     pub fn with_all_sites(
         snapshot: &Snapshot,
@@ -276,7 +282,7 @@ impl Samples {
         }
     }
 
-    /// The agent; `None` where the dump itself names the stacks.
+    /// Returns the agent; `None` if the dump itself names the stacks.
     #[must_use]
     pub fn agent(&self) -> Option<&Agent> {
         match &self.origin {
@@ -285,14 +291,14 @@ impl Samples {
         }
     }
 
-    /// A name of a class or a thread.
+    /// Returns the name of a class or a thread.
     #[must_use]
     pub fn name(&self, number: u32) -> &str {
         self.names.get(number as usize).map_or("", |n| n)
     }
 }
 
-/// Interns names; 0 is no name.
+/// Interns names. Number 0 is the empty name.
 #[derive(Debug)]
 struct NameTable {
     names: Vec<String>,
@@ -318,7 +324,7 @@ impl NameTable {
     }
 }
 
-/// The weight of an object that stands for itself only.
+/// Returns the weight of an object that represents only itself.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 const fn exact(objects: u64, bytes: u64) -> Weight {
     Weight::exact(objects as f64, bytes as f64)

@@ -1,11 +1,11 @@
-//! Frames of samples with the names that they had before a shrinker shortened them.
+//! Restores the names of frames in samples that a shrinker (ProGuard, R8) has shortened.
 
 use std::sync::Arc;
 
 use heapdiff_sites::{Frame, Line, Originals, OwnedFrame};
 use hprof::{NameMapping, answers};
 
-/// A mapping as what the agent writes asks for names: site tables in dumps, and traces.
+/// Adapts a mapping to the names that the agent writes, in site tables of dumps and in traces.
 #[derive(Clone, Debug)]
 pub struct OriginalNames(pub Arc<dyn NameMapping>);
 

@@ -1,4 +1,4 @@
-//! Samples of one place of the heap in two dumps, set against the objects that the place has in each.
+//! Samples of one place of the heap in two dumps, compared with the place's objects in each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::samples::counting::Counting;
 use crate::samples::{Sample, Samples};
 use crate::trie::{StepId, Trie};
 
-/// What became of a sample between two dumps.
+/// The fate of a sample between two dumps.
 #[derive(Clone, Copy)]
 enum Fate {
     Kept,
@@ -17,13 +17,13 @@ enum Fate {
     Went,
 }
 
-/// Growth in bytes: as weights say alone, and as the strata say.
+/// Growth in bytes, estimated from weights alone and from strata.
 pub(super) struct Net {
     pub(super) direct: f64,
     pub(super) shared: f64,
 }
 
-/// What one stack and class has of a place.
+/// Objects of one stack and class at a place.
 pub(crate) struct Level<'a> {
     /// Frames, the leaf first.
     pub(crate) frames: Vec<&'a str>,
@@ -38,30 +38,30 @@ pub(crate) struct Level<'a> {
 
 /// Samples of one place in two dumps, with the place's objects by class and size.
 pub(crate) struct Place<'a> {
-    /// The dump whose samples are shown.
+    /// Samples of the last dump, which are shown.
     last: &'a Attribution,
-    /// The samples to which those that are added belong.
+    /// Samples of the dump whose samples are being added.
     of: &'a Samples,
     strata: Strata<String, usize>,
-    /// What is not counted: definitions of classes, and all where each object is a sample.
+    /// Samples outside of the strata: definitions of classes, and all samples if each object is one.
     direct: Stratum<usize>,
-    /// Stacks by their texts: each dump numbers its own.
+    /// Stacks by their text, because each dump numbers its stacks differently.
     texts: BTreeMap<(Vec<&'a str>, &'a str), usize>,
-    /// The numbers of stacks of the dump whose samples are added.
+    /// Number of each stack of the dump whose samples are being added.
     numbers: BTreeMap<SiteAndClass, usize>,
-    /// The last dump's line of each stack.
+    /// Line of each stack in the last dump.
     lines: BTreeMap<usize, (SiteAndClass, Line)>,
     /// Samples that went, by stack.
     went: BTreeMap<usize, u64>,
     net: f64,
     totals: Totals,
     follow: Follow,
-    /// What the agent counted until the last dump and until the first, and the last sample before that.
+    /// The agent's counts at the last dump and at the first, and the last sample before the first.
     counting: Option<(&'a Counting, &'a Counting, u64)>,
 }
 
 impl<'a> Place<'a> {
-    /// A place in the dump of these samples, the last one.
+    /// Creates a place in the last dump, whose samples are `last`.
     pub(crate) fn new(last: &'a Attribution) -> Self {
         Self {
             last,
@@ -79,21 +79,21 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Adds what the last dump has in some steps.
+    /// Adds the objects of some steps of the last dump.
     pub(crate) fn know(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).after.add(known);
         }
     }
 
-    /// Adds what the first dump has in some steps.
+    /// Adds the objects of some steps of the first dump.
     pub(crate) fn know_before(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).before.add(known);
         }
     }
 
-    /// The objects of one class and size class.
+    /// Returns the stratum of one class and size class.
     pub(crate) fn stratum(&mut self, class: &str, size: u32) -> &mut Stratum<usize> {
         if !self.strata.contains_key(class) {
             self.strata.insert(class.to_owned(), BTreeMap::new());
@@ -102,7 +102,7 @@ impl<'a> Place<'a> {
         strata.entry(size).or_default()
     }
 
-    /// Adds the place's samples in the last dump, and those in the first where there are any.
+    /// Adds the place's samples in the last dump, and those in the first if there are any.
     pub(crate) fn sample(&mut self, now: &[&Sample], first: Option<(&'a Attribution, &[&Sample])>) {
         let last = self.last;
         let Some((first, before)) = first.filter(|f| last.is_like(f.0)) else {
@@ -202,12 +202,12 @@ impl<'a> Place<'a> {
         estimate.add(&sample.weight, sample.size);
     }
 
-    /// Whether the figures say what part of known objects is whose, so that they depend on each other.
+    /// True if known totals are divided among the stacks, so that the figures of stacks depend on each other.
     pub(super) fn is_shared(&self) -> bool {
         self.last.samples.sampling().interval > 0 && self.totals == Totals::Shared
     }
 
-    /// What each stack grew by; `most` is what the place grew by.
+    /// Returns the growth of each stack. `most` is the growth of the place.
     fn growth(&self, most: Option<u64>) -> (BTreeMap<usize, Part>, Net) {
         let strata = self.strata.clone();
         let sampling = self.last.samples.sampling();
@@ -223,7 +223,7 @@ impl<'a> Place<'a> {
             direct: self.net,
             shared: parts.values().map(|p| p.bytes.value).sum(),
         };
-        // Objects older than the agent that went are of no stack: what came in their place is no growth.
+        // Objects older than the agent that went belong to no stack. Objects that replaced them are not growth.
         #[allow(clippy::cast_precision_loss, reason = "an estimate")]
         let most = most.map_or(f64::INFINITY, |most| most as f64);
         if net.shared > most {
@@ -234,13 +234,13 @@ impl<'a> Place<'a> {
         (parts, net)
     }
 
-    /// The stacks that grew, in a place that grew by so many bytes.
+    /// Returns the stacks that grew, at a place that grew by `growth_bytes`.
     pub(super) fn lines(self, growth_bytes: u64) -> (BTreeMap<SiteAndClass, Line>, Net) {
         let (parts, net) = self.growth(Some(growth_bytes));
         let mut lines = BTreeMap::new();
         for (number, (of, mut line)) in self.lines {
             line.part = parts.get(&number).copied().unwrap_or_default();
-            // Where nothing tells which samples are new, the number is what there are more.
+            // If new samples cannot be identified, the number of new samples is the increase in number.
             if let (Follow::Nothing, Some(went)) = (self.follow, self.went.get(&number)) {
                 line.samples = line.samples.saturating_sub(*went).max(1);
             }
@@ -251,7 +251,7 @@ impl<'a> Place<'a> {
         (lines, net)
     }
 
-    /// What each stack has of the last dump, whatever became of the first one's.
+    /// Returns the objects of each stack in the last dump, whatever happened to those of the first.
     fn alive(&self) -> Division<usize> {
         let alive = |stratum: &Stratum<usize>| {
             let mut came = stratum.came.clone();
@@ -277,8 +277,9 @@ impl<'a> Place<'a> {
         all
     }
 
-    /// What each stack has in both dumps. The last dump's figures are as if there were no other; what they are more
-    /// than the first one's is the growth, as [`Self::lines`] tells it of a place that grew by `growth_bytes`.
+    /// Returns the objects of each stack in both dumps. The last dump's figures are those without another dump. The
+    /// difference from the first dump's figures is the growth that [`Self::lines`] gives for a place that grew by
+    /// `growth_bytes`.
     pub(crate) fn levels(&self, growth_bytes: Option<u64>) -> Vec<Level<'a>> {
         let (grown, _) = self.growth(growth_bytes);
         let alive = self.alive().parts;
@@ -302,7 +303,7 @@ impl<'a> Place<'a> {
         let level = |((frames, class), number): (&(Vec<&'a str>, &'a str), &usize)| {
             let of = |parts: &BTreeMap<usize, Part>| parts.get(number).copied().unwrap_or_default();
             let (grown, alive) = (of(&grown), of(&alive));
-            // Nothing is less than nothing, in either dump.
+            // No figure is negative, in either dump.
             let both = |growth: f64, after: f64| {
                 let after = after.max(growth).max(0.0);
                 [after - growth, after]
@@ -319,7 +320,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The objects in some steps by class and size class.
+/// Returns the objects in some steps by class and size class.
 pub(crate) fn known(
     trie: &Trie,
     steps: impl IntoIterator<Item = StepId>,

@@ -1,6 +1,6 @@
-//! What a dump knows exactly of the classes that have samples: how many objects of each size are alive.
+//! Exact numbers of live objects of each size, for the classes that have samples.
 //!
-//! Instances of a class have one size; arrays are counted by size class.
+//! Instances of a class have one size. Arrays are counted by size class.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use rustc_hash::FxHashMap;
 use crate::names;
 use crate::samples::{AgentObjects, Sample};
 
-/// Objects counted in one parallel task.
+/// Number of objects counted in one parallel task.
 const CHUNK: u32 = 1 << 16;
-/// The size class of what has one size.
+/// The size class of objects that all have one size.
 const ONE_SIZE: u32 = 0;
 
 /// A class of live samples.
 #[derive(Clone, Debug)]
 pub(crate) struct CountedClass {
-    /// Its name, as comparisons know it.
+    /// Name of the class as comparisons use it.
     pub(crate) name: String,
-    /// Whether its objects have several sizes.
+    /// True if the class is an array class, whose objects have several sizes.
     pub(crate) is_array: bool,
-    /// Its reachable objects by size class.
+    /// Reachable objects by size class.
     pub(crate) sizes: SizeClasses,
 }
 
 impl CountedClass {
-    /// The size class of an object of so many bytes.
+    /// Returns the size class of an object of `bytes` bytes.
     pub(crate) fn size_class(&self, bytes: u64) -> u32 {
         if self.is_array {
             size_class(bytes)
@@ -38,7 +38,7 @@ impl CountedClass {
         }
     }
 
-    /// The same of an array; `None` for an instance.
+    /// Returns the size class of an array; `None` for an instance.
     pub(crate) fn array_size(&self, bytes: u64) -> Option<u32> {
         self.is_array.then(|| size_class(bytes))
     }
@@ -49,7 +49,7 @@ impl CountedClass {
 pub(crate) struct SizeClasses(Vec<(u32, Known)>);
 
 impl SizeClasses {
-    /// Adds an object of so many bytes.
+    /// Adds an object of `bytes` bytes.
     #[inline]
     pub(crate) fn add(&mut self, bytes: u64) {
         let one = Known { objects: 1, bytes };
@@ -70,7 +70,7 @@ impl SizeClasses {
         }
     }
 
-    /// The counts of instances, which are all of one size; or those of arrays.
+    /// Returns the counts of arrays by size class. Instances have none, so `known` is returned as their only size.
     pub(crate) fn or_one_size(&self, known: Known) -> BTreeMap<u32, Known> {
         if self.0.is_empty() {
             [(ONE_SIZE, known)].into()
@@ -79,13 +79,13 @@ impl SizeClasses {
         }
     }
 
-    /// Size classes with their objects, ascending.
+    /// Returns the size classes with their objects, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Known)> + '_ {
         self.0.iter().copied()
     }
 }
 
-/// Which classes of a dump are of arrays, by [`ClassIndex`].
+/// Returns which classes of a dump are array classes, by [`ClassIndex`].
 pub(crate) fn array_classes(snapshot: &Snapshot) -> Vec<bool> {
     let classes = snapshot.classes().iter();
     classes
@@ -93,9 +93,10 @@ pub(crate) fn array_classes(snapshot: &Snapshot) -> Vec<bool> {
         .collect()
 }
 
-/// Counts the reachable objects of the samples' classes, without the agent's, and numbers the classes in the samples.
+/// Counts the reachable objects of the samples' classes, without the agent's objects, and sets the index of the class
+/// in each sample.
 ///
-/// Cost: a parallel look at each object where arrays are among the samples; else at the histogram.
+/// Cost: a parallel pass over all objects if there are samples of arrays, otherwise a look at the histogram.
 pub(super) fn count(
     snapshot: &Snapshot,
     agent_objects: &AgentObjects,
@@ -146,7 +147,7 @@ pub(super) fn count(
     counted.into_iter().map(|(_, counted)| counted).collect()
 }
 
-/// Reachable objects of the wanted classes, by their number and size class.
+/// Returns the reachable objects of the wanted classes, by their index and size class.
 fn arrays(
     snapshot: &Snapshot,
     agent_objects: &AgentObjects,

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-/// A stack's number among its dump's.
+/// The number of a stack among the stacks of its dump.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SiteId(pub u32);
 
-/// Stacks.
+/// The stacks of a dump.
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
     pub(super) frames: Vec<Box<str>>,
@@ -16,7 +16,7 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// Adds a stack, the leaf first, unless it is there.
+    /// Adds a stack, the leaf first, or returns the existing one.
     pub(crate) fn add(&mut self, frames: impl IntoIterator<Item = String>) -> SiteId {
         let frames: Box<[u32]> = frames.into_iter().map(|f| self.frame(f)).collect();
         if let Some(&site) = self.numbers.get(&frames) {
@@ -28,7 +28,7 @@ impl Sites {
         site
     }
 
-    /// A frame's number; it is added unless it is there.
+    /// Returns the number of a frame, and adds the frame if it is new.
     pub(super) fn frame(&mut self, text: String) -> u32 {
         let text = text.into_boxed_str();
         if let Some(&frame) = self.index.get(&text) {
@@ -40,13 +40,13 @@ impl Sites {
         frame
     }
 
-    /// A stack that is there, by its frames, the leaf first.
+    /// Returns an existing stack by its frames, the leaf first.
     pub(super) fn find<'a>(&self, frames: impl Iterator<Item = &'a str>) -> Option<SiteId> {
         let frames: Option<Box<[u32]>> = frames.map(|f| self.index.get(f).copied()).collect();
         self.numbers.get(&frames?).copied()
     }
 
-    /// A stack's frames, the leaf first; none where the JVM told none.
+    /// Returns the frames of a stack, the leaf first; empty if the JVM reported none.
     pub fn frames(&self, site: SiteId) -> impl ExactSizeIterator<Item = &str> {
         let frames = self.stacks.get(site.0 as usize);
         let frames = frames.map_or(&[][..], |f| f);
@@ -55,13 +55,13 @@ impl Sites {
             .map(|&f| self.frames.get(f as usize).map_or("", |f| f))
     }
 
-    /// How many stacks there are.
+    /// Returns the number of stacks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.stacks.len()
     }
 
-    /// Whether there is none.
+    /// True if there are no stacks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()

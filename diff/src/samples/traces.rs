@@ -1,4 +1,4 @@
-//! Dumps that name the stack trace of each object: those of JDK 8's `-agentlib:hprof`, for example.
+//! Reads dumps that name the stack trace of each object, such as those of JDK 8's `-agentlib:hprof`.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use hprof::{ObjectIndex, Snapshot};
 use super::{NameTable, Origin, Sample, Samples, SiteId, Sites, exact};
 use crate::samples::frames;
 
-/// Every reachable object with a stack trace is a sample that stands for itself.
+/// Returns a sample for every reachable object with a stack trace. Each sample represents only itself.
 pub(super) fn read(snapshot: &Snapshot) -> Option<Samples> {
     let traces = snapshot.traces();
     let mut sites = Sites::default();
@@ -22,7 +22,7 @@ pub(super) fn read(snapshot: &Snapshot) -> Option<Samples> {
             let readable = frames.iter().map(frames::dumped);
             (!frames.is_empty()).then(|| sites.add(readable))
         });
-        // Without frames a serial says nothing.
+        // A serial number without frames carries no information.
         let Some(site) = site else { continue };
         let size = snapshot.shallow_bytes(object);
         totals.resize(totals.len().max(sites.len()), (0, 0));

@@ -1,4 +1,4 @@
-//! Evidence for or against a suspect: how it is held, known leak patterns, bounds, samples, and the use of collections.
+//! Evidence for or against a suspect: how it is held, known leak patterns, bounds, samples, and collection usage.
 
 use std::fmt;
 
@@ -18,7 +18,8 @@ pub(crate) enum Evidence {
     MoreHeld { before: u64, now: u64 },
     /// One of several holders has most of the content.
     MostlyOne { holders: u64, class: String },
-    /// The content is spread over holders. `before` is the mean in the first dump, in bytes; `None` if there is one dump only.
+    /// The content is spread over holders. `before` is the mean in the first dump, in bytes; `None` if there is one dump
+    /// only.
     Spread {
         holders: u64,
         class: String,
@@ -155,7 +156,7 @@ pub(crate) enum Evidence {
     /// Values of a weak map that refer to their keys.
     WeakMapValues { referring: u64, checked: u64 },
 
-    // Bounds, and what looks like one.
+    // Bounds, and hints at bounds.
     /// Soft references hold all of the content.
     SoftReferences { class: String },
     /// Soft references hold most of the content.
@@ -189,13 +190,13 @@ pub(crate) enum Evidence {
     // Time.
     /// The JDK's own tables grow while classes are loaded.
     ClassesLoaded { classes: u64 },
-    /// Samples of the first dump. `permille` is the part of all later samples that is alive, if next to all is.
+    /// Samples of the first dump. `permille` is the part of all later samples that is alive, if almost all are.
     Samples {
         held: u64,
         kept: u64,
         permille: Option<u64>,
     },
-    /// How collections are used. `watched` of `collections` are known.
+    /// Usage of collections. The counts cover `watched` of `collections`.
     Usage {
         span: Span,
         watched: u64,

@@ -8,7 +8,7 @@ use hprof::flaw::Flaw;
 use super::samples::{Alive, First, Loss, Rate, Samples, Whole};
 use super::{Change, Evidence, Names, Verdict, Warning, Waste};
 
-/// A name in an example. No golden case has it.
+/// A name in an example. No golden case contains it.
 pub(super) const NAME: &str = "§";
 /// A number in an example.
 const N: u64 = 7777;
@@ -17,7 +17,7 @@ fn name() -> String {
     NAME.to_owned()
 }
 
-/// A change in a comparison, and a number in one dump.
+/// Returns a change in a comparison, and a number in a single dump.
 fn changes() -> [Change; 2] {
     [Some(1), None].map(|first| Change {
         first,

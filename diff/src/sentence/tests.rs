@@ -1,6 +1,6 @@
-//! Each sentence occurs in a golden case, and is absent from another.
+//! Checks that each sentence occurs in a golden case, and is absent from another.
 //!
-//! Golden cases are blocks of commands and their output, and the quotes in tests.
+//! Golden cases are blocks of commands with their output, and quoted strings in tests.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use regex::Regex;
 
 use super::examples::{self, NAME};
 
-/// The code with the enums.
+/// Source code of the enums.
 const CODE: [&str; 6] = [
     include_str!("../../../hprof/src/flaw.rs"),
     include_str!("evidence.rs"),
@@ -24,7 +24,7 @@ const CODE: [&str; 6] = [
 /// Number of words of a quote.
 const QUOTED: usize = 4;
 
-/// An example of each wording of each variant, with its `Debug` text.
+/// Returns an example of each wording of each variant, with its `Debug` text.
 fn all_examples() -> Vec<(String, String)> {
     fn texts<T: fmt::Debug + fmt::Display>(all: &[T]) -> Vec<(String, String)> {
         let texts = all.iter().map(|e| (format!("{e:?}"), e.to_string()));
@@ -41,7 +41,7 @@ fn all_examples() -> Vec<(String, String)> {
     .concat()
 }
 
-/// The names of the variants in code.
+/// Returns the names of the variants in code.
 fn variants(code: &str) -> BTreeSet<&str> {
     let body = code.split_once("enum ").unwrap().1;
     let body = body.split_once("\n}\n").unwrap().0;
@@ -65,7 +65,7 @@ fn each_variant_has_an_example() {
     assert_eq!(with, all);
 }
 
-/// The runs of fixed words of a sentence, between its names and figures.
+/// Returns the runs of fixed words of a sentence, between its names and figures.
 fn runs(text: &str) -> Vec<Vec<&str>> {
     let mut runs = vec![Vec::new()];
     for word in text.split(' ') {
@@ -82,7 +82,8 @@ fn runs(text: &str) -> Vec<Vec<&str>> {
     runs
 }
 
-/// Patterns that identify a sentence: all of its fixed words, or some in a row that no other sentence has.
+/// Returns patterns that identify a sentence: all of its fixed words, or some consecutive ones that no other sentence
+/// has.
 fn patterns(text: &str, all: &[String]) -> Vec<Regex> {
     let runs = runs(text);
     let parts = runs.iter().filter(|run| !run.is_empty());
@@ -96,7 +97,7 @@ fn patterns(text: &str, all: &[String]) -> Vec<Regex> {
         .collect()
 }
 
-/// All files below a folder with one of these extensions.
+/// Finds all files below a folder with one of these extensions.
 fn files(folder: &Path, extensions: &[&str], found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -109,14 +110,15 @@ fn files(folder: &Path, extensions: &[&str], found: &mut Vec<String>) {
     }
 }
 
-/// The tests in a file of code. The code itself is no quote, and neither are the examples of this test.
+/// Returns the tests in a source file. The rest of the file does not contain quotes, and neither do the examples of
+/// this test.
 fn unit_tests(code: &str) -> &str {
     let tests = code.find("mod tests {").map(|at| &code[at..]);
     let is_test_file = !code.contains("#[cfg(test)]") && code.contains("#[test]\n");
     tests.unwrap_or(if is_test_file { code } else { "" })
 }
 
-/// Golden cases: outputs of commands, and the quotes of one test each. Line breaks are spaces.
+/// Returns the golden cases: outputs of commands, and the quotes of one test each. Line breaks are spaces.
 fn cases() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let (mut commands, mut pages, mut tests) = (Vec::new(), Vec::new(), Vec::new());

@@ -5,13 +5,13 @@ use std::fmt;
 
 use heapdiff_units::grouped;
 
-/// How a number of things changed: `12 tasks, up from 5`.
+/// The change of a number of things: `12 tasks, up from 5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     /// The number in the first dump; `None` if there is one dump only.
     pub(crate) first: Option<u64>,
     pub(crate) last: u64,
-    /// The things, in the plural.
+    /// Name of the things, in the plural.
     pub(crate) things: String,
 }
 

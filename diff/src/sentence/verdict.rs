@@ -1,4 +1,5 @@
-//! Why a verdict is not a surer one, how the figures changed, and how much of the heap or its growth the suspects are.
+//! Reasons for doubt about a verdict, descriptions of how figures changed, and the part of the heap or its growth that
+//! the suspects make up.
 
 use std::fmt;
 
@@ -90,7 +91,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns the sentence about the figures of several dumps; `None` for two dumps, and for figures that did not change.
+    /// Returns the sentence about the figures of several dumps; `None` for two dumps, and for figures that did not
+    /// change.
     pub(crate) fn of_course(trend: Trend, figures: &[u64]) -> Option<Self> {
         let steps = figures.len().saturating_sub(1);
         let rises = figures.windows(2).filter(|w| w[1] > w[0]).count();

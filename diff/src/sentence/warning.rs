@@ -1,10 +1,11 @@
-//! Warnings about the dumps of a report. Warnings about one file are texts of `hprof`, which is below this crate.
+//! Warnings about the dumps of a report. Warnings about a single file come from `hprof`, which does not depend on this
+//! crate.
 
 use std::fmt;
 
 use heapdiff_units::{counted, grouped};
 
-/// A reason why figures can be wrong, or are no growth.
+/// A reason why figures can be wrong, or are not growth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Warning {
     /// The dump is cut off or damaged.

@@ -44,8 +44,8 @@ pub enum Waste {
 }
 
 impl Waste {
-    /// Returns the title of the kind with this name in JSON. A report of a later version may have kinds that are unknown
-    /// here: their title is the name in words.
+    /// Returns the title of the kind with this name in JSON. A report of a later version may have kinds that are
+    /// unknown here: their title is the name in words.
     #[must_use]
     pub fn title(kind: &str) -> String {
         let title = match kind {

@@ -1,8 +1,8 @@
-//! A summary as bytes, to lie beside its dump until the next comparison.
+//! Summary files: a summary as bytes, which can replace the dump in the next comparison.
 //!
-//! What comes back is equal to what was kept, but for the name that the report gives the dump. What does not fit
-//! together is not taken for a summary: no number leads outside its list, steps lie below earlier ones, and no figure
-//! is so large that sums of all of them overflow.
+//! A decoded summary equals the encoded one, except for the name that the report gives the dump. Inconsistent data is
+//! rejected: an index outside of its list, a step that is not below an earlier one, or a figure so large that sums
+//! could overflow.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,22 +18,22 @@ use crate::summary::stats::{DumpStats, OffHeap};
 use crate::summary::{ClassFigures, ClassKey, Names, Summary};
 use crate::trie::{StepId, Trie};
 
-/// The version of what is kept: it goes up with every change of what a summary of the same dump says, or how it is
-/// written. A test holds it to both.
+/// Version of the format. It is increased whenever the content of a summary of the same dump changes, or the way it is
+/// written. A test checks both.
 pub(crate) const VERSION: u32 = 6;
-/// The most bytes of a kept summary.
+/// Maximum size of a cached summary, in bytes.
 const MOST: u64 = 64 << 20;
-/// A kept summary is no larger than this part of its dump.
+/// A cached summary is at most this part of the size of its dump.
 const PART: u64 = 8;
-/// The most bytes of one that stands alone: it is asked for, and may be as large as it has to.
+/// Maximum size of a summary file that the user asked for, in bytes. It may be larger than a cached one.
 const MOST_ALONE: u64 = 1 << 30;
-/// Figures and sums of bytes are below this: four terabytes.
+/// Figures and sums of bytes are below this limit: 4 TiB.
 const LARGEST: u64 = 1 << 42;
 
 impl Summary {
-    /// The file from which [`Summary::from_kept`] makes this summary of a dump again. `None` where the dump came from
-    /// a pipe or is not the first of its file, and where the file would be larger than an eighth of the dump or 64 MiB,
-    /// as it is where each object has its allocation site.
+    /// Returns the bytes of the cache file from which [`Summary::from_kept`] reads this summary of a dump. Returns
+    /// `None` if the dump came from a pipe or is not the first of its file, or if the file would be larger than an
+    /// eighth of the dump or 64 MiB. The latter happens if each object has its allocation site.
     ///
     /// Cost: a look at each step and each sample.
     #[must_use]
@@ -44,36 +44,36 @@ impl Summary {
             return None;
         }
         let content = self.encoded(snapshot.object_count());
-        // A summary with figures that no reader takes is not worth a file.
+        // A summary with figures that the reader rejects is not worth a file.
         Self::decoded(&content, None)?;
         let file = of.file(&content);
         (file.len() as u64 <= most).then_some(file)
     }
 
-    /// A file that stands for the dump in comparisons, from which [`Summary::from_file`] makes this summary again.
-    /// `None` where it would be larger than a gigabyte.
+    /// Returns the bytes of a file that replaces the dump in comparisons. [`Summary::from_file`] reads it. Returns
+    /// `None` if it would be larger than 1 GiB.
     ///
     /// Cost: a look at each step and each sample.
     #[must_use]
     pub fn to_file(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
         let content = self.encoded(snapshot.object_count());
-        // A summary with figures that no reader takes is not worth a file.
+        // A summary with figures that the reader rejects is not worth a file.
         Self::decoded(&content, None)?;
         let file = kept(None, snapshot.refs()).file(&content);
         (file.len() as u64 <= MOST_ALONE).then_some(file)
     }
 
-    /// Whether a file is a summary in place of a dump.
+    /// True if a file is a summary rather than a dump.
     #[must_use]
     pub fn is_file(path: &Path) -> bool {
         Kept::is_one(path)
     }
 
-    /// The summary in a file that [`Summary::to_file`] made. `path` is the name that the report gives it.
+    /// Reads a file that [`Summary::to_file`] made. `path` is the name that the report gives the dump.
     ///
     /// # Errors
-    /// When the file is of another version or kind of [`Refs`], is damaged, or cannot be read, and when it has the names
-    /// of its dump though there is a mapping.
+    /// If the file has another version or kind of [`Refs`], is damaged, or cannot be read, or if it has unmapped names
+    /// although there is a mapping.
     pub fn from_file(file: &Path, options: &Options, path: String) -> Result<Self, IndexFault> {
         let content = kept(None, options.refs).read(file, MOST_ALONE)?;
         let mut summary = Self::decoded(&content, None)
@@ -89,13 +89,13 @@ impl Summary {
         Ok(summary)
     }
 
-    /// The summary of a dump that `file` keeps. `path` is the name that the report gives the dump, `of` the dump where
-    /// it is open.
+    /// Reads the cached summary of a dump from `file`. `path` is the name that the report gives the dump. `of` is the
+    /// dump if it is open.
     ///
-    /// Cost: reads the file, and the two ends of the dump.
+    /// Cost: reads the file, and both ends of the dump.
     ///
     /// # Errors
-    /// When the file is of another dump, version, kind of [`Refs`] or mapping, is damaged, or cannot be read.
+    /// If the file belongs to another dump, version, kind of [`Refs`] or mapping, is damaged, or cannot be read.
     pub fn from_kept(
         dump: &Path,
         file: &Path,
@@ -157,7 +157,7 @@ impl Summary {
         e.0
     }
 
-    /// [`Summary::encoded`] backwards, of a dump with so many objects where that is known.
+    /// Reads what [`Summary::encoded`] wrote. `objects` is the number of objects of the dump, if known.
     pub(crate) fn decoded(content: &[u8], objects: Option<u64>) -> Option<Self> {
         let d = &mut Decoder(content);
         let all = d.u64()?;
@@ -229,7 +229,7 @@ const fn kept(stamp: Option<FileStamp>, refs: Refs) -> Kept {
     }
 }
 
-/// A number of objects or bytes.
+/// Reads a number of objects or bytes; `None` if it is too large.
 pub(crate) fn figure(d: &mut Decoder<'_>) -> Option<u64> {
     d.u64().filter(|&figure| figure < LARGEST)
 }

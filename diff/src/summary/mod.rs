@@ -1,4 +1,4 @@
-//! One dump reduced to what a comparison needs, so that a diff takes the memory of one dump.
+//! Summaries: one dump reduced to the data of a comparison, so that a diff needs the memory of one dump only.
 
 pub(crate) mod kept;
 pub(crate) mod stats;
@@ -19,51 +19,51 @@ use crate::snapshot_info::{assumed_roots, layout_info};
 use crate::summary::stats::DumpStats;
 use crate::trie::Trie;
 
-/// A class among several dumps: its name and its loader's class (`None` for the boot loader).
+/// A class across dumps: its name and the class of its loader (`None` for the boot loader).
 pub(crate) type ClassKey = (String, Option<String>);
 
-/// A class's figures in one dump.
+/// Figures of a class in one dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClassFigures {
     pub(crate) reachable: Total,
     pub(crate) retained_bytes: u64,
 }
 
-/// One dump reduced to what a comparison needs of it: class totals, the folded dominator tree, samples.
+/// One dump reduced to the data of a comparison: class totals, the folded dominator tree, samples.
 ///
-/// It takes a few megabytes for usual heaps, of any size, and does not need the dump any more.
+/// A summary takes a few megabytes for usual heaps, whatever their size. The dump is not needed any more.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The dump.
+    /// Description of the dump.
     pub info: SnapshotInfo,
     pub(crate) classes: BTreeMap<ClassKey, ClassFigures>,
-    /// Its dominator tree, folded.
+    /// The folded dominator tree.
     pub(crate) trie: Trie,
-    /// Where its samples are in the trie.
+    /// The samples, placed in the trie.
     pub(crate) allocated: Option<Attribution>,
     pub(crate) stats: DumpStats,
-    /// The JVM that it is of.
+    /// The JVM and program of the dump.
     pub(crate) origin: Origin,
-    /// The mapping that names are from.
+    /// The mapping that names come from.
     pub(crate) names: Option<Names>,
 }
 
-/// A mapping that names are from.
+/// A mapping that names come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
-    /// Its [`NameMapping::hash`](hprof::NameMapping::hash).
+    /// Value of [`NameMapping::hash`](hprof::NameMapping::hash).
     pub(crate) hash: u64,
-    /// Whether it has any class of the dump.
+    /// True if the mapping has any class of the dump.
     pub(crate) fits: bool,
 }
 
 impl Summary {
-    /// Reachable instances of the classes of this name.
+    /// Returns the number of reachable instances of the classes of this name.
     pub(crate) fn instances(&self, class: &str) -> u64 {
         self.known(class).objects
     }
 
-    /// Reachable instances of the classes of this name with their bytes.
+    /// Returns the number and bytes of reachable instances of the classes of this name.
     pub(crate) fn known(&self, class: &str) -> Known {
         let from = (class.to_owned(), None);
         let lines = self.classes.range(from..);
@@ -77,12 +77,13 @@ impl Summary {
         all
     }
 
-    /// Reduces a dump. `path` is the name that the report gives it.
+    /// Summarizes a dump. `path` is the name that the report gives it.
     ///
-    /// Cost: one pass over the file and one over the dominator tree; two bytes an object meanwhile.
+    /// Cost: one pass over the file and one over the dominator tree, with two bytes of memory for each object during
+    /// the passes.
     ///
     /// # Errors
-    /// When there is no memory for the pass.
+    /// If memory for the passes runs out.
     pub fn new(snapshot: &Snapshot, path: String) -> hprof::Result<Self> {
         let holders = snapshot.holders()?;
         let agent_objects = AgentObjects::of(snapshot);
@@ -107,9 +108,9 @@ impl Summary {
                     |l| names::name_of(snapshot, l),
                 )
             });
-            // Classes of one name by loaders of one class (a web application deployed twice) are one line,
-            // because loaders cannot be told apart across dumps: their ids change. So are generated classes that
-            // only an address or a number tells apart.
+            // Loaders cannot be identified across dumps, because their ids change. Classes of one name by loaders of
+            // one class (a web application deployed twice) are therefore one line. Generated classes whose names differ
+            // only in an address or a number are also one line.
             let line = classes
                 .entry((names::stable(&class.name).into_owned(), loader))
                 .or_default();

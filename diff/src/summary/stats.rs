@@ -1,4 +1,4 @@
-//! Small figures of a dump that a summary keeps besides the trie, because the dump must be open for them.
+//! Small figures that a summary stores in addition to the trie, because computing them needs the open dump.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,35 +9,35 @@ use crate::names;
 use crate::trie::locate::Locator;
 use crate::trie::{StepId, Trie};
 
-/// Objects read in one go.
+/// Number of objects to read in one batch.
 const BATCH: usize = 1 << 16;
 
-/// Figures of one dump besides its class totals and its trie.
+/// Figures of one dump in addition to its class totals and its trie.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DumpStats {
-    /// Reachable class objects.
+    /// Number of reachable class objects.
     pub(crate) classes: u64,
-    /// The number of loaders that define a class, for classes that more than one loader defines. Hidden and
-    /// generated classes are not counted: one loader may have many of them.
+    /// Number of loaders that define a class, for classes that more than one loader defines. Hidden and generated
+    /// classes are not counted, because one loader may have many of them.
     pub(crate) defined_by: BTreeMap<String, u64>,
     /// Memory outside of the heap that direct buffers own, by the deepest step that holds the buffer.
     pub(crate) off_heap: BTreeMap<StepId, OffHeap>,
 }
 
-/// Direct buffers.
+/// Number and memory of direct buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OffHeap {
-    /// The number of buffers.
+    /// Number of buffers.
     pub(crate) buffers: u64,
-    /// Their capacities together, in bytes.
+    /// Sum of their capacities in bytes.
     pub(crate) bytes: u64,
 }
 
 impl DumpStats {
     /// Collects the figures of an open dump.
     ///
-    /// Cost: a look at each class; where there are direct buffers, one at each object's class and a
-    /// walk over the pieces of the file that hold a buffer.
+    /// Cost: a look at each class. If there are direct buffers, also a look at each object's class, and a pass over the
+    /// pieces of the file with buffers.
     pub(crate) fn new(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> Self {
         let mut stats = Self {
             off_heap: off_heap(snapshot, holders, trie),
@@ -65,13 +65,13 @@ impl DumpStats {
         stats
     }
 
-    /// The number of loaders that define a class.
+    /// Returns the number of loaders that define a class.
     pub(crate) fn loaders_of(&self, class: &str) -> u64 {
         self.defined_by.get(class).copied().unwrap_or(1)
     }
 }
 
-/// The class of direct buffers and its subclasses.
+/// Returns the class of direct buffers and its subclasses.
 pub(crate) fn direct_buffer_classes(snapshot: &Snapshot) -> Vec<ClassIndex> {
     let classes = snapshot.classes();
     let Some(&direct) = classes.by_name("java.nio.DirectByteBuffer").first() else {
@@ -84,8 +84,9 @@ pub(crate) fn direct_buffer_classes(snapshot: &Snapshot) -> Vec<ClassIndex> {
         .collect()
 }
 
-/// The direct buffers that own their memory, by step. They have a cleaner; slices and duplicates do not. A file that
-/// is mapped is in the same class and has a descriptor: its pages are the system's, and are not counted.
+/// Returns the direct buffers that own their memory, by step. They have a cleaner; slices and duplicates do not. A
+/// memory-mapped file is in the same class, but has a file descriptor. Its pages belong to the operating system and are
+/// not counted.
 fn off_heap(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> BTreeMap<StepId, OffHeap> {
     let mut by_step: BTreeMap<StepId, OffHeap> = BTreeMap::new();
     let classes = direct_buffer_classes(snapshot);

@@ -1,4 +1,4 @@
-//! The object that has the holding field, and what clearing the field would free: objects that another path reaches stay.
+//! Finds what clearing a field would free, and the object that has the field. Objects that another path reaches stay.
 
 use hprof::answers::Hold;
 use hprof::dominators::Node;
@@ -10,14 +10,20 @@ use crate::suspect::shared_paths;
 
 /// Maximum number of references that one check follows.
 const REFERENCES: u32 = 1 << 14;
-/// Maximum number of dominators above the object that are checked.
+/// Maximum number of dominators above the object to check.
 const DOMINATORS: usize = 1 << 8;
 
-/// Returns the labels of a path without the field `field` to an object that the field holds. None if clearing the field in
-/// all objects would free the object, or if the limits were reached before the answer was known.
+/// Returns the labels of a path without the field `field` to an object that the field holds. Returns `None` if clearing
+/// the field in all objects would free the object, or if the limits were reached before the answer was known.
 ///
-/// Each dominator of the object is on all paths to it. The object becomes unreachable if all paths from one dominator to
-/// the next contain the field.
+/// Each dominator of the object is on all paths to it. The object becomes unreachable if all paths from one dominator
+/// to the next contain the field:
+///
+/// ```text
+/// root -> ... -> dominator --field--> dominator -> ... -> object     cleared: the object is freed
+///                    |                    ^
+///                    +----- other --------+                          with this path, it stays
+/// ```
 ///
 /// Cost: reads at most 16,384 references.
 pub(super) fn path_without(
@@ -70,7 +76,7 @@ pub(super) fn holder_of(
     None
 }
 
-/// What leads from a dominator to the next.
+/// The kinds of paths from a dominator to the next.
 enum Between {
     /// No path that the search found contains the field.
     NoField,
@@ -89,7 +95,7 @@ struct Search<'a> {
     left: u32,
 }
 
-/// An object that a search reached, and the reference that led to it: the place of its predecessor, and its kind.
+/// An object that a search reached, and the reference that led to it: the index of its predecessor, and its kind.
 type Reached = (ObjectIndex, Option<(usize, Hold)>);
 
 impl<'a> Search<'a> {
@@ -102,7 +108,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Searches from the object of `node` to `below`, an object that `node` dominates directly. None at the limit.
+    /// Searches from the object of `node` to `below`, an object that `node` dominates directly. Returns `None` at the
+    /// limit.
     fn between(&mut self, node: Node, below: ObjectIndex) -> Option<Between> {
         let above = self.snapshot.tree().object(node)?;
         let mut through_field = Vec::new();
@@ -131,8 +138,8 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the labels of a shortest path from one of `starts` to `below` through objects that `node` dominates. If
-    /// `through_field` is given, references of the field are not followed, and their targets are added to it.
-    /// None at the limit.
+    /// `through_field` is given, references of the field are not followed, and their targets are added to it. Returns
+    /// `None` at the limit.
     #[expect(clippy::option_option, reason = "no path is not the same as no answer")]
     fn path(
         &mut self,

@@ -1,10 +1,14 @@
-//! Containers that the program brought along: classes that hold what others put into them, as the JDK's collections
-//! do. Their fields are internals; what a person looks for is the field that holds the container.
+//! Detects application containers: classes that hold what others put into them, as JDK collections do. Their fields are
+//! internals. Readers look for the field that holds the container.
 //!
-//! They are told by structure, not by name. What grows hangs on an array of anything, or on nodes nested in the
-//! class; what it holds is of other classes; and it serves several purposes: fields of other classes hold several
-//! instances of it, or a class of another loader holds one. A registry that an application wrote for itself serves
-//! one purpose, and is named.
+//! A container is recognized by structure, not by name:
+//!
+//! - The growing objects are held by an array of any type, or by nodes nested in the class.
+//! - The objects in it are of other classes.
+//! - It serves several purposes: fields of other classes hold several instances of it, or a class of another loader
+//!   holds one.
+//!
+//! A registry that an application wrote for itself serves one purpose, and is named in the report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +19,12 @@ use crate::names::LabelKind;
 use crate::suspect::shared_paths;
 use crate::trie::StepId;
 
-/// Instances of a class that are asked who holds them.
+/// Maximum number of instances of a class whose holders are checked.
 const ASKED: usize = 1 << 12;
-/// Steps downwards that are searched for what a container holds.
+/// Maximum number of steps downwards to search for the content of a container.
 const DEPTH: usize = 6;
 
-/// The classes of containers among those that declare the fields of these candidates.
+/// Returns the containers among the classes that declare the fields of these candidates.
 ///
 /// Cost: reads at most some thousand objects for each class.
 pub(crate) fn among(
@@ -53,14 +57,14 @@ pub(crate) fn among(
     found
 }
 
-/// Whether a class is another, or nested in it.
+/// True if a class is `outer`, or nested in it.
 fn is_of(class: &str, outer: &str) -> bool {
     class
         .strip_prefix(outer)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('$') || rest.starts_with("[]"))
 }
 
-/// Whether a field of a class holds an array of anything or nodes of its own, and these hold objects of other
+/// True if a field of a class holds an array of any type, or nodes of the class, and these hold objects of other
 /// classes.
 fn is_generic(aligned: &Aligned<'_>, step: StepId, class: &str) -> bool {
     let trie = aligned.last();
@@ -83,7 +87,7 @@ fn is_generic(aligned: &Aligned<'_>, step: StepId, class: &str) -> bool {
     false
 }
 
-/// Whether several fields of other classes each hold an instance of a class, or one of another loader's.
+/// True if several fields of other classes each hold an instance of a class, or if a class of another loader holds one.
 fn serves_many(snapshot: &Snapshot, class: &str) -> bool {
     let classes = snapshot.classes();
     let tree = snapshot.tree();

@@ -1,4 +1,4 @@
-//! What is said of how one dump alone holds something: figures, and nothing of growth.
+//! Reasons for suspects of a single dump: figures of what is held, without growth.
 
 use heapdiff_model::diff::Suspect;
 use heapdiff_units::Size;
@@ -9,7 +9,7 @@ use crate::growth;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// The sentences on what is held, and by how many objects.
+/// Returns the sentences on what is held, and by how many objects.
 pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evidence> {
     let candidate = context.candidate;
     let mut reasons: Vec<Evidence> = Vec::new();
@@ -18,7 +18,7 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
         let largest = step.samples.first();
         let largest = largest.and_then(|&o| context.snapshot.retained_bytes(o));
         let largest = largest.unwrap_or(0);
-        // What retains most of them may hold them all.
+        // If the largest object retains most of the content, it may hold all others.
         let may_nest = largest > step.retained_bytes / 2 && !candidate.in_place;
         reasons.push(form(&Form {
             class: context.class(content),
@@ -35,11 +35,11 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
     reasons
 }
 
-/// Steps below the content that are looked at.
+/// Maximum number of steps below the content to inspect.
 const BELOW: usize = 64;
 
-/// The sentence for a field of the program's in each of the objects, in which most of what they retain has
-/// accumulated again; `None` where there is none.
+/// Returns the sentence for an application field in each of the objects whose content makes up most of what they
+/// retain; `None` if there is no such field.
 fn inside(context: &SuspectContext<'_>) -> Option<Evidence> {
     let trie = context.trie();
     let &content = context.candidate.content.first()?;
@@ -67,19 +67,19 @@ fn inside(context: &SuspectContext<'_>) -> Option<Evidence> {
     None
 }
 
-/// The figures of what is held in one way.
+/// The figures of the objects of one step.
 struct Form<'a> {
     class: &'a str,
     objects: u64,
     shallow: u64,
     retained: u64,
-    /// What the largest retains.
+    /// Bytes that the largest object retains.
     largest: u64,
     nested: Option<Nested>,
     in_place: bool,
 }
 
-/// The sentence that says whether it is many objects or one.
+/// Returns the sentence that shows whether the content is many objects or one.
 fn form(of: &Form<'_>) -> Evidence {
     let objects = of.objects;
     let class = of.class.to_owned();
@@ -116,7 +116,7 @@ fn form(of: &Form<'_>) -> Evidence {
     }
 }
 
-/// The sentence that says that many objects hold it; `None` for few.
+/// Returns the sentence for many holders; `None` for few.
 fn spread(context: &SuspectContext<'_>, at: StepId) -> Option<Evidence> {
     let count = context.trie()[at].objects;
     if at == StepId::ROOT || count < MANY || context.candidate.in_place {
@@ -134,7 +134,7 @@ fn spread(context: &SuspectContext<'_>, at: StepId) -> Option<Evidence> {
     })
 }
 
-/// The sentence for a collection that is only where another field holds the same objects.
+/// Returns the sentence for a collection in which another field holds the same objects.
 pub(crate) fn with_them(collection: &Suspect) -> Evidence {
     Evidence::CollectionHolds {
         field: collection.holder.clone(),
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(of(Some(Nested::Chain)), chain);
         let tree = "one of 10 objects of class a.B holds all others, 1.0 KiB each on average";
         assert_eq!(of(Some(Nested::Tree)), tree);
-        // One that is large holds no others for that.
+        // A large object does not hold the others only because it is large.
         let large = "it consists of 10 objects of class a.B, which retain 1.0 KiB each on average and 10.0 KiB at most";
         assert_eq!(of(None), large);
     }

@@ -1,4 +1,4 @@
-//! Suspects: a candidate as the report shows it, with path, figures, verdict and reasons.
+//! Builds suspects: a candidate in the form that the report shows, with path, figures, verdict and reasons.
 
 mod cleared;
 pub(crate) mod containers;
@@ -34,7 +34,7 @@ use heapdiff_trend::Course;
 pub(crate) use held::with_them;
 pub(crate) use titles::thread_local_fix;
 
-/// A suspect with path and figures but without a verdict, and the class that declares its holder.
+/// Returns the suspect with path and figures but without a verdict, and the class that declares its holder.
 pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let (aligned, candidate) = (context.aligned, context.candidate);
     let trie = aligned.last();
@@ -44,8 +44,8 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         .iter()
         .map(|&s| (text(trie[s].via), aligned.kind(trie[s].via)))
         .collect();
-    // The reported path begins at the nearest class whose static field holds the content, or else at the
-    // root. Several classes are content.
+    // The reported path begins at the nearest class whose static field holds the content, or else at the root. If the
+    // last step holds several class objects, they are the content, not the start.
     let holds = |s: &StepId| trie[*s].objects == 1 || Some(s) != steps.last();
     let start = steps
         .iter()
@@ -63,12 +63,12 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         reasons
     };
     reasons.extend(outside::reasons(context));
-    // Steps that several paths lead to. Those above the class with the static field do not matter.
+    // Steps that several paths lead to. Steps above the class with the static field do not matter.
     let mut shared_steps: Vec<usize> = (0..steps.len())
         .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
         .filter(|&at| start.is_none_or(|class| at > class))
         .collect();
-    // That a virtual thread is a root is due to how dumps are written; what keeps it is looked up.
+    // A virtual thread is a root only because dumps are written that way, so its real holder is looked up.
     let first = steps.first();
     if first.is_some_and(|&s| context.is_kind(s, "java.lang.VirtualThread"))
         && !shared_steps.contains(&0)
@@ -88,14 +88,15 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let path = resolved.path(&labels, begin);
     let down_to_head = resolved.path(&aligned.labels(candidate), 0);
     let mut also_held_by: Vec<String> = Vec::new();
-    // Where a field of the application holds them further down, the several paths lead to its owner only.
+    // If a field of the application holds the objects further down, the several paths only lead to the owner of the
+    // field.
     let shared_at = shared_steps.first().copied().unwrap_or(0);
     let has_own_holder = |labels: &[Label]| {
         let below = labels.iter().skip(shared_at + 1);
         below.clone().any(|l| growth::is_application(l.1))
     };
     if has_own_holder(&aligned.labels(candidate)) {
-        // The holder is named, and it is one.
+        // The holder is named, and there is only one.
     } else if let Some((parent, found)) = resolved.ways() {
         let ways = shared_holders(context, parent, found);
         reasons.extend(several(&ways));
@@ -124,7 +125,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let field = growth::holder(&down_to_head).filter(|_| !is_shared_by_locals);
     let head = candidate.content.first().map(|&s| text(trie[s].class));
     let holder = field.clone().unwrap_or_else(|| match candidate.at {
-        // Nobody need be asked who holds a class.
+        // A class object has no holder that readers need to know.
         StepId::ROOT if labels[0].1 == LabelKind::Shared => head
             .filter(|class| class.starts_with("class "))
             .unwrap_or_else(|| labels[0].0.clone()),
@@ -187,8 +188,7 @@ fn is_class(text: &str) -> bool {
     text.starts_with("class ")
 }
 
-/// Adds the verdict, and the sentences that say why, to a suspect. False where it is none: all of it comes
-/// and goes.
+/// Adds the verdict and its reasons to a suspect. Returns false if it is not a suspect, because all of it is replaced.
 pub(crate) fn judge(
     context: &SuspectContext<'_>,
     suspect: &mut Suspect,
@@ -217,7 +217,7 @@ pub(crate) fn judge(
     };
     suspect.verdict = verdict;
     let mut reasons = evidence.reasons();
-    // The order of sentences: the cause, how it is held, what speaks for the verdict.
+    // The sentences are ordered: the cause, the way in which it is held, the evidence for the verdict.
     let cause = usize::from(suspect.detector.is_some());
     reasons.splice(cause..cause, suspect.reasons.drain(..));
     let stays = bounds::stays_when_cleared(context);
@@ -231,11 +231,11 @@ pub(crate) fn judge(
     true
 }
 
-/// Fewer new objects that retain less than this part of the heap are no leak.
+/// Fewer new objects than [`FEW`] are not called a leak if they retain less than 1/100 of the heap.
 const FEW: u64 = 30;
 const SMALL_PART: i64 = 100;
 
-/// Returns the number of objects that came, if they are few and retain little of the heap, direct buffers included.
+/// Returns the number of objects added, if they are few and retain little of the heap, direct buffers included.
 fn few(context: &SuspectContext<'_>) -> Option<u64> {
     let candidate = context.candidate;
     let came = u64::try_from(difference(&candidate.objects)).ok()?;
@@ -246,14 +246,14 @@ fn few(context: &SuspectContext<'_>) -> Option<u64> {
     (came > 0 && came < FEW && is_small).then_some(came)
 }
 
-/// Returns the steps in which the content grew while its class as a whole did not. The buffers of a pool that were in the
-/// hands of a worker at one dump are back at the next.
+/// Returns the steps in which the content grew while its class as a whole did not. For example, pooled buffers that a
+/// worker uses at one dump are back in the pool at the next.
 fn moved(context: &SuspectContext<'_>) -> Moved {
     let Some(&head) = context.candidate.content.first() else {
         return Moved::Nowhere;
     };
     let class = context.class(head);
-    // Class objects are counted as instances of `java.lang.Class`, whatever class they stand for.
+    // Class objects are counted as instances of `java.lang.Class`, whatever class they represent.
     if is_class(class) {
         return Moved::Nowhere;
     }
@@ -284,13 +284,13 @@ fn moved(context: &SuspectContext<'_>) -> Moved {
     }
 }
 
-/// Removes suspects that are only the collections (their nodes, keys and tables) through which several fields
-/// hold another suspect's objects; the other suspect's reasons mention them, in the words of `mention`.
+/// Removes suspects that are only the collections (their nodes, keys and tables) through which several fields hold
+/// another suspect's objects. The reasons of the other suspect mention them, in the sentence that `mention` returns.
 pub(crate) fn fold_collections(
     suspects: &mut Vec<Suspect>,
     mention: impl Fn(&Suspect) -> sentence::Evidence,
 ) {
-    // The largest first, whatever its rank: what holds objects may look more like a leak than they do.
+    // The largest first, whatever its rank: a collection may look more like a leak than the objects that it holds.
     let mut order: Vec<usize> = (0..suspects.len()).collect();
     order.sort_by_key(|&i| Reverse(suspects[i].growth.retained_bytes));
     let mut kept: Vec<usize> = Vec::new();
@@ -312,7 +312,7 @@ pub(crate) fn fold_collections(
     suspects.retain(|_| at.next().is_some_and(|i| kept.contains(&i)));
 }
 
-/// The sentence for a collection that grew with what it holds.
+/// Returns the sentence for a collection that grew with its content.
 pub(crate) fn grew_with_them(collection: &Suspect) -> sentence::Evidence {
     sentence::Evidence::CollectionGrew {
         field: collection.holder.clone(),
@@ -320,12 +320,12 @@ pub(crate) fn grew_with_them(collection: &Suspect) -> sentence::Evidence {
     }
 }
 
-/// The growth of a suspect, 0 if it shrank.
+/// Returns the growth of a suspect, 0 if it shrank.
 fn grown(suspect: &Suspect) -> Size {
     Size(u64::try_from(suspect.growth.retained_bytes).unwrap_or(0))
 }
 
-/// Whether a suspect, which is no larger, is but the collection in which a field holds another's objects.
+/// True if a suspect, which is no larger than `of`, is only the collection in which a field holds the objects of `of`.
 fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     let (own, all) = (suspect.growth.objects, of.growth.objects);
     let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
@@ -334,14 +334,14 @@ fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     is_held && as_many && all > 1 && is_jdk(&suspect.class)
 }
 
-/// The sentence for growth of the runtime's own tables while classes are loaded, as at a start; `None` for
+/// Returns the sentence for growth of the JDK's own tables while classes are loaded, as during start-up; `None` for
 /// other growth.
 fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     let [first, .., last] = context.summaries else {
         return None;
     };
     let (before, after) = (first.stats.classes, last.stats.classes);
-    // Classes that come at the same rate all the time are no start.
+    // Classes that are loaded at a constant rate are no sign of start-up.
     let classes: Vec<(u64, u64)> = context
         .summaries
         .iter()
@@ -380,8 +380,8 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     })
 }
 
-/// True if hidden application classes of one family are most of the classes that came: a program makes them one by one,
-/// and not because it starts.
+/// True if hidden application classes of one family are most of the new classes. The program creates them one by one,
+/// not because it starts.
 fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
     let mut families: BTreeMap<Cow<'_, str>, u64> = BTreeMap::new();
     for (index, class) in context.snapshot.classes().iter() {
@@ -393,8 +393,8 @@ fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
     families.values().any(|&count| count * 2 >= came)
 }
 
-/// True if several local variables of a thread lead to the objects, and no field that a person wrote does. `path` has the
-/// references of the shared steps in place of their labels.
+/// True if several local variables of a thread lead to the objects, and no field that a programmer wrote does. In
+/// `path`, the resolved references replace the labels of the shared steps.
 fn is_shared_by_locals(labels: &[Label], path: &[Label]) -> bool {
     let is_local = |l: &Label| l.0 == titles::LOCAL;
     let is_named = |l: &Label| growth::is_application(l.1) || l.1 == LabelKind::RuntimeStatic;
@@ -404,13 +404,13 @@ fn is_shared_by_locals(labels: &[Label], path: &[Label]) -> bool {
 
 /// One of several fields that hold the same objects.
 struct SharedHolder {
-    /// The field's name.
+    /// Name of the field.
     name: String,
-    /// Whether the objects on the path from it grew.
+    /// True if the objects on the path from the field grew.
     grew: bool,
 }
 
-/// The fields on the paths that lead to shared objects below a step.
+/// Returns the fields on the paths that lead to shared objects below a step.
 fn shared_holders(
     context: &SuspectContext<'_>,
     parent: StepId,
@@ -422,14 +422,14 @@ fn shared_holders(
         path.iter().find(|l| is_named(l))?;
         Some(SharedHolder {
             name: growth::holder(path)?,
-            // Of one dump alone none is told from the others by that.
+            // A single dump has no growth that could distinguish the holders.
             grew: context.is_alone() || grew(context, parent, path),
         })
     };
     found.iter().filter_map(holder).collect()
 }
 
-/// Whether the objects on a path down from a step grew in number or size.
+/// True if the objects on a path down from a step grew in number or size.
 fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     let trie = context.trie();
     let is_static = |kind| {
@@ -445,7 +445,7 @@ fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     let mut level = vec![parent];
     for (i, (text, kind)) in path.iter().enumerate() {
         let is_this = |s: &StepId| context.via(*s) == text;
-        // A static field is found wherever its class hangs.
+        // The step of a static field can be anywhere in the trie, below its class.
         level = if i == 0 && is_static(*kind) {
             (1..trie.len() as u32).map(StepId).filter(is_this).collect()
         } else {
@@ -459,8 +459,8 @@ fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     false
 }
 
-/// Returns the field through which the largest of the objects stays reachable if the holder is cleared. None if clearing the
-/// holder frees it, or if a bounded search does not show that.
+/// Returns the field through which the largest of the objects stays reachable if the holder is cleared. Returns `None`
+/// if clearing the holder frees the object, or if a bounded search does not find such a field.
 fn other_holder(context: &SuspectContext<'_>, holder: &str) -> Option<String> {
     let path = cleared::path_without(context.snapshot, largest_content(context)?, holder)?;
     growth::holder(&path).filter(|other| other != holder)
@@ -472,7 +472,7 @@ fn largest_content(context: &SuspectContext<'_>) -> Option<ObjectIndex> {
     context.trie()[content].samples.first().copied()
 }
 
-/// The sentence that names several holders of the same objects, and which of them grew.
+/// Returns the sentence that names several holders of the same objects, and which of them grew.
 fn several(ways: &[SharedHolder]) -> Option<sentence::Evidence> {
     let mut names: Vec<&str> = ways.iter().map(|w| &*w.name).collect();
     let mut seen: Vec<&str> = Vec::new();
@@ -496,7 +496,7 @@ fn several(ways: &[SharedHolder]) -> Option<sentence::Evidence> {
     })
 }
 
-/// The number of objects among which the growth is spread.
+/// Returns the number of objects over which the growth is spread.
 fn holders(context: &SuspectContext<'_>) -> u64 {
     let trie = context.trie();
     let step = spread_over(context);
@@ -506,7 +506,7 @@ fn holders(context: &SuspectContext<'_>) -> u64 {
     }
 }
 
-/// The step among whose objects the growth is spread.
+/// Returns the step over whose objects the growth is spread.
 fn spread_over(context: &SuspectContext<'_>) -> StepId {
     if context.candidate.in_place {
         context.candidate.content[0]
@@ -515,10 +515,11 @@ fn spread_over(context: &SuspectContext<'_>) -> StepId {
     }
 }
 
-/// From so many holders on it is said that there are many.
+/// Minimum number of holders for which the report mentions the number.
 const MANY: u64 = 8;
 
-/// The class of a step's objects; for an array that of the list that has it, which says more.
+/// Returns the class of a step's objects. For an array, it is the class of the list that has the array, which is more
+/// useful to readers.
 fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
     let mut above = context.trie().above(at);
     let of = above
@@ -527,10 +528,10 @@ fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
     context.class(of.unwrap_or(at))
 }
 
-/// The sentence for many holders one of which holds most; `None` where none does.
+/// Returns the sentence for many holders one of which holds most of the content; `None` if none does.
 fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<sentence::Evidence> {
     let step = &context.trie()[at];
-    // The largest are the ones that a step keeps.
+    // The samples of a step are its largest objects.
     let largest = step.samples.iter();
     let largest = largest.filter_map(|&m| context.snapshot.retained_bytes(m));
     (largest.max().unwrap_or(0) > step.retained_bytes / 2).then(|| sentence::Evidence::MostlyOne {
@@ -539,10 +540,10 @@ fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<sentence::Evid
     })
 }
 
-/// The sentence that says how growth is spread over many holders; `None` for few.
+/// Returns the sentence that describes how growth is spread over many holders; `None` for few holders.
 fn spread(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     let at = spread_over(context);
-    // A thread local has a part of the entries only.
+    // A thread local owns only a part of the entries.
     if context
         .class(at)
         .starts_with("java.lang.ThreadLocal$ThreadLocalMap")
@@ -571,7 +572,7 @@ fn spread(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     })
 }
 
-/// The sentence that says whether objects were added or grew in place, and what became of those that hold them.
+/// Returns the sentence that shows whether objects were added or grew in place, and how the number of holders changed.
 fn structure(context: &SuspectContext<'_>) -> sentence::Evidence {
     let step = spread_over(context);
     let (before, now) = context.ends(step);
@@ -586,7 +587,7 @@ fn structure(context: &SuspectContext<'_>) -> sentence::Evidence {
 pub(crate) mod tests {
     use super::*;
 
-    /// A suspect that grew by so many objects and bytes, which another field holds as well.
+    /// Returns a suspect that grew by `growth` objects and bytes, and that the fields `also` hold as well.
     pub(crate) fn suspect(holder: &str, class: &str, also: &[&str], growth: (i64, i64)) -> Suspect {
         Suspect {
             root: "static".to_owned(),
@@ -617,7 +618,7 @@ pub(crate) mod tests {
         let one = [("A.queue".to_owned(), told.to_owned())];
         assert_eq!(folded(vec![waiting(), nodes(5001)]), one);
         assert_eq!(folded(vec![nodes(5001), waiting()]), one);
-        // What is not as many, or no class of the runtime's, grew by itself.
+        // A different number, or a class that is not of the JDK, is growth by itself.
         assert_eq!(folded(vec![nodes(9000), waiting()]).len(), 2);
         let own = suspect("B.all", "b.Entry", &[], (5000, 160_000));
         assert_eq!(folded(vec![own, waiting()]).len(), 2);

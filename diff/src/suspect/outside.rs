@@ -1,4 +1,4 @@
-//! What grows outside of the heap together with a suspect: stacks of threads, and metaspace of classes.
+//! Reasons about growth outside of the heap together with a suspect: stacks of threads, and metaspace of classes.
 
 use hprof::ObjectIndex;
 
@@ -6,11 +6,11 @@ use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Threads whose names and states are read.
+/// Maximum number of threads whose names and states are read.
 const READ: usize = 64;
-/// Threads that the sentence names.
+/// Maximum number of threads that the sentence names.
 const NAMED: usize = 3;
-/// Fewer threads are not worth a sentence about one dump.
+/// Minimum number of threads for a sentence about a single dump.
 const PILE: u64 = 8;
 
 /// Returns the sentences about growth outside of the heap.
@@ -59,9 +59,9 @@ fn threads(context: &SuspectContext<'_>) -> Option<Evidence> {
     })
 }
 
-/// Returns how many threads are in each state, the most frequent first.
+/// Returns the number of threads in each state, the most frequent state first.
 fn states(context: &SuspectContext<'_>, threads: &[ObjectIndex]) -> Vec<(&'static str, usize)> {
-    // Since JDK 19 the state is in an object of its own.
+    // Since JDK 19 the state is in a separate object.
     let holders: Vec<ObjectIndex> = context
         .field(threads, "holder")
         .into_iter()

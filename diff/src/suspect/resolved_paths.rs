@@ -1,4 +1,4 @@
-//! A suspect's path with the steps that several paths lead to replaced by paths followed in the dump.
+//! Replaces the steps of a suspect's path that several paths lead to, by paths followed in the dump.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,34 @@ use crate::names::{self, Label, LabelKind};
 use crate::suspect::shared_paths::{self, SharedPath, Wanted};
 use crate::trie::StepId;
 
-/// The reference paths that replace shared steps: steps whose objects no single reference holds, so that the
-/// trie does not say how they are reached.
+/// The reference paths that replace shared steps. No single reference holds the objects of a shared step, so the trie
+/// does not show how they are reached.
 pub(crate) struct ResolvedPaths {
-    /// The labels that replace a step, by the step's place in the path.
+    /// The labels that replace a step, by the index of the step in the path.
     found: BTreeMap<usize, Vec<Label>>,
     /// All paths found for the uppermost shared step, and the step above it.
     ways: Option<(StepId, Vec<Vec<Label>>)>,
 }
 
-/// Shared steps of one path that are looked into, from above.
+/// Maximum number of shared steps of one path to resolve, from above.
 const SHARED_STEPS: usize = 3;
-/// Maximum number of objects below one that are looked at, and of those that are followed on one level.
+/// Maximum number of objects to check below one object, and to follow on one level.
 const LOOKED_AT: usize = 1 << 12;
 const FOLLOWED: usize = 64;
-/// Maximum number of dominators that are followed from the content up to a shared step.
+/// Maximum number of dominators to follow from the content up to a shared step.
 const MOST_ABOVE: usize = 1 << 12;
 
 impl ResolvedPaths {
-    /// Follows paths to the first of the shared steps; `shared_steps` are places in `steps`.
+    /// Finds paths to the first of the shared steps. `shared_steps` are indices into `steps`.
     pub(crate) fn new(
         context: &SuspectContext<'_>,
         steps: &[StepId],
         shared_steps: &[usize],
     ) -> Self {
         let trie = context.trie();
-        // Objects of the runtime's classes that only all GC roots together dominate are of all kinds: the
-        // path to one of them says nothing about the others. The exception is one that alone holds most of
-        // the growth, such as a list that both a local variable and a field hold.
+        // Objects of JDK classes that only the GC roots together dominate serve unrelated purposes, so the path to one
+        // of them says nothing about the others. The exception is an object that holds most of the growth by itself,
+        // such as a list that both a local variable and a field hold.
         let is_one_kind = |step: StepId| {
             trie[step].parent != StepId::ROOT || !names::is_of_all_kinds(context.class(step))
         };
@@ -65,7 +65,7 @@ impl ResolvedPaths {
                 None => continue,
             };
             let mut paths = shared_paths::find(context.snapshot, wanted);
-            // Among many elements these few may not be found.
+            // The search may miss a few objects among many elements, so all objects are searched instead.
             if paths.is_empty() && above.len() == step.samples.len() {
                 paths = shared_paths::find(context.snapshot, all);
             }
@@ -95,18 +95,18 @@ impl ResolvedPaths {
         resolved
     }
 
-    /// The paths to the uppermost shared step, and the step above it.
+    /// Returns the paths to the uppermost shared step, and the step above it.
     pub(crate) fn ways(&self) -> Option<(StepId, &[Vec<Label>])> {
         let (parent, paths) = self.ways.as_ref()?;
         Some((*parent, paths))
     }
 
-    /// Whether the first step is replaced.
+    /// True if the first step is replaced.
     pub(crate) fn covers_root(&self) -> bool {
         self.found.contains_key(&0)
     }
 
-    /// The lowest shared step whose path begins at a static field, and the class that declares the field.
+    /// Returns the lowest shared step whose path begins at a static field, and the class that declares the field.
     pub(crate) fn at_static(&self) -> Option<(usize, &str)> {
         self.found
             .iter()
@@ -119,7 +119,7 @@ impl ResolvedPaths {
             })
     }
 
-    /// The labels from one place on, with those of shared steps replaced.
+    /// Returns the labels from `begin` on, with those of shared steps replaced.
     pub(crate) fn path(&self, labels: &[Label], begin: usize) -> Vec<Label> {
         let mut path = Vec::new();
         for (at, label) in labels.iter().enumerate().skip(begin) {
@@ -132,8 +132,9 @@ impl ResolvedPaths {
     }
 }
 
-/// Returns objects of a shared step that dominate content of the suspect: the largest of the step, or else those above the
-/// largest content. Another object of the step may hold something else. Empty if the step is the content itself.
+/// Returns the objects of a shared step that dominate content of the suspect: the largest of the step, or else those
+/// above the largest content. Another object of the step may hold something else. Empty if the step is the content
+/// itself.
 fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> Vec<ObjectIndex> {
     let (trie, snapshot) = (context.trie(), context.snapshot);
     let tree = snapshot.tree();
@@ -152,7 +153,7 @@ fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> V
     let above = |&object: &ObjectIndex| {
         let chain = std::iter::successors(Some(object), |&o| tree.object(tree.dominator(o)?));
         let chain = chain.skip(1).take(MOST_ABOVE);
-        // The uppermost: objects of the class may also be between the step and the content.
+        // The uppermost one, because objects of the class may also be between the step and the content.
         let of_class = chain.filter(|&o| names::name_of(snapshot, o) == class);
         of_class.last()
     };

@@ -1,8 +1,14 @@
-//! The reference paths to objects that no single reference holds.
+//! Finds the reference paths to objects that no single reference holds.
 //!
-//! Where several paths lead to what grows, its dominator lies above the point where they part, and
-//! the trie shows only that. Here the paths are followed down from the dominator, breadth first,
-//! to the first of the growing objects on each.
+//! If several paths lead to what grows, its dominator is above the point where they split, and the trie shows only the
+//! dominator. This module follows the paths down from the dominator, breadth first, to the first of the growing objects
+//! on each:
+//!
+//! ```text
+//!                  +-> cache -> entries --+
+//! dominator (root) |                      +-> growing objects
+//!                  +-> index -> nodes ----+
+//! ```
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -16,48 +22,48 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::growth;
 use crate::names::{self, Label, LabelKind};
 
-/// Objects read on one level.
+/// Maximum number of objects to read on one level.
 const WIDTH: usize = 1 << 14;
-/// Levels that are searched.
+/// Maximum number of levels to search.
 const DEPTH: usize = 8;
-/// Levels more on which only chains are followed, as those of waiting threads.
+/// Maximum number of further levels on which only chains are followed, such as those of waiting threads.
 const CHAIN: usize = 1 << 9;
-/// Levels that are searched for one of a few objects.
+/// Maximum number of levels if there are few wanted objects.
 const DEPTH_TO_FEW: usize = 16;
-/// Elements of one array that are followed.
+/// Maximum number of elements of one array to follow.
 const ELEMENTS: u32 = 1 << 12;
-/// References that are followed in one search.
+/// Maximum number of references to follow in one search.
 const REFERENCES: u64 = 1 << 21;
-/// References that are followed from one wanted object to the next.
+/// Maximum number of references to read in search of links between wanted objects, for all ways together.
 const LINKS: usize = 1 << 17;
 /// The class that declares the field `referent`.
 const REFERENCE: &str = "java.lang.ref.Reference";
-/// Paths that are returned.
+/// Maximum number of paths to return.
 const PATHS: usize = 4;
 
-/// An object that the search came to.
+/// An object that the search has reached.
 #[derive(Clone)]
 struct Reached {
     object: ObjectIndex,
-    /// References on the way to it; a chain through one field counts as one.
+    /// Number of references on the path to it. A chain through one field counts as one.
     steps: usize,
-    /// The place of its predecessor among the reached objects, and the reference between the two.
+    /// Index of its predecessor among the reached objects, and the reference between the two.
     from: Option<(usize, Label)>,
 }
 
-/// The most objects of a class of which a particular one is looked for.
+/// If there are at most this number of wanted objects, the search goes on until it reaches the largest ones.
 pub(crate) const FEW: u64 = 1000;
-/// Objects that a way leads to which says something of all, although another leads to more: a chain is followed
-/// for a few of its links only.
+/// Minimum number of objects for a way to matter, even if another way leads to more. A chain is followed for a few of
+/// its links only, so it reaches few objects.
 const SEVERAL: usize = 8;
 
-/// The objects that a way leads to.
+/// A path, with the objects to which it leads.
 struct Way {
     path: Vec<Label>,
     objects: FxHashSet<ObjectIndex>,
-    /// What they retain together.
+    /// Bytes that the objects retain together.
     bytes: u64,
-    /// In the result of [`Ways::best`] the number of objects of all ways that begin with the same reference.
+    /// In the result of [`Ways::best`], the number of objects of all ways that begin with the same reference.
     of_beginning: usize,
 }
 
@@ -85,9 +91,10 @@ impl Ways {
         }
     }
 
-    /// Returns the ways that most of the objects come by, the shortest first, then those that several come by. Of the ways
-    /// that begin with one reference and have one holder, it returns the one of most bytes. Of one beginning, the holder of
-    /// most bytes comes first.
+    /// Returns the best ways. First come those to at least half as many bytes as the largest way, the shortest first,
+    /// then other ways to at least [`SEVERAL`] objects. If several ways begin with one reference and have one holder,
+    /// only the one to the most bytes is returned. Among the holders of one beginning, the one with the most bytes
+    /// comes first.
     fn best(self) -> Vec<Way> {
         let mut beginnings: Vec<FxHashSet<ObjectIndex>> = Vec::new();
         let mut index: FxHashMap<Option<Label>, usize> = FxHashMap::default();
@@ -136,7 +143,7 @@ impl Ways {
         ranked.into_iter().map(|(_, way)| way).collect()
     }
 
-    /// References that leave the dominator on the way to some object.
+    /// Returns the number of references that leave the dominator on the way to some object.
     fn beginnings(&self) -> usize {
         let first: FxHashSet<Option<&Label>> = self.list.iter().map(|w| w.path.first()).collect();
         first.len()
@@ -146,9 +153,9 @@ impl Ways {
 /// The objects to which paths are searched.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted<'a> {
-    /// These objects. They have one dominator.
+    /// These objects, which have one dominator.
     These(&'a [ObjectIndex]),
-    /// All objects of the class and dominator of the samples, which are the largest of `of` objects.
+    /// All objects with the class and dominator of the samples, which are the largest of `of` objects.
     All { samples: &'a [ObjectIndex], of: u64 },
 }
 
@@ -170,22 +177,21 @@ impl<'a> Wanted<'a> {
 /// A path, and the part of the objects to which it leads.
 pub(crate) struct SharedPath {
     pub(crate) labels: Vec<Label>,
-    /// Number of objects to which the search found it.
+    /// Number of objects that the search reached on paths with the same first reference.
     objects: u64,
     /// True if its first reference leads to at least half of the objects that the search reached.
     pub(crate) is_usual: bool,
 }
 
-/// Paths from the samples' dominator to one of the samples, or else to another wanted object;
-/// one path for each reference that leaves the dominator, those that most come by, the shortest
-/// first. Where no field that a person wrote is on any, those that begin at objects of application classes come
-/// before them.
+/// Returns paths from the samples' dominator to one of the samples, or else to another wanted object. There is one path
+/// for each holder and each reference that leaves the dominator, in the order of [`Ways::best`]. If no path has a field
+/// that a programmer wrote, paths that begin at objects of application classes come first.
 ///
-/// The samples are the largest of `of` objects. Ways count by what the objects that they lead to retain: where
-/// there are few (a database has a map for each table) the way to a small one would mislead, and where there are
-/// many one that only a few come by.
+/// The samples are the largest of `of` objects. Ways are weighted by the bytes that their objects retain. A way to a
+/// small object would mislead if there are few objects (a database has a map for each table), and so would a way to few
+/// objects if there are many.
 ///
-/// Cost: reads at most some ten thousand objects on each of eight levels, of few objects sixteen.
+/// Cost: reads at most some ten thousand objects on each of eight levels, or sixteen if there are few objects.
 pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
     let (samples, of) = (wanted.samples(), wanted.count());
     let tree = snapshot.tree();
@@ -211,7 +217,7 @@ pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
             .chain(loaded_by(snapshot, object))
             .chain(locals.iter().copied())
             .collect(),
-        // Growing objects may be roots themselves, as virtual threads are. The search does not start there.
+        // Growing objects may be roots themselves, such as virtual threads. The search does not start there.
         None => {
             let mut starts = starts(snapshot);
             starts.retain(|&o| !search.is_wanted(o));
@@ -225,7 +231,7 @@ pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
         is_written(&path.labels) || path.labels.iter().any(is_static)
     };
     if tree.object(dominator).is_none() && !found.first().is_some_and(is_named) {
-        // What the runtime's own threads refer to is near, and hides the longer way from the application.
+        // Objects that JDK threads refer to are near, and hide the longer path from the application.
         let own: Vec<ObjectIndex> = all.into_iter().filter(|&o| is_own(snapshot, o)).collect();
         let mut named = search.ways(&own, CHAIN);
         named.retain(|path| is_written(&path.labels) && path.objects >= of.min(SEVERAL as u64));
@@ -236,12 +242,12 @@ pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
     found
 }
 
-/// What is searched for, and where.
+/// A search: the wanted objects, and where to search.
 struct Search<'a> {
     snapshot: &'a Snapshot,
     wanted: Wanted<'a>,
     samples: &'a [ObjectIndex],
-    /// The samples are the largest of so many.
+    /// The samples are the largest of this number of objects.
     of: u64,
     class: Option<ClassIndex>,
     dominator: Node,
@@ -260,7 +266,7 @@ impl Search<'_> {
         }
     }
 
-    /// The ways from these objects; `chain` levels more are searched as long as they only go on along chains.
+    /// Returns the ways from these objects. `chain` more levels are searched along chains only.
     fn ways(&self, starts: &[ObjectIndex], chain: usize) -> Vec<SharedPath> {
         let (snapshot, of) = (self.snapshot, self.of);
         let local = names::hold_label(snapshot, Hold::Local, None);
@@ -348,15 +354,15 @@ impl Search<'_> {
         paths.collect()
     }
 
-    /// Adds to each way the wanted objects that are reachable from its objects through wanted objects: whoever refers to one
-    /// node of a list that is linked in both directions holds all nodes.
+    /// Adds to each way the wanted objects that are reachable from its objects through wanted objects. For example, a
+    /// reference to one node of a doubly linked list holds all nodes.
     fn follow_links(&self, ways: &mut Ways) {
         let most = LINKS / ways.list.len().max(1);
         for way in &mut ways.list {
             let mut left = most;
             let mut work: Vec<ObjectIndex> = way.objects.iter().copied().collect();
             work.sort_unstable();
-            // Without a link at one of these objects there are hardly any.
+            // If none of these objects has a link, hardly any object has one.
             let mut tried = work.split_off(work.len().saturating_sub(SEVERAL));
             let mut has_links = false;
             while left > 0
@@ -383,7 +389,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether an object is of an application's class, or is such a class.
+/// True if an object is of an application class, or is the class object of one.
 fn is_own(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     let class = snapshot
         .represents(object)
@@ -391,8 +397,8 @@ fn is_own(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     class.is_some_and(|c| !names::is_runtime(snapshot, c))
 }
 
-/// The objects at which paths begin where only the GC roots together dominate: classes, other roots, and local
-/// variables; those of application classes first.
+/// Returns the objects at which paths begin if only the GC roots together dominate: classes, other roots, and local
+/// variables. Those of application classes come first.
 fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     let roots = snapshot.tree().roots().map(|(object, _)| object);
     let classes = snapshot
@@ -409,7 +415,7 @@ fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     all
 }
 
-/// Returns the objects of a thread's local variables that the thread dominates; none for another object.
+/// Returns the objects of a thread's local variables that the thread dominates; empty for another object.
 fn local_variables(snapshot: &Snapshot, thread: ObjectIndex, node: Node) -> Vec<ObjectIndex> {
     let threads = snapshot.threads();
     let found = threads.iter().filter(|t| t.object == Some(thread));
@@ -425,7 +431,7 @@ fn locals(thread: &Thread) -> impl Iterator<Item = ObjectIndex> + '_ {
     of_frames.chain(&thread.other_locals).map(|l| l.object)
 }
 
-/// The classes of a class loader.
+/// Returns the classes that a class loader has loaded.
 pub(super) fn loaded_by(
     snapshot: &Snapshot,
     loader: ObjectIndex,
@@ -445,13 +451,13 @@ fn is_below(snapshot: &Snapshot, dominator: Node, object: ObjectIndex) -> bool {
         .is_some_and(|n| n > dominator && n < tree.end(dominator))
 }
 
-/// Labels of references that were met before: millions have the same few.
+/// Cached labels of references, because millions of references have the same few.
 #[derive(Default)]
 struct Labels(FxHashMap<(Hold, Option<ClassIndex>), Label>);
 
 impl Labels {
     fn of(&mut self, snapshot: &Snapshot, hold: Hold, holder: ObjectIndex) -> Label {
-        // Only elements are called by the object that holds them.
+        // Only the label of an array element depends on the object that holds it.
         let class = (hold == Hold::Element).then(|| snapshot.class_of(holder));
         let known = self.0.entry((hold, class.flatten()));
         known
@@ -460,8 +466,7 @@ impl Labels {
     }
 }
 
-/// The objects that an object refers to, with labels. The referents of weak and phantom references are left
-/// out.
+/// Returns the references of an object with labels, without the referents of weak and phantom references.
 pub(super) fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Label)> {
     let label = |hold| names::hold_label(snapshot, hold, Some(record.object));
     let all = holds(snapshot, record).into_iter();
@@ -474,7 +479,7 @@ fn holds(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Hold)> {
     holds_if(snapshot, record, is_kept, ELEMENTS)
 }
 
-/// Returns the strong references of an object; of an array those of at most `elements` elements.
+/// Returns the strong references of an object; of an array, those of at most `elements` elements.
 pub(super) fn strong_references(
     snapshot: &Snapshot,
     record: &Record<'_>,
@@ -527,7 +532,7 @@ fn holds_if(
     }
 }
 
-/// The references that lead to a place of the search, from its start.
+/// Returns the references on the path from a start of the search to a place.
 fn trace(reached: &[Reached], mut from: Option<(usize, Label)>) -> Vec<Label> {
     let mut path = Vec::new();
     while let Some((at, label)) = from {

@@ -1,5 +1,5 @@
-//! What a suspect is called where no field of an application's class holds it: by something that a person wrote all
-//! the same. A thread local is called by the field that holds it, a local variable by the method.
+//! Names for holders that are not fields of an application class, but that a programmer knows: a thread local is named
+//! by the field that holds it, a local variable by its method.
 
 use heapdiff_model::diff::Suspect;
 use hprof::ObjectIndex;
@@ -15,20 +15,20 @@ use crate::suspect::shared_paths;
 const VALUE: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry.value";
 /// The reference by which a Clojure Var holds its value.
 const VAR_ROOT: &str = "clojure.lang.Var.root";
-/// The label of what a frame holds.
+/// The label of a reference from a frame.
 pub(super) const LOCAL: &str = "<local variable>";
-/// Class objects that are read in one go.
+/// Number of class objects to read in one batch.
 const BATCH: usize = 1 << 12;
-/// Objects of a step that are asked for their thread local.
+/// Maximum number of objects of a step to search for their thread local.
 const ASKED: usize = 4;
 
-/// A name, and the class that declares what it names.
+/// A name, and the class that declares the named item.
 pub(super) struct Title {
     pub(super) name: String,
     pub(super) class: String,
 }
 
-/// What to call the holder, from the references down to what grows; `None` where a field is the name.
+/// Returns the name of the holder, from the references down to what grows; `None` if a field is the name.
 pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title> {
     let own = labels.iter().rposition(|l| growth::is_application(l.1));
     let is_below = |at: usize| own.is_none_or(|own| own < at);
@@ -62,7 +62,8 @@ pub(crate) fn thread_local_fix(context: &SuspectContext<'_>, suspect: &Suspect) 
     Some(next_step::remove_value(&thread_local(context, at)?.name))
 }
 
-/// The name of a thread, where one thread alone is a step; in one dump alone where one holds most of it.
+/// Returns the name of a thread, if the step is one thread. In a single dump, also if one thread of several holds most
+/// of the step.
 pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     let &step = context.steps.first()?;
     let of = &context.trie()[step];
@@ -79,13 +80,13 @@ pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     context.snapshot.strings(&[name], 100).pop()?
 }
 
-/// The objects of a step on the way to what grows.
+/// Returns the sample objects of a step on the path to what grows.
 fn samples<'a>(context: &SuspectContext<'a>, at: usize) -> &'a [ObjectIndex] {
     let step = context.steps.get(at);
     step.map_or(&[][..], |&s| &context.trie()[s].samples)
 }
 
-/// The field that holds the thread local of which a step's objects are values.
+/// Returns the field that holds the thread local whose values are the objects of a step.
 fn thread_local(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     let snapshot = context.snapshot;
     let tree = snapshot.tree();
@@ -101,7 +102,7 @@ fn thread_local(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     })
 }
 
-/// The field that holds an object: one of its dominator's, or else the first static field that does.
+/// Returns the field that holds an object: one of its dominator's fields, or else the first static field that does.
 fn held_by(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<String> {
     let snapshot = context.snapshot;
     let tree = snapshot.tree();
@@ -149,8 +150,8 @@ fn var(context: &SuspectContext<'_>, at: usize) -> Option<String> {
     Some(format!("#'{namespace}/{symbol}"))
 }
 
-/// The method whose local variable holds a step's objects: the outermost of the application's, because it hands
-/// them to those that it calls.
+/// Returns the method whose local variable holds a step's objects: the outermost method of the application, because it
+/// passes them to those that it calls.
 fn frame(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     let &object = samples(context, at).first()?;
     let threads = context.snapshot.threads();

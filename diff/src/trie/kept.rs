@@ -1,4 +1,4 @@
-//! A trie as bytes.
+//! Encodes a trie for summary files.
 
 use hprof::ObjectIndex;
 use hprof::index::{Decoder, Encoder};
@@ -8,7 +8,7 @@ use crate::names::{LabelKind, Name, Names};
 use crate::samples::population::SizeClasses;
 use crate::summary::kept::figure;
 
-/// Kinds of labels by the numbers that stand for them.
+/// Kinds of labels, by their numbers in the file.
 const KINDS: [LabelKind; 8] = [
     LabelKind::ApplicationField,
     LabelKind::RuntimeField,
@@ -21,7 +21,8 @@ const KINDS: [LabelKind; 8] = [
 ];
 
 impl Trie {
-    /// Steps with all that a comparison asks of them. Children are not written: parents tell them.
+    /// Writes the steps with all data that a comparison needs. Children are not written, because they follow from the
+    /// parents.
     pub(crate) fn encode(&self, e: &mut Encoder) {
         e.list(self.names.labels(), |e, (text, kind)| {
             e.text(text);
@@ -40,7 +41,7 @@ impl Trie {
         });
     }
 
-    /// [`Trie::encode`] backwards, of a dump with so many objects.
+    /// Reads what [`Trie::encode`] wrote, for a dump with `objects` objects.
     pub(crate) fn decode(d: &mut Decoder<'_>, objects: u64) -> Option<Self> {
         let mut names = Names::default();
         let labels = d.list(|d| {

@@ -1,4 +1,4 @@
-//! Finding the step of a trie that an object is in.
+//! Finds the step of a trie that contains an object.
 
 use hprof::answers::Holders;
 use hprof::dominators::Node;
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::names::{self, Name};
 use crate::trie::{self, StepId, Trie};
 
-/// Finds the steps of objects one after the other and remembers the steps of their dominators.
+/// Finds the steps of objects one after the other, and caches the steps of their dominators.
 pub(crate) struct Locator<'a> {
     snapshot: &'a Snapshot,
     holders: &'a Holders,
@@ -19,14 +19,14 @@ pub(crate) struct Locator<'a> {
     labels: FxHashMap<PlaceKey, Place>,
 }
 
-/// Step above, class of the dominator, how it holds, class of the object; each class object counts as
-/// a class of its own.
+/// Step above, class of the dominator, kind of reference, class of the object. Each class object counts as a separate
+/// class.
 type PlaceKey = (StepId, u32, u16, u32);
 
 #[derive(Clone, Copy)]
 struct Place {
     step: StepId,
-    /// Whether the trie ends here, so that what the object holds is in the same step.
+    /// True if the trie ends here, so that objects below are in the same step.
     ends: bool,
 }
 
@@ -49,9 +49,9 @@ impl<'a> Locator<'a> {
         }
     }
 
-    /// The deepest step that an object is in; `None` for what is unreachable.
+    /// Returns the deepest step that contains an object; `None` if the object is unreachable.
     ///
-    /// Cost: a look at each object above it that has not been looked at before.
+    /// Cost: a look at each object above it that has not been visited before.
     pub(crate) fn step(&mut self, object: ObjectIndex) -> Option<StepId> {
         let tree = self.snapshot.tree();
         let dominator = tree.dominator(object)?;

@@ -1,9 +1,15 @@
 //! The dominator tree folded into a trie of labels.
 //!
-//! A step's label is the class of its objects and the field through which their dominator holds
-//! them. Siblings of one label are one step; so a list of a million entries is a handful of steps.
-//! Chains of one label (linked lists, tree nodes) fold into one step, branches too small to matter
-//! are pooled, and only the steps that are large are looked into.
+//! A label is the class of objects and the field through which their dominator holds them. Siblings with the same label
+//! become one step, so a list of a million entries is a handful of steps. Chains of one label (linked lists, tree
+//! nodes) fold into one step. Small branches are pooled, and only large steps are expanded.
+//!
+//! ```text
+//! objects                                steps
+//! ArrayList -> Object[] -> Session 1     ArrayList -> Object[] -> Session, 2 objects
+//!                       -> Session 2
+//! Node -> Node -> Node                   Node, 3 objects
+//! ```
 
 mod kept;
 pub(crate) mod locate;
@@ -23,7 +29,7 @@ use crate::names::{self, LabelKind, Name, Names};
 use crate::samples::AgentObjects;
 use crate::samples::population::{SizeClasses, array_classes};
 
-/// A step's number in its trie; 0 is the root.
+/// The number of a step in its trie; 0 is the root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct StepId(pub(crate) u32);
 
@@ -35,27 +41,28 @@ impl StepId {
 /// Objects of one class that are held in the same way.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    /// The label of how they are held.
+    /// Label of the reference that holds the objects.
     pub(crate) via: Name,
-    /// Their class; `class C` for the class object of `C`. Classes that only a generated name tells apart are one.
+    /// Class of the objects; `class C` for the class object of `C`. Generated classes whose names differ only in their
+    /// generated part are one.
     pub(crate) class: Name,
     /// The step above.
     pub(crate) parent: StepId,
-    /// The number of objects.
+    /// Number of objects.
     pub(crate) objects: u64,
-    /// Their shallow sizes together.
+    /// Sum of their shallow sizes.
     pub(crate) shallow_bytes: u64,
-    /// What they retain as a set.
+    /// Bytes that they retain as a set.
     pub(crate) retained_bytes: u64,
-    /// The steps below, small ones excepted.
+    /// The steps below, without small ones.
     pub(crate) children: Vec<StepId>,
-    /// The objects that retain most, at most four.
+    /// The objects that retain most, at most [`SAMPLES`].
     pub(crate) samples: Vec<ObjectIndex>,
-    /// The class of the objects; one of them where several classes have the name.
+    /// Class of the objects; one of them if several classes have the name.
     of: Option<ClassIndex>,
-    /// Arrays of the step by size class, where the dump has samples.
+    /// Arrays of the step by size class, if the dump has samples.
     pub(crate) sizes: SizeClasses,
-    /// Whether a longer chain folds back through this step.
+    /// True if a longer chain folds back through this step.
     cyclic: bool,
 }
 
@@ -63,7 +70,7 @@ pub(crate) struct Step {
 #[derive(Clone, Debug)]
 pub(crate) struct Trie {
     steps: Vec<Step>,
-    /// The labels' texts.
+    /// The interned labels.
     pub(crate) names: Names,
 }
 
@@ -74,23 +81,23 @@ impl std::ops::Index<StepId> for Trie {
     }
 }
 
-/// Steps that retain less than this part of the reachable bytes are not looked into.
+/// Steps that retain less than this part of the reachable bytes are not expanded.
 const EXPAND_PART: u64 = 20_000;
-/// Steps that retain less than this are not looked into in any heap.
+/// Steps that retain fewer bytes are not expanded in any heap.
 const EXPAND_BYTES: u64 = 2 << 10;
-/// Steps that retain less than this part of what is looked into are pooled.
+/// Steps that retain less than this part of the limit for expansion are pooled.
 const KEEP_PART: u64 = 8;
-/// Objects kept of each step, whose paths can be traced later.
+/// Maximum number of objects stored for each step. Their paths can be traced later.
 const SAMPLES: usize = 4;
-/// Steps upwards that are searched for one to fold into: the longest cycle of classes in a chain.
+/// Maximum number of steps upwards to search for one to fold into: the longest cycle of classes in a chain.
 const LONGEST_PERIOD: usize = 6;
-/// Nodes in one parallel task.
+/// Maximum number of nodes in one parallel task.
 const CHUNK: usize = 1 << 12;
 
 impl Trie {
     /// Folds the dominator tree, without the agent's objects.
     ///
-    /// Cost: visits the children of every node in a step that is large, in parallel.
+    /// Cost: visits the children of every node in a large step, in parallel.
     #[must_use]
     pub(crate) fn new(
         snapshot: &Snapshot,
@@ -135,7 +142,7 @@ impl Trie {
         trie
     }
 
-    /// Puts the steps below each step into the order of what they retain.
+    /// Sorts the children of each step by the bytes that they retain.
     fn sort_children(&mut self) {
         for i in 0..self.steps.len() {
             let mut children = std::mem::take(&mut self.steps[i].children);
@@ -144,17 +151,20 @@ impl Trie {
         }
     }
 
-    /// Number of steps.
+    /// Returns the number of steps.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// The step that a label repeats: the one above when it has the same class (a linked list, a
-    /// tree), or one a few steps up that is held in the same way: of an application class, or of the runtime's with
-    /// nothing but fields of the runtime's between (completions of one another), since collections within
-    /// collections are no chain.
-    /// `via` is `None` for a label that no step has; then only the step above can match.
+    /// Returns the step that a label repeats:
+    ///
+    /// - the step above, if it has the same class (a linked list, a tree);
+    /// - or a step at most a few levels up that is held in the same way. Its class is an application class, or a JDK
+    ///   class with only JDK fields in between (chained `CompletableFuture`s). JDK collections are excluded, because
+    ///   collections inside collections are not a chain.
+    ///
+    /// `via` is `None` for a label that no step has. Then only the step above can match.
     pub(crate) fn folds_into(
         &self,
         above: StepId,
@@ -179,12 +189,12 @@ impl Trie {
             .find(|&s| self[s].class == class && Some(self[s].via) == via)
     }
 
-    /// This step and those above it, up to the root.
+    /// Returns this step and those above it, up to the root.
     pub(crate) fn above(&self, step: StepId) -> impl Iterator<Item = StepId> + '_ {
         std::iter::successors(Some(step), |&s| (s != StepId::ROOT).then(|| self[s].parent))
     }
 
-    /// The classes of the steps below one, as far down as a structure of several classes repeats itself.
+    /// Returns the classes of the steps below one, down to the depth of the longest cycle of classes in a chain.
     pub(crate) fn classes_below(&self, step: StepId) -> BTreeSet<Name> {
         let mut classes = BTreeSet::new();
         let mut level = vec![step];
@@ -198,7 +208,7 @@ impl Trie {
         classes
     }
 
-    /// The steps from below the root down to this one.
+    /// Returns the steps from below the root down to this one.
     #[must_use]
     pub(crate) fn path(&self, step: StepId) -> Vec<StepId> {
         let mut path: Vec<StepId> = std::iter::successors(Some(step), |&s| Some(self[s].parent))
@@ -209,7 +219,7 @@ impl Trie {
     }
 }
 
-/// Nodes in parts of one task each: none is copied as lists are put together, and each part goes as soon as its task
+/// Nodes in parts of one task each. Lists are joined without copying nodes, and each part is freed as soon as its task
 /// is done.
 #[derive(Debug, Default)]
 struct Nodes(Vec<Vec<Node>>);
@@ -245,7 +255,7 @@ struct Pending {
     nested: Nodes,
 }
 
-/// The objects that retain most, and how much; ties go to the lowest numbers.
+/// The objects that retain most, with the bytes that they retain. Ties are won by the lowest numbers.
 #[derive(Clone, Debug, Default)]
 struct Largest(Vec<(u64, ObjectIndex)>);
 
@@ -264,7 +274,7 @@ impl Largest {
     }
 }
 
-/// What a step's members hold by one label.
+/// The objects that a step's members hold under one label.
 #[derive(Debug, Default)]
 struct Group {
     objects: u64,
@@ -288,10 +298,10 @@ impl Group {
     }
 }
 
-/// How an object is held, and its class; each class object has a number of its own in place of its class.
+/// The way in which an object is held, and its class. Each class object has its own number in place of its class.
 type GroupKey = (u32, u32);
 
-/// Groups by key. Neighbours mostly have the same few keys, so the last one of each remainder is tried first.
+/// Groups by key. Neighbours mostly have the same few keys, so a small table of recently used groups is tried first.
 #[derive(Debug, Default)]
 struct Groups {
     list: Vec<(GroupKey, Group)>,
@@ -341,7 +351,7 @@ struct Builder<'a> {
     queue: VecDeque<StepId>,
     index: HashMap<(StepId, Name, Name), StepId>,
     expand: u64,
-    /// Which classes are of arrays.
+    /// True for each class that is an array class.
     arrays: Vec<bool>,
 }
 
@@ -390,8 +400,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Groups what the nodes dominate immediately by label, in a fixed order. Objects of the class
-    /// `chained` count as further nodes: a chain of millions is followed here, in one go.
+    /// Groups the objects that the nodes immediately dominate by label, in a fixed order. Objects of the class
+    /// `chained` count as further nodes, so a chain of millions is followed here in one go.
     fn groups(&self, nodes: Nodes, chained: Option<ClassIndex>) -> Groups {
         let parts = nodes.0.into_par_iter();
         let groups = parts.fold(Groups::default, |mut groups, part| {
@@ -405,7 +415,7 @@ impl Builder<'_> {
 
     fn group(&self, nodes: &[Node], chained: Option<ClassIndex>, groups: &mut Groups) {
         let agent_objects = self.agent_objects;
-        // Only samples are set against sizes.
+        // Sizes are only needed for samples.
         let is_sampled = !agent_objects.is_empty();
         self.snapshot.dominated(self.holders, nodes, |child| {
             if is_sampled && agent_objects.contains(child.object) {
@@ -453,8 +463,8 @@ impl Builder<'_> {
         (hold, child.class.map_or(u32::MAX - child.object.0, |c| c.0))
     }
 
-    /// The groups below a step with their labels, those of one label added up: thousands of generated classes,
-    /// each too small to be kept, can be one that is large.
+    /// Adds up the groups below a step that have the same label. Thousands of generated classes, each too small to be
+    /// kept, can be large together.
     fn named(&mut self, above: StepId, list: Vec<(GroupKey, Group)>) -> Vec<(Name, Name, Group)> {
         let mut named: Vec<(Name, Name, Group)> = Vec::with_capacity(list.len());
         let mut places: FxHashMap<(Name, Name), usize> = FxHashMap::default();
@@ -477,7 +487,7 @@ impl Builder<'_> {
         named
     }
 
-    /// Adds a group to the step below that its label names, or folds it into one above.
+    /// Adds a group to the child step that its label names, or folds it into a step above.
     fn place(&mut self, above: StepId, (via, class): (Name, Name), group: Group, nested: bool) {
         let Some(&(_, sample)) = group.samples.0.first() else {
             return;
@@ -545,7 +555,7 @@ impl Builder<'_> {
     }
 }
 
-/// The label of how an object below a step is held.
+/// Returns the label of the reference that holds an object below a step.
 pub(crate) fn label(
     snapshot: &Snapshot,
     holders: &Holders,
@@ -569,13 +579,13 @@ pub(crate) fn label(
     names::hold_label(snapshot, hold, holder)
 }
 
-/// A step drawn by hand: the number of its parent, label, class; objects, shallow bytes, retained bytes.
+/// A step of a test trie: the number of its parent, label, class; objects, shallow bytes, retained bytes.
 #[cfg(test)]
 pub(crate) type Drawn = (u32, (&'static str, LabelKind), &'static str, [u64; 3]);
 
 #[cfg(test)]
 impl Trie {
-    /// A trie of steps in the order of their numbers, from 1.
+    /// Returns a trie of these steps, which get the numbers from 1 in their order.
     pub(crate) fn drawn(steps: &[Drawn]) -> Self {
         let mut names = Names::default();
         let root = names.intern("<GC roots>", LabelKind::Structure);
@@ -605,7 +615,7 @@ impl Trie {
         }
     }
 
-    /// Gives a drawn step another label.
+    /// Gives a test step another label.
     pub(crate) fn set_via(&mut self, step: StepId, via: Name) {
         self.steps[step.0 as usize].via = via;
     }

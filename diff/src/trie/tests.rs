@@ -1,10 +1,10 @@
-//! Parts of the trie that need no dump.
+//! Tests of the parts of the trie that need no dump.
 
 use super::*;
 
 const FIELD: LabelKind = LabelKind::ApplicationField;
 
-/// A chain below the root of steps with these labels and classes.
+/// Returns a chain of steps below the root, with these labels and classes.
 fn chain(steps: &[(&'static str, &'static str)]) -> Trie {
     let drawn: Vec<_> = (0..)
         .zip(steps)
@@ -28,7 +28,7 @@ fn the_largest_objects_are_kept_and_of_equals_the_first() {
     }
     let kept: Vec<(u64, u32)> = largest.0.iter().map(|&(r, o)| (r, o.0)).collect();
     assert_eq!(kept, [(9, 3), (9, 7), (7, 4), (5, 0)]);
-    // Of equals the lowest numbers, in whatever order they come.
+    // Among equals, the lowest numbers win in any order.
     let mut equal = Largest::default();
     for object in [6, 2, 9, 4, 1, 8, 3] {
         equal.add(1, ObjectIndex(object));
@@ -124,7 +124,7 @@ fn long_periods_do_not_fold() {
     all.extend(steps);
     let trie = chain(&all);
     let (via, class) = names(&trie, "A.a", "A");
-    // A cycle of six classes is looked for, one of seven is not.
+    // A cycle of six classes is found, one of seven is not.
     assert_eq!(trie.folds_into(StepId(6), via, class), Some(StepId(1)));
     assert_eq!(trie.folds_into(StepId(7), via, class), None);
 }

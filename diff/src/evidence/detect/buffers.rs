@@ -1,4 +1,4 @@
-//! Buffers: memory outside of the heap, and small views of large arrays.
+//! Detects buffers: memory outside of the heap, and small views of large arrays.
 
 use heapdiff_units::Size;
 use hprof::ObjectIndex;
@@ -12,14 +12,14 @@ use crate::sentence::Evidence;
 use crate::trie::StepId;
 
 const LOOKED_AT: usize = 256;
-/// A view is small if it covers at most one part in this many of its array.
+/// A view is small if it covers at most 1/8 of its array.
 const SMALL_PART: u64 = 8;
 /// A view of an `ArrayList`.
 const SUB_LIST: &str = "List$SubList";
 /// Arrays of fewer elements are ignored.
 const LARGE: u32 = 256;
 
-/// Direct byte buffers: their memory is in no figure of the heap.
+/// Detects direct byte buffers, whose memory is not in the figures of the heap.
 pub(super) fn direct(context: &SuspectContext<'_>) -> Option<Finding> {
     let (first, last) = context.off_heap();
     let named = context.of_kind("java.nio.DirectByteBuffer");
@@ -34,9 +34,9 @@ pub(super) fn direct(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("direct-buffer", sentence))
 }
 
-/// Slices that keep a large buffer for a small part of it.
+/// Detects slices that keep a large buffer alive for a small part of it.
 pub(super) fn slice(context: &SuspectContext<'_>) -> Option<Finding> {
-    // The first object from the content down to what is named that has an array and a length of its own.
+    // The first object from the content down to the named step that has an array and a length of its own.
     let content = context.candidate.content.first().copied()?;
     let from = context.steps.iter().position(|&s| s == content)?;
     let views = context.steps[from..].iter().copied();
@@ -74,7 +74,7 @@ pub(super) fn slice(context: &SuspectContext<'_>) -> Option<Finding> {
         })
 }
 
-/// Small views of large lists.
+/// Returns the finding for small views of large lists.
 fn sub_lists(context: &SuspectContext<'_>, step: StepId, some: &[ObjectIndex]) -> Option<Finding> {
     let roots = context.field(some, "root");
     let views = some.iter().zip(roots);
@@ -99,7 +99,7 @@ fn sub_lists(context: &SuspectContext<'_>, step: StepId, some: &[ObjectIndex]) -
     Some(Finding::new("slice", sentence))
 }
 
-/// The bytes of its array that an object uses, and the array's bytes, if it is a small view.
+/// Returns the bytes of its array that an object uses, and the bytes of the whole array, if the object is a small view.
 fn view(context: &SuspectContext<'_>, fields: &[FieldValue<'_>]) -> Option<(u64, u64)> {
     let arrays = fields.iter().filter_map(|f| {
         let array: ObjectIndex = f.value.and_then(Value::object)?;

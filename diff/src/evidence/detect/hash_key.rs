@@ -1,4 +1,4 @@
-//! Keys of hash tables that agree in all their fields and yet are different keys.
+//! Detects keys of hash tables that have equal fields and yet are different keys.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use crate::names;
 use crate::sentence::Evidence;
 
 const LOOKED_AT: usize = 2048;
-/// Characters of a string that are compared.
+/// Maximum number of characters of a string to compare.
 const CHARACTERS: usize = 200;
 
-/// The content of a key's field, as it is compared.
+/// The content of a key's field, in the form in which it is compared.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum FieldContent {
     Bits(u64),
@@ -54,7 +54,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("hash-key", sentence).certain())
 }
 
-/// The keys of these nodes that are of their most frequent class, if that is a class of the application.
+/// Returns those keys of the nodes that are of their most frequent class, if it is an application class.
 fn keys(
     context: &SuspectContext<'_>,
     nodes: &[ObjectIndex],
@@ -82,7 +82,7 @@ fn keys(
     Some((keys, class))
 }
 
-/// The contents of each key's fields.
+/// Returns the contents of each key's fields.
 fn parts(context: &SuspectContext<'_>, keys: &[ObjectIndex]) -> Vec<Vec<FieldContent>> {
     let records = context.snapshot.read_all(keys);
     let values: Vec<Vec<Option<Value>>> = records
@@ -129,7 +129,7 @@ fn parts(context: &SuspectContext<'_>, keys: &[ObjectIndex]) -> Vec<Vec<FieldCon
         .collect()
 }
 
-/// Whether an object is a boxed primitive value.
+/// True if an object is a boxed primitive value.
 fn is_box(context: &SuspectContext<'_>, object: ObjectIndex) -> bool {
     const BOXES: [&str; 8] = [
         "Boolean",

@@ -1,4 +1,4 @@
-//! Class loaders of former deployments that something keeps.
+//! Detects class loaders of former deployments that are still reachable.
 
 use super::Finding;
 use crate::evidence::bounds::is_softly_held;
@@ -8,13 +8,13 @@ use crate::names::Label;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// From this many additional loaders of one class on, the leak is certain.
+/// Minimum number of additional loaders of one class that makes the leak certain.
 const SEVERAL: u64 = 3;
 
 pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let trie = context.trie();
     let after = context.summaries.last()?;
-    // Of one dump alone: more than the one loader that a class has to have.
+    // In a single dump, the comparison is with the one loader that each class has.
     let then = |class: &str| match context.summaries {
         [before, _, ..] => before.stats.loaders_of(class),
         _ => 1,
@@ -34,7 +34,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let loader = steps().find(|&s| grows(s) && context.is_kind(s, "java.lang.ClassLoader"));
     let instance = || steps().find(|&s| grows(s) && more(context.class(s)) >= SEVERAL);
     let step = loader.or_else(instance)?;
-    // The JVM clears soft references before memory runs out, and the loaders go with them.
+    // The JVM clears soft references before memory runs out, and then frees the loaders.
     if is_softly_held(context, step) {
         return None;
     }
@@ -74,7 +74,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
             }
         }
         None if context.is_alone() => return None,
-        // One or two more may be those of a start.
+        // One or two more may belong to start-up.
         None if last - first < SEVERAL => return None,
         None => {
             let loaders = context.changed(first, last, format!("of class {class}"));
@@ -84,7 +84,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     })
 }
 
-/// The growing steps, and those below them that came with each: a plugin may hold its loader.
+/// Returns the growing steps, and those below whose number of objects grew at least half as much. For example, a plugin
+/// may hold its loader.
 fn below(context: &SuspectContext<'_>) -> Vec<StepId> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();

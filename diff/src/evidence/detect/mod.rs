@@ -1,8 +1,7 @@
-//! Detectors of well-known leaks. Each one looks at what grows and at the objects themselves, and says in a
-//! sentence what a reader can check in the dump.
+//! Detectors of known leak patterns. Each one inspects the growing steps and their objects, and returns sentences with
+//! facts that readers can check in the dump.
 //!
-//! A detector reads a bounded number of objects, adjacent ones in the file, so that its cost does not grow
-//! with the heap.
+//! A detector reads a limited number of objects that are adjacent in the file, so its cost does not grow with the heap.
 
 mod buffers;
 mod hash_key;
@@ -21,17 +20,18 @@ use crate::evidence::usage::size;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Elements of a collection that may be held elsewhere too, while it is still its number that is told.
+/// The size that a collection stores is reported if at most this number of its elements are not below it in the
+/// dominator tree.
 const BESIDE: u64 = 2;
 
-/// What a detector found.
+/// The result of a detector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// The detector's name, as programs read it.
+    /// Name of the detector in machine-readable reports.
     pub(crate) detector: &'static str,
-    /// What it is, in the first sentence; then what else the detector found.
+    /// The first sentence names the pattern. Further ones add details.
     pub(crate) sentences: Vec<Evidence>,
-    /// Whether the finding alone proves that the growth will go on.
+    /// True if the finding alone proves that the growth will go on.
     pub(crate) is_certain: bool,
 }
 
@@ -57,7 +57,7 @@ impl Finding {
 
 type Detector = fn(&SuspectContext<'_>) -> Option<Finding>;
 
-/// The detectors, the most specific first: the first that finds something names the suspect.
+/// The detectors, the most specific first. The first one that finds something names the suspect.
 const ALL: [Detector; 13] = [
     references::delete_on_exit,
     weak_map::find,
@@ -74,11 +74,11 @@ const ALL: [Detector; 13] = [
     waiting::queue,
 ];
 
-/// So many objects are a pile where one dump alone is known.
+/// Minimum number of objects to report in a single dump.
 const PILE: u64 = 8;
 
-/// A step's objects in the first dump and in the last, if there are more in the last: what piles up has to. In one
-/// dump alone there have to be many.
+/// Returns the number of a step's objects in the first dump and in the last, if it grew. In a single dump, the number
+/// must be at least [`PILE`].
 fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
     let (first, last) = context.ends(step);
     let is_pile = if context.is_alone() {
@@ -89,8 +89,9 @@ fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
     is_pile.then_some((first, last))
 }
 
-/// How many elements a collection has, of which so many are below it in the dominator tree. The element at its end can hang
-/// elsewhere, as a thread or another field refers to it too: in one dump alone a collection of the runtime says the number.
+/// Returns the number of elements of a collection that has `below` elements below it in the dominator tree. Another
+/// field or a thread can also refer to the element at its end, which then has another dominator. In a single dump, the
+/// size that a JDK collection stores is therefore used if it is at most [`BESIDE`] larger.
 fn counted(context: &SuspectContext<'_>, collection: StepId, below: u64) -> u64 {
     let step = &context.trie()[collection];
     let is_one = context.is_alone() && step.objects == 1;
@@ -103,7 +104,7 @@ fn counted(context: &SuspectContext<'_>, collection: StepId, below: u64) -> u64 
         .unwrap_or(below)
 }
 
-/// The first detector's finding; `None` where no detector knows the suspect.
+/// Returns the finding of the first detector that knows the suspect; `None` if no detector does.
 pub(crate) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     ALL.iter().find_map(|detector| detector(context))
 }

@@ -1,4 +1,4 @@
-//! What the runtime keeps for later: finalizers, cleaners, files to delete on exit.
+//! Detects objects that the JDK keeps for later: finalizers, cleaners, files to delete on exit.
 
 use heapdiff_sites::packages::is_jdk;
 use hprof::ObjectIndex;
@@ -8,10 +8,10 @@ use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 
-/// Maximum number of dominators of a referent that are looked at.
+/// Maximum number of dominators of a referent to check.
 const MOST_ABOVE: usize = 1 << 12;
 
-/// `File.deleteOnExit`: the JDK keeps the path of each file until the JVM ends.
+/// Detects `File.deleteOnExit`: the JDK keeps the path of each file until the JVM ends.
 pub(super) fn delete_on_exit(context: &SuspectContext<'_>) -> Option<Finding> {
     context.held_via(|v| v == "java.io.DeleteOnExitHook.files")?;
     let (first, last) = more(context, context.candidate.named)?;
@@ -19,7 +19,7 @@ pub(super) fn delete_on_exit(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("delete-on-exit", sentence).certain())
 }
 
-/// Objects that wait for their finalizer, or that have one.
+/// Detects objects that wait for their finalizer, or that have one.
 pub(super) fn finalizer(context: &SuspectContext<'_>) -> Option<Finding> {
     let step = context
         .of_class(|c| c == "java.lang.ref.Finalizer")
@@ -42,12 +42,12 @@ fn is_cleaner(class: &str) -> bool {
         || class.starts_with("jdk.internal.ref.Phantom") && class.contains("Cleanable")
 }
 
-/// True if a suspect's objects are cleaners or finalizers of objects that something else holds: then the JDK's list is not
-/// the holder, and the objects go when their referents do.
+/// True if a suspect's objects are cleaners or finalizers of objects that something else holds. In that case the JDK's
+/// list is not the holder, and the objects are freed with their referents.
 pub(crate) fn are_of_held_objects(context: &SuspectContext<'_>) -> bool {
     let is_kept = |class: &str| is_cleaner(class) || class == "java.lang.ref.Finalizer";
     let tree = context.snapshot.tree();
-    // A cleaning action that refers to the object keeps it alive: then the list is what holds it.
+    // A cleaning action that refers to the object keeps it alive. In that case the list is the holder.
     let is_held_elsewhere = |referent: ObjectIndex| {
         let up = |&object: &ObjectIndex| tree.object(tree.dominator(object)?);
         let above = std::iter::successors(Some(referent), up).take(MOST_ABOVE);
@@ -63,14 +63,14 @@ pub(crate) fn are_of_held_objects(context: &SuspectContext<'_>) -> bool {
     first.is_some_and(|first| is_held_elsewhere(first) && referents.all(is_held_elsewhere))
 }
 
-/// Cleaning actions that have not run.
+/// Detects cleaning actions that have not run.
 pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
     let step = context
         .of_class(is_cleaner)
         .or_else(|| {
             let mut content = context.candidate.content.iter().copied();
             let step = content.find(|&s| is_cleaner(context.class(s)))?;
-            // Among other objects that several paths lead to, cleaners may be the smaller part.
+            // Cleaners may be the smaller part if several paths lead to them and to other objects.
             let grown = context.aligned.grown(step);
             (grown * 2 >= context.candidate.growth()).then_some(step)
         })
@@ -83,7 +83,7 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
     })))
 }
 
-/// Where a thread of the runtime is held up in the application's code.
+/// Returns the place at which a JDK thread is held up in application code.
 fn stuck(context: &SuspectContext<'_>, wanted: impl Fn(&Thread) -> bool) -> Option<Evidence> {
     let threads = context.snapshot.threads();
     let own = |f: &&StackFrame| !is_jdk(&f.frame.class);

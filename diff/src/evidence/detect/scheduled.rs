@@ -1,4 +1,4 @@
-//! Tasks of timers and schedulers.
+//! Detects tasks of timers and schedulers.
 
 use super::{Finding, counted, more};
 use crate::evidence::context::SuspectContext;

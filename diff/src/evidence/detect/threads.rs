@@ -1,4 +1,4 @@
-//! Growth that threads keep: values of thread locals, and virtual threads that wait.
+//! Detects growth that threads hold: values of thread locals, and virtual threads that wait.
 
 use std::cmp::Reverse;
 
@@ -9,13 +9,14 @@ use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Threads that a sentence names.
+/// Maximum number of threads that a sentence names.
 const NAMED: usize = 3;
-/// Threads that are looked into, and objects found in them after which no further thread is.
+/// Maximum number of threads to inspect, and number of objects found in them after which no further thread is
+/// inspected.
 const LOOKED_AT: usize = 1 << 12;
 const VISITED: usize = 1 << 18;
 
-/// Values of thread locals, which pooled threads keep between tasks.
+/// Detects values of thread locals, which pooled threads keep between tasks.
 pub(super) fn thread_local(context: &SuspectContext<'_>) -> Option<Finding> {
     context
         .of_class(|c| c.starts_with("java.lang.ThreadLocal$ThreadLocalMap"))
@@ -24,15 +25,15 @@ pub(super) fn thread_local(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("thread-local", Evidence::ThreadLocal).and(threads))
 }
 
-/// The threads that hold what grows.
+/// The threads that hold the growing objects.
 struct Whose {
-    /// The one that holds most first.
+    /// The threads, the one that holds most first.
     threads: Vec<ObjectIndex>,
-    /// Whether there are no others.
+    /// True if there are no others.
     are_all: bool,
 }
 
-/// The sentence that names the threads; `None` where none has a name.
+/// Returns the sentence that names the threads; `None` if none has a name.
 fn kept_by(context: &SuspectContext<'_>, whose: &Whose) -> Option<Evidence> {
     let of = &whose.threads[..whose.threads.len().min(NAMED)];
     let names: Vec<ObjectIndex> = context.field(of, "name").into_iter().flatten().collect();
@@ -45,13 +46,14 @@ fn kept_by(context: &SuspectContext<'_>, whose: &Whose) -> Option<Evidence> {
     })
 }
 
-/// The threads that hold what is named by the way down to it; `None` where no threads are on that way.
+/// Returns the threads on the path to the named objects; `None` if there are none on the path.
 fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
     let trie = context.trie();
     let thread = context.of_kind("java.lang.Thread")?;
     let at = |step| context.steps.iter().position(|&s| s == step);
     let first = at(thread)?;
-    // There is one step of holders, if a few levels up: what it holds may be too much to be looked at.
+    // Objects are counted at the step of the holder, which can be a few levels above the named objects: there may be
+    // too many named objects to visit all.
     let counted = at(context.candidate.at).unwrap_or(first).max(first);
     let holders = context.steps[counted];
     let known = trie[thread].objects == trie[thread].samples.len() as u64;
@@ -82,7 +84,7 @@ fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
                 bytes = retained.sum();
             }
         }
-        // Another thread local's value may look like this one's holder, and hold nothing of the kind.
+        // The value of another thread local may look like this one's holder, and hold no such objects.
         if !objects.is_empty() {
             held.push((bytes, thread));
         }
@@ -94,7 +96,7 @@ fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
     })
 }
 
-/// Virtual threads, or the stacks that they leave in the heap while they are parked.
+/// Detects virtual threads, or the stacks that they leave in the heap while they are parked.
 pub(super) fn virtual_thread(context: &SuspectContext<'_>) -> Option<Finding> {
     let is_stack = |class: &str| {
         class == "jdk.internal.vm.StackChunk" || class == "jdk.internal.vm.Continuation"

@@ -1,4 +1,4 @@
-//! Collections that are filled on one side and should be emptied on another.
+//! Detects collections that one side fills and another side should empty.
 
 use super::{Finding, counted, more};
 use heapdiff_sites::packages::is_jdk;
@@ -9,7 +9,7 @@ use crate::names;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// What objects are called that wait to be called back.
+/// Words in the names of objects that wait to be called back.
 const LISTENERS: [&str; 6] = [
     "listener",
     "observer",
@@ -19,7 +19,7 @@ const LISTENERS: [&str; 6] = [
     "hook",
 ];
 
-/// Listeners that were added and never removed.
+/// Detects listeners that were added and never removed.
 pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
     let field = context.own_field()?;
     let name = context.via(field);
@@ -30,7 +30,7 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
     };
     let class = context.class(context.candidate.named);
     let holds = is_called_listeners(name.rsplit('.').next().unwrap_or(name)) && !is_value(class);
-    // What keeps listeners for the application is declared to, such as an array of listeners.
+    // A class in the structure below the field may be named after listeners, such as an array of listeners.
     let below = context.steps.iter().skip_while(|&&s| s != field).skip(1);
     let mut kept_as = below.map(|&s| context.via(s));
     let mut is_kept = || kept_as.any(|via| is_listener(declaring(via)));
@@ -45,8 +45,8 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("listener", sentence))
 }
 
-/// Whether a field is called by what listens: its last word says what it holds, where that is no collection's. Others
-/// are about listeners, as statistics of callbacks are.
+/// True if a field is named after listeners. Apart from words such as `list` and `map`, its last word is one of
+/// [`LISTENERS`]: `listenerList` is named after listeners, and `callbackStats` is not.
 fn is_called_listeners(field: &str) -> bool {
     const COLLECTIONS: [&str; 8] = [
         "list",
@@ -68,7 +68,7 @@ fn is_called_listeners(field: &str) -> bool {
     })
 }
 
-/// The words of a name in Java, in lower case.
+/// Returns the words of a Java name, in lower case.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
@@ -85,7 +85,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether objects of a class are values, which nobody can call back.
+/// True if objects of a class are values, which cannot be called back.
 fn is_value(class: &str) -> bool {
     const VALUES: [&str; 13] = [
         "java.lang.String",
@@ -103,26 +103,26 @@ fn is_value(class: &str) -> bool {
         "java.net.URL",
     ];
     const PACKAGES: [&str; 3] = ["java.math.", "java.time.", "java.util.concurrent.atomic."];
-    // Arrays of values, and primitive ones, too.
+    // Also covers arrays of values and of primitives.
     let element = class.trim_end_matches("[]");
     VALUES.contains(&element)
         || PACKAGES.iter().any(|p| element.starts_with(p))
         || names::is_primitive(element)
 }
 
-/// The class that declares a field, or the class of an array's elements.
+/// Returns the class that declares a field, or the class of an array's elements.
 fn declaring(via: &str) -> &str {
     via.strip_suffix("[*]")
         .or_else(|| via.rsplit_once('.').map(|(class, _)| class))
         .unwrap_or(via)
 }
 
-/// Queues that fill faster than they are drained.
+/// Detects queues that fill faster than they are drained.
 pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
     let work = context.held_via(|v| v == "java.util.concurrent.ThreadPoolExecutor.workQueue");
     let steps = context.trie().path(context.candidate.at);
     let mut near = steps.into_iter().rev();
-    // What an element of a queue holds is not in the queue.
+    // The content of a queue's element is not in the queue.
     let queue = work
         .or_else(|| near.find(|&s| is_queue(context, s)))
         .filter(|&queue| bounds::is_own(context, queue))?;
@@ -136,8 +136,8 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("queue", sentence))
 }
 
-/// Whether a class is a queue: by what it extends, or by its name and its shape. A name alone shows nothing, and
-/// lists have two ends as well.
+/// True if a class is a queue: by the class that it extends, or by its name and its shape. A name alone shows nothing,
+/// and lists have two ends as well.
 fn is_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
     if is_jdk(class) {
@@ -170,7 +170,7 @@ fn is_called_queue(field: &str) -> bool {
     WORDS.iter().any(|w| field.contains(w))
 }
 
-/// Whether a class has a field for each end, as linked queues have, and both refer to nodes of one class.
+/// True if a class has a field for each end, as linked queues have, and both refer to nodes of one class.
 fn has_two_ends(context: &SuspectContext<'_>, step: StepId) -> bool {
     const ENDS: [(&str, &str); 3] = [("head", "tail"), ("first", "last"), ("front", "rear")];
     let Some(&one) = context.trie()[step].samples.first() else {

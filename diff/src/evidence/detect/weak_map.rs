@@ -1,4 +1,4 @@
-//! Weak maps whose values keep their own keys alive.
+//! Detects weak maps whose values keep their own keys alive.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 
 const ENTRIES: usize = 64;
-/// References followed from a value in search of its key, and objects visited in all searches.
+/// Maximum number of references to follow from a value in search of its key, and of objects to visit in all searches.
 const DEPTH: usize = 6;
 const OBJECTS: usize = 1 << 13;
-/// Elements of one array that are followed.
+/// Maximum number of elements of one array to follow.
 const ELEMENTS: u32 = 64;
 
 pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
@@ -46,7 +46,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("weak-map", sentence).certain())
 }
 
-/// How many values reach their own key by strong references.
+/// Returns the number of values that reach their own key by strong references.
 fn pairs_that_hold(
     context: &SuspectContext<'_>,
     pairs: &BTreeMap<ObjectIndex, ObjectIndex>,
@@ -78,7 +78,7 @@ fn pairs_that_hold(
     hold.len()
 }
 
-/// What an object refers to strongly, classes excepted.
+/// Returns the strong references of an object, except for those of class objects.
 fn strong<'a>(
     context: &'a SuspectContext<'_>,
     content: &'a Content<'_>,
