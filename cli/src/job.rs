@@ -37,7 +37,7 @@ pub(crate) trait Task: Debug + Send {
     /// Reads the inputs. Returns one report for each output, or a single one for all of them.
     fn run(&self, setup: &Setup) -> Result<Vec<Report>>;
 
-    /// True if the report is also written to the outputs when the first output has this format.
+    /// True if the report is written to the outputs. The argument is the format of the first output.
     fn is_shown(&self, _: Format) -> bool {
         true
     }

@@ -2,10 +2,10 @@
 //!
 //! A file is removed only if all of these are true:
 //!
-//! | - It has a name that heapdiff gives to such files.
-//! | - Nobody has written to it for a while.
-//! | - No run holds a lock on it.
-//! | - No process has it open, as far as we may inspect processes.
+//! - It has a name that heapdiff gives to such files.
+//! - Nobody has written to it for a while.
+//! - No run holds a lock on it.
+//! - No process has it open, as far as we may inspect processes.
 
 use std::fs::{self, Metadata};
 use std::path::Path;

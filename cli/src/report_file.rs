@@ -29,8 +29,8 @@ struct Any {
     schema: String,
 }
 
-/// True if a file starts like JSON. False for a file that cannot be read, and for a pipe, which would lose what is
-/// read.
+/// True if a file starts like JSON. False for a file that cannot be read, and for a pipe, because reading from
+/// a pipe consumes its content.
 pub(crate) fn is_json(path: &Path) -> bool {
     let mut head = Vec::new();
     let is_file = path.metadata().is_ok_and(|meta| meta.is_file());

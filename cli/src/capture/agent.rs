@@ -82,7 +82,7 @@ pub(super) enum Loaded {
     Before,
     /// The agent was already sampling, and uses the new options now.
     Changed,
-    /// The agent has stopped, or had stopped before.
+    /// The agent has stopped. With `DetachedBefore`, it had stopped before the request.
     Detached,
     DetachedBefore,
 }
@@ -230,7 +230,7 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
             .with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)");
     }
     if is_musl {
-        // Replaces the message of the loader, which is a list of symbols.
+        // The loader's own message would be a list of symbols.
         return refused(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))

@@ -63,8 +63,8 @@ impl Child {
         }
     }
 
-    /// Returns the sign of progress for [`Progress`](super::deadline::Progress). `bytes` is the current size of the
-    /// dump.
+    /// Returns the observation from which [`Progress`](super::deadline::Progress) detects progress. `bytes` is the
+    /// current size of the dump.
     pub(super) fn sign(&self, bytes: u64) -> Sign {
         match self.watched {
             // A child that is stopped or waits for a disk is reported to the user, and heapdiff keeps waiting.

@@ -86,7 +86,7 @@ pub(crate) fn count(
     Ok((name, counts))
 }
 
-/// Returns how many classes a count with these options changes; `None` if the agent in the JVM is of an earlier version.
+/// Returns how many classes a count with these options changes; `None` if the loaded agent has an earlier version.
 fn classes(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Option<u64>> {
     let options = options.strip_prefix(attach::COUNT).unwrap_or(options);
     let code = request(

@@ -2,11 +2,10 @@
 //!
 //! These are progress:
 //!
-//! | - The dump file grows.
-//! | - The JVM has started a dump and uses processor time: the GC runs before the file grows.
-//! | - Before that: the threads that run the agent or commands of other clients use processor time. The agent may
-//! rewrite
-//! |   thousands of classes.
+//! - The dump file grows.
+//! - The JVM has started a dump and uses processor time: the GC runs before the file grows.
+//! - Before that: the threads that run the agent or commands of other clients use processor time. The agent may
+//!   rewrite thousands of classes.
 //!
 //! Bytes of an answer are not progress, because a JVM could send a byte now and then forever.
 

@@ -71,16 +71,16 @@ impl Held {
             (asked, came.unwrap_or_else(|panic| resume_unwind(panic)))
         });
         let process = jvm.process;
-        // If memory is short, heapdiff closes the pipe first and the child fails because of that. So this reason comes
-        // first.
+        // If memory is short, heapdiff closes the pipe and the child then fails. Memory is the real reason, so it is
+        // reported first.
         if let Err(Unreceived::NoRoom(why)) = &came {
             return Err(refused(format!("{process}: {why}")).with_hint(
                 "leave out --no-files: the dumps are then written to files, and --max-memory limits the memory of the analysis",
             ));
         }
         let answer = asked?;
-        // If heapdiff may not open the pipe, the agent only knows that nobody read from it. The error below is more
-        // exact.
+        // If heapdiff may not open the pipe, the agent only knows that nobody read from it. The error of the pipe below
+        // is more exact.
         let is_barred =
             matches!(&came, Err(Unreceived::Io(e)) if e.kind() == ErrorKind::PermissionDenied);
         if let Some(refused) = answer.filter(|_| !is_barred) {

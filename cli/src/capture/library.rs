@@ -32,8 +32,8 @@ const CARRIED: Option<&[u8]> = Some(include_bytes!(env!("HEAPDIFF_CARRIED_AGENT"
 #[cfg(not(carries_agent))]
 const CARRIED: Option<&[u8]> = None;
 
-/// Finds the agent library. The order is: `told` (the option `--agent`), the variable `HEAPDIFF_AGENT`, beside this
-/// program, embedded in it.
+/// Finds the agent library: in the option `--agent` (`told`), in the variable `HEAPDIFF_AGENT`, beside this program, or
+/// embedded in it, in this order.
 ///
 /// A library beside a program that embeds a different one has another version, and is ignored.
 pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {

@@ -2,10 +2,10 @@
 //!
 //! The arguments (`request`) are the same on every system. Their implementation exists for Linux. It has these parts:
 //!
-//! | - `process` finds and checks a process.
-//! | - `protocol` wakes the attach listener of the process and sends commands to it.
-//! | - `user` acts as the user of the process.
-//! | - `folder` opens files as the process sees them.
+//! - `process` finds and checks a process.
+//! - `protocol` wakes the attach listener of the process and sends commands to it.
+//! - `user` acts as the user of the process.
+//! - `folder` opens files as the process sees them.
 //!
 //! Only a JVM that certainly handles SIGQUIT gets this signal. The other side could replace parts of a path, so no file
 //! is written or read by its path alone: folders are held open, files in them are created anew or not at all, and links

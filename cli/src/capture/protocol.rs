@@ -1,11 +1,11 @@
 //! HotSpot's attach protocol, version 1, which every HotSpot since JDK 6 supports.
 //!
-//! | 1. The client creates the file `.attach_pidN` in the JVM's working folder or in `/tmp`. N is the process id in the
-//! |    JVM's own PID namespace. The JVM accepts the file only from its own user or root.
-//! | 2. The client sends SIGQUIT. A JVM that finds the file starts to listen on the socket `/tmp/.java_pidN`, and keeps
-//! |    listening until it ends.
-//! | 3. Each connection carries one command: the version, the command and three arguments, each ended by a zero byte.
-//! | 4. The answer is a number, a line end, and text up to the end of the stream.
+//! 1. The client creates the file `.attach_pidN` in the JVM's working folder or in `/tmp`. N is the process id in the
+//!    JVM's own PID namespace. The JVM accepts the file only from its own user or root.
+//! 2. The client sends SIGQUIT. A JVM that finds the file starts to listen on the socket `/tmp/.java_pidN`, and keeps
+//!    listening until it ends.
+//! 3. Each connection carries one command: the version, the command and three arguments, each ended by a zero byte.
+//! 4. The answer is a number, a line end, and text up to the end of the stream.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};

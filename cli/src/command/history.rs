@@ -73,8 +73,8 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
     Ok(None)
 }
 
-/// Minimum number of samples that the level end of a history would have if the growth went on. With fewer, there is
-/// no sample in it by random variation in more than 5 % of all cases (Poisson).
+/// Minimum number of samples that are expected in the level end of a history if the growth had continued. If fewer are
+/// expected, the end has no sample by random variation in more than 5 % of all cases (Poisson: e^-3 = 5 %).
 const EXPECTED_SAMPLES: f64 = 3.0;
 
 /// True if the growth has ended. With few samples, a level end can be random variation.

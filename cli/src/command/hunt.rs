@@ -239,7 +239,7 @@ fn few_samples(suspect: &Suspect, hunt: &capture::Hunt) -> Option<String> {
     ))
 }
 
-/// The sampling interval of the agent without the option.
+/// The default sampling interval of the agent.
 const DEFAULT: Size = Size(512 << 10);
 /// Number of samples that suffices to name the stacks of a suspect.
 const ENOUGH: u64 = 10;

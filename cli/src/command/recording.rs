@@ -94,7 +94,8 @@ fn chosen(
     }
 }
 
-/// Returns warnings about lists of live objects. `samples` counts the reported ones, including those out of focus.
+/// Returns warnings if the live objects of a recording are incomplete or lack sizes. `samples` is the number of samples
+/// of `event`, including those out of focus.
 fn doubts(event: Event, samples: usize, lacks_sizes: bool) -> Vec<String> {
     let mut doubts = Vec::new();
     if event == Event::Live && samples as u64 >= MOST_LIVE {

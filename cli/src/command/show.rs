@@ -25,7 +25,7 @@ use crate::args::{SELECTOR_HELP, input};
 use crate::failure::Result;
 use crate::job::{Setup, Task};
 
-/// Maximum number of objects that are shown. Of the values of a field only the largest is shown.
+/// Maximum number of objects that are shown. If values of a field are selected, only the largest is shown.
 const OBJECTS: usize = 3;
 const ELEMENTS: usize = 20;
 /// Maximum number of characters of a selected string.

@@ -144,7 +144,7 @@ fn below_node(
 /// The `limit` largest of the pushed objects.
 pub(crate) struct Best {
     limit: usize,
-    /// The smallest object is on top. Of equal objects it is the last in the dump.
+    /// The smallest object is on top. Among equal objects, the last one in the dump is on top.
     heap: BinaryHeap<Reverse<(u64, Reverse<u32>)>>,
 }
 
