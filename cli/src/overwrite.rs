@@ -49,7 +49,7 @@ pub(crate) struct Rule {
 pub(crate) enum Replaces {
     #[default]
     Never,
-    /// With `--force`, which the command has but the user has not given.
+    /// Only with `--force`: the command has this option, and the user has not given it.
     WithForce,
     Always,
 }

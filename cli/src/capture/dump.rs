@@ -442,7 +442,7 @@ impl PartialDump {
         let user = &jvm.process.user;
         let tmp = jvm.tmp.path(".");
         let _ = user.act(|| [folder, &tmp].map(leftovers::sweep));
-        // Remove leftover copies, too, which do not belong to the JVM's user.
+        // Remove leftover copies of dumps, too. They belong to us and not to the user of the JVM.
         leftovers::sweep(folder);
         places::sweep(jvm);
         Self::beside(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)

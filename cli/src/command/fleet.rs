@@ -37,7 +37,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Adds the inputs one after the other. The first error ends this; inputs added before it stay.
+    /// Adds the inputs one after the other, and stops at the first error. Inputs that were added before the error stay.
     pub(crate) fn run(self) -> Result<Exit> {
         let labels = Labels {
             service: self.service,
