@@ -1,9 +1,10 @@
-//! Class files, which tell what a dump leaves out: the flags of fields.
+//! Class files, which contain what a dump lacks: the flags of fields.
 //!
-//! A class path names folders, jars, `.jmod` files, a JDK's `lib/modules`, or a JDK. Only classes that are asked for
-//! are read, each once, from the first place that has it. What is read was written by anybody: no name leads
-//! out of its folder, no size is believed, and a file that cannot be read as what it seems is a
-//! failure that names it.
+//! A class path names folders, jars, `.jmod` files, a JDK's `lib/modules`, or a JDK. Only requested classes are read,
+//! each once, from the first place that has it.
+//!
+//! The files are untrusted. No class name leads out of its folder, sizes in the files are checked, and a malformed file
+//! is an error that names the file.
 
 mod image;
 
@@ -21,16 +22,16 @@ use zip::ZipArchive;
 use crate::failure::{Failure, Result, plain};
 use image::Image;
 
-/// The most bytes of a class file; the largest that compilers write have a few megabytes.
+/// Maximum size of a class file in bytes. The largest that compilers write have a few megabytes.
 const LARGEST_CLASS: u64 = 16 << 20;
-/// Jars within jars are unpacked into memory up to this size.
+/// Maximum size in bytes of a jar within a jar, which is unpacked into memory.
 const LARGEST_JAR: u64 = 512 << 20;
-/// Where jars of applications and modules keep their classes.
+/// Folders for classes in the jars of applications and modules.
 const FOLDERS: [&str; 4] = ["", "BOOT-INF/classes/", "WEB-INF/classes/", "classes/"];
-/// Where jars of applications keep other jars.
+/// Folders for other jars in the jars of applications.
 const LIBRARIES: [&str; 2] = ["BOOT-INF/lib/", "WEB-INF/lib/"];
 
-/// The classes that some files have.
+/// An open class path.
 pub(crate) struct Classpath {
     places: Vec<ClassSource>,
 }
@@ -41,16 +42,16 @@ enum ClassSource {
     Image(PathBuf, Image),
 }
 
-/// A jar or a `.jmod` file: where each class is among its entries.
+/// A jar or a `.jmod` file, with the position of each class among its entries.
 struct Archive {
     zip: Box<dyn Entries>,
     classes: HashMap<String, usize>,
 }
 
-/// An archive, whatever it is read from.
+/// The entries of an archive, independent of the reader below it.
 trait Entries {
     fn name(&self, at: usize) -> String;
-    /// An entry's content, if it is not longer than `most`.
+    /// Returns the content of an entry. It is an error if the content is longer than `most` bytes.
     fn content(&mut self, at: usize, most: u64) -> io::Result<Vec<u8>>;
 }
 
@@ -65,7 +66,7 @@ impl<R: Read + Seek> Entries for ZipArchive<R> {
     }
 }
 
-/// The whole content, if it is not longer than `most`.
+/// Reads everything. It is an error if there are more than `most` bytes.
 fn bounded(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most + 1).read_to_end(&mut bytes)?;
@@ -85,7 +86,7 @@ impl Archive {
                 continue;
             };
             if let Some(class) = name.strip_suffix(".class") {
-                // The longest matching prefix says where the classes begin.
+                // The classes begin after the longest matching prefix.
                 let folders = FOLDERS.iter().filter_map(|f| class.strip_prefix(f));
                 if let Some(class) = folders.min_by_key(|c| c.len()) {
                     classes.entry(class.replace('/', ".")).or_insert(at);
@@ -104,8 +105,8 @@ fn failure(path: &Path, what: &str) -> Failure {
 }
 
 impl Classpath {
-    /// Opens files and folders, the first of which has precedence. `folder/*` stands for all archives of a
-    /// folder, as on Java's own class path.
+    /// Opens files and folders. If several have a class, the first one is used. `folder/*` stands for all archives of a
+    /// folder, as in Java's own class path.
     pub(crate) fn open(paths: &[PathBuf]) -> Result<Self> {
         let mut places = Vec::new();
         for path in paths {
@@ -118,7 +119,7 @@ impl Classpath {
         Ok(Self { places })
     }
 
-    /// The fields that a class declares; `None` where no place has the class.
+    /// Returns the fields that a class declares; `None` if the class is not found.
     pub(crate) fn fields(&mut self, class: &str) -> Result<Option<Vec<DeclaredField>>> {
         for place in &mut self.places {
             let (path, found) = match place {
@@ -176,7 +177,7 @@ fn open(path: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
     Ok(())
 }
 
-/// All jars and `.jmod` files of a folder, in the order of their names.
+/// Adds all jars and `.jmod` files of a folder, in the order of their names.
 fn archives_of(folder: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
     let list = fs::read_dir(folder).map_err(|e| failure(folder, &plain(&e)))?;
     let mut paths: Vec<PathBuf> = list.filter_map(|e| Some(e.ok()?.path())).collect();
@@ -185,9 +186,9 @@ fn archives_of(folder: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
     paths.iter().try_for_each(|path| open(path, places))
 }
 
-/// A class's file below a folder.
+/// Reads the class file of a class in a folder; `None` if there is none.
 fn in_folder(folder: &Path, class: &str) -> io::Result<Option<Vec<u8>>> {
-    // Names come from the dump, and none of them may lead out of the folder.
+    // Names come from the dump, which is untrusted. None of them may lead out of the folder.
     let plain = |part: &str| !part.is_empty() && !part.contains(['/', '\\', ':', '\0']);
     if !class.split('.').all(plain) {
         return Ok(None);
@@ -203,7 +204,7 @@ fn in_folder(folder: &Path, class: &str) -> io::Result<Option<Vec<u8>>> {
     bounded(File::open(path)?, LARGEST_CLASS).map(Some)
 }
 
-/// The fields of a class file.
+/// Returns the fields that a class file declares.
 fn declared(bytes: &[u8]) -> Result<Vec<DeclaredField>, String> {
     let read = || -> Result<Vec<DeclaredField>, noak::error::DecodeError> {
         let class = Class::new(bytes)?;
@@ -225,7 +226,7 @@ fn declared(bytes: &[u8]) -> Result<Vec<DeclaredField>, String> {
     read().map_err(|e| format!("not a class file: {e}"))
 }
 
-/// The type that a descriptor names.
+/// Returns the type for a field descriptor.
 fn kind(descriptor: &[u8]) -> Kind {
     match descriptor.first() {
         Some(b'Z') => Kind::Boolean,

@@ -1,25 +1,25 @@
-//! How a run ends: exit codes, and the words on standard error.
+//! How a run ends: exit codes, and error messages on standard error.
 
 use std::fmt;
 use std::path::Path;
 
 use heapdiff_report::printable;
 
-/// Exit codes, as scripts read them.
+/// Exit codes of the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Exit {
     /// The report was written.
     Done = 0,
-    /// The report was written, and a gate tripped.
+    /// The report was written, and a gate failed.
     Gate = 1,
-    /// Wrong usage: options, selectors, or the file to write to.
+    /// Wrong usage: of an option, a selector, or the output file.
     Usage = 2,
-    /// An input could not be read at all, was damaged under `--strict`, or cannot be judged by the gates asked for.
+    /// An input cannot be read, is damaged under `--strict`, or lacks data that a requested gate needs.
     Input = 3,
 }
 
-/// Why there is no report.
+/// The reason why there is no report.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -39,7 +39,7 @@ impl Failure {
         }
     }
 
-    /// An input cannot be read or judged.
+    /// An input cannot be read, or lacks data that a gate needs.
     pub(crate) fn bad_input(message: impl Into<String>) -> Self {
         Self {
             exit: Exit::Input,
@@ -47,7 +47,7 @@ impl Failure {
         }
     }
 
-    /// A dump could not be read.
+    /// A dump cannot be read.
     pub(crate) fn input(path: &Path, error: &hprof::Error) -> Self {
         let (message, hint) = match error {
             hprof::Error::Io { path, source } => {
@@ -82,7 +82,7 @@ impl Failure {
         }
     }
 
-    /// A whole dump has no objects.
+    /// A complete dump has no objects.
     pub(crate) fn no_objects(path: &Path) -> Self {
         let path = path.display();
         Self::bad_input(format!(
@@ -91,13 +91,13 @@ impl Failure {
         .with_hint("take the dump again with: jcmd PID GC.heap_dump FILE")
     }
 
-    /// A dump or an index changed, or could not be read any more, while it was read.
+    /// A dump or an index changed, or became unreadable, while it was being read.
     pub(crate) fn changed(error: &hprof::Error) -> Self {
         Self::bad_input(error.to_string())
             .with_hint("there is no report; run heapdiff again when no program writes to the file")
     }
 
-    /// A trace could not be read.
+    /// A trace cannot be read.
     pub(crate) fn trace(error: &heapdiff_trace::TraceError) -> Self {
         let failure = Self::bad_input(error.to_string());
         match error.not_a_database() {
@@ -107,7 +107,7 @@ impl Failure {
         }
     }
 
-    /// Why a query has no result, for whoever wrote it.
+    /// A query failed. The message is for the author of the query.
     pub(crate) fn query(dump: &Path, error: heapdiff_query::Error) -> Self {
         use heapdiff_query::Error;
         let usage = |message: String| Self::usage(printable(&message));
@@ -153,7 +153,7 @@ impl Failure {
     }
 }
 
-/// What a recording is for, where something else is wanted.
+/// Hint for a JFR recording in place of another file.
 const OF_RECORDINGS: &str =
     "this is a JFR recording; use `heapdiff sites FILE` or `heapdiff trace import FILE -o T.db`";
 
@@ -174,7 +174,7 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
-/// The system's words for an error, without Rust's "(os error 2)".
+/// Returns the system's message for an error, without the suffix " (os error 2)" that Rust adds.
 pub(crate) fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {

@@ -1,5 +1,5 @@
-//! Patterns on the command line, and which of them fit nothing: a name that is spelt wrong must not look like
-//! a program without growth.
+//! Patterns on the command line, with a warning for each that matches nothing: a misspelt name must not look like a
+//! program without growth.
 
 use std::cell::Cell;
 
@@ -21,7 +21,7 @@ pub(crate) struct ClassFilter {
     pub(crate) exclude: Vec<Regex>,
 }
 
-/// A pattern, and whether it has fitted anything so far.
+/// A pattern. It remembers if it has matched anything.
 struct Pattern<'a> {
     regex: &'a Regex,
     fits: Cell<bool>,
@@ -43,7 +43,7 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// The classes that are reported, and which patterns for them fit any.
+/// Patterns that select the reported classes.
 pub(crate) struct Classes<'a> {
     include: Vec<Pattern<'a>>,
     exclude: Vec<Pattern<'a>>,
@@ -57,16 +57,16 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// Whether something with these class names is reported: any `--include` matches one of them, no `--exclude`
-    /// does.
+    /// True if something with these class names is reported. At least one `--include` pattern, if there are any, must
+    /// match one of the names, and no `--exclude` pattern may match.
     pub(crate) fn admits(&self, names: &[&str]) -> bool {
-        // Every pattern is tried, so that each is known to fit.
+        // Every pattern is tried, so that each that matches is recorded.
         let any = |list: &[Pattern<'_>]| list.iter().filter(|p| p.matches(names)).count() > 0;
         let (included, excluded) = (any(&self.include), any(&self.exclude));
         (self.include.is_empty() || included) && !excluded
     }
 
-    /// A warning for each pattern that has fitted nothing, and fits none of `more` names either.
+    /// Returns a warning for each pattern that has matched nothing so far and matches none of the names in `more`.
     pub(crate) fn unused(&self, more: &[&str]) -> Vec<String> {
         let named = |option, list: &[Pattern<'_>]| -> Vec<String> {
             list.iter()
@@ -82,7 +82,7 @@ impl<'a> Classes<'a> {
     }
 }
 
-/// A warning if a focus fits no frame of all these stacks.
+/// Returns a warning if the focus pattern matches no frame of these stacks.
 pub(crate) fn focus<'a>(
     focus: &Regex,
     suspects: impl IntoIterator<Item = &'a Suspect>,
@@ -102,12 +102,12 @@ pub(crate) fn focus<'a>(
     (!frames.any(|f| focus.is_match(f))).then(|| format!("--focus {focus}: no stack frame matches"))
 }
 
-/// A warning that a focus fits nothing of a table of stacks or classes.
+/// Returns the warning that a focus pattern matches nothing in a table of stacks or classes.
 pub(crate) fn nothing(focus: &Regex) -> String {
     format!("--focus {focus}: no class and no stack frame matches")
 }
 
-/// A warning if a focus fits no frame of the stacks that a flame graph or a profile is made of.
+/// Returns a warning if the focus pattern matches no frame in a flame graph or a profile.
 pub(crate) fn frames(focus: &Regex, all: &Allocated) -> Option<String> {
     let mut frames = all.lines.iter().flat_map(|line| &line.frames);
     let fits = frames.any(|&frame| {

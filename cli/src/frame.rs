@@ -3,7 +3,7 @@
 use heapdiff_diff::FrameParts;
 use regex::Regex;
 
-/// Returns a frame without the space that headlines print before its place.
+/// Removes the space that headlines print between the method and the file of a frame.
 pub(crate) fn without_gap(frame: &str) -> String {
     match frame.rsplit_once(" (") {
         Some((method, place)) if !place.contains('(') && place.contains('.') => {
@@ -13,11 +13,12 @@ pub(crate) fn without_gap(frame: &str) -> String {
     }
 }
 
-/// Reads a pattern for frames and classes. A frame or a nested class as reports print it stands for itself, although its
-/// parentheses and `$` mean something else in a regular expression.
+/// Parses a pattern for frames and classes. A frame or nested class that was copied from a report matches itself,
+/// although its parentheses and `$` have other meanings in a regular expression.
 ///
 /// # Errors
-/// When it is neither a frame nor a regular expression.
+///
+/// If the text is neither a frame nor a regular expression.
 pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
     let frame = without_gap(text);
     if is_literal(&frame) {
@@ -56,7 +57,7 @@ mod tests {
             ("a.B.run(line 42)", "a.B.run(line 42)"),
             ("a.B$C.run", "a.B$C.run(B.java:3)"),
             ("a.B$C", "a.B$C"),
-            // Regular expressions.
+            // Regular expressions, not copied frames.
             ("B.run", "a.B.run(B.java:42)"),
             ("run\\(B", "a.B.run(B.java:42)"),
             ("^a\\.(B|C)", "a.C.run(C.java:1)"),

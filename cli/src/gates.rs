@@ -1,4 +1,4 @@
-//! Gates for continuous integration, in words: growth that makes a run end with exit code 1.
+//! Messages of the gates for continuous integration. A gate ends a run with exit code 1, for example after growth.
 
 use std::str::FromStr;
 
@@ -8,17 +8,17 @@ use heapdiff_units::{Size, grouped};
 
 use heapdiff_report::DiffReport;
 
-/// Growth that is too much.
+/// The limit of `--fail-on-growth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GrowthLimit {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many hundredths of a per cent of the heap as it was in the first dump.
+    /// Hundredths of a percent of the heap size in the first dump.
     Part(u32),
 }
 
 impl GrowthLimit {
-    /// The limit in bytes for a heap of so many.
+    /// Returns the limit in bytes, for a heap of `before` bytes in the first dump.
     pub(crate) fn bytes(self, before: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -33,7 +33,7 @@ impl GrowthLimit {
 impl FromStr for GrowthLimit {
     type Err = String;
 
-    /// `10MiB`, or `10%` with two places at most.
+    /// Parses `10MiB`, or `10%` with at most two decimal places.
     fn from_str(text: &str) -> Result<Self, String> {
         let Some(number) = text.strip_suffix('%') else {
             let size = text.parse::<Size>().map_err(|e| e.to_string())?;
@@ -49,8 +49,8 @@ impl FromStr for GrowthLimit {
     }
 }
 
-/// Each gate that was asked for, and why it tripped if it did. Gates look at all suspects, listed or not, but those
-/// that are known.
+/// Returns each requested gate, with the reason if it failed. Gates check all suspects, including those that are not
+/// listed, except known ones.
 pub(crate) fn outcomes(report: &DiffReport) -> Vec<Gate> {
     let (gates, diff, more) = (&report.more.gates, &report.data, &report.more.more_suspects);
     let growth = gates.growth.map(|limit| Gate {

@@ -1,4 +1,4 @@
-//! `--ignore FILE`: the file with rules for growth that is known.
+//! `--ignore FILE`: the file with rules for known growth.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ pub(crate) struct IgnoreFile {
     rules: IgnoreRules,
 }
 
-/// What the rules of a file made of suspects.
+/// The result of applying the rules to suspects.
 #[derive(Debug, Default)]
 pub(crate) struct Ignored {
-    /// Suspects that no rule fits.
+    /// Suspects that no rule matches.
     pub(crate) new: Vec<Suspect>,
-    /// Suspects that are known, with the rule that says so.
+    /// Known suspects, with the rule that matches.
     pub(crate) known: Vec<(Suspect, String)>,
-    /// A warning for each rule that fits nothing.
+    /// A warning for each rule that matches nothing.
     pub(crate) unused_rules: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl IgnoreFile {
         })
     }
 
-    /// Parts suspects that are known from those that are not.
+    /// Separates known suspects from new ones.
     pub(crate) fn sort(&self, suspects: Vec<Suspect>) -> Ignored {
         let sorted = self.rules.sort(suspects);
         let path = self.path.display();

@@ -1,8 +1,8 @@
-//! Where the index of a dump lies, and its kept summary, and when they are read, written and deleted.
+//! The index and the cached summary of a dump: their file names, and when they are read, written and deleted.
 //!
-//! They lie beside the dump, as `DUMP.hdx` and `DUMP.hds`, or under the user's cache folder where the dump's folder does
-//! not take them. Commands about one dump write its index, after they have answered; comparisons only read it, and
-//! write the summaries of their dumps.
+//! The files are `DUMP.hdx` and `DUMP.hds` beside the dump, or in the user's cache folder if the dump's folder is not
+//! writable. A command about one dump writes its index after it has answered. A comparison only reads indexes, and
+//! writes the summaries of its dumps.
 
 pub(crate) mod summary;
 
@@ -26,12 +26,12 @@ use crate::progress::{Meter, Wanted};
 use crate::write;
 
 const EXTENSION: &str = "hdx";
-/// What may lie beside a dump.
+/// Extensions of the files that heapdiff writes beside a dump.
 const EXTENSIONS: [&str; 2] = [EXTENSION, summary::EXTENSION];
-/// Dumps smaller than this are read about as fast as an index is.
+/// Minimum size of a dump for an index, in bytes. Smaller dumps are read about as fast as an index.
 const SMALLEST: u64 = 16 << 20;
 
-/// Tries the indexes that a dump may have, and says what is wrong with them.
+/// Opens the index of a dump from the first place that has a usable one. Prints why an index is not usable.
 pub(crate) fn read<T>(
     setup: &Setup,
     dump: &Path,
@@ -45,7 +45,7 @@ pub(crate) fn read<T>(
     read_from(setup, dump, EXTENSION, open)
 }
 
-/// Tries the places where something of a dump may lie, and says what is wrong with what lies there.
+/// Opens a file that belongs to a dump from the first place that has a usable one. Prints why a file is not usable.
 fn read_from<T>(
     setup: &Setup,
     dump: &Path,
@@ -57,7 +57,7 @@ fn read_from<T>(
     }
     let dump_meta = fs::metadata(dump).ok()?;
     for place in places(dump, setup.analysis.refs, extension) {
-        // Reading anything but a plain file may never end, and other users' files may say anything.
+        // Reading a special file, such as a pipe, may never end. Files of other users may have any content.
         let Ok(meta) = fs::symlink_metadata(&place) else {
             continue;
         };
@@ -79,7 +79,7 @@ fn read_from<T>(
     None
 }
 
-/// Says that an index was found damaged while it was used.
+/// Prints that an index was found damaged while it was in use.
 pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
     let places = places(snapshot.source().path(), snapshot.refs(), EXTENSION);
     let used = places.into_iter().find(|place| is_ours(place));
@@ -90,15 +90,15 @@ pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
     }
 }
 
-/// Prints a line to standard error; one about a usual event only with `--verbose`.
+/// Prints a message to standard error. A message about a usual event is printed only with `--verbose`.
 fn note(wanted: Wanted, usual: bool, index: &Path, what: &str) {
     if wanted.verbose || !(usual || wanted.quiet) {
-        // Nothing can be done about a standard error that is closed.
+        // If standard error is closed, there is no other place for the message.
         let _ = writeln!(io::stderr(), "heapdiff: {} {what}", index.display());
     }
 }
 
-/// The places where an index may lie, the one beside the dump first. Links to a dump share its index.
+/// Returns the possible paths of an index, the one beside the dump first. Links to a dump share its index.
 fn places(dump: &Path, refs: Refs, extension: &str) -> Vec<PathBuf> {
     let Ok(dump) = fs::canonicalize(dump) else {
         return Vec::new();
@@ -113,7 +113,7 @@ fn places(dump: &Path, refs: Refs, extension: &str) -> Vec<PathBuf> {
     std::iter::once(beside.into()).chain(cached).collect()
 }
 
-/// The index's name, which depends on which references retain.
+/// Returns the name of an index. It depends on which kinds of references retain objects.
 fn named(mut dump: OsString, refs: Refs, extension: &str) -> OsString {
     dump.push(match refs {
         Refs::Soft => ".",
@@ -124,7 +124,8 @@ fn named(mut dump: OsString, refs: Refs, extension: &str) -> OsString {
     dump
 }
 
-/// The user's folder for what can be made again: indexes that cannot lie beside their dumps, the agent's library.
+/// Returns the user's folder for files that can be made again: indexes that cannot be beside their dumps, and the agent
+/// library.
 pub(crate) fn cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from);
     let absolute = |path: &PathBuf| path.is_absolute();
@@ -136,7 +137,7 @@ pub(crate) fn cache() -> Option<PathBuf> {
     Some(cache?.join("heapdiff"))
 }
 
-/// Whether a file belongs to this user, to the dump's owner or to root.
+/// True if a file belongs to this user, to the owner of the dump, or to root.
 fn is_trusted(index: &Metadata, dump: &Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -154,10 +155,10 @@ fn is_trusted(index: &Metadata, dump: &Metadata) -> bool {
     }
 }
 
-/// Snapshots whose index is still to be written.
+/// Snapshots whose indexes are not written yet.
 static PENDING: Mutex<Vec<(Arc<Snapshot>, Wanted)>> = Mutex::new(Vec::new());
 
-/// Has an index written once the report is out.
+/// Schedules an index to be written after the report.
 pub(crate) fn write_later(snapshot: Arc<Snapshot>, setup: &Setup) {
     if setup.index
         && snapshot.source().file_bytes() >= SMALLEST
@@ -168,7 +169,7 @@ pub(crate) fn write_later(snapshot: Arc<Snapshot>, setup: &Setup) {
     }
 }
 
-/// Writes what [`write_later`] was given, and summaries. A failure to write them does not fail the run.
+/// Writes the scheduled indexes and summaries. If this fails, the run still succeeds.
 pub(crate) fn write_pending() {
     summary::write_pending();
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
@@ -190,14 +191,14 @@ pub(crate) fn write_pending() {
     }
 }
 
-/// Leaves what [`write_later`] was given: nobody waits for it.
+/// Drops the scheduled indexes and summaries, because nobody waits for them.
 pub(crate) fn forget_pending() {
     summary::forget_pending();
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
     drop(pending);
 }
 
-/// Writes to the first place that takes it.
+/// Writes to the first place where this succeeds.
 fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Result<()>) {
     for place in places {
         match write(place) {
@@ -210,7 +211,8 @@ fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Res
     }
 }
 
-/// Writes up to so many bytes beside a place, and gives them its name when they are whole and of the dump as it is.
+/// Writes a temporary file of at most `bytes` bytes beside `place`, and renames it when it is complete. It is discarded
+/// if the dump has changed meanwhile.
 fn write(
     dump: &Path,
     place: &Path,
@@ -231,7 +233,7 @@ fn write(
             .prefix(UNFINISHED)
             .suffix(&format!(".{}", extension_of(place)))
             .tempfile_in(folder)?;
-        // Where there are no locks, its time of change tells that it is being written.
+        // Marks the file as being written. On file systems without locks, its modification time has the same effect.
         let _ = file.as_file().try_lock();
         Ok((file.path().to_path_buf(), file))
     })?;
@@ -242,7 +244,7 @@ fn write(
         ));
     }
     content(file.as_file_mut())?;
-    // The users who may read the dump may read its index, and nobody else.
+    // Exactly the users who may read the dump may read its index.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -262,8 +264,8 @@ fn extension_of(path: &Path) -> &str {
     path.extension().and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// Deletes the indexes and summaries of these dumps, and all in these folders; without any, those in the folder for what
-/// cannot lie beside its dump.
+/// Deletes the indexes and summaries of the given dumps, and all in the given folders. Without arguments it deletes
+/// those in the cache folder.
 pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
     let mut removed = (0_u64, 0_u64);
     let mut found = Vec::new();
@@ -307,7 +309,7 @@ pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// As [`places`], also for a dump that was deleted, and for an index itself.
+/// Like [`places`], but also accepts a dump that was deleted, or an index itself.
 fn places_of_any(path: &Path, refs: Refs) -> Vec<PathBuf> {
     let places: Vec<PathBuf> = EXTENSIONS
         .iter()
@@ -325,7 +327,7 @@ fn places_of_any(path: &Path, refs: Refs) -> Vec<PathBuf> {
     }
 }
 
-/// The indexes in a folder, and what a killed run left of one.
+/// Returns the indexes in a folder, and temporary files of indexes that killed runs left there.
 fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |e: io::Error| Failure::usage(format!("{}: {}", folder.display(), plain(&e)));
     let mut found = Vec::new();
@@ -339,7 +341,7 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a file begins as an index does.
+/// True if a file starts like an index.
 fn is_ours(path: &Path) -> bool {
     let mut first = [0; 64];
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())

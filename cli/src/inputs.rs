@@ -1,4 +1,4 @@
-//! Dumps and indexes that change while they are read: no report is made of them.
+//! Ends the run if a dump or an index changes while it is being read, because a report would be wrong.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -8,10 +8,10 @@ use crate::failure::{Exit, Failure};
 use crate::interrupt;
 use crate::messages;
 
-/// From now on a file that cannot be read any more, since it was cut or its disk failed, ends the run with a line
-/// that says so, and so does one whose change made the reader panic.
+/// Installs handlers that end the run with a message if a file becomes unreadable, because it was truncated or its disk
+/// failed. A panic that a changed file caused also ends the run with that message.
 pub(crate) fn watch() {
-    // Without this such a file ends the run all the same, by a signal.
+    // If this fails, such a file ends the run by a signal.
     let _ = bytes::on_lost_file(|error| end(&error));
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| match bytes::changed_file() {
@@ -20,7 +20,7 @@ pub(crate) fn watch() {
     }));
 }
 
-/// Ends the run when a file that was read has changed while it was.
+/// Ends the run if a file changed while it was being read.
 pub(crate) fn end_if_changed() {
     if let Some(error) = bytes::changed_file() {
         end(&error);
@@ -28,11 +28,11 @@ pub(crate) fn end_if_changed() {
 }
 
 fn end(error: &hprof::Error) {
-    // No file is begun or gets its name any more.
+    // While this lock is held, no other thread creates or renames an output file.
     let _state = interrupt::remove_unfinished();
     let mut out = io::stderr();
     if out.is_terminal() {
-        // Nothing can be done about a standard error that is closed.
+        // If standard error is closed, there is no other place for the message.
         let _ = write!(out, "\r\x1b[K");
     }
     messages::error(&Failure::changed(error));

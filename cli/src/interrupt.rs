@@ -1,4 +1,4 @@
-//! What Ctrl-C and other signals do: end a wait early, or remove what is unfinished and end the run.
+//! Ctrl-C and other signals: they end a wait early, or remove unfinished files and end the run.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Files, and folders with all that is in them.
+    /// Files, and folders with their whole content.
     unfinished: Vec<PathBuf>,
     waits: Option<Sender<()>>,
 }
@@ -20,24 +20,24 @@ static STATE: Mutex<State> = Mutex::new(State {
 });
 
 fn state() -> MutexGuard<'static, State> {
-    // Each change is a single step, so a panic leaves no half-made state.
+    // Each change is a single step, so the state is consistent even after a panic.
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Installs the handlers: Ctrl-C ends a wait, and without one the run; a request to end (SIGTERM)
-/// and the loss of the terminal (SIGHUP) end the run. What is unfinished is removed, and the run ends
-/// as the signal would have ended it.
+/// Installs the signal handlers. Ctrl-C ends a wait, or the run if there is no wait. SIGTERM and the loss of the
+/// terminal (SIGHUP) end the run. Unfinished files are removed, and the process ends as if the signal had ended it.
 #[cfg(unix)]
 pub(crate) fn handle() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-    // A file beyond the user's limit is then an error of writing, as a full disk is, and ends nothing by a signal.
+    // Writing beyond the user's file size limit is then an ordinary write error, like a full disk, and does not end the
+    // process.
     let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
-    // What is ignored from the start (`nohup`, a job in the background) stays ignored.
+    // Signals that are ignored from the start (`nohup`, background jobs) stay ignored.
     let ignored = ignored_signals();
     let ends = [SIGHUP, SIGINT, SIGTERM]
         .into_iter()
         .filter(|signal| ignored & (1 << (signal - 1)) == 0);
-    // Without a handler a signal ends the run all the same.
+    // If this fails, signals end the run by their default action.
     let Ok(mut signals) = signal_hook::iterator::Signals::new(ends) else {
         return;
     };
@@ -46,7 +46,7 @@ pub(crate) fn handle() {
             if signal == SIGINT && end_wait() {
                 continue;
             }
-            // The lock is held to the end, so that no file is begun or gets its final name.
+            // The lock is held to the end, so that no other thread creates or renames a file.
             let _state = remove_unfinished();
             let _ = signal_hook::low_level::emulate_default_handler(signal);
             std::process::exit(128 + signal);
@@ -54,8 +54,8 @@ pub(crate) fn handle() {
     });
 }
 
-/// The signals that this process was started to ignore, bit `n - 1` for signal `n`. Where the
-/// system does not tell, the loss of the terminal is taken to be one of them.
+/// Returns the signals that this process was started to ignore, as bit `n - 1` for signal `n`. If the system does not
+/// report them, this returns SIGHUP only.
 #[cfg(unix)]
 fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -64,11 +64,10 @@ fn ignored_signals() -> u64 {
         .unwrap_or(1 << (signal_hook::consts::SIGHUP - 1))
 }
 
-/// Installs the handler: Ctrl-C ends a wait, and without one removes what is unfinished and ends the
-/// run.
+/// Installs the handler. Ctrl-C ends a wait. Without a wait it removes unfinished files and ends the run.
 #[cfg(not(unix))]
 pub(crate) fn handle() {
-    // Without a handler an interrupt ends the run all the same.
+    // If this fails, an interrupt ends the run by its default action.
     let _ = ctrlc::set_handler(|| {
         if !end_wait() {
             let _state = remove_unfinished();
@@ -82,7 +81,7 @@ fn end_wait() -> bool {
     waits.is_some_and(|waits| waits.send(()).is_ok())
 }
 
-/// Removes what is unfinished; as long as the result lives nothing is begun or finished.
+/// Removes unfinished files. No file is created or renamed while the result exists.
 pub(crate) fn remove_unfinished() -> MutexGuard<'static, State> {
     let mut state = state();
     for path in state.unfinished.drain(..) {
@@ -91,17 +90,17 @@ pub(crate) fn remove_unfinished() -> MutexGuard<'static, State> {
     state
 }
 
-/// How the names of files begin that are not finished.
+/// The start of the names of unfinished files.
 pub(crate) const UNFINISHED: &str = ".heapdiff-";
 
-/// A file or folder that must not outlive the run unless it is finished.
+/// A file or folder that is removed at the end of the run, unless it is finished.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     path: PathBuf,
 }
 
 impl Unfinished {
-    /// From now on an interrupt removes what `make` makes.
+    /// Calls `make` to create a file or folder. From then on an interrupt removes it.
     pub(crate) fn new<T>(make: impl FnOnce() -> io::Result<(PathBuf, T)>) -> io::Result<(Self, T)> {
         let mut state = state();
         let (path, made) = make()?;
@@ -109,7 +108,8 @@ impl Unfinished {
         Ok((Self { path }, made))
     }
 
-    /// Gives it its final name, by `rename`, or removes it. No interrupt comes in between.
+    /// Gives the file its final name by calling `rename`. If that fails, the file is removed. An interrupt waits until
+    /// this is done.
     pub(crate) fn finish<T>(self, rename: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let mut state = state();
         let renamed = rename(&self.path)?;
@@ -123,7 +123,7 @@ impl Drop for Unfinished {
         let mut state = state();
         if let Some(at) = state.unfinished.iter().position(|p| *p == self.path) {
             state.unfinished.swap_remove(at);
-            // A partial file that cannot be removed is not tried again.
+            // If the file cannot be removed, it is not tried again.
             let _ = remove(&self.path);
         }
     }
@@ -137,21 +137,21 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A wait that an interrupt ends.
+/// A wait that an interrupt can end.
 #[derive(Debug)]
 pub(crate) struct Wait {
     ended: Receiver<()>,
 }
 
 impl Wait {
-    /// From now on the next interrupt ends this wait and not the run.
+    /// Begins a wait. The next interrupt ends the wait and not the run.
     pub(crate) fn start() -> Self {
         let (send, ended) = channel();
         state().waits = Some(send);
         Self { ended }
     }
 
-    /// Waits a while; `false` when the wait was ended.
+    /// Sleeps for `time`. Returns false if the wait was ended.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         self.ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
     }

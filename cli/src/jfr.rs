@@ -1,4 +1,4 @@
-//! Flight recordings as commands take and show them.
+//! Opens and describes JFR recordings for all commands.
 
 use std::io;
 use std::path::Path;
@@ -11,12 +11,12 @@ use crate::failure::{Failure, Result, plain};
 use crate::job::Setup;
 use crate::mapping::originals;
 
-/// Whether a file is a flight recording. A file that cannot be read is not; whoever opens it next says why.
+/// True if a file is a JFR recording. False if it cannot be read; the code that opens it next reports the error.
 pub(crate) fn is_recording(path: &Path) -> bool {
     heapdiff_jfr::is_recording(path).unwrap_or(false)
 }
 
-/// Reads a recording, with the names of the setup's mapping.
+/// Reads a recording and applies the `--mapping` to its names.
 pub(crate) fn open(setup: &Setup, path: &Path) -> Result<Recording> {
     let mut recording = Recording::open(path).map_err(|e| failure(path, &e))?;
     if let Some(names) = originals(setup.analysis.mapping.as_ref()) {
@@ -33,7 +33,7 @@ pub(crate) fn failure(path: &Path, error: &JfrError) -> Failure {
     Failure::bad_input(format!("{}: {why}", path.display()))
 }
 
-/// What is damaged, in words.
+/// Returns warnings about damage in a recording.
 pub(crate) fn warnings(recording: &Recording) -> Vec<String> {
     let mut warnings: Vec<String> = recording.damage.iter().map(ToString::to_string).collect();
     if recording.more_damage > 0 {
@@ -43,14 +43,14 @@ pub(crate) fn warnings(recording: &Recording) -> Vec<String> {
     warnings
 }
 
-/// A frame as reports show it.
+/// Returns a frame as reports show it.
 pub(crate) fn frame(recording: &Recording, frame: &Frame) -> String {
     let names = &recording.names;
     let (class, method) = (names.text(frame.class), names.text(frame.method));
     frame_text(class, method, None, Some(frame.line.into()))
 }
 
-/// A stack's frames, the leaf first; a stack that was cut off ends with `...`.
+/// Returns the frames of a stack, innermost first. A truncated stack ends with `...`.
 pub(crate) fn frames(recording: &Recording, stack: StackId, texts: &[String]) -> Vec<String> {
     let stack = recording.names.stack(stack);
     let named = stack.frames.iter().filter_map(|&f| texts.get(f as usize));

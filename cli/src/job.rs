@@ -1,4 +1,4 @@
-//! What to do, checked: a task and its setup, from the command line or from anywhere else.
+//! A task with its setup, both checked, from the command line or another source.
 
 mod output;
 
@@ -11,17 +11,17 @@ use crate::failure::{Failure, Result};
 use crate::progress::Wanted;
 pub(crate) use output::{Output, check_file, folder_of};
 
-/// True for the formats that a command can write.
+/// A function that returns true for the formats that a command can write.
 pub(crate) type Formats = fn(Format) -> bool;
 
-/// The formats of most commands.
+/// True for the formats of most commands.
 pub(crate) fn text_and_json(format: Format) -> bool {
     matches!(format, Format::Text | Format::Json)
 }
 
-/// What a command does that ends in a report.
+/// The work of a command that ends in a report.
 pub(crate) trait Task: Debug + Send {
-    /// Formats of the report.
+    /// Returns the formats of the report.
     fn formats() -> Formats
     where
         Self: Sized,
@@ -29,20 +29,20 @@ pub(crate) trait Task: Debug + Send {
         text_and_json
     }
 
-    /// Refuses options that do not fit the setup or one of its formats, with a message of their own.
+    /// Refuses options that do not fit the setup or one of its formats, with a specific message.
     fn check(&self, _: &Setup, _: Format) -> Result<()> {
         Ok(())
     }
 
-    /// Reads the inputs, and returns the report for each output, or one for all.
+    /// Reads the inputs. Returns one report for each output, or a single one for all of them.
     fn run(&self, setup: &Setup) -> Result<Vec<Report>>;
 
-    /// True if the report is written to the outputs in this format of the first.
+    /// True if the report is written to the outputs. The argument is the format of the first output.
     fn is_shown(&self, _: Format) -> bool {
         true
     }
 
-    /// Prints what follows the report.
+    /// Prints messages after the report.
     fn end(&self, _: &Setup, _: &Report) {}
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Refuses formats that the task has no report in.
+    /// Creates a job. Refuses formats that the task cannot write.
     pub(crate) fn new<T: Task + 'static>(setup: Setup, task: T) -> Result<Self> {
         for output in setup.outputs() {
             task.check(&setup, output.format)?;
@@ -86,13 +86,13 @@ fn check_format(format: Format, formats: Formats) -> Result<()> {
     Err(Failure::usage(message).with_hint(hint))
 }
 
-/// How to work and how to show it: the same for all commands.
+/// Settings of the analysis and the output, which all commands share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setup {
     pub(crate) output: Output,
     /// Further outputs of the same report, each in its own format.
     pub(crate) more: Vec<Output>,
-    /// Rows of each list, if the command line sets them.
+    /// Number of rows of each list, if the command line sets it.
     pub(crate) top: Option<usize>,
     pub(crate) progress: Wanted,
     pub(crate) analysis: hprof::Options,
@@ -103,22 +103,22 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Where the report goes.
+    /// Returns the outputs of the report.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = &Output> {
         std::iter::once(&self.output).chain(&self.more)
     }
 
-    /// True if any output has such a format.
+    /// True if `such` is true for the format of any output.
     pub(crate) fn is_any(&self, such: impl Fn(Format) -> bool) -> bool {
         self.outputs().any(|output| such(output.format))
     }
 
-    /// Rows of a list: `--top`, or `text` in formats that people read as a whole, or all.
+    /// Returns the number of rows of a list: `--top`, or `text` in formats that people read as a whole, or all.
     pub(crate) fn rows(&self, text: usize) -> usize {
         self.rows_in(self.output.format, text)
     }
 
-    /// The same for one of the outputs.
+    /// Like [`Self::rows`], for a certain format.
     pub(crate) fn rows_in(&self, format: Format, text: usize) -> usize {
         let default = if format.is_read_whole() {
             text

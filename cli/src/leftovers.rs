@@ -1,7 +1,11 @@
-//! What runs that were killed have left: files that were not finished, and copies of the agent's library.
+//! Removes files that killed runs left: unfinished files, and copies of the agent library.
 //!
-//! They are known by their names, by nobody having written to them for a while, by no run holding a lock on them, and by no
-//! process that we can look into having them open.
+//! A file is removed only if all of these are true:
+//!
+//! - It has a name that heapdiff gives to such files.
+//! - Nobody has written to it for a while.
+//! - No run holds a lock on it.
+//! - No process has it open, as far as we may inspect processes.
 
 use std::fs::{self, Metadata};
 use std::path::Path;
@@ -12,23 +16,23 @@ use crate::interrupt::UNFINISHED;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{sweep, sweep_copies};
 
-/// A file that was written to since may still be.
+/// Files that were modified within this time may still be in use.
 const STILL: Duration = Duration::from_secs(60);
-/// Letters and digits that follow, of temporary files and of dumps.
+/// Lengths of the random part of a name: of temporary files, and of dumps.
 const RANDOM: [usize; 2] = [6, 16];
 
-/// What stands around the random part of the name of the agent's library where it is copied for a JVM to load.
+/// The parts before and after the random part in the name of a copied agent library.
 #[cfg(target_os = "linux")]
 pub(crate) const COPY: [&str; 2] = ["libheapdiff_agent-", "-copy.so"];
 
-/// Whether a file is one that a killed run had not finished. Nobody writes to it: runs that do hold a lock, and
-/// a JVM that writes a dump has it open.
+/// True if a file was left unfinished by a killed run. Files in use are excluded: a living run holds a lock on its
+/// file, and a JVM that writes a dump has it open.
 pub(crate) fn is_left_behind(path: &Path, extensions: &[&str]) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     is_unfinished(&name, extensions) && is_abandoned(path)
 }
 
-/// Whether files that are not finished have such names. Recent JVMs write a dump in parts.
+/// True if unfinished files have such names. Some JVMs write a dump in several parts, whose names end with a number.
 fn is_unfinished(name: &str, extensions: &[&str]) -> bool {
     let Some(rest) = name.strip_prefix(UNFINISHED) else {
         return false;
@@ -43,7 +47,7 @@ fn is_unfinished(name: &str, extensions: &[&str]) -> bool {
         && (end.is_empty() || is_part || extensions.contains(&end))
 }
 
-/// Whether nobody has written to a file for a while, nor holds it.
+/// True if nobody has written to a file for a while and nobody has locked it.
 #[cfg(not(target_os = "linux"))]
 fn is_abandoned(path: &Path) -> bool {
     let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
@@ -55,7 +59,7 @@ fn is_abandoned(path: &Path) -> bool {
     linux::is_abandoned(rustix::fs::CWD, path)
 }
 
-/// What is told of an open file to which nobody has written for a while, and that nobody has locked.
+/// Returns the metadata of an open file if nobody has written to it for a while and nobody has locked it.
 fn is_deserted(file: &fs::File) -> Option<Metadata> {
     let meta = file.metadata().ok()?;
     (meta.is_file() && is_old(&meta, STILL) && file.try_lock().is_ok()).then_some(meta)
@@ -66,8 +70,8 @@ fn is_old(meta: &Metadata, than: Duration) -> bool {
     since.is_some_and(|since| since > than)
 }
 
-/// Folders that others may write to, as `/tmp`: what has been looked at may be something else a moment later. So all goes by open
-/// folders and files, and no link is followed.
+/// The code for folders that others can write to, such as `/tmp`. There a name may refer to another file a moment after
+/// a check. So every operation uses open folders and files, and no link is followed.
 #[cfg(target_os = "linux")]
 mod linux {
     use std::ffi::{CStr, CString};
@@ -89,10 +93,10 @@ mod linux {
         .union(OFlags::NOCTTY)
         .union(OFlags::CLOEXEC);
     const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
-    /// A folder with nothing in it may be one in which a JVM has not begun to write.
+    /// An empty folder may belong to a JVM that has not started to write yet, so it must be older.
     const EMPTY: Duration = Duration::from_secs(60 * 60);
 
-    /// Whether nobody has written to a file for a while, nor holds it.
+    /// True if nobody has written to a file for a while, and nobody has locked or opened it.
     pub(super) fn is_abandoned(folder: impl AsFd, name: impl Arg + Copy) -> bool {
         let is_file = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
@@ -104,14 +108,14 @@ mod linux {
         deserted.is_some_and(|meta| !is_open(&meta))
     }
 
-    /// Looks at what is opened: since the name was looked at, a pipe or a link may have come in the file's place. Opening a pipe
-    /// does not wait.
+    /// Opens a file, and returns its metadata if it is deserted. The check uses the open file, because a pipe or a link
+    /// may have replaced the file since its name was checked. Opening a pipe does not block.
     pub(super) fn deserted(folder: impl AsFd, name: impl Arg) -> Option<Metadata> {
         let file = openat(folder, name, FILE, Mode::empty()).ok()?;
         is_deserted(&File::from(file))
     }
 
-    /// Whether a process that we can look into has a file open.
+    /// True if a process has the file open, as far as we may inspect processes.
     fn is_open(meta: &Metadata) -> bool {
         let wanted = (meta.dev(), meta.ino());
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -131,8 +135,8 @@ mod linux {
         })
     }
 
-    /// Removes what killed runs left of dumps in a folder: files, and folders of the acting user with nothing else. What cannot be
-    /// removed stays.
+    /// Removes dumps that killed runs left in a folder: files, and folders of the acting user that contain nothing
+    /// else. Files that cannot be removed stay.
     pub(crate) fn sweep(folder: &Path) {
         let Ok(folder) = open(folder, FOLDER, Mode::empty()) else {
             return;
@@ -143,19 +147,20 @@ mod linux {
                 continue;
             };
             if is_abandoned(&folder, &*name) {
-                // A thread of a JVM has closed its part before the others have, and then the parts are put together.
+                // A JVM's threads close their parts at different times, and then the JVM joins the parts. So a part is
+                // removed only if its dump is absent or abandoned, too.
                 if dump == text || is_absent(&folder, dump) || is_abandoned(&folder, dump) {
                     let _ = unlinkat(&folder, &*name, AtFlags::empty());
                 }
             } else if dump == text && emptied(&folder, &name).is_some() {
-                // This fails, as it should, when something came meanwhile.
+                // This fails, as intended, if a file was added to the folder meanwhile.
                 let _ = unlinkat(&folder, &*name, AtFlags::REMOVEDIR);
             }
         }
     }
 
-    /// Removes the copies of the agent's library that killed runs left in a folder. A run that lives holds a lock on its copy;
-    /// a JVM that has loaded one needs its name no more.
+    /// Removes copies of the agent library that killed runs left in a folder. A living run holds a lock on its copy. A
+    /// JVM that has loaded a copy does not need its name any more.
     pub(crate) fn sweep_copies(folder: &Path) {
         let Ok(folder) = open(folder, FOLDER, Mode::empty()) else {
             return;
@@ -175,7 +180,8 @@ mod linux {
         random.is_some_and(is_random)
     }
 
-    /// The name of the dump that a file with this name is, or is a part of: what users may have named so is none.
+    /// Returns the name of the dump to which a file with this name belongs. Returns `None` for names that a user may
+    /// have chosen.
     fn dump_of(name: &str) -> Option<&str> {
         let dump = whole(name);
         dump.strip_prefix(UNFINISHED)
@@ -183,13 +189,13 @@ mod linux {
             .then_some(dump)
     }
 
-    /// What we take for the part of a name that nobody can tell beforehand.
+    /// True if a text looks like the random part of our names.
     fn is_random(text: &str) -> bool {
         let is_hex = |b| matches!(b, b'0'..=b'9' | b'a'..=b'f');
         text.len() == 16 && text.bytes().all(is_hex)
     }
 
-    /// A name without the number of a part.
+    /// Removes the number of a part from a name.
     fn whole(name: &str) -> &str {
         match name.rsplit_once(".p") {
             Some((dump, part)) if !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) => {
@@ -204,7 +210,7 @@ mod linux {
         found.err() == Some(rustix::io::Errno::NOENT)
     }
 
-    /// Empties a folder that a killed run made for a dump.
+    /// Deletes the files in a folder that a killed run made for a dump.
     fn emptied(folder: impl AsFd, name: &CStr) -> Option<()> {
         let opened = openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()).ok()?;
         let opened = File::from(opened);
@@ -261,7 +267,7 @@ mod tests {
         for name in [
             ".heapdiff-0123456789abcdef",
             ".heapdiff-0123456789abcdef.p3",
-            // Not ours, or not old enough, or in use.
+            // These stay: the names are not ours.
             ".heapdiff-0123456789abcdef.hprof",
             ".heapdiff-abcdef",
             ".heapdiff-backup",
@@ -274,7 +280,7 @@ mod tests {
         }
         drop(made(&at(".heapdiff-fedcba9876543210"), 30));
         let held = made(&at(".heapdiff-1111111111111111"), 90);
-        // Parts of a dump that is being put together, and of none.
+        // Parts of a dump that a JVM is joining, and parts without a dump.
         drop(made(&at(".heapdiff-1111111111111111.p0"), 90));
         drop(made(&at(".heapdiff-aaaaaaaaaaaaaaaa.p0"), 90));
         for (name, within, age) in [
@@ -332,7 +338,7 @@ mod tests {
         let locked = made(&at(&copy('2')), 90);
         locked.lock().unwrap();
         let kept = [
-            // In the user's cache, for good.
+            // A copy in the user's cache, which stays for good.
             "libheapdiff_agent-3333333333333333.so",
             "libheapdiff_agent-333333333333333-copy.so",
             "libheapdiff_agent-backupofmondays_-copy.so",
@@ -364,7 +370,7 @@ mod tests {
         assert_eq!(left(), all);
     }
 
-    /// In `/tmp` anybody may put something by such a name, also between two looks.
+    /// In `/tmp`, any user may create such names, also between two checks.
     #[test]
     fn what_others_put_in_the_way_leads_nowhere() {
         let folder = tempfile::tempdir().unwrap();
@@ -379,7 +385,7 @@ mod tests {
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, at(pipe), kind, mode, 0).unwrap();
-        // Another user's folder, if there is somebody who may make one.
+        // A folder of another user, if this test may create one.
         let theirs = at(".heapdiff-3333333333333333");
         fs::create_dir(&theirs).unwrap();
         drop(made(&theirs.join("dump.hprof"), 90));
@@ -388,7 +394,7 @@ mod tests {
         sweep(folder.path());
         assert!(kept.exists() && at(pipe).exists());
         assert_eq!(theirs.exists(), is_theirs);
-        // What is put there after the first look, too.
+        // The same if the replacement happens after the first check.
         let opened = |name: &str| linux::deserted(rustix::fs::CWD, at(name));
         assert!(opened(pipe).is_none());
         assert!(opened(".heapdiff-1111111111111111").is_none());

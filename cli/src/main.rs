@@ -1,6 +1,6 @@
 //! `heapdiff`: two heap dumps in, the leaking call path out.
 //!
-//! Arguments become a command with a job, the job a report, the report text.
+//! The arguments become a command with a job, the job produces a report, and the report becomes text.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod args;
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
             messages::error(&failure);
             failure.exit
         });
-    // Indexes are written after the answer, so that the next command is faster.
+    // Indexes are written after the answer, so the user does not wait for them. They make the next command faster.
     index::write_pending();
     ExitCode::from(exit as u8)
 }

@@ -1,4 +1,4 @@
-//! The mappings of `--mapping`: read once, and told of when they fit nothing.
+//! The name mappings of `--mapping`. They are read once, and a mapping that matches nothing is reported.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,10 +12,11 @@ use hprof::NameMapping;
 
 use crate::failure::{Failure, Result, plain};
 
-/// The most bytes of a mapping.
+/// Maximum number of bytes of a mapping.
 const MOST: u64 = 2 << 30;
 
-/// Reads the mappings of a program's parts; `None` where there are none.
+/// Reads one mapping from all files, which may be for different parts of a program. Returns `None` if there are no
+/// files.
 pub(crate) fn read(files: &[PathBuf]) -> Result<Option<Arc<dyn NameMapping>>> {
     if files.is_empty() {
         return Ok(None);
@@ -48,7 +49,7 @@ fn input(file: &Path, why: &str) -> Failure {
     Failure::bad_input(format!("{}: {why}", file.display()))
 }
 
-/// A report has its names already.
+/// The failure for `--mapping` with a saved report, whose names cannot be changed any more.
 pub(crate) fn not_of_reports(report: &Path) -> Failure {
     let message = format!(
         "{}: --mapping does not work with a saved report",
@@ -57,7 +58,7 @@ pub(crate) fn not_of_reports(report: &Path) -> Failure {
     Failure::usage(message).with_hint("use --mapping when you write the report: heapdiff BEFORE AFTER --mapping FILE -o report.json")
 }
 
-/// The names of a mapping as what agents and recorders write is given them.
+/// Returns a mapping in the form that traces, recordings and samples need.
 pub(crate) fn originals(mapping: Option<&Arc<dyn NameMapping>>) -> Option<Arc<dyn Originals>> {
     let mapping = Arc::clone(mapping?);
     Some(Arc::new(OriginalNames(mapping)))

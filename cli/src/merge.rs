@@ -1,5 +1,5 @@
-//! Allocation sites of a trace merged as people act on them: by the program's frame that allocates, whatever
-//! path of calls leads there.
+//! Merges the allocation sites of a trace by the frame in application code that allocates, regardless of the call paths
+//! to it. That frame is where people fix a leak.
 
 use std::collections::HashMap;
 
@@ -8,20 +8,20 @@ use heapdiff_trace::Stacks;
 use heapdiff_trace::read::{Frame, Site};
 use regex::Regex;
 
-/// What is one line of a ranking.
+/// The kind of a line in a ranking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Merged {
-    /// A class at the frame of the program that allocates it.
+    /// A class and the frame in application code that allocates it.
     #[default]
     Frame,
     /// A class.
     Class,
-    /// A class at a stack.
+    /// A class and its allocation stack.
     Stack,
 }
 
 impl Merged {
-    /// As reports call it. Sites are stacks in reports that are older than frames.
+    /// Returns the name in reports. Stacks are called "site", as in reports of older versions.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Frame => "frame",
@@ -31,7 +31,7 @@ impl Merged {
     }
 }
 
-/// Sorts sites into groups.
+/// Assigns sites to groups.
 pub(crate) struct Groups<'a> {
     stacks: &'a Stacks,
     by: Merged,
@@ -49,7 +49,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The number of a site's group among those of its class; none if it is not in focus.
+    /// Returns the number of a site's group among the groups of its class; `None` if the site is not in focus.
     pub(crate) fn of(&mut self, site: &Site) -> Option<i64> {
         match (self.by, self.focus) {
             (Merged::Class, None) => return Some(0),
@@ -69,8 +69,8 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// A site's frames, the leaf first, up to the first one from the root that a focus fits, as a diff has them. None where
-/// it fits none.
+/// Returns the frames of a site, innermost first, up to the outermost frame that the focus matches, as in a comparison.
+/// Returns `None` if the focus matches no frame.
 pub(crate) fn in_focus(stacks: &Stacks, site: &Site, focus: Option<&Regex>) -> Option<Vec<String>> {
     let text = |f: &Frame| frame_text(&f.class, &f.method, f.file.as_deref(), f.line);
     let frames = site
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// A leak of a class through three callers, none of which has most of it.
+    /// A leak of one class through three callers. Each caller allocates less than half of it.
     #[test]
     fn paths_to_one_frame_are_one_line() {
         const PUT: SceneFrame<'static> = ("com.acme.Cache", "put", "Cache.java", 7);

@@ -14,29 +14,29 @@ use crate::job::Setup;
 use crate::progress::Wanted;
 use crate::style::When;
 
-/// The most lines of warnings for one dump; the rest is counted. JSON has all.
+/// Maximum number of warnings for one dump. The number of further ones is printed; JSON has all.
 const LINES: usize = 10;
 
-/// Prints why there is no report.
+/// Prints an error that ends the run.
 pub(crate) fn error(failure: &Failure) {
     let stderr = io::stderr();
     let style = When::Auto.style(&stderr);
     let mut out = stderr.lock();
-    // Nothing can be done about a standard error that is closed.
+    // If standard error is closed, there is no other place for the message.
     let _ = writeln!(out, "{} {failure}", style.red("heapdiff:"));
     if let Some(hint) = &failure.hint {
         let _ = writeln!(out, "          {hint}");
     }
 }
 
-/// Prints what was done to standard error.
+/// Prints a message about what was done to standard error.
 pub(crate) fn said(text: &str) {
     if !text.is_empty() {
         let _ = writeln!(io::stderr(), "heapdiff: {text}");
     }
 }
 
-/// Prints a warning that is of no report.
+/// Prints a warning that does not belong to a report.
 pub(crate) fn warn(text: &str) {
     let stderr = io::stderr();
     let style = When::Auto.style(&stderr);
@@ -44,7 +44,7 @@ pub(crate) fn warn(text: &str) {
     let _ = writeln!(stderr.lock(), "{} {text}", style.yellow("warning:"));
 }
 
-/// Prints what is wrong with the dumps; under `--strict` damage is a failure.
+/// Prints warnings about the dumps. With `--strict`, damage is a failure.
 pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
     let stderr = io::stderr();
     let style = setup.output.color.style(&stderr);
@@ -87,12 +87,12 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
     }
 }
 
-/// Prints that `--mapping` fits nothing, if so.
+/// Prints a warning if `--mapping` matches nothing.
 pub(crate) fn mapping(setup: &Setup) {
     mapping_of(setup.analysis.mapping.as_ref(), setup.progress.quiet);
 }
 
-/// The same where a command has no more than the mapping.
+/// Like [`mapping`], for a command without a setup.
 pub(crate) fn mapping_of(mapping: Option<&Arc<dyn NameMapping>>, quiet: bool) {
     if mapping.is_some_and(|mapping| !mapping.fits()) && !quiet {
         warn(
@@ -101,14 +101,14 @@ pub(crate) fn mapping_of(mapping: Option<&Arc<dyn NameMapping>>, quiet: bool) {
     }
 }
 
-/// A damaged dump is not read.
+/// The failure for a damaged dump under `--strict`.
 pub(crate) fn refused(dump: &dyn Display) -> Failure {
     Failure::bad_input(format!(
         "{dump}: the file is damaged, and --strict refuses damaged files"
     ))
 }
 
-/// A whole dump without some of its GC roots is not read.
+/// The failure for a complete dump that lacks GC roots, under `--strict`.
 pub(crate) fn rootless(dump: &dyn Display) -> Failure {
     Failure {
         message: format!("{dump}: GC roots are missing, and --strict refuses incomplete dumps"),
@@ -116,7 +116,7 @@ pub(crate) fn rootless(dump: &dyn Display) -> Failure {
     }
 }
 
-/// Prints what is wrong with an input of which no report is made.
+/// Prints warnings about an input for which there is no report.
 pub(crate) fn of_input(path: &Path, warnings: &[Warning], wanted: Wanted) {
     if wanted.quiet {
         return;
@@ -129,7 +129,7 @@ pub(crate) fn of_input(path: &Path, warnings: &[Warning], wanted: Wanted) {
     list(&mut stderr.lock(), &label, &path.display(), &warnings);
 }
 
-/// Prints the first warnings of an input, and how many more there are.
+/// Prints the first warnings about an input, and the number of further ones.
 fn list(out: &mut impl Write, label: &dyn Display, path: &dyn Display, warnings: &[String]) {
     let rest = rest(warnings.len());
     for warning in warnings.iter().take(LINES).chain(&rest) {
@@ -137,7 +137,7 @@ fn list(out: &mut impl Write, label: &dyn Display, path: &dyn Display, warnings:
     }
 }
 
-/// How many warnings of a dump are not printed.
+/// Returns the message with the number of warnings that are not printed.
 fn rest(warnings: usize) -> Option<String> {
     let more = warnings.checked_sub(LINES).filter(|&more| more > 0)?;
     Some(format!(
@@ -146,7 +146,7 @@ fn rest(warnings: usize) -> Option<String> {
     ))
 }
 
-/// Prints which gates tripped.
+/// Prints which gates failed.
 pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
     let stderr = io::stderr();
     let style = setup.output.color.style(&stderr);
@@ -156,7 +156,7 @@ pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
     }
 }
 
-/// Prints why gates do not decide.
+/// Prints why gates cannot decide.
 pub(crate) fn undecided(why: &str) {
     error(
         &Failure::bad_input(format!(

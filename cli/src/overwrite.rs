@@ -1,7 +1,7 @@
-//! The rule for every file that this program writes: no output replaces a file of the command line, and none replaces
-//! a heap dump, a JFR recording or a trace unless `--force` is given.
+//! The rule for every file that heapdiff writes. An output never replaces an input of the command line. It replaces a
+//! heap dump, a JFR recording or a trace only with `--force`.
 //!
-//! A report, a summary, an index or any other file can be made again, so an output replaces it.
+//! Reports, summaries, indexes and other files can be made again, so an output replaces them.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -14,14 +14,14 @@ use flate2::bufread::MultiGzDecoder;
 use crate::failure::{Failure, Result};
 use crate::job::folder_of;
 
-/// How a heap dump begins.
+/// The first bytes of a heap dump.
 const DUMP: &[u8] = b"JAVA PROFILE ";
 /// Maximum number of gzip layers around a dump.
 const LAYERS: usize = 4;
-/// Maximum number of links from one name to its file, as on Linux.
+/// Maximum number of links that are followed from a name to its file, as on Linux.
 const LINKS: usize = 40;
-/// What follows the name of a file in the names of files that belong to it: the log of a trace, the index and the
-/// summary of a dump. The segments of a dump (`.p0`) have numbers.
+/// Suffixes of files that belong to another file: the SQLite files of a trace, and the index and summary of a dump. The
+/// segments of a dump (`.p0`) are handled separately.
 const ENDINGS: [&str; 9] = [
     "-wal",
     "-shm",
@@ -33,40 +33,40 @@ const ENDINGS: [&str; 9] = [
     ".all.hdx",
     ".all.hds",
 ];
-/// The extensions of files that are read in a folder of classes.
+/// Extensions of the files that are read in a folder of classes.
 const CLASSES: [&str; 3] = ["class", "jar", "jmod"];
 
 /// The files of the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Rule {
-    /// The files and folders that are read.
+    /// The files and folders to read.
     pub(crate) inputs: Vec<PathBuf>,
     pub(crate) replaces: Replaces,
 }
 
-/// Whether a command replaces heap dumps, flight recordings and traces.
+/// When a command replaces heap dumps, JFR recordings and traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Replaces {
     #[default]
     Never,
-    /// `--force` is an option of the command, and is not given.
+    /// Only with `--force`: the command has this option, and the user has not given it.
     WithForce,
     Always,
 }
 
 static RULE: OnceLock<Rule> = OnceLock::new();
 
-/// Sets the files of the command line, once for the process.
+/// Sets the files of the command line, once per process.
 pub(crate) fn set(rule: Rule) {
     let _ = RULE.set(rule);
 }
 
-/// Why a file is not replaced.
+/// The reason why a file is not replaced.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It is this input, or belongs to it.
+    /// The file is this input, or belongs to it.
     Input(PathBuf),
-    /// It has this content.
+    /// The file has this kind of content.
     Content(&'static str),
 }
 
@@ -87,7 +87,7 @@ impl From<Refusal> for io::Error {
     }
 }
 
-/// Refuses an output, before any work is done for it.
+/// Returns an error if an output must not be written. Called before any work is done for the output.
 pub(crate) fn check(output: &Path) -> Result<()> {
     let Some(refusal) = refusal(output) else {
         return Ok(());
@@ -116,7 +116,7 @@ pub(crate) fn refusal(output: &Path) -> Option<Refusal> {
     rule().refusal(&target, whole(&target).as_deref())
 }
 
-/// The same for the index or the summary that belongs to a dump.
+/// Like [`refusal`], for the index or the summary of a dump.
 pub(crate) fn refusal_of_index(index: &Path) -> Option<Refusal> {
     rule().refusal(&target(index), None)
 }
@@ -130,7 +130,7 @@ fn rule() -> &'static Rule {
 }
 
 impl Rule {
-    /// `output` is a path without links, and `whole` the file that it belongs to.
+    /// Returns why `output`, a path without links, must not be written. `whole` is the file to which it belongs.
     fn refusal(&self, output: &Path, whole: Option<&Path>) -> Option<Refusal> {
         if is_special(output) {
             return None;
@@ -155,7 +155,7 @@ impl Rule {
             return None;
         }
         content_of(output).map(Refusal::Content).or_else(|| {
-            // An index can be made again. The content of a log or a segment is in no other file.
+            // An index can be made again. But the content of a log or a segment exists nowhere else.
             let is_index = INDEXES
                 .iter()
                 .any(|e| output.extension() == Some(e.as_ref()));
@@ -165,7 +165,7 @@ impl Rule {
     }
 }
 
-/// The extensions of files that are made from a dump.
+/// Extensions of files that are made from a dump.
 const INDEXES: [&str; 2] = ["hdx", "hds"];
 const PART: &str = "part of a heap dump or a trace";
 
@@ -173,7 +173,7 @@ fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| !meta.is_file())
 }
 
-/// Returns what a file is that no output replaces unasked.
+/// Returns the kind of a file that outputs replace only with `--force`; `None` for other files.
 fn content_of(path: &Path) -> Option<&'static str> {
     if !path.is_file() {
         return None;
@@ -189,7 +189,7 @@ fn content_of(path: &Path) -> Option<&'static str> {
     }
 }
 
-/// True if a file begins as a heap dump does, compressed or not.
+/// True if a file starts like a heap dump, compressed or not.
 pub(crate) fn is_dump(path: &Path) -> io::Result<bool> {
     let mut content: Box<dyn io::BufRead> = Box::new(BufReader::new(File::open(path)?));
     for _ in 0..LAYERS {
@@ -203,7 +203,7 @@ pub(crate) fn is_dump(path: &Path) -> io::Result<bool> {
     Ok(start == DUMP)
 }
 
-/// Returns the path without links. The file need not exist: a link may lead to where it will be.
+/// Returns the path without links. The file need not exist: a link may lead to its future place.
 fn target(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS {
@@ -222,13 +222,14 @@ fn target(path: &Path) -> PathBuf {
     }
 }
 
-/// Returns the file that a file belongs to by its name: the trace of a log, the dump of a segment or an index.
+/// Returns the file to which a file belongs according to its name: the trace of a log, or the dump of a segment or an
+/// index.
 fn whole(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let segment = name.rsplit_once(".p").filter(|(_, n)| is_number(n));
     let segment = segment.map(|(name, _)| name);
-    // The longest ending comes first in the name that is left.
+    // Several suffixes may match. The longest one leaves the shortest name.
     let ended = ENDINGS
         .iter()
         .filter_map(|ending| name.strip_suffix(ending));
@@ -237,14 +238,14 @@ fn whole(path: &Path) -> Option<PathBuf> {
     (!name.is_empty() && whole.is_file()).then_some(whole)
 }
 
-/// True if a file is in a folder of classes, and would be read there.
+/// True if a file is in a folder of classes and would be read there.
 fn is_class_in(folder: &Path, file: &Path) -> bool {
     let is_class = CLASSES.iter().any(|e| file.extension() == Some(e.as_ref()));
     let is_image = file.ends_with("lib/modules");
     file.is_file() && file.starts_with(folder) && (is_class || is_image)
 }
 
-/// True if two paths lead to one file, which may not exist yet.
+/// True if two paths lead to the same file, which may not exist yet.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -256,7 +257,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     a == b
 }
 
-/// Returns an output that names the file of another output.
+/// Returns an output that names the same file as an earlier output.
 pub(crate) fn twice(outputs: &[PathBuf]) -> Option<&Path> {
     let mut rest = outputs.iter().enumerate();
     let found = rest.find(|(at, output)| {

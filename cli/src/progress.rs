@@ -38,7 +38,7 @@ pub(crate) struct Wanted {
     pub(crate) verbose: bool,
 }
 
-/// Shows how far the work on one dump has come.
+/// Shows the progress of the work on one dump.
 #[derive(Debug)]
 pub(crate) struct Meter {
     bar: ProgressBar,
@@ -46,15 +46,15 @@ pub(crate) struct Meter {
     quiet: bool,
     done: AtomicU64,
     phase: Mutex<Option<Phase>>,
-    /// When a line was printed that others like it follow.
+    /// When the last repeated line was printed, if there is no bar.
     printed: Mutex<Option<Instant>>,
-    /// Who is told besides, and the dump's name for them.
+    /// The follower of the job, if there is one, and the name of the dump in its messages.
     watch: Option<(Arc<Watch>, String)>,
 }
 
-/// Part of all classes that has to be done before the time that is left is shown.
+/// The remaining time is shown after 1/20 of all classes: an estimate needs some progress.
 const FORESEEN: u64 = 20;
-/// The time between two lines of one kind, without a bar.
+/// The minimum time between two repeated lines, if there is no bar.
 const LINES: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -65,7 +65,7 @@ struct Phase {
 }
 
 impl Meter {
-    /// A meter for the work on `dump`.
+    /// Creates a meter for the work on `dump`.
     pub(crate) fn new(wanted: Wanted, dump: &Path) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let shown = match wanted.when {
@@ -83,7 +83,7 @@ impl Meter {
         let name = name.to_string_lossy();
         let watch = watch::of_job().map(|watch| (watch, printable(&name).into_owned()));
         if !bar.is_hidden() {
-            // Until the first phase: a gzipped dump is decompressed before it.
+            // Shown until the first phase begins: a gzipped dump is decompressed before that.
             bar.set_style(style(0));
             bar.set_message("opening");
             bar.set_prefix(name.into_owned());
@@ -116,8 +116,8 @@ impl Meter {
         }
     }
 
-    /// Shows how many classes of a JVM are changed, with the remaining time that follows from `spent`. Without a bar a line
-    /// is printed each [`LINES`].
+    /// Shows how many classes of a JVM have been changed, and the remaining time that follows from `spent`. Without a
+    /// bar it prints a line at most once per [`LINES`].
     pub(crate) fn classes(&self, what: &str, (done, all): (u64, u64), spent: Duration) {
         let mut text = format!("{what}, {} of {}", grouped(done), grouped(all));
         if done * FORESEEN >= all {
@@ -158,7 +158,7 @@ impl Meter {
         self.bar.set_position(millis(time));
     }
 
-    /// Says on a line of its own what is to be known meanwhile.
+    /// Prints a message on its own line, above the bar.
     pub(crate) fn say(&self, text: Option<String>) {
         if let (Some(text), false) = (text, self.quiet) {
             self.bar.suspend(|| messages::said(&text));
@@ -180,14 +180,14 @@ impl Meter {
                 let rate = Size((last.total as f64 / seconds.max(1e-3)) as u64);
                 line += &format!(", {} at {rate}/s", Size(last.total));
             }
-            // Nothing can be done about a standard error that is closed.
+            // If standard error is closed, there is no other place for the message.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
         *phase = next;
     }
 }
 
-/// A bar where the amount of work is known, a spinner elsewhere.
+/// Returns the style of a bar if the amount of work is known, or of a spinner.
 fn style(total: u64) -> ProgressStyle {
     let template = if total > 0 {
         "{prefix}: {msg} {bar:24} {bytes:>10} of {total_bytes} {bytes_per_sec:>12} {eta:>4}"
@@ -207,7 +207,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Ends the last phase and takes the bar away.
+/// Ends the last phase and removes the bar.
 impl Drop for Meter {
     fn drop(&mut self) {
         self.change(None);

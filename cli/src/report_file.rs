@@ -1,4 +1,4 @@
-//! Reports that were written as JSON, read again.
+//! Reads reports that were saved as JSON.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,26 +10,27 @@ use serde::de::DeserializeOwned;
 
 use crate::failure::{Failure, Result, plain};
 
-/// The most bytes of a report; this program writes none as large.
+/// Maximum number of bytes of a report. heapdiff writes no report of this size.
 const MOST: u64 = 1 << 30;
 const GROWTH: &str = "heapdiff.diff/1";
 const HEAP: &str = "heapdiff.heap/1";
 
-/// A report as it was.
+/// A saved report.
 pub(crate) enum ReportFile {
-    /// Of a comparison.
+    /// A report of a comparison.
     Growth(Box<Report>),
-    /// Of one dump.
+    /// A report of one dump.
     Heap(Box<HeapReport>),
 }
 
-/// What every report says first.
+/// The field that every report starts with.
 #[derive(Deserialize)]
 struct Any {
     schema: String,
 }
 
-/// Whether a file begins as JSON does. One that is no file (a pipe would be read), or cannot be read, does not.
+/// True if a file starts like JSON. False for a file that cannot be read, and for a pipe, because reading from
+/// a pipe consumes its content.
 pub(crate) fn is_json(path: &Path) -> bool {
     let mut head = Vec::new();
     let is_file = path.metadata().is_ok_and(|meta| meta.is_file());

@@ -1,11 +1,11 @@
-//! Colours, when the stream shows them.
+//! Colours of text, if the stream can show them.
 
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
 use heapdiff_report::Style;
 
-// Doc comments on the values would blow `--help` up to a page for each option.
+// Doc comments on the values would make the help of each option with these values a page long.
 /// When to use colours or show progress; by itself, on a terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum When {
@@ -16,7 +16,8 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// `Auto` means colours on a terminal that can show them, unless `NO_COLOR` is set.
+    /// Returns the style of text for a stream. `Auto` means colours on a terminal that can show them, unless `NO_COLOR`
+    /// is set.
     pub(crate) fn style(self, stream: &impl IsTerminal) -> Style {
         let is_on = match self {
             Self::Always => true,

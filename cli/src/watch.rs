@@ -1,25 +1,25 @@
-//! Who follows a job besides the terminal: told how far it has come, and able to take it back.
+//! A follower of a job, in addition to the terminal. It receives the progress of the job and can cancel it.
 //!
-//! One job runs at a time in a process, so there is one watch for all that it reads.
+//! A process runs one job at a time, so one follower receives the progress of all files that are read.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The least time between two things that are told within a phase.
+/// Minimum time between two steps that are sent within a phase.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// How far a job has come.
+/// The progress of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Step {
-    /// Phases that were begun, and the part of the last one that is done: more each time.
+    /// Number of phases begun, plus the fraction of the last one that is done. It grows with each step.
     pub(crate) done: f64,
-    /// What is done now.
+    /// The current activity.
     pub(crate) told: String,
 }
 
-/// Somebody who follows a job.
+/// A follower of a job.
 pub(crate) struct Watch {
     cancelled: AtomicBool,
     told: Mutex<Told>,
@@ -50,7 +50,7 @@ impl Watch {
         })
     }
 
-    /// From now on the job is given up, wherever it next asks.
+    /// Cancels the job. The job ends at its next check.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -59,7 +59,7 @@ impl Watch {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// A phase of the work on `what` begins.
+    /// Reports the start of a phase of the work on `what`.
     pub(crate) fn phase(&self, what: &str, name: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.phases += 1.0;
@@ -67,7 +67,7 @@ impl Watch {
         self.tell(&mut told, done, || format!("{what}: {name}"));
     }
 
-    /// So much of a phase is done.
+    /// Reports that `done` of `total` units of a phase are done.
     pub(crate) fn reached(&self, what: &str, name: &str, (done, total): (u64, u64)) {
         let Ok(mut told) = self.told.try_lock() else {
             return;
@@ -81,7 +81,7 @@ impl Watch {
         self.tell(&mut told, all, || format!("{what}: {name}, {percent} %"));
     }
 
-    /// Two dumps may be read at a time: what is less than was told before is not told.
+    /// Sends a step, unless an earlier step had more progress. This happens if two dumps are read at the same time.
     fn tell(&self, told: &mut Told, done: f64, text: impl FnOnce() -> String) {
         if done > told.last {
             (told.last, told.at) = (done, Some(Instant::now()));
@@ -92,7 +92,7 @@ impl Watch {
 
 static WATCH: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
 
-/// Has somebody follow all that is read until this is dropped.
+/// Makes a follower receive all progress until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Followed(());
 
@@ -109,13 +109,13 @@ impl Drop for Followed {
     }
 }
 
-/// Who follows the job that runs, if anybody does.
+/// Returns the follower of the running job, if there is one.
 pub(crate) fn of_job() -> Option<Arc<Watch>> {
     let watch = WATCH.lock().unwrap_or_else(PoisonError::into_inner);
     watch.clone()
 }
 
-/// Whether the job that runs was given up.
+/// True if the running job was cancelled.
 pub(crate) fn is_given_up() -> bool {
     of_job().is_some_and(|watch| watch.is_cancelled())
 }
@@ -131,12 +131,12 @@ mod tests {
         let (send, steps) = channel();
         let watch = Watch::new(move |step| send.send(step).unwrap());
         watch.phase("a.hprof", "reading objects");
-        // Too soon after the last.
+        // Not sent: too soon after the previous step.
         watch.reached("a.hprof", "reading objects", (50, 100));
         watch.told.lock().unwrap().at = None;
         watch.reached("a.hprof", "reading objects", (50, 100));
         watch.told.lock().unwrap().at = None;
-        // What is less, and what has no measure.
+        // Not sent: less progress than before, and progress without a total.
         watch.reached("b.hprof", "reading objects", (10, 100));
         watch.reached("b.hprof", "searching", (10, 0));
         watch.phase("a.hprof", "searching");

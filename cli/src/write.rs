@@ -1,4 +1,4 @@
-//! Where a report goes: standard output, or a file that appears whole or not at all.
+//! Writes a report to standard output, or to a file that appears complete or not at all.
 
 use std::fmt::Display;
 use std::fs;
@@ -17,11 +17,11 @@ use crate::job::{Output, folder_of};
 use crate::overwrite;
 use crate::style::When;
 
-/// Writes a report to its output. A reader that stops reading (`| head`) is not a failure.
+/// Writes a report to its output. It is not an error if the reader stops reading (`| head`).
 pub(crate) fn report(output: &Output, report: &Report) -> Result<()> {
     inputs::end_if_changed();
     if let Report::Query(query) = report {
-        // Rows are found while they are written.
+        // A query computes its rows while they are written.
         let written = found_rows(output, query);
         inputs::end_if_changed();
         return written;
@@ -31,7 +31,7 @@ pub(crate) fn report(output: &Output, report: &Report) -> Result<()> {
     })
 }
 
-/// Runs a query and writes its rows as they are found.
+/// Runs a query and writes each row when it is found.
 fn found_rows(output: &Output, query: &PendingQuery) -> Result<()> {
     let mut failure = None;
     let mut kept = |result: Result<(), RowError>| {
@@ -59,12 +59,12 @@ fn found_rows(output: &Output, query: &PendingQuery) -> Result<()> {
     }
 }
 
-/// Why the rows of a query are not there.
+/// The failure for a query whose rows cannot be computed.
 pub(crate) fn no_rows(query: &PendingQuery, error: RowError) -> Failure {
     Failure::query(Path::new(&query.head.snapshot.path), query_error(error))
 }
 
-/// What went wrong with rows, as the query or the writer says it.
+/// Converts an error about rows to the error of the query or of the writer that caused it.
 fn query_error(error: RowError) -> QueryError {
     let output = |error| QueryError::Output(error);
     match error.downcast::<QueryError>() {
@@ -76,7 +76,7 @@ fn query_error(error: RowError) -> QueryError {
     }
 }
 
-/// Writes to where the output goes.
+/// Writes to the destination of an output.
 fn put(
     output: &Output,
     render: &mut dyn FnMut(Style, &mut dyn Write) -> io::Result<()>,
@@ -115,21 +115,21 @@ fn put(
     }
 }
 
-/// The columns of the terminal that standard output is.
+/// Returns the width of the terminal of standard output in columns, or [`USUAL_COLUMNS`] if it is unknown.
 fn columns(stdout: &io::Stdout) -> usize {
     let size = terminal_size::terminal_size_of(stdout);
     size.map_or(USUAL_COLUMNS, |(width, _)| width.0.into())
 }
 
-/// Where a terminal does not tell.
+/// Width in columns of a terminal that does not report it.
 const USUAL_COLUMNS: usize = 100;
 
 pub(crate) fn failed(what: impl Display, error: &io::Error) -> Failure {
     Failure::usage(format!("cannot write {what}: {}", plain(error)))
 }
 
-/// Writes a file beside this one and renames it, so that nobody sees half a report. Anything but an ordinary file
-/// (a pipe, `/dev/null`) is written to in place.
+/// Writes a temporary file beside `path` and renames it, so that nobody reads half a report. A special file (a pipe,
+/// `/dev/null`) is written in place.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
@@ -141,7 +141,7 @@ pub(crate) fn replace(
     if let Some(refusal) = overwrite::refusal(path) {
         return Err(refusal.into());
     }
-    // The target of a link is replaced, and the link stays.
+    // If `path` is a link, its target is replaced and the link stays.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let (unfinished, mut file) =
         Unfinished::new(|| temporary(path).map(|file| (file.path().to_path_buf(), file)))?;
@@ -152,13 +152,13 @@ pub(crate) fn replace(
     if let Ok(meta) = fs::metadata(path) {
         file.as_file().set_permissions(meta.permissions())?;
     }
-    // What was read of a dump that changed is not written down.
+    // If a dump changed while it was read, this ends the run before the wrong content gets its name.
     inputs::end_if_changed();
     unfinished.finish(|_| file.persist(path).map_err(|e| e.error))?;
     Ok(())
 }
 
-/// A file beside `path`, with the permissions of any new file.
+/// Creates a file beside `path`, with the permissions of any new file.
 fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(UNFINISHED);
@@ -168,7 +168,7 @@ fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let file = builder.tempfile_in(folder_of(path))?;
-    // Tells `index clean` that somebody writes to it.
+    // The lock shows `index clean` that the file is being written.
     let _ = file.as_file().try_lock();
     Ok(file)
 }

@@ -1,8 +1,8 @@
-//! Labels that a user gives: `--label service=shop`.
+//! Labels that a user adds to data, as in `--label service=shop`.
 
 use crate::failure::{Failure, Result};
 
-/// What is read of one.
+/// Parses a label.
 pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
@@ -12,7 +12,8 @@ pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Refuses labels that series of Prometheus and Pyroscope cannot have, and those that they have anyway.
+/// Checks the names of labels: whether Prometheus and Pyroscope accept them, and that heapdiff does not set them
+/// itself.
 pub(crate) fn labels(all: &[(String, String)], own: &[&str]) -> Result<()> {
     for (at, (name, value)) in all.iter().enumerate() {
         let why = match &**name {

@@ -1,4 +1,4 @@
-//! Arguments that several commands have: how to work and how to show it.
+//! Arguments that several commands share: settings of the analysis and of the output.
 
 pub(crate) mod labels;
 
@@ -34,8 +34,8 @@ count that a report prints with a name may stay. An address selects this object 
   /regex/                all instances of the classes whose names match
 Frames of allocation stacks do not select objects: use `heapdiff sites DUMP --focus FRAME`.";
 
-/// Parses all formats, and lists in help those of a command. The command refuses the others with a hint to the commands
-/// that have them.
+/// Parses any format, but lists only those of the command in its help. The command itself refuses other formats, with a
+/// hint to the commands that have them.
 pub(crate) fn formats(of: Formats) -> impl TypedValueParser<Value = Format> {
     let listed = |format: Format| PossibleValue::new(format.name()).hide(!of(format));
     PossibleValuesParser::new(Format::ALL.map(listed))

@@ -1,4 +1,4 @@
-//! `heapdiff attach`: the JVM loads the agent's library.
+//! `heapdiff attach`: makes a JVM load the agent library.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -18,7 +18,7 @@ use crate::progress::Wanted;
 use heapdiff_sites::attach;
 use heapdiff_units::Span;
 
-/// What it returns else, and what that means.
+/// Return codes of the agent that report an error, with the reason and a hint for the user.
 const CODES: [(i32, &str, Option<&str>); 7] = [
     (
         attach::BAD_OPTIONS,
@@ -39,7 +39,7 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
         "the JVM is still starting, so the agent was not loaded",
         Some("run the command again in a few seconds"),
     ),
-    // What JVMTI says, as other agents hand it on.
+    // Error codes of JVMTI, which other agents return unchanged.
     (98, OTHER_SAMPLER, None),
     (
         99,
@@ -50,52 +50,52 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
 const OTHER_SAMPLER: &str = "another agent already samples allocations in this JVM, and only one agent can (JVMTI error 98)";
 pub(super) const SAYS: &str = "the JVM's standard error shows why";
 
-/// How long a JVM that starts may take until it is up, and when it is asked again.
+/// How long a command waits for a JVM that is still starting, and the pause between two attempts.
 const STARTING: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// How long the agent may take to answer until the user hears of it, unless they want to hear nothing.
+/// How long the agent may take before heapdiff prints a message, unless `--quiet` is given.
 const LATE: Duration = Duration::from_secs(5);
 
-/// The agent's activities in a JVM.
+/// What the agent does in a JVM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     NotLoaded,
-    /// Its version does not report it.
+    /// The agent is loaded, but its version does not report its state.
     Unknown,
     /// The sum of [`attach::SAMPLES`], [`attach::COUNTS`] and [`attach::TRACES`].
     Does(i32),
 }
 
 impl State {
-    /// True if the agent does all of this, a sum as in [`Self::Does`].
+    /// True if the agent does everything in `what`, a sum as in [`Self::Does`].
     pub(super) fn does(self, what: i32) -> bool {
         matches!(self, Self::Does(all) if all & what == what)
     }
 }
 
-/// How an attach went well.
+/// The result of a successful request to the agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Loaded {
     Now,
-    /// It is at work already, and was told nothing new.
+    /// The agent was already sampling, and ignored the new options.
     Before,
-    /// It was at work already, and goes by the new options now.
+    /// The agent was already sampling, and uses the new options now.
     Changed,
-    /// It has stopped, or had stopped before.
+    /// The agent has stopped. With `DetachedBefore`, it had stopped before the request.
     Detached,
     DetachedBefore,
 }
 
-/// Loads the agent. One that is at work already goes on as it does.
+/// Loads the agent. An agent that is already sampling keeps its options.
 pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted) -> Result<Loaded> {
     let visible = visible(jvm, library)?;
-    // What is loaded needs its file no more: a copy goes when this ends.
+    // The JVM does not need the file after loading it, so the copy may be removed when this function returns.
     told(jvm, &visible.path, options, wanted)
 }
 
-/// Loads the agent. If one is loaded, it begins anew with these options ([`attach::CHANGE`]) or also with them
-/// ([`attach::ADD`]), as `how` says.
+/// Loads the agent. If the agent is already loaded, `how` decides: with [`attach::CHANGE`] the agent replaces its
+/// options by these, with [`attach::ADD`] it adds these to its own.
 pub(super) fn load_or_change(
     jvm: &Jvm<'_>,
     library: &Path,
@@ -114,7 +114,7 @@ pub(super) fn load_or_change(
     load(jvm, library, &options, wanted)
 }
 
-/// Returns what the agent does.
+/// Returns the state of the agent.
 pub(super) fn state(jvm: &Jvm<'_>) -> Result<State> {
     let Some(library) = jvm.process.library(MARK) else {
         return Ok(State::NotLoaded);
@@ -128,7 +128,7 @@ pub(super) fn state(jvm: &Jvm<'_>) -> Result<State> {
     )
 }
 
-/// Has the agent stop; `None` if there is none in the JVM.
+/// Stops the agent. Returns `None` if the JVM has no agent.
 pub(super) fn detach(jvm: &Jvm<'_>, wanted: Wanted) -> Result<Option<Loaded>> {
     match jvm.process.library(MARK) {
         None => Ok(None),
@@ -136,7 +136,7 @@ pub(super) fn detach(jvm: &Jvm<'_>, wanted: Wanted) -> Result<Option<Loaded>> {
     }
 }
 
-/// Has the JVM hand the options to the agent in this library, which it loads if need be.
+/// Makes the JVM pass the options to the agent in this library. The JVM loads the library if it has not yet.
 fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<Loaded> {
     let (start, mut is_silent) = (Instant::now(), !wanted.quiet);
     let tick = || {
@@ -176,7 +176,7 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<
     }
 }
 
-/// Why nothing that needs the agent works in JDK 10 and earlier.
+/// Why no command that needs the agent works with JDK 10 and earlier.
 pub(super) const NEEDS_JDK_11: &str = "the agent needs JDK 11 or later, and this JVM is older";
 
 /// The failure for a JVM that is too old for the agent, with the commands that work there.
@@ -187,7 +187,8 @@ pub(super) fn too_old(process: &Process) -> Failure {
     ))
 }
 
-/// What the agent returned, or why the JVM did not call it. A JVM that is still starting is asked again.
+/// Returns the agent's return code, or the reason why the JVM did not call the agent. Repeats the request while the JVM
+/// is starting.
 pub(super) fn asked(
     jvm: &Jvm<'_>,
     library: &[u8],
@@ -206,7 +207,7 @@ pub(super) fn asked(
     }
 }
 
-/// Whether the JVM is still starting, by what the agent says or, from JDK 21 on, the JVM itself.
+/// True if the JVM is still starting. The agent reports this, or, since JDK 21, the JVM itself.
 fn is_early(outcome: &std::result::Result<i32, String>) -> bool {
     match outcome {
         Ok(code) => *code == attach::NOT_UP,
@@ -214,13 +215,13 @@ fn is_early(outcome: &std::result::Result<i32, String>) -> bool {
     }
 }
 
-/// The JVM did not call the agent.
+/// The failure for a JVM that did not call the agent.
 pub(super) fn not_loaded(jvm: &Jvm<'_>, why: &str) -> Failure {
     let is_musl = jvm.process.library(MUSL).is_some();
     not_loaded_by(&jvm.process.to_string(), why, is_musl)
 }
 
-/// In the name of musl's library, which each program on Alpine Linux has mapped.
+/// Part of the name of musl's loader, which every program on Alpine Linux has mapped.
 const MUSL: &str = "ld-musl-";
 
 fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
@@ -229,7 +230,7 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
             .with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)");
     }
     if is_musl {
-        // What the loader says is a list of symbols.
+        // The loader's own message would be a list of symbols.
         return refused(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))
@@ -238,37 +239,38 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
     refused(format!("{process} did not load the agent: {why}"))
 }
 
-/// What the agent returned, or why the JVM did not call it.
+/// Returns the agent's return code, or the reason why the JVM did not call the agent.
 fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
-    // JDK 8 says the number alone.
+    // JDK 8 writes only the number.
     let last = answer.text.lines().next_back().unwrap_or_default().trim();
     let number = last.strip_prefix("return code:").unwrap_or(last).trim();
     match (answer.code, number.parse()) {
         (0, Ok(code)) => Ok(code),
-        // Some versions answer with the agent's code in place of their own.
+        // Some JDK versions send the agent's return code as the code of the answer.
         (code, Ok(number)) if number != 0 || code == 0 => Ok(number),
         _ => Err(answer.line()),
     }
 }
 
-/// The library as the JVM sees it.
+/// The agent library as the JVM sees it.
 pub(super) struct Visible {
     pub(super) path: Vec<u8>,
-    /// A copy in a folder of the JVM's, which is removed with this.
+    /// A copy in a folder that the JVM sees. It is removed when this value is dropped.
     _copy: Option<Copy>,
 }
 
 impl Visible {
-    /// The library in its place.
+    /// The library at its original path, without a copy.
     const fn at(path: Vec<u8>) -> Self {
         Self { path, _copy: None }
     }
 }
 
-/// The library's path as the JVM sees it: the same, or that of a copy in a folder of its.
+/// Returns the path under which the JVM sees the library: the path of the library itself, or of a copy in a folder of
+/// the JVM.
 ///
-/// If it has one already, from wherever, that is asked: a second would not know of the first and
-/// take it for another's.
+/// If the JVM has already loaded an agent library, from any path, this returns the path of that one. A second library
+/// would not know the first, and would take its sampling for that of another agent.
 pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     places::sweep(jvm);
     if let Some(loaded) = jvm.process.library(MARK)
@@ -293,7 +295,7 @@ pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     })
 }
 
-/// Whether the JVM finds this very file under this name and may read it.
+/// True if the JVM sees the same file under this path and may read it.
 fn is_seen(jvm: &Jvm<'_>, library: &Path) -> bool {
     let ours = fs::metadata(library).map(|meta| (meta.dev(), meta.ino()));
     let theirs = jvm.root.identity_of(library);

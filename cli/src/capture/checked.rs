@@ -1,4 +1,5 @@
-//! The agent's options, checked before anything is loaded: what cannot be meant, and a trace that cannot be written.
+//! Checks of the agent's options before the agent is loaded: invalid options, and a trace file that the JVM cannot
+//! write.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +12,8 @@ use super::protocol::Jvm;
 use super::request::Agent;
 use crate::failure::{Failure, Result, plain};
 
-/// The options; `None` where they are for the library alone to judge: one that is named may be of another version.
+/// Parses the options. Returns `None` if they are invalid but the user named a library: that library may have another
+/// version, which may accept them.
 pub(super) fn options(agent: &Agent) -> Result<Option<Options>> {
     let options = match Options::parse(&agent.options) {
         Ok(options) => options,
@@ -32,7 +34,7 @@ pub(super) fn options(agent: &Agent) -> Result<Option<Options>> {
     Ok(Some(options))
 }
 
-/// Whether the JVM can write the trace that the options name.
+/// Checks that the JVM can write the trace file that the options name.
 pub(super) fn trace(jvm: &Jvm<'_>, options: &Options) -> Result<()> {
     let Some(trace) = &options.trace else {
         return Ok(());
@@ -57,7 +59,7 @@ fn writable(jvm: &Jvm<'_>, path: &Path) -> io::Result<()> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     jvm.process.user.act(|| {
-        // The database has files beside it while it is written.
+        // SQLite creates more files beside the database while it writes.
         folder.is_writable()?;
         match accessat(CWD, folder.path(name), Access::WRITE_OK, AtFlags::EACCESS) {
             Err(rustix::io::Errno::NOENT) => Ok(()),

@@ -1,4 +1,4 @@
-//! The JVM's child that writes a dump: what it waits for, where that takes long.
+//! The JVM's child that writes a dump, and what the child waits for if the dump takes long.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,30 +8,30 @@ use heapdiff_agent::State;
 use super::deadline::Sign;
 use super::process::Process;
 
-/// What is told is what was so for that long.
+/// Length of a time window. A message reports what was true during one window.
 const WINDOW: Duration = Duration::from_secs(5);
-/// How often the child is looked for.
+/// The time between two searches for the child.
 const SEARCH: Duration = Duration::from_secs(1);
-/// Of a processor, in percent: one that has less of it waits for it.
+/// Processor share in percent. A runnable child that gets less is waiting for a processor.
 const LITTLE: u64 = 10;
 
-/// The child, as far as it is known.
+/// The child process, once it is found.
 #[derive(Debug)]
 pub(super) struct Child {
     jvm: i32,
     searched: Option<Instant>,
     watched: Option<(i32, Window)>,
-    /// Each is told once.
+    /// The reasons that were already reported: each is reported once.
     told: Vec<Waits>,
 }
 
-/// What a child waits for.
+/// The reason why a child makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
-    /// A processor, of which it had so many percent.
+    /// A processor: the share that the child gets, in percent.
     Processor(u64),
     Disk,
-    /// Somebody who lets it go on.
+    /// A signal: the child is stopped until somebody continues it.
     Stopped,
 }
 
@@ -63,17 +63,19 @@ impl Child {
         }
     }
 
-    /// What is seen of the JVM after a look, when so many bytes of the dump are there.
+    /// Returns the observation from which [`Progress`](super::deadline::Progress) detects progress. `bytes` is the
+    /// current size of the dump.
     pub(super) fn sign(&self, bytes: u64) -> Sign {
         match self.watched {
-            // One that is stopped or waits for a disk is reported, and waited for.
+            // A child that is stopped or waits for a disk is reported to the user, and heapdiff keeps waiting.
             Some(_) => Sign::Child,
             None if bytes > 0 => Sign::Dump(bytes),
             None => Sign::Nothing,
         }
     }
 
-    /// What it waits for, if that is to be told now; so many bytes of the dump are there.
+    /// Returns a message about what the child waits for, if there is a new one. `bytes` is the current size of the
+    /// dump.
     pub(super) fn look(&mut self, bytes: u64) -> Option<String> {
         let now = Instant::now();
         let pid = match &self.watched {
@@ -102,7 +104,7 @@ impl Child {
     }
 }
 
-/// The child that a JVM forked: it runs the same program with the same arguments.
+/// Returns the child that a JVM forked: a child process with the same command line as the JVM.
 fn child_of(jvm: i32) -> Option<i32> {
     let command = |pid| fs::read(format!("/proc/{pid}/cmdline")).ok();
     let own = command(jvm)?;
@@ -114,15 +116,15 @@ fn child_of(jvm: i32) -> Option<i32> {
     })
 }
 
-/// Looks at a child, one after the other.
+/// Samples the state of a child for the length of one window.
 #[derive(Debug)]
 struct Window {
     since: Instant,
-    /// At the first look.
+    /// Processor ticks of the child at the start of the window.
     ticks: u64,
     bytes: u64,
     looks: u32,
-    /// Of these it ran or could have, was at a disk, was stopped.
+    /// Number of looks at which the child was running or runnable, in disk sleep, or stopped.
     letters: [u32; 3],
 }
 
@@ -137,7 +139,7 @@ impl Window {
         }
     }
 
-    /// What it waited for in a window that is over; the next one begins then.
+    /// Adds a look. At the end of the window this returns what the child waited for, and starts the next window.
     fn add(&mut self, state: State, bytes: u64, now: Instant) -> Option<Waits> {
         self.looks += 1;
         let seen = ["R", "D", "Tt"]
@@ -169,8 +171,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// What is told of a child that was seen so five times a second, with this processor's time and these bytes at
-    /// the end.
+    /// Returns the message about a child that was sampled five times a second in these states. `ticks` and `bytes` are
+    /// the values at the end.
     fn told(letters: &str, ticks: u64, bytes: u64) -> Option<String> {
         let state = |letter, ticks| State {
             letter,

@@ -1,4 +1,4 @@
-//! `heapdiff count`: the agent puts counters before all allocations, and takes them out again.
+//! `heapdiff count`: the agent inserts counters at all allocations, and removes them again.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -22,14 +22,14 @@ use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Wait;
 use crate::progress::{Meter, Wanted};
 
-/// How often is looked whether the JVM is alive.
+/// The time between two checks that the JVM is alive.
 const LOOK: Duration = Duration::from_millis(200);
-/// Classes that the agent changes in a second, with its rests, about.
+/// The approximate number of classes that the agent changes in a second, pauses included.
 const CLASSES_A_SECOND: u64 = 150;
-/// Bytes of counts at most.
+/// Maximum number of bytes of the counts.
 const MOST: u64 = 256 << 20;
 
-/// Counts for a while. Returns the process as it is called, and what was counted.
+/// Counts allocations for a while. Returns the name of the process and the counts.
 pub(crate) fn count(
     jvm: &JvmArgs,
     count: &CountRequest,
@@ -43,7 +43,7 @@ pub(crate) fn count(
     let name = process.to_string();
     let meter = Meter::new(wanted, Path::new(&name));
     let put = Changing::new(&jvm, &meter, "inserting counters into classes");
-    // An agent of an earlier version reports neither how many classes there are nor how far it is.
+    // An agent of an earlier version reports neither the number of classes nor its progress.
     let classes = classes(&jvm, &library, &options)?;
     let interrupt = Wait::start();
     let options = match classes {
@@ -86,7 +86,7 @@ pub(crate) fn count(
     Ok((name, counts))
 }
 
-/// Returns how many classes a count with these options changes; `None` if the agent in the JVM is of an earlier version.
+/// Returns how many classes a count with these options changes; `None` if the loaded agent has an earlier version.
 fn classes(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Option<u64>> {
     let options = options.strip_prefix(attach::COUNT).unwrap_or(options);
     let code = request(
@@ -103,7 +103,7 @@ fn classes(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Option<u64>> 
     }
 }
 
-/// Returns what is printed before any class is changed.
+/// Returns the message that is printed before the first class is changed.
 fn announcement(process: &Process, classes: u64) -> String {
     let seconds = classes.div_ceil(CLASSES_A_SECOND).max(1);
     let time = Span(Duration::from_secs(seconds));
@@ -120,14 +120,14 @@ fn counted_of(classes: u64) -> String {
     }
 }
 
-/// The classes of an agent's portion, as far as they are changed, on the meter.
+/// Shows on the meter how many classes the agent has changed, while the agent inserts or removes counters.
 struct Changing<'a> {
     pid: u32,
     jvm: &'a Jvm<'a>,
     meter: &'a Meter,
     what: &'static str,
     token: String,
-    /// The file that shows it, once it is found, what it showed last, and when this began.
+    /// The file in which the agent shows its progress, once it is found; the last progress read; and the start time.
     seen: RefCell<(Option<File>, Counting, Instant)>,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Changing<'a> {
         }
     }
 
-    /// Shows how far the agent is. Whatever the agent writes is progress of the JVM.
+    /// Shows the progress of the agent. Any change of it counts as progress of the JVM.
     fn look(&self) {
         let mut seen = self.seen.borrow_mut();
         let (file, last, since) = &mut *seen;
@@ -169,16 +169,16 @@ impl<'a> Changing<'a> {
             .classes(self.what, (now.done, now.all), since.elapsed());
     }
 
-    /// Has the agent end the count before all classes have counters.
+    /// Makes the agent end the count before all classes have counters.
     fn end(&self) {
         if let Some(file) = &self.seen.borrow().0 {
-            // Without it the count begins, and an interrupt ends it then.
+            // If this fails the count starts, and Ctrl-C then ends it.
             let _ = file.set_len(0);
         }
     }
 }
 
-/// The time of the count, which Ctrl-C ends.
+/// Waits for the time of the count. Ctrl-C ends the wait.
 fn wait(jvm: &Jvm<'_>, time: Span, meter: &Meter) -> Result<()> {
     let wait = Wait::start();
     let message = format!("heapdiff: counting for {time}; Ctrl-C ends the count now");
@@ -198,7 +198,7 @@ fn wait(jvm: &Jvm<'_>, time: Span, meter: &Meter) -> Result<()> {
     }
 }
 
-/// The options of the count, for the agent.
+/// Returns the options of the count for the agent.
 fn options(count: &CountRequest) -> Result<String> {
     let [seconds, jdk, include, exclude, sampled, token] = attach::COUNT_KEYS;
     let mut options = format!("{}{seconds}={}", attach::COUNT, count.time.0.as_secs() + 1);
@@ -212,7 +212,7 @@ fn options(count: &CountRequest) -> Result<String> {
             options += &format!(",{key}={}", pattern.as_str().replace(',', "\\,"));
         }
     }
-    // The token has 16 characters, and the prefix may be a longer one.
+    // Leaves room for the token, which has 16 characters, and for a longer prefix.
     let more = token.len() + 18 + attach::COUNT_CLASSES.len();
     if options.len() + more < LONGEST_ARGUMENT {
         Ok(options)
@@ -221,13 +221,13 @@ fn options(count: &CountRequest) -> Result<String> {
     }
 }
 
-/// Has the agent do what the options say, and calls `look` meanwhile. Returns [`attach::DONE`] or [`attach::DEBUGGED`].
+/// Sends a request to the agent, and calls `look` while waiting. Returns [`attach::DONE`] or [`attach::DEBUGGED`].
 fn ask(jvm: &Jvm<'_>, library: &Path, options: &str, look: impl FnMut()) -> Result<i32> {
     let code = request(jvm, library, options, look)?;
     checked(jvm, code)
 }
 
-/// Returns the agent's answer to these options.
+/// Sends a request to the agent. Returns the agent's return code.
 fn request(jvm: &Jvm<'_>, library: &Path, options: &str, mut look: impl FnMut()) -> Result<i32> {
     let library = visible(jvm, library)?;
     let alive = || {
@@ -238,7 +238,7 @@ fn request(jvm: &Jvm<'_>, library: &Path, options: &str, mut look: impl FnMut())
     code.map_err(|why| not_loaded(jvm, &why))
 }
 
-/// Returns an answer if it is [`attach::DONE`] or [`attach::DEBUGGED`].
+/// Returns `code` if it is [`attach::DONE`] or [`attach::DEBUGGED`], else an error.
 fn checked(jvm: &Jvm<'_>, code: i32) -> Result<i32> {
     if code == attach::TOO_OLD {
         return Err(too_old(jvm.process));
@@ -252,7 +252,7 @@ fn checked(jvm: &Jvm<'_>, code: i32) -> Result<i32> {
     }
 }
 
-/// The failure for an agent in the JVM that lacks what is asked for.
+/// The failure for a loaded agent whose version lacks the requested feature.
 fn other_version(process: &Process) -> Failure {
     let (why, hint) = OTHER_VERSION;
     refused(format!("{process}: {why}")).with_hint(hint)
@@ -263,7 +263,7 @@ const OTHER_VERSION: (&str, &str) = (
     "restart the JVM, or count without --sampled-classes",
 );
 
-/// Why nothing was counted, by what the agent returned, and what helps.
+/// Returns why nothing was counted, with a hint for the user; `None` if the count succeeded.
 fn reason(code: i32) -> Option<(String, &'static str)> {
     let (why, hint) = match code {
         attach::DONE | attach::DEBUGGED => return None,
@@ -306,7 +306,7 @@ fn reason(code: i32) -> Option<(String, &'static str)> {
     Some((why.to_owned(), hint))
 }
 
-/// Opens a file in memory that the agent shows.
+/// Opens a memory file (memfd) of the agent.
 fn memory(pid: u32, sign: &str) -> std::io::Result<File> {
     let sign = format!("/memfd:{sign}");
     let files = fs::read_dir(format!("/proc/{pid}/fd"))?;
@@ -315,13 +315,13 @@ fn memory(pid: u32, sign: &str) -> std::io::Result<File> {
     memory_at(&found.ok_or(ErrorKind::NotFound)?, &sign)
 }
 
-/// Reads what was counted from a file in memory that the agent shows.
+/// Reads the counts from a memory file (memfd) of the agent.
 fn shown(jvm: &Jvm<'_>, sign: &str) -> Result<Counts> {
     let read = || {
         let file = memory(jvm.process.pid, sign)?;
         let mut bytes = Vec::new();
         (&file).take(MOST).read_to_end(&mut bytes)?;
-        // The JVM keeps the file open; its memory goes.
+        // The JVM keeps the file open, so truncating the file is what frees its memory.
         file.set_len(0)?;
         Counts::decode(&bytes).ok_or_else(|| ErrorKind::InvalidData.into())
     };

@@ -1,8 +1,13 @@
-//! How long a command waits for a JVM: until the time-out ends, which begins anew whenever the JVM makes progress.
+//! How long a command waits for a JVM. The time-out starts again whenever the JVM makes progress.
 //!
-//! Bytes of an answer are no progress: a JVM can send one now and then for ever. A dump that grows is progress, and so is
-//! the processor time of a JVM that has begun a dump, since it collects garbage before the dump grows. Before that only
-//! the threads count that run the agent, which may rewrite thousands of classes, and commands of other clients.
+//! These are progress:
+//!
+//! - The dump file grows.
+//! - The JVM has started a dump and uses processor time: the GC runs before the file grows.
+//! - Before that: the threads that run the agent or commands of other clients use processor time. The agent may
+//!   rewrite thousands of classes.
+//!
+//! Bytes of an answer are not progress, because a JVM could send a byte now and then forever.
 
 use std::fs;
 use std::sync::{Mutex, PoisonError};
@@ -12,11 +17,11 @@ use heapdiff_agent::State;
 
 use super::process::Process;
 
-/// The threads of HotSpot, from JDK 9 on, that run commands, and what these request of the JVM.
+/// The HotSpot threads, since JDK 9, that run attach commands and the VM operations that these request.
 const THREADS: [&str; 2] = ["Attach Listener", "VM Thread"];
 /// The time over which processor time is measured.
 const WINDOW: Duration = Duration::from_millis(400);
-/// The processor time of a thread that works, at least, in percent and in ticks.
+/// Minimum processor time of a thread that is working, in percent and in ticks.
 const SHARE: u64 = 5;
 const TICKS: u64 = 2;
 
@@ -24,7 +29,7 @@ const TICKS: u64 = 2;
 #[derive(Debug)]
 pub(super) struct Deadline {
     timeout: Duration,
-    /// `None` for a time too far away for the clock.
+    /// `None` if the time is too late for the clock to represent.
     end: Mutex<Option<Instant>>,
 }
 
@@ -36,13 +41,13 @@ impl Deadline {
         }
     }
 
-    /// The JVM made progress, or the command begins a new step.
+    /// Starts the time-out again, after progress of the JVM or at the next step of a command.
     pub(super) fn restart(&self) {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) =
             Instant::now().checked_add(self.timeout);
     }
 
-    /// Returns the time that is left, zero when the command gives up.
+    /// Returns the time that is left, or zero if the command has to give up.
     pub(super) fn left(&self) -> Duration {
         let end = *self.end.lock().unwrap_or_else(PoisonError::into_inner);
         end.map_or(Duration::MAX, |end| {
@@ -55,23 +60,23 @@ impl Deadline {
     }
 }
 
-/// What is seen of a JVM that was sent a command.
+/// An observation of a JVM that is running a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
-    /// No file of a dump.
+    /// There is no dump file.
     Nothing,
-    /// The file of the dump is there, with so many bytes.
+    /// The dump file exists and has this many bytes.
     Dump(u64),
-    /// A forked child of the JVM lives.
+    /// A forked child of the JVM is alive.
     Child,
 }
 
-/// Tells a JVM that works from one that does not.
+/// Detects whether a JVM is making progress.
 #[derive(Debug)]
 pub(super) struct Progress {
     pid: i32,
     bytes: u64,
-    /// When processor time was measured last, of the process or of its threads, and how much it was.
+    /// The last measurement of processor time: when, of what (the process or its command threads), and the ticks.
     measured: Option<(Instant, Sign, u64)>,
     threads: Vec<i32>,
 }
@@ -116,7 +121,7 @@ impl Progress {
         }
     }
 
-    /// Processor time of the threads that run commands.
+    /// Returns the processor time of the threads that run commands, in ticks.
     fn ticks_of_threads(&mut self) -> u64 {
         if self.threads.is_empty() {
             let tasks = fs::read_dir(format!("/proc/{}/task", self.pid));
@@ -133,7 +138,7 @@ impl Progress {
     }
 }
 
-/// True if so much processor time in this time is that of a thread that works.
+/// True if `ticks` of processor time within `time` mean that a thread is working.
 fn works(ticks: u64, time: Duration) -> bool {
     let used = u128::from(ticks * 1000 / State::TICKS);
     ticks >= TICKS && used * 100 >= time.as_millis() * u128::from(SHARE)
@@ -175,9 +180,9 @@ mod tests {
         assert!(progress.look(Sign::Dump(1)));
         assert!(!progress.look(Sign::Dump(1)));
         assert!(progress.look(Sign::Dump(2)));
-        // No thread here has the name of a JVM's.
+        // No thread of this process has the name of a JVM thread.
         assert!(!progress.look(Sign::Nothing) && !progress.look(Sign::Nothing));
-        // This process works after the file has appeared.
+        // This process uses processor time after the file has appeared.
         assert!(!progress.look(Sign::Dump(2)));
         let end = Instant::now() + Duration::from_secs(60);
         let mut worked = false;

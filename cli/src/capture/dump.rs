@@ -1,6 +1,8 @@
-//! `heapdiff dump`: the JVM writes its heap beside the requested file, or where it can, and the file gets
-//! its name when it is whole. For standard output it writes a file that has lost its name before the first byte is
-//! handed on.
+//! `heapdiff dump`: the JVM writes its heap to a temporary file.
+//!
+//! The file is in the folder of the requested file if the JVM can write there. It gets its final name when it is
+//! complete. For standard output the file is unlinked before the first byte is written, so no file remains even if
+//! heapdiff is killed while it writes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -29,22 +31,22 @@ use crate::leftovers;
 use crate::progress::{Meter, Wanted};
 use crate::write::failed as failed_to_write;
 
-/// What a JVM says when it has written a dump.
+/// Part of the JVM's answer after a successful dump.
 const CREATED: &str = "Heap dump file created";
 
-/// Where a dump goes.
+/// The path to which a dump is written.
 #[derive(Clone, Debug)]
 pub(crate) struct DumpPlace {
-    /// As the user wrote it.
+    /// The path as the user wrote it.
     file: PathBuf,
-    /// The folder without links, and the name in it.
+    /// The folder without symbolic links, and the file name in it.
     folder: PathBuf,
     name: PathBuf,
     replace: bool,
 }
 
 impl DumpPlace {
-    /// Checks the path as far as possible before the JVM is asked for anything.
+    /// Checks the path as far as possible before a request is sent to the JVM.
     pub(crate) fn new(file: &Path, replace: bool) -> Result<Self> {
         let shown = file.display();
         let bad = |why: String| Failure::usage(format!("-o {shown}: {why}"));
@@ -93,7 +95,7 @@ fn exists(file: &Path) -> Failure {
         .with_hint("give another file name, or replace this file with --force")
 }
 
-/// Milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
@@ -105,27 +107,27 @@ pub(crate) struct DumpResult {
     pub(crate) file: PathBuf,
     /// The file's absolute path.
     pub(super) target: PathBuf,
-    /// When the JVM was asked for it, milliseconds since 1970.
+    /// When the dump was requested from the JVM, in milliseconds since 1970.
     pub(super) asked_ms: i64,
-    /// Bytes that were written, compressed or not.
+    /// Number of bytes written, after any compression.
     pub(crate) bytes: u64,
-    /// Why the JVM wrote it itself, where a child was to.
+    /// Why the JVM wrote the dump itself, if a child was to write it.
     pub(super) not_forked: Option<String>,
 }
 
-/// What is written, and who writes it.
+/// What to dump, and which process writes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How<'a> {
     pub(super) what: What,
-    /// If a child of the JVM writes, which the agent forks; else the JVM does.
+    /// The agent that forks the JVM, if a child is to write the dump; `None` if the JVM writes it itself.
     pub(super) forker: Option<Forker<'a>>,
 }
 
-/// The agent that forks.
+/// The agent that forks the JVM.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forker<'a> {
     pub(super) library: &'a Path,
-    /// Where it cannot, nothing else is done.
+    /// True if the command fails when forking fails; false if the JVM then writes the dump itself.
     pub(super) only: bool,
 }
 
@@ -153,8 +155,8 @@ pub(super) fn take(
     })
 }
 
-/// Takes a dump and writes it to `out`; returns how many bytes that were. No file is left, whatever happens to us
-/// from the first byte on.
+/// Takes a dump and writes it to `out`. Returns the number of bytes. No file remains, even if this process is killed
+/// after the first byte.
 pub(super) fn stream(jvm: &Jvm<'_>, how: How<'_>, wanted: Wanted, out: impl Write) -> Result<u64> {
     let meter = Meter::new(wanted, Path::new("dump"));
     let folder = std::env::temp_dir();
@@ -168,21 +170,22 @@ fn not_written(shown: &Path, error: &io::Error) -> Failure {
     failed_to_write(shown.display(), error)
 }
 
-/// A dump as the JVM wrote it.
+/// A dump that the JVM has written to a temporary file.
 #[derive(Debug)]
 struct Written {
     part: PartialDump,
     file: File,
     bytes: u64,
-    /// The level at which it is still to be compressed: JVMs before JDK 16 ignore the request.
+    /// The gzip level if the file still has to be compressed: a forked child does not compress, and JVMs before JDK 16
+    /// ignore the request to compress.
     to_compress: Option<u8>,
     asked_ms: i64,
     not_forked: Option<String>,
 }
 
 impl Written {
-    /// Has the JVM or a child of it write its heap to `folder`, or to its own `/tmp` where it cannot; messages call the
-    /// folder `shown`.
+    /// Makes the JVM, or a child of it, write its heap to `folder`, or to the JVM's `/tmp` if it cannot write there.
+    /// Messages call the folder `shown`.
     fn by(jvm: &Jvm<'_>, folder: &Path, shown: &Path, how: How<'_>, meter: &Meter) -> Result<Self> {
         meter.phase_of_unknown_length("dumping");
         let part = PartialDump::new(jvm, folder)?;
@@ -203,11 +206,11 @@ impl Written {
             }
             refused => refused.unwrap_or_else(Refused::nothing_written),
         };
-        // Where there is no space for what the child writes, there may be for what the JVM compresses.
+        // The child writes uncompressed. If the disk is too full for that, the JVM's compressed dump may still fit.
         if forker.only || !(refused.ordinary || how.what.gzip.is_some()) {
             return Err(refused.failure(jvm.process));
         }
-        // What a child began is gone before the JVM begins.
+        // Remove the child's incomplete file before the JVM starts to write.
         drop(part);
         let part = PartialDump::new(jvm, folder)?;
         Ok(Self {
@@ -226,7 +229,7 @@ impl Written {
         let mut asked_ms = now_ms();
         let mut answer = ask(jvm, &part, what, meter)?;
         if part.folder.is_none() && answer.text.contains("Unable to create") {
-            // The folder is mounted read-only there, or a policy forbids writing to it.
+            // The folder is mounted read-only for the JVM, or a security policy forbids writing.
             part = PartialDump::in_tmp(jvm)?;
             asked_ms = now_ms();
             answer = ask(jvm, &part, what, meter)?;
@@ -237,7 +240,7 @@ impl Written {
         Self::read(jvm, (part, asked_ms), shown, what, meter)
     }
 
-    /// What was written, and is whole.
+    /// Opens a completely written dump.
     fn read(
         jvm: &Jvm<'_>,
         (part, asked_ms): (PartialDump, i64),
@@ -261,11 +264,11 @@ impl Written {
         })
     }
 
-    /// Gives the dump its name, and makes the user who asked for it the owner. Returns its size.
+    /// Moves the dump to its final name and makes the user who requested it the owner. Returns its size.
     fn deliver(self, place: &DumpPlace, meter: &Meter) -> io::Result<u64> {
         let target = place.target();
         let is_ours = match own(&self.file) {
-            // The file system is of a user namespace, which has no number for us.
+            // The file system belongs to a user namespace that has no id for our user.
             Err(e) if Errno::from_io_error(&e) == Some(Errno::OVERFLOW) => false,
             owned => owned.map(|()| true)?,
         };
@@ -274,7 +277,7 @@ impl Written {
                 let rename = |path: &Path| rename_own(&self.file, path, &target, place.replace);
                 return self.part.unfinished.finish(rename).map(|()| self.bytes);
             }
-            // The folder is mostly on another file system, where a rename fails and a copy is needed.
+            // The folder is usually on another file system. A rename then fails, and the file has to be copied.
             match rename_own(&self.file, &self.part.file, &target, place.replace) {
                 Err(e) if e.kind() == ErrorKind::CrossesDevices => {}
                 done => return done.map(|()| self.bytes),
@@ -291,14 +294,14 @@ impl Written {
         Ok(bytes)
     }
 
-    /// Writes the dump to `out`, when no name leads to it any more.
+    /// Writes the dump to `out`, after unlinking its file.
     fn hand_on(self, out: impl Write, meter: &Meter) -> io::Result<u64> {
         drop(self.part);
         copied(self.file, self.bytes, self.to_compress, out, meter)
     }
 }
 
-/// Copies a file of `bytes` bytes, compressed if there is a level for it. Returns how many bytes were written.
+/// Copies a file of `bytes` bytes, compressed if `level` is given. Returns the number of bytes written.
 fn copied(
     from: impl Read,
     bytes: u64,
@@ -348,7 +351,7 @@ fn copy_whole(
     Ok(())
 }
 
-/// Counts what is written.
+/// A writer that counts the bytes written.
 #[derive(Debug)]
 struct Counted<W> {
     to: W,
@@ -367,13 +370,13 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// Has the JVM write, and waits until it is done.
+/// Makes the JVM write a dump, and waits until it has finished.
 fn ask(jvm: &Jvm<'_>, part: &PartialDump, what: What, meter: &Meter) -> Result<Answer> {
     let tick = || {
         let bytes = part.size();
         meter.reached(bytes);
         jvm.process.check_alive()?;
-        // The JVM makes the file when it begins, before it collects garbage.
+        // The JVM creates the file first and collects garbage after that.
         let has_begun = bytes > 0 || fs::symlink_metadata(&part.file).is_ok();
         Ok(if has_begun {
             Sign::Dump(bytes)
@@ -420,32 +423,33 @@ fn failed(jvm: &Jvm<'_>, part: &PartialDump, shown: &Path, answer: &Answer) -> F
     refused(format!("{process} did not write a dump: {said}"))
 }
 
-/// The file that the JVM writes.
+/// The temporary file that the JVM writes.
 #[derive(Debug)]
 struct PartialDump {
-    /// The file, or the folder with it.
+    /// Removes the file, or the folder that contains it, if the dump fails.
     unfinished: Unfinished,
     file: PathBuf,
     name_for_jvm: Vec<u8>,
-    /// The folder that is removed with it, and the `/tmp` through which we reach it.
+    /// The folder in the JVM's `/tmp` that contains the file, if there is one, by our path through that `/tmp`.
     folder: Option<PathBuf>,
 }
 
 impl PartialDump {
-    /// A file in the folder, or in the JVM's `/tmp`.
+    /// Chooses a file in `folder`, or else in the JVM's `/tmp`.
     fn new(jvm: &Jvm<'_>, folder: &Path) -> Result<Self> {
-        // Of a run that was killed, here or there. Their user may put anything there, so it is done with no more rights than theirs.
+        // Remove files that killed runs left in either folder. The JVM's user may have put anything there, so this runs
+        // with that user's rights only.
         let user = &jvm.process.user;
         let tmp = jvm.tmp.path(".");
         let _ = user.act(|| [folder, &tmp].map(leftovers::sweep));
-        // And copies, which are not the JVM's.
+        // Remove leftover copies of dumps, too. They belong to us and not to the user of the JVM.
         leftovers::sweep(folder);
         places::sweep(jvm);
         Self::beside(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)
     }
 
-    /// A file in the requested folder, if the JVM sees the same folder under that name and its
-    /// user may write there.
+    /// Chooses a file in the requested folder, if the JVM sees the same folder under that path and the JVM's user may
+    /// write to it.
     fn beside(jvm: &Jvm<'_>, folder: &Path) -> Option<Self> {
         let theirs = jvm.root.below(folder).ok()?;
         let ours = Folder::open(folder).ok()?;
@@ -467,7 +471,7 @@ impl PartialDump {
         })
     }
 
-    /// A file in a new folder of the JVM's `/tmp` that belongs to the JVM's user.
+    /// Chooses a file in a new folder of the JVM's `/tmp`. The folder belongs to the JVM's user.
     fn in_tmp(jvm: &Jvm<'_>) -> Result<Self> {
         let name = unused_name();
         let folder = jvm.tmp.path(&name);
@@ -495,8 +499,9 @@ impl PartialDump {
         })
     }
 
-    /// Bytes that were written so far. Recent JVMs (25, for one) write one part for each thread; these are put
-    /// together in the end, and then they count twice.
+    /// Returns the number of bytes written so far. Some JVMs (for example JDK 25) write one part per thread (`.p0`,
+    /// `.p1`, ...) and then join them into the file, so bytes exist twice for a while. This returns the larger of the
+    /// file and the sum of the parts.
     fn size(&self) -> u64 {
         let size = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.len());
         let parts = (0..1024).map_while(|thread| {
@@ -508,7 +513,7 @@ impl PartialDump {
         size(&self.file).unwrap_or_default().max(parts)
     }
 
-    /// Opens what the JVM wrote, and checks that it is this file: the JVM's user could put anything there.
+    /// Opens the file that the JVM wrote. Checks that it was not replaced: the JVM's user could put any file there.
     fn open(&self, jvm: &Jvm<'_>) -> io::Result<(File, u64)> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = OpenOptions::new()
@@ -524,14 +529,16 @@ impl PartialDump {
     }
 }
 
-/// The user who takes a dump owns it, and nobody else may read or write it: the JVM's user chose the mode.
+/// Makes the user who takes the dump its owner, and forbids other users to read or write it: the JVM's user chose its
+/// mode.
 fn own(file: &File) -> io::Result<()> {
     let us = geteuid().as_raw();
     let is_foreign = file.metadata()?.uid() != us;
     if is_foreign {
         std::os::unix::fs::fchown(file, Some(us), Some(rustix::process::getegid().as_raw()))?;
     }
-    // The owner before can no longer change the mode. `fchmod` follows no name.
+    // From here on the previous owner can no longer change the mode. `fchmod` works on the open file and follows no
+    // name.
     match file.set_permissions(fs::Permissions::from_mode(0o600)) {
         Err(e) if is_foreign => Err(e),
         // Some file systems have no modes.
@@ -539,7 +546,7 @@ fn own(file: &File) -> io::Result<()> {
     }
 }
 
-/// Renames a dump, and checks that its name still led to this file: the JVM's user may have put another in its place.
+/// Renames a dump. Checks that its name still led to this file: the JVM's user may have replaced the file.
 fn rename_own(file: &File, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
     rename(from, to, replace)?;
     let (ours, there) = (file.metadata()?, fs::symlink_metadata(to)?);
@@ -554,13 +561,13 @@ fn replaced() -> io::Error {
     io::Error::other("another file replaced the dump that the JVM wrote")
 }
 
-/// Renames a file; an existing one is replaced only if it may be.
+/// Renames a file. An existing file is replaced only if `replace` is set.
 fn rename(from: &Path, to: &Path, replace: bool) -> io::Result<()> {
     if replace {
         return fs::rename(from, to);
     }
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some file systems cannot do this. A hard link never replaces a file.
+        // Some file systems cannot do this. A hard link never replaces a file either.
         Err(Errno::INVAL | Errno::NOSYS) => {
             fs::hard_link(from, to)?;
             fs::remove_file(from)
@@ -569,14 +576,14 @@ fn rename(from: &Path, to: &Path, replace: bool) -> io::Result<()> {
     }
 }
 
-/// A name that nobody can guess, so that nobody can put a file there before.
+/// Returns a name that nobody can guess, so nobody can create a file of that name first.
 fn unused_name() -> String {
     use std::hash::{BuildHasher, RandomState};
     let random = RandomState::new().hash_one(std::process::id());
     format!(".heapdiff-{random:016x}")
 }
 
-/// `java_pid4711.hprof` as the JVM itself would name it, with a number where that is taken.
+/// Returns the name that the JVM itself would choose, `java_pid4711.hprof`, with a number if that file exists.
 pub(super) fn default_name(folder: &Path, pid: u32, gzip: bool) -> PathBuf {
     let suffix = if gzip { ".hprof.gz" } else { ".hprof" };
     let first = folder.join(format!("java_pid{pid}{suffix}"));
@@ -614,7 +621,7 @@ mod tests {
         let mut plain = Vec::new();
         let bytes = copied(&dump[..], dump.len() as u64, None, &mut plain, &quiet()).unwrap();
         assert_eq!((bytes, plain), (dump.len() as u64, dump.clone()));
-        // A file that is cut meanwhile is no dump.
+        // A file that becomes shorter during the copy is an error.
         assert!(copied(&dump[1..], dump.len() as u64, None, io::sink(), &quiet()).is_err());
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::io::Errno;
 
-/// An open folder. Names in it are reached through its descriptor, so a renamed or replaced path changes nothing.
+/// An open folder. Names in it are reached through its descriptor, so a renamed or replaced path has no effect.
 #[derive(Debug)]
 pub(super) struct Folder {
     fd: OwnedFd,
@@ -18,43 +18,43 @@ pub(super) struct Folder {
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Folder {
-    /// The root of the file system that a process sees.
+    /// Opens the root of the file system that a process sees.
     pub(super) fn root_of(pid: u32) -> io::Result<Self> {
         let fd = open(format!("/proc/{pid}/root"), FOLDER, Mode::empty())?;
         Ok(Self { fd })
     }
 
-    /// The folder that a process works in.
+    /// Opens the working folder of a process.
     pub(super) fn cwd_of(pid: u32) -> io::Result<Self> {
         let fd = open(format!("/proc/{pid}/cwd"), FOLDER, Mode::empty())?;
         Ok(Self { fd })
     }
 
-    /// A folder by the name that it has for us.
+    /// Opens a folder by our path to it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let fd = open(path, FOLDER, Mode::empty())?;
         Ok(Self { fd })
     }
 
-    /// A folder by the name that it has for a process with this root.
+    /// Opens a folder by its path in a process that has `self` as its root.
     ///
-    /// Links are followed as that process would follow them: one to `/etc` in a container leads to
-    /// the container's `/etc`, not to ours.
+    /// Links are followed as that process would follow them: a link to `/etc` in a container leads to the container's
+    /// `/etc`, not to ours.
     pub(super) fn below(&self, path: &Path) -> io::Result<Self> {
         let fd = self.resolve(path, FOLDER)?;
         Ok(Self { fd })
     }
 
-    /// The identity of a file by the name that it has for a process with this root.
+    /// Returns the device and inode of a file, by its path in a process that has `self` as its root.
     pub(super) fn identity_of(&self, path: &Path) -> io::Result<(u64, u64)> {
         let fd = self.resolve(path, OFlags::PATH | OFlags::CLOEXEC)?;
         let meta = File::from(fd).metadata()?;
         Ok((meta.dev(), meta.ino()))
     }
 
-    /// Opens a regular file for reading, by the name that it has for a process with this root.
+    /// Opens a regular file for reading, by its path in a process that has `self` as its root.
     pub(super) fn file(&self, path: &Path) -> io::Result<File> {
-        // A pipe would block.
+        // `NONBLOCK`: opening a named pipe would block otherwise.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(self.resolve(path, flags)?);
         if file.metadata()?.is_file() {
@@ -67,7 +67,7 @@ impl Folder {
     fn resolve(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match openat2(&self.fd, path, flags, Mode::empty(), within) {
-            // Kernels before Linux 5.6 and some sandboxes lack `openat2`. Without links no name leads outside.
+            // Kernels before Linux 5.6 and some sandboxes lack `openat2`. A path without links cannot lead outside.
             Err(Errno::NOSYS | Errno::PERM) => self.resolve_without_links(path, flags),
             found => Ok(found?),
         }
@@ -93,18 +93,18 @@ impl Folder {
         Ok(at)
     }
 
-    /// Our path to a name in this folder. It is valid as long as the folder is open.
+    /// Returns our path to a name in this folder. The path is valid while the folder is open.
     pub(super) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd())).join(name)
     }
 
-    /// The device and inode, which no other folder has.
+    /// Returns the device and inode, which identify the folder.
     pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
         let meta = fs::metadata(self.path("."))?;
         Ok((meta.dev(), meta.ino()))
     }
 
-    /// Whether the calling thread may create files here.
+    /// Checks that the calling thread may create files in this folder.
     pub(super) fn is_writable(&self) -> io::Result<()> {
         use rustix::fs::{Access, AtFlags, CWD, accessat};
         let wanted = Access::WRITE_OK | Access::EXEC_OK;
@@ -129,7 +129,7 @@ mod tests {
         let up = root.below(Path::new("/up")).unwrap();
         assert_eq!(up.identity().unwrap(), root.identity().unwrap());
         assert!(root.below(Path::new("/tmp/inner")).is_ok());
-        // Kernels that cannot do that have links refused.
+        // The fallback for kernels without `openat2` refuses links.
         let links = |path: &str| root.resolve_without_links(Path::new(path), FOLDER);
         assert!(links("/etc/inner").is_ok());
         assert!(links("/tmp").is_err() && links("/tmp/inner").is_err());

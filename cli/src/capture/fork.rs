@@ -1,4 +1,4 @@
-//! `heapdiff dump --fork`: the agent forks the JVM, and the child writes.
+//! `heapdiff dump --fork`: the agent forks the JVM, and the child writes the dump.
 
 use std::path::Path;
 
@@ -12,24 +12,24 @@ use super::protocol::Jvm;
 use super::request::LONGEST_ARGUMENT;
 use crate::failure::{Failure, Result};
 
-/// What helps where a fork does not.
+/// Hint for a dump that a forked child cannot write.
 const ORDINARY: &str =
     "leave out --fork: the JVM then writes the dump itself, and is paused while it writes";
 
-/// What helps where there are to be no files.
+/// Hint for the same case with `--no-files`.
 const WITH_FILES: &str = "leave out --no-files: the JVM then writes the dumps to files itself, and is paused while it writes";
 
-/// Why the agent wrote no dump.
+/// The reason why the agent wrote no dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) why: String,
     hint: &'static str,
-    /// Whether the JVM's own dump may do.
+    /// True if a dump by the JVM itself may succeed.
     pub(super) ordinary: bool,
 }
 
 impl Refused {
-    /// The agent says that all went well, and there is no file.
+    /// The agent reported success, but there is no file.
     pub(super) fn nothing_written() -> Self {
         Self {
             why: "the agent wrote nothing".to_owned(),
@@ -38,7 +38,7 @@ impl Refused {
         }
     }
 
-    /// The agent's options do not take the file's name; the JVM's own command may.
+    /// The path is too long for the agent's options. The JVM's own dump command may accept it.
     fn too_long() -> Self {
         Self {
             why: "the path of the folder is too long for the agent".to_owned(),
@@ -47,12 +47,12 @@ impl Refused {
         }
     }
 
-    /// As the end of a command.
+    /// Returns the failure that ends the command.
     pub(super) fn failure(self, process: &Process) -> Failure {
         refused(format!("{process}: {}", self.why)).with_hint(self.hint)
     }
 
-    /// As the end of a command that may write no files.
+    /// Returns the failure that ends a command with `--no-files`.
     pub(super) fn without_files(self, process: &Process) -> Failure {
         self.hinting_at_files().failure(process)
     }
@@ -66,7 +66,8 @@ impl Refused {
     }
 }
 
-/// Has a child of the JVM write to a file, and waits until it is done. Returns why there is none, if the agent says so.
+/// Makes a child of the JVM write the dump to `file`, and waits for it. Returns the reason if the agent reports that
+/// there is no dump.
 pub(super) fn ask(
     jvm: &Jvm<'_>,
     forker: Forker<'_>,
@@ -84,7 +85,7 @@ pub(super) fn ask(
     ask_by(jvm, forker.library, &options, tick)
 }
 
-/// Has the agent do what the options say, and waits until it is done. Returns why it did not, if the agent says so.
+/// Sends a request to the agent, and waits for it. Returns the reason if the agent reports that it failed.
 pub(super) fn ask_by(
     jvm: &Jvm<'_>,
     library: &Path,
@@ -100,7 +101,7 @@ pub(super) fn ask_by(
     Ok(reason(code))
 }
 
-/// Why there is no dump, by what the agent returned, and what helps.
+/// Returns why there is no dump, with a hint, for a return code of the agent; `None` if the dump succeeded.
 fn reason(code: i32) -> Option<Refused> {
     let (why, hint) = match code {
         attach::DONE => return None,
@@ -121,7 +122,7 @@ fn reason(code: i32) -> Option<Refused> {
             "there is no disk space for the dump",
             "the incomplete dump was deleted; free some space, or write the dump to another folder",
         ),
-        // An agent of an earlier version is loaded there, which takes it for an option.
+        // An earlier version of the agent is loaded, which parses the request as an option.
         attach::BAD_OPTIONS | attach::ALREADY_LOADED => (
             "the loaded agent has a version that cannot fork the JVM",
             ORDINARY,
@@ -138,12 +139,12 @@ fn reason(code: i32) -> Option<Refused> {
     Some(Refused {
         why: why.to_owned(),
         hint,
-        // That takes as much, unless the JVM compresses it.
+        // A dump by the JVM takes the same space, unless the JVM compresses it.
         ordinary: code != attach::NO_SPACE,
     })
 }
 
-/// What is said of a dump that the JVM wrote itself, where a child was to.
+/// Returns the message for a dump that the JVM wrote itself although a child was to write it.
 pub(super) fn stood_still(file: &impl std::fmt::Display, why: &str) -> String {
     format!(
         "{file}: the JVM wrote this dump itself and was paused meanwhile, because a forked child could not: {why}"

@@ -1,9 +1,9 @@
-//! A dump in memory: a forked child of the JVM sends it through a pipe, and it is kept in a file that has no name and is
-//! on no disk.
+//! A dump in memory: a forked child of the JVM sends the dump through a pipe, and heapdiff stores it in an anonymous
+//! memory file (memfd).
 //!
-//! The pipe is the agent's: in a container the JVM sees none of our files, but whoever may attach to it may open its
-//! ([`heapdiff_sites::piped`]). So the pages are ours, and not of the JVM's container, and a process that is killed on either
-//! side leaves nothing.
+//! The agent creates the pipe. In a container the JVM sees none of our files, but a user who may attach to the JVM may
+//! open its descriptors ([`heapdiff_sites::piped`]). The memory is accounted to heapdiff and not to the JVM's
+//! container. If either process is killed, nothing remains.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -27,25 +27,26 @@ use super::protocol::Jvm;
 use crate::failure::{Result, plain};
 use crate::progress::{Meter, Wanted};
 
-/// How often is looked for the pipe.
+/// The time between two searches for the pipe.
 const LOOK: Duration = Duration::from_millis(5);
-/// How often is looked whether more has come: the pipe holds what a child writes in that time.
+/// The time between two reads from an empty pipe. The pipe's buffer is large enough for what a child writes in that
+/// time.
 const MORE: Duration = Duration::from_micros(300);
-/// How long the pipe may be silent when the agent has said that it is done.
+/// How long the pipe may be silent after the agent has finished.
 const SILENT: Duration = Duration::from_secs(5);
-/// Bytes between two looks at the memory that is left.
+/// Number of bytes between two checks of the free memory.
 const ROOM: u64 = 16 << 20;
-/// What is left for others.
+/// Free memory that is left for other processes, in bytes.
 const RESERVE: u64 = 64 << 20;
 
-/// A dump in memory. It goes with this.
+/// A dump in memory. Dropping this value frees the memory.
 #[derive(Debug)]
 pub(super) struct Held {
     file: File,
 }
 
 impl Held {
-    /// Has a child of the JVM send its heap.
+    /// Makes a child of the JVM send its heap, and receives it.
     pub(super) fn take(jvm: &Jvm<'_>, library: &Path, wanted: Wanted, name: &Path) -> Result<Self> {
         let meter = Meter::new(wanted, name);
         meter.phase_of_unknown_length("dumping");
@@ -70,14 +71,16 @@ impl Held {
             (asked, came.unwrap_or_else(|panic| resume_unwind(panic)))
         });
         let process = jvm.process;
-        // Where there is no room for it we give up first, and the child then fails.
+        // If memory is short, heapdiff closes the pipe and the child then fails. Memory is the real reason, so it is
+        // reported first.
         if let Err(Unreceived::NoRoom(why)) = &came {
             return Err(refused(format!("{process}: {why}")).with_hint(
                 "leave out --no-files: the dumps are then written to files, and --max-memory limits the memory of the analysis",
             ));
         }
         let answer = asked?;
-        // The agent knows only that nobody came.
+        // If heapdiff may not open the pipe, the agent only knows that nobody read from it. The error of the pipe below
+        // is more exact.
         let is_barred =
             matches!(&came, Err(Unreceived::Io(e)) if e.kind() == ErrorKind::PermissionDenied);
         if let Some(refused) = answer.filter(|_| !is_barred) {
@@ -90,7 +93,7 @@ impl Held {
         }
     }
 
-    /// A path that leads to it, for this process alone.
+    /// Returns a path to the dump that is valid in this process only.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
@@ -118,13 +121,13 @@ impl From<io::Error> for Unreceived {
     }
 }
 
-/// A word that nobody can tell beforehand.
+/// Returns a random word that nobody can guess.
 pub(super) fn token() -> String {
     let random = RandomState::new().hash_one(std::process::id());
     format!("{random:016x}")
 }
 
-/// Our end of the pipe that the agent shows; `None` if it has none to show until it is `over`.
+/// Opens our end of the pipe that the agent shows. Returns `None` if there is no pipe when `over` is set.
 fn found(
     pid: u32,
     token: &str,
@@ -133,7 +136,7 @@ fn found(
     let sign = format!("/memfd:{}", piped::sign(token));
     let files = PathBuf::from(format!("/proc/{pid}/fd"));
     loop {
-        // The JVM opens and closes files meanwhile, and may end.
+        // Errors are ignored: the JVM opens and closes files at the same time, and may end.
         let is_last = over.load(Relaxed);
         let entries = match fs::read_dir(&files) {
             Err(e) if e.kind() == ErrorKind::PermissionDenied => return Err(e.into()),
@@ -148,7 +151,7 @@ fn found(
             let read = (&shown).take(64).read_to_string(&mut text);
             if let (Ok(_), Some(end)) = (read, piped::end_of(&text)) {
                 let pipe = opened(&files.join(end.to_string()))?;
-                // From now on the agent knows that somebody reads.
+                // The empty file shows the agent that somebody reads the pipe.
                 shown.set_len(0)?;
                 return Ok(Some(pipe));
             }
@@ -160,15 +163,15 @@ fn found(
     }
 }
 
-/// Whether a descriptor of a process is of a file with a name that begins so.
+/// True if a descriptor of a process refers to a file whose name starts with `name`.
 pub(super) fn is_named(descriptor: &Path, name: &str) -> bool {
     let link = fs::read_link(descriptor).unwrap_or_default();
     let link = link.as_os_str().as_encoded_bytes();
     link.starts_with(name.as_bytes())
 }
 
-/// Opens the file in memory that is the sign, and nothing else that the JVM's user may have put in its place: what is
-/// opened is looked at, and not its path again.
+/// Opens the memory file (memfd) that announces the pipe. The JVM's user may put another file in its place, so this
+/// checks the open file and does not use its path again.
 fn sign_at(path: &Path, sign: &str) -> io::Result<File> {
     memory_at(path, sign).map_err(|e| match e.kind() {
         ErrorKind::InvalidInput => io::Error::other("the file that the agent offers is not a pipe"),
@@ -176,7 +179,7 @@ fn sign_at(path: &Path, sign: &str) -> io::Result<File> {
     })
 }
 
-/// Opens a file in memory of this name, and nothing else.
+/// Opens a memory file (memfd) of this name. Any other file is an error.
 pub(super) fn memory_at(path: &Path, sign: &str) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new()
@@ -193,7 +196,7 @@ pub(super) fn memory_at(path: &Path, sign: &str) -> io::Result<File> {
     }
 }
 
-/// Opens a pipe, and nothing else that the JVM's user may have put in its place.
+/// Opens a pipe. Any other file is an error: the JVM's user may have put one in its place.
 fn opened(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let pipe = OpenOptions::new()
@@ -209,7 +212,7 @@ fn opened(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Keeps all that comes through the pipe.
+/// Stores everything that is read from the pipe.
 fn receive(
     mut pipe: &File,
     over: &AtomicBool,
@@ -250,7 +253,7 @@ fn receive(
     Ok(Held { file: held })
 }
 
-/// Whether there is room for the rest of a dump of which so many bytes have come, and for what is made of it.
+/// Checks that there is memory for the rest of a dump and for its analysis, after `bytes` of the dump were received.
 fn room(bytes: u64) -> std::result::Result<(), Unreceived> {
     match heapdiff_agent::memory_left() {
         None => Ok(()),
@@ -268,13 +271,13 @@ fn room(bytes: u64) -> std::result::Result<(), Unreceived> {
     }
 }
 
-/// The arrays of an analysis take some 28 bytes for an object, whose record in the dump is hardly longer where it is a boxed
-/// number.
+/// True if `left` bytes are enough after `bytes` of a dump. The analysis takes about 28 bytes for each object, and the
+/// smallest record in a dump, that of a boxed number, is hardly longer.
 fn fits(bytes: u64, left: u64) -> bool {
     left >= RESERVE.saturating_add(bytes)
 }
 
-/// Puts the piece that came last in its place.
+/// Moves the piece that was sent last to its place in the dump.
 fn completed(held: &File, bytes: u64) -> io::Result<()> {
     let broken = || io::Error::from(ErrorKind::UnexpectedEof);
     let mut trailer = [0; piped::TRAILER];
@@ -293,7 +296,7 @@ fn completed(held: &File, bytes: u64) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// What is held of what comes.
+    /// Returns the dump that is stored when `sent` comes through the pipe.
     fn held(sent: &[u8]) -> std::result::Result<Vec<u8>, Unreceived> {
         let (from, mut to) = io::pipe().unwrap();
         let files = PathBuf::from("/proc/self/fd");
@@ -348,7 +351,7 @@ mod tests {
         assert_eq!((&came, sign.metadata().unwrap().len()), (b"dump", 0));
         assert!(found("another").is_none());
 
-        // What is in its place at the second look: by another name, or in a folder.
+        // A file with another name or in a folder, found in place of the memory file at the second look.
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("precious");
         fs::write(&file, &shown).unwrap();

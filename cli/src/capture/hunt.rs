@@ -1,4 +1,4 @@
-//! `heapdiff hunt`: loads the agent, takes a dump, waits, and takes another. The comparison is `command::hunt`'s.
+//! `heapdiff hunt`: loads the agent, takes a dump, waits, and takes a second dump. `command::hunt` compares them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::interrupt::Wait;
 use crate::messages;
 use crate::progress::{Meter, Wanted};
 
-/// Takes both dumps. `reports` are the names that must be free in the folder, too.
+/// Takes both dumps. `reports` are names of further files that must not exist in the folder.
 pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunted> {
     let agent = match &hunt.agent {
         Some(agent) => {
@@ -120,7 +120,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     })
 }
 
-/// Loads the agent. An agent that samples already is taken over: it keeps its options, and also uses these.
+/// Loads the agent. An agent that is already sampling keeps its options and adds these.
 pub(super) fn load(
     jvm: &Jvm<'_>,
     library: &Path,
@@ -144,7 +144,7 @@ pub(super) fn load(
     Ok(loaded)
 }
 
-/// Reports options that an agent of another version does not use. It cannot be changed while it samples.
+/// Reports options that an agent of another version ignores: it cannot change options while it samples.
 pub(super) fn note_unused(jvm: &Jvm<'_>, loaded: Loaded, asked: &str, wanted: Wanted) {
     if loaded == Loaded::Before && !asked.is_empty() && !wanted.quiet {
         messages::said(&format!(
@@ -154,7 +154,7 @@ pub(super) fn note_unused(jvm: &Jvm<'_>, loaded: Loaded, asked: &str, wanted: Wa
     }
 }
 
-/// Takes both dumps, and waits in between.
+/// Takes both dumps, and waits between them.
 fn both(
     (hunt, mut how): (&Hunt, How<'_>),
     jvm: &Jvm<'_>,
@@ -170,7 +170,7 @@ fn both(
     made.keep();
     notes.dump(&first);
     tell(&first, wanted);
-    // What hindered the first would hinder the second.
+    // If forking failed for the first dump, it would fail for the second for the same reason.
     how.forker = how.forker.filter(|_| first.not_forked.is_none());
     let watching = match hunt.enough.filter(|_| watch.is_some()) {
         Some(enough) => format!(", or as soon as a site has grown by {}", Size(enough)),
@@ -199,7 +199,7 @@ fn both(
     Ok(())
 }
 
-/// Says why the JVM wrote a dump itself, where a child was to.
+/// Reports why the JVM wrote a dump itself although a child was to write it.
 fn tell(dump: &DumpResult, wanted: Wanted) {
     if let (Some(why), false) = (&dump.not_forked, wanted.quiet) {
         let file = dump.file.display();
@@ -207,10 +207,10 @@ fn tell(dump: &DumpResult, wanted: Wanted) {
     }
 }
 
-/// Says what there is of a JVM that ended while it was hunted in.
+/// Adds to a failure which files of a hunt exist although the JVM ended.
 fn left_behind(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> Failure {
     let mut left = Vec::new();
-    // The agent may not have come to write anything.
+    // The agent may have ended before it wrote anything.
     let written = |path: &&Path| {
         let runs = Trace::open(path).and_then(|trace| trace.runs());
         runs.is_ok_and(|runs| !runs.is_empty())
@@ -237,8 +237,8 @@ fn or_without(failure: Failure, hint: &str) -> Failure {
     }
 }
 
-/// Waits until enough growth was seen, the time is over, the user ends the wait, or the JVM ends. Returns which
-/// of these it was.
+/// Waits until enough growth was seen, the time is over, the user ends the wait, or the JVM ends. Returns which of
+/// these happened.
 pub(super) fn wait(
     jvm: &Jvm<'_>,
     span: Span,
@@ -320,7 +320,7 @@ fn default_folder(pid: u32) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// A folder that is removed in the end if it is still empty.
+/// A folder that is removed on drop if it is empty.
 struct Made<'a> {
     folder: Option<&'a Path>,
 }
@@ -345,7 +345,7 @@ impl<'a> Made<'a> {
 impl Drop for Made<'_> {
     fn drop(&mut self) {
         if let Some(folder) = self.folder {
-            // This fails, as it should, when the folder is not empty.
+            // This fails, as intended, if the folder is not empty.
             let _ = fs::remove_dir(folder);
         }
     }

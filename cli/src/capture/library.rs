@@ -1,8 +1,8 @@
-//! Where the agent's library is: as the user says, beside this program, or in it.
+//! Finds the agent library: where the user says, beside this program, or embedded in it.
 //!
-//! A program that was installed or packed carries the library, so that the two fit each other wherever the program is
-//! put. To be loaded it has to be a file: it is written to the user's cache folder, or to a private folder for temporary
-//! files, and used from there only when it is byte for byte what the program carries and nobody else can change it.
+//! An installed or packaged program embeds the library, so the two always have the same version, wherever the program
+//! is copied. The JVM can only load a file, so the library is written to the user's cache folder, or to a private
+//! temporary folder. Such a file is used only if it has exactly the embedded bytes and no other user can change it.
 
 use std::env;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
@@ -23,24 +23,25 @@ use crate::overwrite;
 use crate::write::failed;
 
 const LIBRARY: &str = "libheapdiff_agent.so";
-/// In the name of the library and of its copies.
+/// Part of the file name of the library and of its copies.
 pub(super) const MARK: &str = "heapdiff_agent";
 
-/// The library that this program carries, compressed.
+/// The library that is embedded in this program, compressed.
 #[cfg(carries_agent)]
 const CARRIED: Option<&[u8]> = Some(include_bytes!(env!("HEAPDIFF_CARRIED_AGENT")));
 #[cfg(not(carries_agent))]
 const CARRIED: Option<&[u8]> = None;
 
-/// Finds the agent's library: as told, by `HEAPDIFF_AGENT`, beside this program, or in it.
+/// Finds the agent library: in the option `--agent` (`told`), in the variable `HEAPDIFF_AGENT`, beside this program, or
+/// embedded in it, in this order.
 ///
-/// One beside a program that carries another is of another version, and is left alone.
+/// A library beside a program that embeds a different one has another version, and is ignored.
 pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {
     found(told, unpack)
 }
 
-/// As [`library`], without a file for what this program carries: it is in memory as long as this process lives, by a path
-/// that leads nobody else to it.
+/// Like [`library`], but without writing a file. An embedded library is copied to memory. The path is valid in this
+/// process only, and while it runs.
 pub(super) fn library_without_files(told: Option<&Path>) -> Result<PathBuf> {
     found(told, |content| {
         in_memory(content).map_err(|e| {
@@ -58,7 +59,7 @@ fn in_memory(content: &[u8]) -> io::Result<PathBuf> {
     Ok(format!("/proc/self/fd/{}", file.into_raw_fd()).into())
 }
 
-/// The library in its place; `carried` makes one of what this program carries.
+/// Finds the library. `carried` turns the embedded bytes into a file.
 fn found(told: Option<&Path>, carried: impl Fn(&[u8]) -> Result<PathBuf>) -> Result<PathBuf> {
     let from_environment = env::var_os("HEAPDIFF_AGENT")
         .filter(|value| !value.is_empty())
@@ -91,7 +92,7 @@ fn found(told: Option<&Path>, carried: impl Fn(&[u8]) -> Result<PathBuf>) -> Res
     }
 }
 
-/// The library in the program's folder, or where packages have it.
+/// Returns the library in the program's folder, or in a folder where packages install it.
 fn beside(program: &Path) -> Option<PathBuf> {
     let folder = program.parent()?;
     ["", "../lib", "../lib/heapdiff"]
@@ -99,7 +100,7 @@ fn beside(program: &Path) -> Option<PathBuf> {
         .find_map(|below| fs::canonicalize(folder.join(below).join(LIBRARY)).ok())
 }
 
-/// Copies the library to a file, or into a folder; returns where it is.
+/// Copies the library to a file, or into a folder. Returns the path of the copy.
 pub(crate) fn copy_to(library: &Path, output: &Path) -> Result<PathBuf> {
     let file = if output.is_dir() {
         output.join(LIBRARY)
@@ -128,7 +129,7 @@ fn decompressed(carried: &[u8]) -> Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Writes the library where it can be loaded from, unless it is there already.
+/// Writes the library to a file from which it can be loaded, unless that file exists already.
 fn unpack(content: &[u8]) -> Result<PathBuf> {
     let own_temporary = env::temp_dir().join(format!("heapdiff-{}", geteuid().as_raw()));
     let known = index::cache().into_iter().chain([own_temporary]);
@@ -138,7 +139,7 @@ fn unpack(content: &[u8]) -> Result<PathBuf> {
             return Ok(path);
         }
     }
-    // Somebody else took the name.
+    // Another user owns the folder of this name, so use one with a random name.
     tempfile::Builder::new()
         .prefix("heapdiff-")
         .tempdir()
@@ -155,13 +156,13 @@ fn unpack(content: &[u8]) -> Result<PathBuf> {
         })
 }
 
-/// The name of a copy: of its content, for a library that is loaded twice under one name is one, and knows that it
-/// is at work already.
+/// Returns the file name of a copy, which contains a hash of the content. A library that is loaded twice under one name
+/// is the same library, so the agent knows that it is already sampling.
 fn name_of(content: &[u8]) -> String {
     format!("lib{MARK}-{:016x}.so", XxHash3_64::oneshot(content))
 }
 
-/// Makes the folder, or makes sure that nobody else can put anything in it or another in its place.
+/// Creates the folder, or checks that no other user can put a file in it or replace it.
 fn prepare(folder: &Path) -> io::Result<()> {
     let parent = folder.parent().unwrap_or(Path::new("/"));
     DirBuilder::new()
@@ -176,8 +177,8 @@ fn prepare(folder: &Path) -> io::Result<()> {
     check(&fs::symlink_metadata(folder)?, false)
 }
 
-/// Whether a folder can be changed by this user alone. What lies above may also be root's, or shared as `/tmp` is, where
-/// nobody can rename what is another's.
+/// Checks that only this user can change a folder. A parent folder (`is_above`) may also belong to root, or be shared
+/// with the sticky bit like `/tmp`, where nobody can rename files of others.
 fn check(folder: &Metadata, is_above: bool) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     let us = geteuid().as_raw();
@@ -190,7 +191,7 @@ fn check(folder: &Metadata, is_above: bool) -> io::Result<()> {
     }
 }
 
-/// Puts the library into a folder of ours, whole or not at all.
+/// Writes the library to a folder that belongs to us. The file appears only when it is complete.
 fn put(folder: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let path = folder.join(name_of(content));
     if holds(&path, content) {
@@ -200,7 +201,7 @@ fn put(folder: &Path, content: &[u8]) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Writes a file beside its place and gives it its name when it is whole.
+/// Writes a temporary file in the folder, and renames it when it is complete.
 fn write_whole(folder: &Path, path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
     let (unfinished, mut file) = Unfinished::new(|| {
         let file = tempfile::Builder::new()
@@ -214,7 +215,7 @@ fn write_whole(folder: &Path, path: &Path, mode: u32, content: &[u8]) -> io::Res
     Ok(())
 }
 
-/// Whether the file is ours and nothing else than this.
+/// True if the file belongs to us and has this content.
 fn holds(path: &Path, content: &[u8]) -> bool {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let open = || -> io::Result<bool> {
@@ -265,12 +266,12 @@ mod tests {
             assert_eq!(put(&folder, b"library").unwrap(), path);
             assert_eq!(fs::read(&path).unwrap(), b"library");
         }
-        // Others could write it: it is replaced, not trusted.
+        // Other users could write to the file, so it is replaced and not used.
         chmod(&path, 0o666);
         let written = fs::metadata(&path).unwrap().ino();
         put(&folder, b"library").unwrap();
         assert_ne!(fs::metadata(&path).unwrap().ino(), written);
-        // A link is replaced, and what it leads to is left alone.
+        // A link is replaced, and its target is left alone.
         let elsewhere = home.path().join("elsewhere");
         fs::write(&elsewhere, "library").unwrap();
         fs::remove_file(&path).unwrap();
@@ -303,7 +304,7 @@ mod tests {
         assert!(prepare(&folder).is_err(), "a group can write it");
         chmod(&folder, 0o755);
         prepare(&folder).unwrap();
-        // Who can write above can put another in its place, unless names are protected there.
+        // A user who can write to the parent folder can replace this folder, unless the sticky bit protects names.
         chmod(home.path(), 0o777);
         assert!(prepare(&folder).is_err());
         chmod(home.path(), 0o1777);

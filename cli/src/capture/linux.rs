@@ -20,7 +20,7 @@ use crate::interrupt;
 use crate::progress::Wanted;
 use crate::{messages, write};
 
-/// Prints what was done to standard output.
+/// Prints a message about what was done to standard output.
 fn say(wanted: Wanted, text: &str) -> Result<Exit> {
     if !wanted.quiet {
         write::print(&format!("{text}\n"))?;
@@ -28,7 +28,7 @@ fn say(wanted: Wanted, text: &str) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Says where the agent's library is, after it was copied if that is wanted.
+/// Prints the path of the agent library, after copying it if requested.
 pub(crate) fn agent(copy: &AgentCopy) -> Result<Exit> {
     let mut library = library(copy.library.as_deref())?;
     if let Some(output) = &copy.output {
@@ -76,7 +76,7 @@ pub(crate) fn detach(jvm: &JvmArgs, wanted: Wanted) -> Result<Exit> {
     say(wanted, &format!("{process}: {what}"))
 }
 
-/// How a name is written that means standard output.
+/// The file name that means standard output.
 const STANDARD_OUTPUT: &str = "-";
 
 /// Takes a dump.
@@ -95,7 +95,7 @@ pub(crate) fn dump(jvm: &JvmArgs, request: &DumpRequest, wanted: Wanted) -> Resu
     if output == Some(Path::new(STANDARD_OUTPUT)) {
         return stream(jvm, How { what, forker }, wanted);
     }
-    // Mistakes in the file's name are reported before anything is asked of the process.
+    // Mistakes in the file name are reported before a request is sent to the process.
     let given = match output {
         Some(path) if !path.is_dir() => Some(DumpPlace::new(path, request.force)?),
         _ => None,
@@ -124,7 +124,7 @@ pub(crate) fn dump(jvm: &JvmArgs, request: &DumpRequest, wanted: Wanted) -> Resu
     say(wanted, &taken_of(&process, &file, taken.bytes, how))
 }
 
-/// A dump to standard output. What is said of it goes to standard error.
+/// Writes a dump to standard output. Messages go to standard error.
 fn stream(jvm: &JvmArgs, how: How<'_>, wanted: Wanted) -> Result<Exit> {
     let out = io::stdout();
     if out.is_terminal() {
@@ -142,7 +142,7 @@ fn stream(jvm: &JvmArgs, how: How<'_>, wanted: Wanted) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What was written, and of what.
+/// Returns the message that a dump was written, with its size and process.
 fn taken_of(process: &Process, file: &str, bytes: u64, how: How<'_>) -> String {
     let objects = match (how.forker, how.what.all) {
         (Some(_), _) => "reachable objects",

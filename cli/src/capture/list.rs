@@ -68,7 +68,7 @@ pub(super) fn table(jvms: &[Listed]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Prints what is known of one JVM, with the state of its agent.
+/// Prints the facts about one JVM, with the state of its agent.
 pub(crate) fn status(jvm: &JvmArgs) -> Result<Exit> {
     let deadline = Deadline::new(jvm.timeout.0);
     let process = Process::find(&jvm.pid, &deadline)?;
@@ -113,7 +113,7 @@ fn version(jvm: &Jvm<'_>) -> Result<String> {
     })
 }
 
-/// Returns what the agent does.
+/// Returns a description of what the agent does.
 fn agent(jvm: &Jvm<'_>) -> Result<String> {
     let pid = jvm.process.pid;
     let state = match agent::state(jvm)? {

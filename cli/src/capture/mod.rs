@@ -1,12 +1,15 @@
-//! Talking to running JVMs: loading the agent and taking dumps, without any tool of a JDK.
+//! Communication with running JVMs: loads the agent and takes dumps, without any tool of a JDK.
 //!
-//! What is wanted (`request`) is the same on every system; how it is done is known for Linux. A process is found
-//! and checked (`process`), its listener woken and spoken to (`protocol`), as its user (`user`) and in its view
-//! of the file system (`folder`).
+//! The arguments (`request`) are the same on every system. Their implementation exists for Linux. It has these parts:
 //!
-//! No process gets SIGQUIT that is not certainly a JVM which handles it. No file is written to or
-//! read through a path that the other side could bend: their folders are held open, names in them
-//! are created anew or not at all, and links are not followed.
+//! - `process` finds and checks a process.
+//! - `protocol` wakes the attach listener of the process and sends commands to it.
+//! - `user` acts as the user of the process.
+//! - `folder` opens files as the process sees them.
+//!
+//! Only a JVM that certainly handles SIGQUIT gets this signal. The other side could replace parts of a path, so no file
+//! is written or read by its path alone: folders are held open, files in them are created anew or not at all, and links
+//! are not followed.
 
 #[cfg(target_os = "linux")]
 mod agent;
@@ -64,7 +67,7 @@ mod watch;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
-/// The name of the agent's trace in the folder of a hunt.
+/// The file name of the agent's trace in the folder of a hunt.
 pub(crate) const TRACE: &str = "trace.db";
 
 #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! `heapdiff hunt --no-files`: both dumps are sent by children of the JVM and analysed in memory, one after the other.
+//! `heapdiff hunt --no-files`: children of the JVM send both dumps, which are analyzed in memory one after the other.
 
 use std::fs;
 use std::path::Path;
@@ -15,11 +15,11 @@ use super::request::Hunt;
 use crate::failure::{Failure, Result};
 use crate::progress::Wanted;
 
-/// What the dumps are called in the report.
+/// Names of the dumps in the report.
 const NAMES: [&str; 2] = ["before (memory)", "after (memory)"];
 
-/// Takes both dumps, and hands each on by a path to read it from and its name: the second with what was made of the first,
-/// which is gone by then.
+/// Takes both dumps, and calls `first` and `second` with the path of each dump and its name. `second` also gets the
+/// result of `first`, whose dump no longer exists then.
 pub(crate) fn hunt_without_files<F, T>(
     hunt: &Hunt,
     wanted: Wanted,
@@ -45,7 +45,7 @@ pub(crate) fn hunt_without_files<F, T>(
     let state = agent::state(&jvm)?;
     let loaded = load(&jvm, &library, state, &agent.options, wanted)?;
     note_unused(&jvm, loaded, &agent.options, wanted);
-    // Where memory runs short all the same, we go before a JVM does.
+    // If memory runs out nevertheless, the kernel ends heapdiff before it ends a JVM.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     let [before, after] = NAMES.map(Path::new);
     jvm.restart();

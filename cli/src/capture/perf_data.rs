@@ -19,7 +19,7 @@ const ORDER: usize = 4;
 /// Offsets of the offset of the first entry and of the number of entries.
 const FIRST: usize = 24;
 const ENTRIES: usize = 28;
-/// With G1 the maximum sizes of generations differ from that of the heap by less than this number of bytes.
+/// With G1, the maximum size of a generation differs from that of the heap by at most this number of bytes.
 const PADDING: u64 = 64;
 /// The type of an entry with one 64-bit integer.
 const LONG: u8 = b'J';
@@ -51,7 +51,8 @@ impl PerfData {
         let mut counters = HashMap::new();
         let mut at = int(FIRST)?;
         for _ in 0..int(ENTRIES)? {
-            // Length of the entry, offset of the name, length of an array, type (1 byte), 3 bytes, offset of the value.
+            // Layout of an entry: its length, offset of the name, length of an array, type (1 byte), 3 bytes, offset of
+            // the value.
             let (length, name, elements) = (int(at)?, int(at + 4)?, int(at + 8)?);
             let (kind, value) = (*bytes.get(at + 12)?, int(at + 16)?);
             if length == 0 {
@@ -86,7 +87,7 @@ impl PerfData {
             let bytes = self.0.get(&name).copied().unwrap_or(0);
             u64::try_from(bytes).unwrap_or(0)
         });
-        // With G1 each generation and its spaces may become as large as the heap, apart from a few bytes.
+        // With G1, each generation and its spaces may grow to the size of the heap, except for a few bytes.
         let max = if young > 0 && young.abs_diff(eden) <= PADDING {
             old & !(PADDING - 1)
         } else {
@@ -96,7 +97,7 @@ impl PerfData {
     }
 }
 
-/// Reads a file by the name that the process has for it. Links lead nowhere outside of the root of the process.
+/// Reads a file by its path in the process. Links cannot lead outside the root of the process.
 fn read(pid: u32, path: &Path) -> io::Result<Vec<u8>> {
     let file: File = Folder::root_of(pid)?.file(path)?;
     let mut bytes = Vec::new();
@@ -108,7 +109,7 @@ fn read(pid: u32, path: &Path) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A file with these counters.
+    /// Returns the bytes of a file with these counters.
     fn file(counters: &[(&str, i64)]) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend([1, 2, 0, 1]);

@@ -1,5 +1,5 @@
-//! Where a JVM in a container can read the agent's library: a copy in its `/tmp`, or in another folder of its where that is small,
-//! read-only, or lets nothing be loaded.
+//! Copies of the agent library where a JVM in a container can read them: in its `/tmp`, or in another of its folders if
+//! `/tmp` is too full, read-only, or mounted with `noexec`.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -14,9 +14,9 @@ use super::protocol::Jvm;
 use crate::interrupt::Unfinished;
 use crate::leftovers::{self, COPY};
 
-/// Where programs put what is temporary, the usual place first.
+/// The usual folders for temporary files, in the order in which they are tried.
 const USUAL: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
-/// Kinds of file systems that hold no files of programs.
+/// Kinds of file systems that cannot store ordinary files.
 const KERNELS: [&str; 8] = [
     "proc",
     "sysfs",
@@ -28,20 +28,22 @@ const KERNELS: [&str; 8] = [
     "securityfs",
 ];
 
-/// A copy of the library, which goes with this.
+/// A copy of the library. Dropping this value removes the copy.
 #[derive(Debug)]
 pub(super) struct Copy {
-    /// The JVM's path to it.
+    /// The path of the copy in the JVM.
     pub(super) path: PathBuf,
-    /// Removed before the folder is closed, through which we reach it.
+    /// Removes the file. This field is declared before the folder, through which the file is reached, and so is dropped
+    /// first.
     _file: Unfinished,
-    /// Open, and locked, as long as this run lives.
+    /// Stays open and locked while this run lives.
     _held: File,
     _folder: Folder,
 }
 
 impl Copy {
-    /// Copies the library, by a name of its own: another JVM may share the folder, and load its copy at the same time.
+    /// Copies the library to a file with a random name: another JVM may share the folder and load its copy at the same
+    /// time.
     pub(super) fn of(jvm: &Jvm<'_>, library: &Path) -> io::Result<Self> {
         let content = fs::read(library)?;
         let mountinfo = fs::read_to_string(format!("/proc/{}/mountinfo", jvm.process.pid));
@@ -77,7 +79,8 @@ impl Copy {
             })?;
             Ok((path, file))
         })?;
-        // Nobody else takes it for one that a killed run left. Some file systems know no locks; there it is open, at least.
+        // The lock keeps other runs from removing the copy as the leftover of a killed run. On file systems without
+        // locks, the open file has the same effect.
         let _ = file.try_lock();
         let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
         if file.metadata()?.uid() != uid {
@@ -93,15 +96,16 @@ impl Copy {
     }
 }
 
-/// Removes the copies that runs left in the usual folders of the JVM which were killed while it loaded them. Other folders
-/// are looked at where a copy is put there.
+/// Removes copies from the usual folders of the JVM. Runs that were killed while the JVM loaded the library left these
+/// copies. Other folders are cleaned when a copy is written there.
 pub(super) fn sweep(jvm: &Jvm<'_>) {
     for place in USUAL {
         sweep_in(jvm, Path::new(place));
     }
 }
 
-/// By the rights of the JVM's user, to whom copies belong, and who may have put anything there.
+/// Removes leftover copies in one folder. This runs with the rights of the JVM's user, who owns the copies and may have
+/// put anything there.
 fn sweep_in(jvm: &Jvm<'_>, place: &Path) {
     if let Ok(folder) = jvm.root.below(place) {
         let path = folder.path(".");
@@ -112,24 +116,25 @@ fn sweep_in(jvm: &Jvm<'_>, place: &Path) {
     }
 }
 
-/// Whether a file system of so many blocks, and so many of them to be had, has no room. One of no blocks (ramfs, some of FUSE)
-/// does not tell.
+/// True if a file system with this number of blocks, of which `free` are available, has no room for `wanted` bytes. A
+/// file system that reports 0 blocks (ramfs, some FUSE file systems) gives no answer and counts as having room.
 fn is_full(blocks: u64, free: u64, size: u64, wanted: usize) -> bool {
     blocks != 0 && free.saturating_mul(size) < wanted as u64
 }
 
-/// Folders of a process to try, by what it has mounted.
+/// Returns the folders of a process to try, according to its mounts.
 fn places(mountinfo: &str) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = USUAL.iter().map(PathBuf::from).collect();
     for line in mountinfo.lines() {
         let mut words = line.split(' ');
-        // After the ids and the device: what of the file system is mounted, where, and how.
+        // After the ids and the device, a line has the root of the mount in its file system, the mount point and the
+        // options.
         let (Some(place), Some(options)) = (words.nth(4), words.next()) else {
             continue;
         };
         let kind = words.skip_while(|word| *word != "-").nth(1);
         let has = |option| options.split(',').any(|o| o == option);
-        // The kernel writes odd characters with a backslash.
+        // The kernel writes unusual characters with a backslash.
         let is_plain = !place.contains('\\') && !places.iter().any(|p| p == Path::new(place));
         if is_plain && has("rw") && !has("noexec") && kind.is_some_and(|k| !KERNELS.contains(&k)) {
             places.push(place.into());
@@ -138,7 +143,7 @@ fn places(mountinfo: &str) -> Vec<PathBuf> {
     places
 }
 
-/// A name that nobody can tell beforehand, with what the agent's library is known by.
+/// Returns a name that nobody can guess, with the parts by which a copy of the library is recognized.
 fn unused_name() -> String {
     let random = RandomState::new().hash_one(std::process::id());
     let [before, after] = COPY;

@@ -1,4 +1,4 @@
-//! What `/proc` says of a process, and whether it is a JVM that can be asked.
+//! Information from `/proc` about a process, and the checks that it is a JVM that heapdiff can attach to.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -21,27 +21,27 @@ use super::request::Target;
 use super::user::User;
 use crate::failure::{Failure, Result, plain};
 
-/// A HotSpot JVM that we may talk to.
+/// A HotSpot JVM that heapdiff may attach to.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(super) pid: u32,
-    /// Its id in its own namespace, which it uses in names of files.
+    /// The process id in the PID namespace of the process. File names of the JVM contain this id.
     pub(super) inner_pid: u32,
     pub(super) user: User,
     /// The main class or jar.
     main: String,
-    /// Keeps signals from going to a later process of the same id; needs Linux 5.3.
+    /// Keeps signals from reaching a later process with the same id. Needs Linux 5.3.
     handle: Option<OwnedFd>,
 }
 
-/// Part of the path of a JVM's file of counters.
+/// Part of the path of the file in which a JVM keeps its counters.
 const PERF_DATA: &str = "/hsperfdata_";
 
-/// How long a JVM that starts may take until it has loaded its library, and then until it handles signals.
+/// How long a starting JVM may take to load its library, and then to handle signals.
 const STARTING: Duration = Duration::from_secs(10);
 
 impl Process {
-    /// Finds the process and makes sure that it is a HotSpot JVM of a user that we may act for.
+    /// Finds the process. Checks that it is a HotSpot JVM and that heapdiff may act as its user.
     pub(super) fn find(target: &Target, deadline: &Deadline) -> Result<Self> {
         let pid = match target {
             Target::Pid(pid) => *pid,
@@ -125,8 +125,8 @@ impl Process {
         })
     }
 
-    /// Asks the JVM for its attach listener: with SIGQUIT, which ends any process that does not
-    /// handle it, as a JVM does not with `-Xrs` or before it is up.
+    /// Sends SIGQUIT, which makes the JVM start its attach listener. The signal ends any process that does not handle
+    /// it, such as a JVM with `-Xrs` or a JVM that is still starting, so this first waits until the process handles it.
     pub(super) fn quit(&self, deadline: &Deadline) -> Result<()> {
         let start = Instant::now();
         let most = STARTING.min(deadline.left());
@@ -157,7 +157,7 @@ impl Process {
         Pid::from_raw(i32::try_from(self.pid).ok()?)
     }
 
-    /// Fails when the process has ended.
+    /// Returns an error if the process has ended.
     pub(super) fn check_alive(&self) -> Result<()> {
         let gone = self
             .raw_pid()
@@ -170,7 +170,8 @@ impl Process {
         }
     }
 
-    /// As [`Self::check_alive`], with so much time to end: what a process has open is closed before it is told to have ended.
+    /// Like [`Self::check_alive`], but keeps checking for `time`. The kernel closes the files of a process before it
+    /// reports its end, so a process that closed a connection may still seem alive.
     pub(super) fn check_survives(&self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         loop {
@@ -182,13 +183,13 @@ impl Process {
         }
     }
 
-    /// The path of a mapped library whose file name contains `part`, as the process sees it.
+    /// Returns the path of a mapped library whose file name contains `part`, as the process sees it.
     pub(super) fn library(&self, part: &str) -> Option<String> {
         let mut library = None;
         let root = self.root();
         let found = mapped(self.pid, |path| {
-            // The file may be deleted, which its name does not depend on. The kernel writes odd
-            // characters with a backslash.
+            // A deleted file is fine: the kernel only marks its path. The kernel writes unusual characters with a
+            // backslash, and such paths are skipped.
             let is_it = file_name(path).contains(part) && !path.contains('\\');
             if is_it {
                 library = Some(inside(&root, without_mark(path)).to_owned());
@@ -198,9 +199,9 @@ impl Process {
         found.ok().and(library)
     }
 
-    /// The folder that is `/` to the process, by its path in our `/proc`: that of a `chroot`, else `/`.
+    /// Returns the folder that is `/` to the process, by its path in our `/proc`: the folder of a `chroot`, or `/`.
     ///
-    /// In a container of its own the process has a `/` that no path leads to, and the kernel writes `/`.
+    /// The `/` of a container has no path in our file system. For such a process the kernel writes `/`.
     pub(super) fn root(&self) -> String {
         root_of(self.pid)
     }
@@ -210,8 +211,8 @@ impl Process {
         Listed::read(self.pid)?.perf_data
     }
 
-    /// Mapped files whose paths have this ending, each once and at most `most`, as `/proc` names them. Files that are
-    /// deleted, or that have odd characters in their names, are left out.
+    /// Returns at most `most` mapped files whose paths end with `end`, by their paths in `/proc`, without duplicates.
+    /// Deleted files and names with unusual characters are left out.
     pub(super) fn mapped(&self, end: &str, most: usize) -> Vec<String> {
         let mut files: Vec<String> = Vec::new();
         let found = mapped(self.pid, |path| {
@@ -220,7 +221,7 @@ impl Process {
             }
             files.len() >= most
         });
-        // An error later on does not spoil what was found before.
+        // The files found before an error are still valid.
         drop(found);
         files
     }
@@ -234,14 +235,14 @@ fn root_of(pid: u32) -> String {
     )
 }
 
-/// `process 4711 (com.acme.Main)`
+/// Writes the process as `process 4711 (com.acme.Main)`.
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "process {} ({})", self.pid, self.main)
     }
 }
 
-/// The target cannot be used.
+/// The failure for a process that heapdiff cannot use.
 pub(super) fn refused(message: String) -> Failure {
     Failure::bad_input(message)
 }
@@ -261,7 +262,7 @@ fn not_permitted(pid: u32, name: &str, error: &io::Error) -> Failure {
     })
 }
 
-/// A hint with the command of this run, for root.
+/// Returns a hint to run the current command as root.
 fn with_sudo() -> String {
     let words = std::env::args_os().skip(1);
     let words: Vec<String> = words
@@ -271,12 +272,12 @@ fn with_sudo() -> String {
     format!("run `sudo heapdiff {command}`")
 }
 
-/// What `/proc/PID/status` says.
+/// Fields of `/proc/PID/status`.
 #[derive(Debug)]
 struct Status {
     name: String,
     state: char,
-    /// The process's id; another one than was asked for when that was a thread's.
+    /// The id of the process. It differs from the requested id if that one belongs to a thread.
     process: u32,
     inner_pid: u32,
     user: User,
@@ -296,16 +297,16 @@ impl Status {
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
                 .map(str::trim)
         };
-        // The ids are the real, the effective, the saved and the file system's.
+        // The four ids are the real, the effective, the saved and the file system id.
         let effective = |name| field(name)?.split_whitespace().nth(1)?.parse().ok();
         let process = field("Tgid")?.parse().ok()?;
         let caught = u64::from_str_radix(field("SigCgt")?, 16).ok()?;
         Some(Self {
-            // A process chooses its own name, which is printed.
+            // The name is replaced where it is not printable: a process chooses its own name.
             name: printable(field("Name")?),
             state: field("State")?.chars().next()?,
             process,
-            // The ids go from our namespace to its own. Kernels before Linux 4.1 lack the line.
+            // The line lists the ids from our namespace to that of the process. Kernels before Linux 4.1 lack the line.
             inner_pid: field("NSpid")
                 .and_then(|ids| ids.split_whitespace().last()?.parse().ok())
                 .unwrap_or(process),
@@ -323,18 +324,18 @@ impl Status {
     }
 }
 
-/// What kind of program a process is, by the libraries it has mapped.
+/// The kind of program that a process runs, according to its mapped libraries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     HotSpot,
     OpenJ9,
-    /// The launcher of a JDK, which has not loaded its JVM yet.
+    /// The launcher of a JDK that has not loaded its JVM yet.
     Starting,
     Other,
 }
 
 impl Kind {
-    /// What a process is; a launcher is waited for, at most this time.
+    /// Returns the kind of a process. Waits for a launcher to load its JVM, for at most `most`.
     fn of(pid: u32, most: Duration) -> io::Result<Self> {
         let start = Instant::now();
         loop {
@@ -364,12 +365,12 @@ impl Kind {
     }
 }
 
-/// Whether a mapped file is of a JDK's launcher: its library, or the program, which is mapped before that.
+/// True if a mapped file belongs to the launcher of a JDK: its library, or the program `java`, which is mapped earlier.
 fn is_launcher(name: &str) -> bool {
     name == "libjli.so" || name == "java"
 }
 
-/// Whether a path of the files that a process has mapped satisfies `wanted`.
+/// Calls `wanted` with the path of each mapped file of a process. Returns true as soon as `wanted` does.
 fn mapped(pid: u32, mut wanted: impl FnMut(&str) -> bool) -> io::Result<bool> {
     let mut maps = BufReader::new(File::open(format!("/proc/{pid}/maps"))?);
     let mut line = Vec::new();
@@ -378,7 +379,7 @@ fn mapped(pid: u32, mut wanted: impl FnMut(&str) -> bool) -> io::Result<bool> {
         if maps.read_until(b'\n', &mut line)? == 0 {
             return Ok(false);
         }
-        // The path follows range, rights, offset, device and inode.
+        // The path follows the address range, permissions, offset, device and inode.
         if let Some(at) = line.iter().position(|&b| b == b'/')
             && wanted(String::from_utf8_lossy(&line[at..]).trim_end())
         {
@@ -387,8 +388,8 @@ fn mapped(pid: u32, mut wanted: impl FnMut(&str) -> bool) -> io::Result<bool> {
     }
 }
 
-/// The path that a file has for a process whose `/` is `root`, by its path in `/proc/PID/maps`. Both are paths from our `/`
-/// on. A file outside of the root, which the process mapped before it changed its root, keeps its path.
+/// Converts a path in `/proc/PID/maps` to the path in a process that has `root` as its `/`. Both arguments are paths
+/// from our `/`. A file outside the root, which the process mapped before it changed its root, keeps its path.
 pub(super) fn inside<'p>(root: &str, path: &'p str) -> &'p str {
     match path.strip_prefix(root) {
         Some(inside) if inside.starts_with('/') => inside,
@@ -396,7 +397,7 @@ pub(super) fn inside<'p>(root: &str, path: &'p str) -> &'p str {
     }
 }
 
-/// The last part of a mapped path, without the kernel's mark for files that were replaced since.
+/// Returns the last part of a mapped path, without the mark ` (deleted)`.
 fn file_name(path: &str) -> &str {
     let path = without_mark(path);
     path.rsplit('/').next().unwrap_or(path)
@@ -406,20 +407,21 @@ fn without_mark(path: &str) -> &str {
     path.strip_suffix(" (deleted)").unwrap_or(path)
 }
 
-/// Returns at most 200 characters of a name. Characters that would steer a terminal are replaced.
+/// Returns at most 200 characters of a name. Control characters of terminals are replaced.
 pub(super) fn printable(name: &str) -> String {
     heapdiff_report::printable(name).chars().take(200).collect()
 }
 
-/// How a JVM was started.
+/// The command line of a JVM.
 #[derive(Debug, Default)]
 struct CommandLine {
     args: Vec<String>,
-    /// Options that the environment puts before the command's own, and after them.
+    /// Options from the environment: those that apply before the options of the command line, and those that apply
+    /// after.
     environment: [String; 2],
 }
 
-/// The most bytes that are read of a command line: its owner decides what stands there.
+/// Maximum number of bytes that are read of a command line: the owner of the process controls its length.
 const LONGEST: u64 = 4 << 20;
 
 impl CommandLine {
@@ -451,7 +453,7 @@ impl CommandLine {
         }
     }
 
-    /// Whether an option forbids attaching; the last such option counts.
+    /// True if an option forbids attaching. The last such option decides.
     fn refuses_to_attach(&self) -> bool {
         let options = self.args.get(1..).unwrap_or_default();
         let ours = &options[..self.main_at().map_or(options.len(), |at| at - 1)];
@@ -469,7 +471,7 @@ impl CommandLine {
             .unwrap_or(false)
     }
 
-    /// The main class, the jar or the module.
+    /// Returns the main class, the jar or the module.
     fn main(&self) -> Option<String> {
         let main = &self.args[self.main_at()?];
         let is_path = main.ends_with(".jar") || main.ends_with(".java");
@@ -518,7 +520,7 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// Reads the files that a process has mapped; `None` if it is no HotSpot JVM.
+    /// Reads the mapped files of a process. Returns `None` if it is not a HotSpot JVM.
     fn read(pid: u32) -> Option<Self> {
         let (mut is_jvm, mut has_agent, mut perf_data) = (false, false, None);
         mapped(pid, |path| {
@@ -558,7 +560,7 @@ const MS_PER_TICK: u64 = 10;
 /// Returns the time since a process began.
 pub(super) fn uptime(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program is in parentheses and may hold any characters. The state, which is field 3, follows it.
+    // The program name is in parentheses and may contain any characters. Field 3, the state, follows it.
     let began = stat.rsplit_once(')')?.1.split_whitespace().nth(22 - 3)?;
     let began = Duration::from_millis(began.parse::<u64>().ok()?.checked_mul(MS_PER_TICK)?);
     let up = fs::read_to_string("/proc/uptime").ok()?;
@@ -566,7 +568,7 @@ pub(super) fn uptime(pid: u32) -> Option<Duration> {
     Duration::try_from_secs_f64(up).ok()?.checked_sub(began)
 }
 
-/// A hint that lists the JVMs on this machine.
+/// Returns a hint that lists the JVMs on this machine.
 fn others() -> String {
     listed(OTHERS, &jvms())
 }
@@ -582,7 +584,7 @@ fn listed(head: &str, jvms: &[Listed]) -> String {
     lines.collect::<Vec<_>>().join("\n          ")
 }
 
-/// The one JVM whose main class or jar contains the name.
+/// Returns the only JVM whose main class or jar contains the name.
 fn find_by_name(name: &str) -> Result<u32> {
     let (named, all): (Vec<_>, Vec<_>) =
         jvms().into_iter().partition(|jvm| jvm.main.contains(name));
@@ -603,7 +605,7 @@ fn find_by_name(name: &str) -> Result<u32> {
     }
 }
 
-/// A path as bytes of an argument of the attach protocol.
+/// Returns a path as the bytes of an argument of the attach protocol.
 pub(super) fn bytes_of(path: &std::path::Path) -> Vec<u8> {
     OsString::from(path).into_vec()
 }

@@ -1,10 +1,11 @@
-//! HotSpot's attach protocol, version 1, which every HotSpot since JDK 6 speaks.
+//! HotSpot's attach protocol, version 1, which every HotSpot since JDK 6 supports.
 //!
-//! A JVM that finds the file `.attach_pidN` in its working folder or in `/tmp` when it gets SIGQUIT
-//! listens on the socket `/tmp/.java_pidN`, from then on for good; N is its id in its own namespace. It takes the file
-//! only from its own user or root. A connection carries one command: the version, the command
-//! and three arguments, each ended by a zero byte. The answer is a number, a line end, and text up
-//! to the end of the stream.
+//! 1. The client creates the file `.attach_pidN` in the JVM's working folder or in `/tmp`. N is the process id in the
+//!    JVM's own PID namespace. The JVM accepts the file only from its own user or root.
+//! 2. The client sends SIGQUIT. A JVM that finds the file starts to listen on the socket `/tmp/.java_pidN`, and keeps
+//!    listening until it ends.
+//! 3. Each connection carries one command: the version, the command and three arguments, each ended by a zero byte.
+//! 4. The answer is a number, a line end, and text up to the end of the stream.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -26,39 +27,39 @@ use super::user::User;
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Unfinished;
 
-/// The most bytes that are kept of an answer. Answers to our commands are a few lines.
+/// Maximum number of bytes of an answer that are stored. Answers to our commands have a few lines.
 const LONGEST_ANSWER: usize = 1 << 16;
 const POLL: Duration = Duration::from_millis(20);
-/// How often is looked at a JVM that does not answer yet.
+/// The time between two calls of `tick` while a JVM does not answer.
 const TICK: Duration = Duration::from_millis(200);
-/// A time-out of zero would be none.
+/// The shortest time-out of a socket: zero would mean no time-out.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// So long a process that closed a connection may take to end.
+/// How long a process that closed a connection may take to end.
 const ENDING: Duration = Duration::from_secs(2);
-/// The sticky bit: in such folders nobody may remove another user's files.
+/// The sticky bit: in a folder with it, users cannot remove files of other users.
 const STICKY: u32 = 0o1000;
 
-/// A JVM that listens.
+/// A JVM that listens for attach commands.
 #[derive(Debug)]
 pub(super) struct Jvm<'a> {
     pub(super) process: &'a Process,
-    /// The root of the file system that it sees.
+    /// The root of the file system that the JVM sees.
     pub(super) root: Folder,
-    /// Its `/tmp`.
+    /// The `/tmp` of the JVM.
     pub(super) tmp: Folder,
     deadline: Deadline,
 }
 
-/// What a JVM says to a command.
+/// The answer of a JVM to a command.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// Zero, unless the command as such failed.
+    /// Zero, unless the command itself failed.
     pub(super) code: i32,
     pub(super) text: String,
 }
 
 impl<'a> Jvm<'a> {
-    /// Makes the JVM listen, if it does not yet.
+    /// Makes the JVM listen, unless it already does.
     pub(super) fn attach(process: &'a Process, deadline: Deadline) -> Result<Self> {
         let folder = |folder: io::Result<Folder>| {
             folder.map_err(|e| {
@@ -80,7 +81,7 @@ impl<'a> Jvm<'a> {
         Ok(jvm)
     }
 
-    /// Begins a new step of the command, with a time-out of its own.
+    /// Begins a new step of the command, and starts the time-out again.
     pub(super) fn restart(&self) {
         self.deadline.restart();
     }
@@ -90,8 +91,8 @@ impl<'a> Jvm<'a> {
         self.deadline.left()
     }
 
-    /// Sends a command and waits for the answer. `tick` is called a few times a second meanwhile, returns what is seen
-    /// of the JVM, and may give up.
+    /// Sends a command and waits for the answer. Calls `tick` a few times a second while waiting. `tick` returns what
+    /// it observed of the JVM, or an error to give up.
     pub(super) fn execute(
         &self,
         command: &str,
@@ -153,17 +154,17 @@ impl<'a> Jvm<'a> {
         })
     }
 
-    /// Connects, after waking the listener where there is none yet.
+    /// Connects to the JVM. Starts its attach listener first if it is not running.
     fn connect(&self) -> Result<UnixStream> {
         let mut trigger = None;
-        // A JVM that is still starting may miss the first signal.
+        // A JVM that is still starting may miss the first signal, so a second one follows after half of the time.
         let again = self.left() / 2;
         let mut signals = 0;
         loop {
             match self.connect_now() {
                 Ok(stream) => return Ok(stream),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {}
-                // Nobody listens: no socket yet, or one that an earlier process left behind.
+                // Nobody listens: there is no socket yet, or one that an earlier process left behind.
                 Err(e)
                     if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
                 {
@@ -202,16 +203,16 @@ impl<'a> Jvm<'a> {
         )
     }
 
-    /// Connects as the JVM's user: it refuses everybody else but root, and before JDK 11 root, too.
+    /// Connects as the JVM's user. The JVM refuses all other users except root, and before JDK 11 also root.
     fn connect_now(&self) -> io::Result<UnixStream> {
         let path = self.socket();
         let meta = fs::symlink_metadata(&path)?;
         if !meta.file_type().is_socket() || meta.uid() != self.process.user.uid.as_raw() {
-            // Any user may have put the socket into /tmp. The JVM replaces it, if it can.
+            // Any user may have put this socket into /tmp. The JVM replaces it if it can.
             return Err(ErrorKind::NotFound.into());
         }
         let socket = match self.process.user.act(|| dial(&path)) {
-            // Root that may not become another user may still be accepted.
+            // If root may not become another user, the JVM may still accept root.
             Err(_) if geteuid().is_root() => dial(&path),
             dialled => dialled?,
         }?;
@@ -225,7 +226,7 @@ impl<'a> Jvm<'a> {
             .path(format!(".java_pid{}", self.process.inner_pid))
     }
 
-    /// Whether the JVM can make its socket. Where it cannot it never listens, nor says why.
+    /// Checks that the JVM can create its socket. If it cannot, it never listens and reports no error.
     fn check_tmp(&self) -> Result<()> {
         let Ok(Err(e)) = self.process.user.act(|| self.tmp.is_writable()) else {
             return Ok(());
@@ -242,10 +243,11 @@ impl<'a> Jvm<'a> {
             .with_hint("mount a folder at /tmp that the JVM can write to (in a Kubernetes pod: an emptyDir volume)"))
     }
 
-    /// Makes room for the JVM's socket.
+    /// Removes an abandoned socket that is in the way of the JVM's socket.
     ///
-    /// A JVM that was killed leaves its socket, and a later one of another user may get the same id. In a
-    /// folder like `/tmp` it may not replace what is another's, and would never listen, nor say so.
+    /// A JVM that was killed leaves its socket, and a JVM of another user may later get the same process id. In a
+    /// folder like `/tmp` the later JVM cannot replace the socket of another user. It would never listen, and report no
+    /// error.
     fn clear_the_way(&self) -> Result<()> {
         let path = self.socket();
         let (Ok(found), Ok(folder)) = (
@@ -279,7 +281,8 @@ impl<'a> Jvm<'a> {
         )
     }
 
-    /// Makes the file that tells the JVM that SIGQUIT is no request for a thread dump.
+    /// Creates the trigger file. With this file the JVM takes SIGQUIT as a request to listen, not as one for a thread
+    /// dump.
     fn trigger(&self) -> Result<Trigger> {
         let name = format!(".attach_pid{}", self.process.inner_pid);
         let user = &self.process.user;
@@ -287,7 +290,7 @@ impl<'a> Jvm<'a> {
             let path = folder.path(&name);
             let made = user.make(|| {
                 let mut new = OpenOptions::new();
-                // Links and other users' files are not touched.
+                // `create_new`: existing files and links, perhaps of other users, stay unchanged.
                 new.write(true).create_new(true).mode(0o600).open(&path)
             });
             match made {
@@ -295,11 +298,11 @@ impl<'a> Jvm<'a> {
                     file.set_permissions(Permissions::from_mode(0o600))?;
                     let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
                     if file.metadata()?.uid() != uid {
-                        // JVMs since JDK 11 accept a file of root's, too.
+                        // If this fails, JVMs since JDK 11 still accept a file that root owns.
                         let _ = std::os::unix::fs::fchown(&file, Some(uid), Some(gid));
                     }
                 }
-                // Another program attaches at the same time, or was killed while it did.
+                // Another program is attaching at the same time, or was killed while it did.
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {
                     let owner = fs::symlink_metadata(&path)?.uid();
                     if owner != user.uid.as_raw() && owner != 0 {
@@ -343,7 +346,7 @@ fn dial(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The trigger file, which exists until the JVM listens or we give up, and its folder.
+/// The trigger file and its folder. The file exists until the JVM listens or heapdiff gives up.
 #[derive(Debug)]
 struct Trigger {
     _file: Unfinished,
@@ -360,7 +363,7 @@ impl Answer {
         })
     }
 
-    /// The text in one printable line, for messages.
+    /// Returns the text as one printable line, for messages.
     pub(super) fn line(&self) -> String {
         let mut lines = self.text.lines().map(str::trim).filter(|l| !l.is_empty());
         let mut line = lines.next().unwrap_or_default().to_owned();
@@ -377,8 +380,8 @@ impl Answer {
     }
 }
 
-/// Whether a user may not write. Where nothing can be told (kernels before Linux 5.8 and some sandboxes cannot ask for a thread's
-/// user) they may.
+/// True if an error means that a user may not write. Other errors do not count: kernels before Linux 5.8 and some
+/// sandboxes cannot check the permissions of a thread's user.
 fn is_refusal(error: &io::Error) -> bool {
     let refusals = [Errno::ACCESS, Errno::ROFS];
     Errno::from_io_error(error).is_some_and(|error| refusals.contains(&error))

@@ -1,4 +1,4 @@
-//! Arguments of the commands that talk to a running JVM. The same on every system.
+//! Arguments of the commands that attach to a running JVM. They are the same on every system.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use heapdiff_diff::pattern;
 use heapdiff_units::Span;
 use regex::Regex;
 
-/// The JVM copies each argument of a command to a buffer of this size.
+/// Size of the buffer to which the JVM copies each argument of a command, in bytes.
 pub(crate) const LONGEST_ARGUMENT: usize = 1024;
 
 /// A process as a user names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     Pid(u32),
-    /// A part of the main class's name, or of the jar's.
+    /// A part of the name of the main class or jar.
     Name(String),
 }
 
@@ -95,10 +95,10 @@ pub(crate) struct What {
 }
 
 impl What {
-    /// The level for files whose names alone say that they are compressed: as large heaps are dumped, fast.
+    /// The gzip level if only the file name requests compression. Level 1, because large heaps have to be dumped fast.
     const FAST: u8 = 1;
 
-    /// Compressed, too, if the file's name says so.
+    /// Returns these settings with compression enabled if the file name ends in `.gz`.
     pub(crate) fn packed_as(self, file: &Path) -> Self {
         let is_packed = file
             .extension()
@@ -163,43 +163,43 @@ pub(crate) struct CountRequest {
     pub(crate) library: Option<PathBuf>,
 }
 
-/// Who writes a hunt's dumps.
+/// Which process writes the dumps of a hunt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forking {
-    /// A forked child where that is possible, else the JVM.
+    /// A forked child if possible, else the JVM.
     WherePossible,
     Always,
     Never,
 }
 
-/// What to hunt in.
+/// The arguments of a hunt.
 #[derive(Debug)]
 pub(crate) struct Hunt {
     pub(crate) jvm: JvmArgs,
-    /// The agent to load. Without one the dumps name allocation sites only if an agent is loaded already.
+    /// The agent to load. If `None`, the dumps contain allocation sites only if an agent is loaded already.
     pub(crate) agent: Option<Agent>,
     pub(crate) what: What,
     pub(crate) fork: Forking,
     /// The time between the dumps.
     pub(crate) wait: Span,
     pub(crate) folder: Option<PathBuf>,
-    /// True if the hunt writes files; without them the dumps are in memory.
+    /// True if the hunt writes files; false if it keeps the dumps in memory.
     pub(crate) files: bool,
-    /// Growth, in bytes, that ends the wait; without one the agent keeps no trace.
+    /// Growth in bytes that ends the wait. If `None`, the agent writes no trace.
     pub(crate) enough: Option<u64>,
 }
 
-/// The files that a hunt made.
+/// The files that a hunt wrote.
 #[derive(Debug)]
 pub(crate) struct Hunted {
     pub(crate) folder: PathBuf,
-    /// The first dump and the second.
+    /// The first and the second dump.
     pub(crate) dumps: [PathBuf; 2],
-    /// The trace that the agent recorded in between.
+    /// The trace that the agent wrote between the dumps.
     pub(crate) trace: Option<PathBuf>,
 }
 
-/// Checks the agent's options as far as the protocol goes; the agent checks the rest.
+/// Checks the length of the agent's options, which the protocol limits. The agent checks the rest.
 pub(crate) fn agent_options(text: &str) -> Result<String, String> {
     if text.len() >= LONGEST_ARGUMENT {
         return Err(format!(

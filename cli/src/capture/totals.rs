@@ -1,6 +1,7 @@
-//! Whether there is more of a class than in the first dump. The agent's trace knows only what was allocated since the
-//! agent came: where that takes the place of what was there before, as in a full cache, the trace grows and the heap
-//! does not.
+//! Checks that a class grew since the first dump.
+//!
+//! The agent's trace contains only objects that were allocated since the agent was loaded. If they replace older
+//! objects, as in a full cache, the trace shows growth although the heap does not grow.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,14 +15,14 @@ use super::deadline::Sign;
 use super::protocol::Jvm;
 use super::watch::Seen;
 
-/// The least time between two looks, each of which stops the program for a collection; doubled each time.
+/// Minimum time before the second check, doubled after each check. Each check stops the program for a GC.
 const FIRST_PAUSE: Duration = Duration::from_secs(15);
 
-/// Class totals of the first dump, and of the JVM when it is asked.
+/// Class totals of the first dump, to compare with the JVM's current ones.
 #[derive(Debug)]
 pub(super) struct Totals {
     dump: PathBuf,
-    /// Whether garbage counts, as in the dumps.
+    /// True if unreachable objects count, as in the dumps.
     all: bool,
     before: Option<HashMap<String, u64>>,
     next: Instant,
@@ -39,8 +40,9 @@ impl Totals {
         }
     }
 
-    /// The first of what was seen to grow of whose class there are `enough` bytes more than in the first dump. None,
-    /// too, until the next look is due. What cannot be asked is believed: a hunt must not miss what it is for.
+    /// Returns the first growth in `seen` whose class has at least `enough` bytes more than in the first dump. Returns
+    /// `None` before the next check is due. If the totals cannot be read this returns the first growth without a check,
+    /// because a hunt must not miss the leak.
     pub(super) fn confirmed<'s>(
         &mut self,
         jvm: &Jvm<'_>,
@@ -64,7 +66,7 @@ impl Totals {
         found
     }
 
-    /// Bytes of each class in the first dump, under the names that the trace has.
+    /// Reads the bytes of each class in the first dump. Class names have the form that the trace uses.
     fn read(&self) -> Option<HashMap<String, u64>> {
         let read = Histogram::open(&self.dump, &Options::default(), &Silent).ok()?;
         let mut before: HashMap<String, u64> = HashMap::new();
@@ -74,7 +76,7 @@ impl Totals {
         Some(before)
     }
 
-    /// Bytes of each class now, by the JVM's own histogram.
+    /// Reads the current bytes of each class from the JVM's class histogram.
     fn now(jvm: &Jvm<'_>, all: bool) -> Option<HashMap<String, u64>> {
         let what: &[u8] = if all { b"-all" } else { b"-live" };
         jvm.restart();
@@ -87,14 +89,14 @@ impl Totals {
     }
 }
 
-/// Bytes by which a class grew. The JVM lists the largest classes first, and what is beyond the part of its answer that
-/// is kept is small.
+/// Returns the number of bytes by which a class grew. A class that is missing from `now` counts as 0 bytes: the JVM
+/// lists the largest classes first, so a class in the cut-off part of its answer is small.
 fn grown(before: &HashMap<String, u64>, now: &HashMap<String, u64>, class: &str) -> u64 {
     let of = |totals: &HashMap<String, u64>| totals.get(class).copied().unwrap_or(0);
     of(now).saturating_sub(of(before))
 }
 
-/// The lines of a histogram: `   1:   3243   194312  [B (java.base@17)`.
+/// Parses the lines of a histogram, such as `   1:   3243   194312  [B (java.base@17)`.
 fn histogram(text: &str) -> HashMap<String, u64> {
     let mut totals: HashMap<String, u64> = HashMap::new();
     for line in text.lines() {
@@ -127,7 +129,7 @@ mod tests {
                     Total          3257         195312\n";
         let totals = histogram(text);
         assert_eq!(totals.len(), 4);
-        // Lambdas have one name in a trace.
+        // All lambdas of a class have one name in a trace.
         assert_eq!(totals["com.acme.Job$$Lambda"], 48);
         assert_eq!(totals["byte[]"], 194_312);
         assert_eq!(totals["com.acme.Entry[][]"], 900);

@@ -1,7 +1,7 @@
-//! Notes in the trace that the agent of a JVM is writing: how a hunt goes, and where dumps are.
+//! Notes that heapdiff adds to the trace of a JVM's agent: the progress of a hunt, and the paths of dumps.
 //!
-//! The trace belongs to the JVM's user, and notes are added as that user. No command waits or fails for them: what
-//! does not work at once is tried again while the command waits for something else, silently.
+//! The trace belongs to the JVM's user, so heapdiff adds notes as that user. No command waits or fails because of a
+//! note. A failed note is repeated silently while the command waits for something else.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -16,21 +16,21 @@ use super::dump::{DumpResult, now_ms};
 use super::process::inside;
 use super::protocol::Jvm;
 
-/// The time until a failed attempt is repeated.
+/// The time before a failed attempt is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The time in which an agent makes its trace, and how often is looked for it.
+/// How long an agent may take to create its trace, and the pause between two searches for it.
 const MAKING: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(100);
-/// The ending of the file that SQLite maps beside a database that is being written.
+/// The suffix of the file that SQLite maps while a database is being written.
 const INDEX: &str = "-shm";
-/// The most open databases of a JVM that are looked at.
+/// Maximum number of open databases of a JVM that are tried.
 const MOST: usize = 16;
 
-/// What is to be added to the trace of a JVM.
+/// Notes for the trace of a JVM.
 #[derive(Debug)]
 pub(super) struct TraceNotes<'a> {
     jvm: &'a Jvm<'a>,
-    /// What could not be added yet, the oldest first: an agent that was just loaded is still making its trace.
+    /// Notes that could not be added yet, oldest first: an agent that was just loaded is still creating its trace.
     waiting: VecDeque<TraceNote>,
     next: Instant,
 }
@@ -57,7 +57,7 @@ impl<'a> TraceNotes<'a> {
         }
     }
 
-    /// A note on how a hunt goes, which the live view shows as its progress.
+    /// Adds a note on the progress of a hunt, which the live view shows.
     pub(super) fn hunt(&mut self, text: &str) {
         self.put(TraceNote::Note {
             time_ms: now_ms(),
@@ -65,7 +65,7 @@ impl<'a> TraceNotes<'a> {
         });
     }
 
-    /// Where a dump is.
+    /// Adds the path of a dump.
     pub(super) fn dump(&mut self, dump: &DumpResult) {
         self.put(TraceNote::Dump {
             asked_ms: dump.asked_ms,
@@ -80,7 +80,7 @@ impl<'a> TraceNotes<'a> {
         self.try_again();
     }
 
-    /// Repeats what failed before, if that is [`AGAIN`] ago.
+    /// Repeats failed attempts, at most once per [`AGAIN`].
     pub(super) fn try_again(&mut self) {
         while let Some(note) = self.waiting.front()
             && Instant::now() >= self.next
@@ -93,7 +93,7 @@ impl<'a> TraceNotes<'a> {
         }
     }
 
-    /// Adds a note to the first database among the JVM's that takes it.
+    /// Adds a note to the first database of the JVM that accepts it.
     fn add(&self, note: &TraceNote) -> bool {
         let process = self.jvm.process;
         let added = |path: &Path| {
@@ -126,8 +126,8 @@ impl TraceNote {
     }
 }
 
-/// Returns the trace that the agent of a JVM is writing, by its path for us; `None` for one in a container. Waits for an
-/// agent that was just loaded and is still making its trace.
+/// Returns our path to the trace that the agent of a JVM is writing; `None` if the JVM runs in a container. Waits for
+/// an agent that was just loaded and is still creating its trace.
 pub(super) fn trace_of(jvm: &Jvm<'_>) -> Option<PathBuf> {
     let start = Instant::now();
     loop {
@@ -147,7 +147,7 @@ fn trace_now(jvm: &Jvm<'_>) -> Option<PathBuf> {
     open_databases(jvm).into_iter().find(is_trace)
 }
 
-/// The databases that the JVM has open, by their paths for us: those in a container have none.
+/// Returns our paths to the databases that the JVM has open. A database in a container has no such path.
 fn open_databases(jvm: &Jvm<'_>) -> Vec<PathBuf> {
     let (mapped, root) = (jvm.process.mapped(INDEX, MOST), jvm.process.root());
     let named = mapped.iter().filter_map(|path| path.strip_suffix(INDEX));

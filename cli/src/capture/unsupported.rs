@@ -1,5 +1,5 @@
-//! What is said where running JVMs cannot be reached: HotSpot's attach protocol and what is known of
-//! processes differ from system to system, and only Linux's are known here.
+//! Errors on systems where heapdiff cannot attach to JVMs. HotSpot's attach protocol and the information about
+//! processes differ between systems, and only Linux is supported.
 
 use std::path::Path;
 

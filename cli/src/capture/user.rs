@@ -1,4 +1,4 @@
-//! Acting as the user that a process runs as.
+//! Actions with the rights of the user that a process runs as.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use rustix::fs::{Gid, Uid};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// The user and groups that a process runs as, by the numbers of our own user namespace.
+/// The user and groups that a process runs as, by their ids in our own user namespace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct User {
     pub(super) uid: Uid,
@@ -18,21 +18,21 @@ pub(super) struct User {
 }
 
 impl User {
-    /// Whether we act as this user already. HotSpot compares both ids with its own.
+    /// True if this thread already runs as this user. HotSpot compares both ids with its own.
     fn is_us(&self) -> bool {
         self.uid == geteuid() && self.gid == getegid()
     }
 
-    /// Whether we may look into this user's processes.
+    /// True if heapdiff may inspect the processes of this user.
     pub(super) fn is_open_to_us(&self) -> bool {
         geteuid().is_root() || self.uid == geteuid()
     }
 
-    /// Runs `work` with this user's rights and no others.
+    /// Runs `work` with the rights of this user only.
     ///
-    /// On Linux credentials belong to threads. The work is done on a thread of its own, which takes
-    /// on the user's and ends with them, so that nothing has to be given back and no other thread is
-    /// concerned. Changing the user id drops the effective capabilities, too.
+    /// On Linux, credentials belong to threads. `work` therefore runs on a new thread, which takes the user's
+    /// credentials and ends with them. They need not be restored, and other threads are not affected. Changing the user
+    /// id also drops the effective capabilities.
     pub(super) fn act<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         if self.is_us() {
             return Ok(work());
@@ -52,8 +52,8 @@ impl User {
         })
     }
 
-    /// Makes something in a folder of this user's, as this user: a file system of a user namespace takes nothing of
-    /// users that it has no number for, root among them. Root that may not become another user does it all the same.
+    /// Creates something in a folder of this user, as this user. A file system of a user namespace rejects users
+    /// without an id there, including root. If root may not become another user, root itself runs `work`.
     pub(super) fn make<T: Send>(&self, work: impl Fn() -> io::Result<T> + Sync) -> io::Result<T> {
         match self.act(&work) {
             Err(_) if geteuid().is_root() => work(),
@@ -61,12 +61,12 @@ impl User {
         }
     }
 
-    /// The user's name, or the number where it has none here.
+    /// Returns the name of the user, or the id if it has no name here.
     pub(super) fn name(&self) -> String {
         Self::name_of(self.uid.as_raw())
     }
 
-    /// The name of the user with this number, or the number.
+    /// Returns the name of the user with this id, or the id if it has no name.
     pub(super) fn name_of(uid: u32) -> String {
         let uid = uid.to_string();
         let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();

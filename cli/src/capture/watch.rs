@@ -1,4 +1,4 @@
-//! What a hunt does with the agent's trace: has it written, and watches it for growth.
+//! The agent's trace during a hunt: how it is requested, and how it is watched for growth.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use super::protocol::Jvm;
 use super::request::LONGEST_ARGUMENT;
 use crate::merge::{Groups, Merged, in_focus};
 
-/// What grows before this much time has passed is taken for a program that starts.
+/// Earlier growth is attributed to the start of the program.
 const EARLIEST: Duration = Duration::from_secs(10);
 const PERIOD: Duration = Duration::from_secs(1);
-/// The most that is told of what grows.
+/// Maximum number of growing sites that are returned.
 const MOST: usize = 20;
 
-/// The agent's options with a trace in the hunt's folder, and the trace's path; or why the JVM can write none there.
-/// Where the user names a trace, that one is watched if it can be.
+/// Adds a trace in the folder of the hunt to the agent's options. Returns the options and the path of the trace, or the
+/// reason why there is no trace to watch. If the user's options name a trace, that one is watched if its path is known.
 pub(super) fn traced(
     jvm: &Jvm<'_>,
     folder: &Path,
@@ -67,25 +67,25 @@ pub(super) fn traced(
     }
 }
 
-/// Where a folder is, by no links.
+/// Returns the path of a folder without symbolic links.
 fn found(folder: &Path) -> Result<PathBuf, &'static str> {
     fs::canonicalize(folder).map_err(|_| "cannot be found")
 }
 
-/// Something that grows in a trace.
+/// Growth of a site in a trace.
 #[derive(Debug)]
 pub(super) struct Seen {
-    /// What is allocated.
+    /// The class of the allocated objects.
     pub(super) class: String,
-    /// The whole, in words.
+    /// The message about the growth.
     pub(super) said: String,
 }
 
-/// Looks at a trace from time to time.
+/// Checks a trace for growth from time to time.
 #[derive(Debug)]
 pub(super) struct Watch {
     trace: PathBuf,
-    /// Growth, in bytes, that ends the wait.
+    /// Growth in bytes that ends the wait.
     enough: u64,
     start: Instant,
     next: Instant,
@@ -106,20 +106,20 @@ impl Watch {
         &self.trace
     }
 
-    /// Growth, in bytes, that ends the wait.
+    /// Returns the growth in bytes that ends the wait.
     pub(super) const fn wanted(&self) -> u64 {
         self.enough
     }
 
-    /// What was seen to grow by enough, the worst first. A trace that does not exist yet, or cannot be read, is no
-    /// reason to end a hunt.
+    /// Returns the sites that grew by at least the wanted bytes, largest suspects first. Returns nothing if the trace
+    /// does not exist yet or cannot be read, because that is no reason to end a hunt.
     pub(super) fn enough(&mut self) -> Vec<Seen> {
         if self.start.elapsed() < EARLIEST || Instant::now() < self.next {
             return Vec::new();
         }
         let begun = Instant::now();
         let seen = self.look();
-        // Long traces are looked at less often.
+        // A trace that takes long to read is checked less often.
         self.next = Instant::now() + PERIOD.max(begun.elapsed() * 10);
         seen.unwrap_or_default()
     }
@@ -131,7 +131,7 @@ impl Watch {
             return Ok(Vec::new());
         };
         let timeline = Timeline::of(&trace, &run, Window::ALL)?;
-        // A leak that many paths lead to is one: none of them may be enough.
+        // Many paths may lead to one leak, so that no single path grows enough. They are added up by allocating frame.
         let stacks = trace.stacks()?;
         let mut groups = Groups::new(&stacks, Merged::Frame, None);
         let ranking = rank_groups(&trace, &timeline, |site| groups.of(site))?;

@@ -1,8 +1,13 @@
-//! A JDK's `lib/modules`, in which most JDKs since 9 keep their own classes: those of 24 and later often have
-//! no `.jmod` files.
+//! The file `lib/modules` of a JDK, which contains the JDK's own classes since JDK 9. JDK 24 and later often have no
+//! `.jmod` files.
 //!
-//! The layout is that of `jdk.internal.jimage` (`ImageHeader`, `ImageLocation`): a header, a table of
-//! places by hash, places, strings, and then the resources. All places are walked once; the hash is not used.
+//! The layout is that of `jdk.internal.jimage` (`ImageHeader`, `ImageLocation`):
+//!
+//! ```text
+//! header | hash table | offsets of locations | locations | strings | resources
+//! ```
+//!
+//! All locations are read once; the hash table is not used.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,10 +15,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 const MAGIC: u32 = 0xcafe_dada;
 const HEADER: usize = 28;
-/// The most bytes of an index; a whole JDK's has three megabytes.
+/// Maximum size of an index in bytes. The index of a complete JDK has 3 MB.
 const LARGEST_INDEX: u64 = 256 << 20;
 
-/// What an attribute of a location says, by its code.
+/// Codes of the attributes of a location.
 mod attribute {
     pub(super) const END: u8 = 0;
     pub(super) const PARENT: usize = 2;
@@ -25,15 +30,15 @@ mod attribute {
     pub(super) const COUNT: usize = 8;
 }
 
-/// An open image.
+/// An open `lib/modules` file.
 pub(super) struct Image {
     file: File,
-    /// Where each class is in the file, how long it is, and whether it is compressed.
+    /// Offset, size in bytes, and true if compressed, of each class.
     classes: HashMap<String, (u64, u64, bool)>,
 }
 
 impl Image {
-    /// Reads the index; `None` for files that are none of these.
+    /// Reads the index. Returns `None` if the file is not an image.
     pub(super) fn open(file: &mut File) -> io::Result<Option<Self>> {
         let mut head = [0; HEADER];
         let is_image = file.read_exact(&mut head).is_ok();
@@ -46,7 +51,7 @@ impl Image {
                 u32::from_be_bytes(bytes)
             }
         };
-        // The byte order is that of the machine that the image was made for.
+        // The file has the byte order of the machine for which the JDK was built.
         let Some(little) = [true, false].into_iter().find(|&l| word(0, l) == MAGIC) else {
             return Ok(None);
         };
@@ -62,7 +67,7 @@ impl Image {
         let mut file = file.try_clone()?;
         (&mut file).take(index).read_to_end(&mut bytes)?;
         let rest = bytes.get(HEADER..).unwrap_or_default();
-        // A table for the hash comes first, then where each place is described.
+        // The hash table comes first, then the offsets of the locations.
         let (_, rest) = split(rest, 4 * entries)?;
         let (offsets, rest) = split(rest, 4 * entries)?;
         let (places, strings) = split(rest, places)?;
@@ -93,7 +98,8 @@ impl Image {
         Ok(Some(Self { file, classes }))
     }
 
-    /// A class's file, if the image has it and it is not longer than `most`.
+    /// Returns the class file of a class; `None` if the image lacks it. It is an error if the file is longer than
+    /// `most` bytes.
     pub(super) fn class(&mut self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
         let Some(&(at, size, compressed)) = self.classes.get(name) else {
             return Ok(None);
@@ -124,7 +130,7 @@ fn split(bytes: &[u8], at: u64) -> io::Result<(&[u8], &[u8])> {
         .ok_or_else(|| damaged("the index is truncated"))
 }
 
-/// The attributes of a place: each a byte with its code and length, and a number of that length.
+/// Parses the attributes of a location. Each is a byte with its code and length, followed by a number of that length.
 fn place(places: &[u8], at: usize) -> Option<[u64; attribute::COUNT]> {
     let mut found = [0; attribute::COUNT];
     let mut rest = places.get(at..)?;
@@ -141,7 +147,7 @@ fn place(places: &[u8], at: usize) -> Option<[u64; attribute::COUNT]> {
     }
 }
 
-/// A string: up to the next zero.
+/// Returns the string at an offset, which ends at the next zero byte.
 fn text(strings: &[u8], at: u64) -> Option<&str> {
     let rest = strings.get(usize::try_from(at).ok()?..)?;
     let end = rest.iter().position(|&b| b == 0)?;

@@ -1,4 +1,4 @@
-//! Class paths of every kind beside what the compiler was given, and damage.
+//! Tests of all kinds of class paths against what the compiler was given, and of damaged files.
 
 use std::io::Write;
 use std::process::Command;
@@ -14,7 +14,7 @@ const SOURCE: &str = "package com.acme; public class Kept {
     final String name = \"a\"; int count; Object any; static final Object ONE = new Object(); static Kept next;
     record Pair(Object left, int right) {} }";
 
-/// Compiles [`SOURCE`]: the folder has `com/acme/Kept.class`.
+/// Compiles [`SOURCE`], and returns the JDK. The folder then contains `com/acme/Kept.class`.
 fn compiled(folder: &Path) -> Jdk {
     let jdk = Jdk::all_for_scenarios().pop().expect("a JDK");
     let source = folder.join("Kept.java");
@@ -41,7 +41,7 @@ const EXPECTED: [(&str, bool, bool); 5] = [
     ("next", true, false),
 ];
 
-/// A jar with the class at a place.
+/// Returns a jar that contains the class as an entry of this name.
 fn jar(class: &[u8], name: &str) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     zip.start_file(name, SimpleFileOptions::default()).unwrap();
@@ -109,7 +109,7 @@ fn what_is_no_class_path_is_refused() {
     };
     let text = open(b"Dear classes,").unwrap();
     assert!(text.contains("not a jar or a folder"), "{text}");
-    // An image that says that its index is four gigabytes long.
+    // An image whose header has an index length of 4 GB.
     let mut image = [0xff; 64];
     image[..4].copy_from_slice(&MAGIC_LITTLE);
     let text = open(&image).unwrap();
@@ -132,7 +132,7 @@ fn an_entry_is_no_longer_than_it_may_be() {
 }
 
 proptest! {
-    /// Whatever a class file's bytes are, reading them ends.
+    /// Parsing a class file with any bytes terminates without a panic.
     #[test]
     fn damaged_class_files_are_refused_or_read(at in 0..1000_usize, byte: u8, cut in 0..2000_usize) {
         use std::sync::OnceLock;

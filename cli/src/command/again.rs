@@ -1,4 +1,4 @@
-//! `heapdiff REPORT.json`: a report that was written as JSON, in another format, and through gates.
+//! `heapdiff REPORT.json`: writes a JSON report in another format, and checks it against gates.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::job::{Formats, Setup, Task};
 use crate::mapping;
 use crate::report_file::{self, ReportFile};
 
-/// A report that was written as JSON, to show and check again.
+/// A JSON report of an earlier run, to be shown and checked again.
 #[derive(Debug)]
 pub(crate) struct Again {
     pub(crate) report: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct Again {
 }
 
 impl Task for Again {
-    /// The report has no stacks but those of suspects.
+    /// Flame graphs and the like are not possible: the report has the stacks of suspects only.
     fn formats() -> Formats {
         |format| formats(format) && !format.is_of_stacks()
     }

@@ -1,4 +1,4 @@
-//! `heapdiff agent`: the agent's library as a file.
+//! `heapdiff agent`: prints the path of the agent library, or copies it.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `heapdiff count`: what a running JVM allocates, by site.
+//! `heapdiff count`: counts the allocations of a running JVM by allocation site.
 
 use clap::Args;
 use heapdiff_model::count::{CountMissed, CountReport, CountSite, CountTotals};
@@ -10,7 +10,7 @@ use crate::failure::Result;
 use crate::job::{Setup, Task};
 use crate::mapping::originals;
 
-/// Sites that text lists.
+/// Maximum number of sites in the text report.
 const ROWS: usize = 20;
 
 const HELP: &str = "\
@@ -74,7 +74,7 @@ impl Task for Count {
     }
 }
 
-/// Returns the sums over some sites.
+/// Returns the sums over the given sites.
 pub(super) fn totals<'a>(sites: impl IntoIterator<Item = &'a CountedSite>) -> CountTotals {
     let mut totals = CountTotals::default();
     for site in sites {

@@ -1,4 +1,4 @@
-//! Objects in a few words: what every command says of an object that it mentions.
+//! Short descriptions of objects, which all commands use for the objects that they mention.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use heapdiff_model::show::{ObjectRef, SelectedTotals};
 use hprof::answers::Value;
 use hprof::{ObjectId, ObjectIndex, Snapshot};
 
-/// The most characters of a string that a mention shows.
+/// Maximum number of characters of a string in a description.
 const MENTIONED: usize = 80;
 
-/// Mentions of objects, looked up together: each costs a walk over a piece of the file.
+/// Descriptions of objects. They are looked up together, because each lookup reads a piece of the file.
 pub(super) struct Mentions {
     by_object: HashMap<ObjectIndex, ObjectRef>,
 }
@@ -39,12 +39,12 @@ impl Mentions {
         Self { by_object }
     }
 
-    /// A mention of an object that was looked up.
+    /// Returns the description of an object that was looked up.
     pub(super) fn of(&self, object: ObjectIndex) -> Option<ObjectRef> {
         self.by_object.get(&object).cloned()
     }
 
-    /// What a reference leads to; `None` when it is null.
+    /// Returns the description of the object that a reference points to; `None` if the reference is null.
     pub(super) fn of_value(&self, value: Value) -> Option<ObjectRef> {
         match value {
             Value::Object(ObjectId::NULL, _) => None,
@@ -60,7 +60,7 @@ impl Mentions {
     }
 }
 
-/// All objects that a selector names.
+/// Returns the number and size of all selected objects.
 pub(super) fn totals(snapshot: &Snapshot, objects: &[ObjectIndex]) -> SelectedTotals {
     SelectedTotals {
         objects: objects.len() as u64,

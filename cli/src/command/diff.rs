@@ -1,4 +1,4 @@
-//! `heapdiff BEFORE AFTER`: what grew, and what holds it.
+//! `heapdiff BEFORE AFTER`: reports what grew and what holds it.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ use crate::progress::Meter;
 use crate::report_file::is_json;
 
 pub(super) const SUSPECTS: usize = 10;
-/// The most classes in text; JSON has all that changed.
+/// Maximum number of classes in text. JSON has all classes that changed.
 pub(super) const CLASSES: usize = 15;
 /// Maximum number of classes in the text of a comparison, where suspects come first.
 const CHANGED_CLASSES: usize = 6;
@@ -65,7 +65,7 @@ pub(crate) struct DiffArgs {
 }
 
 impl DiffArgs {
-    /// The first argument.
+    /// Returns the first argument.
     pub(crate) fn first(&self) -> Option<&Path> {
         self.before.as_deref()
     }
@@ -134,7 +134,7 @@ fn too_few(message: String) -> Failure {
 #[derive(Debug)]
 pub(crate) struct Diff {
     pub(crate) dumps: Vec<PathBuf>,
-    /// What the JVM's agent recorded.
+    /// The trace that the JVM's agent wrote.
     pub(crate) trace: Option<PathBuf>,
     pub(crate) question: Question,
 }
@@ -154,20 +154,21 @@ impl Task for Diff {
     }
 }
 
-/// Each dump is reduced to its summary; only the last stays open until the paths of what grew are looked up in it.
+/// Compares dumps. Each dump is reduced to its summary. Only the last dump stays open, until the paths to the growth
+/// are looked up in it.
 pub(crate) fn run(
     setup: &Setup,
     dumps: &[PathBuf],
     trace: Option<&Path>,
     question: &Question,
 ) -> Result<Vec<DiffReport>> {
-    // A trace that cannot be read is reported before the dumps are.
+    // Open the trace first, so that an unreadable trace is reported before the dumps are read.
     let open = |trace| super::trace::read::open_named(setup.analysis.mapping.as_ref(), trace);
     let trace = trace.map(open).transpose()?;
     report(setup, Compared::of(setup, dumps)?, trace, question)
 }
 
-/// What is kept of a dump that is gone when the next comes.
+/// Returns the summary of a dump that no longer exists when the next dump is taken.
 pub(crate) fn summary_of(setup: &Setup, dump: &Path, name: &Path) -> Result<Summary> {
     let (snapshot, meter) = open_called(setup, dump, name)?;
     summarize(setup, name, &snapshot, &meter)
@@ -192,14 +193,14 @@ pub(crate) fn with_earlier(
     report(setup, compared, None, question)
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 pub(super) struct Found {
     pub(super) report: heaps::Report,
-    /// All stacks, where an output shows them and the last dump names them.
+    /// All stacks, if an output shows them and the last dump contains them.
     pub(super) allocated: Option<Allocated>,
 }
 
-/// The report of a comparison for each output.
+/// Compares the dumps, and returns a report for each output.
 fn report(
     setup: &Setup,
     compared: Compared,
@@ -210,7 +211,7 @@ fn report(
     let classes = Classes::new(&question.classes);
     let filter = Filter {
         classes: &|names| classes.admits(names),
-        // One more than is reported tells whether there are more; gates and rules look at all.
+        // One suspect more than is reported shows that there are more. Gates and rules check all suspects.
         suspects: if question.gates().any() || question.ignore.is_some() {
             usize::MAX
         } else {
@@ -254,7 +255,7 @@ fn shows_all_stacks(format: Format) -> bool {
     format.is_of_stacks() || format == Format::Html
 }
 
-/// What was found, as each output has it.
+/// Returns the result in the form that each output needs.
 pub(super) fn shaped(
     setup: &Setup,
     found: Found,
@@ -293,8 +294,8 @@ pub(super) fn shaped(
     let shape = |output: &Output| {
         let (mut diff, format) = (report.clone(), output.format);
         if format.is_read_whole() {
-            // People see classes by their shallow growth: by retained growth, the classes
-            // that hold the suspects would come first.
+            // In reports for people, classes are sorted by shallow growth. By retained growth, the classes that hold
+            // the suspects would come first.
             let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
             diff.classes.sort_by_key(|class| Reverse(key(class)));
         }
@@ -327,7 +328,7 @@ pub(super) fn shaped(
     Ok(setup.outputs().map(shape).collect())
 }
 
-/// Why the last dump gives no stacks: what is wrong with the agent's samples, or that there was no agent.
+/// Returns the reason why the last dump has no stacks: its samples are damaged, or no agent was loaded.
 pub(super) fn without_sites(last: Option<&SnapshotInfo>) -> Failure {
     let fault = last.and_then(|dump| {
         let mut warnings = dump.warnings.iter();
@@ -343,18 +344,18 @@ pub(super) fn without_sites(last: Option<&SnapshotInfo>) -> Failure {
     }
 }
 
-/// Dumps in the order in which they are compared.
+/// Summaries of dumps, in the order in which they are compared.
 struct Compared {
     summaries: Vec<Summary>,
-    /// The last of them, open.
+    /// The last dump, still open.
     last: Snapshot,
-    /// Whether the order is not that in which they were named.
+    /// True if this is not the order of the arguments.
     sorted: bool,
 }
 
 impl Compared {
-    /// Reads dumps in the order of their times. Those of several JVMs are compared as they are named: which of two
-    /// runs is the one to compare with is for the user to say.
+    /// Reads dumps in the order of their times. Dumps of different JVMs are compared in the order of the arguments,
+    /// because only the user knows which run is the baseline.
     fn of(setup: &Setup, dumps: &[PathBuf]) -> Result<Self> {
         let order = order_of_time(setup, dumps);
         let ordered: Vec<&Path> = order.iter().map(|&at| dumps[at].as_path()).collect();
@@ -385,7 +386,7 @@ impl Compared {
     }
 }
 
-/// Compares dumps, each of which gives its memory to the next; the last stays open.
+/// Reads dumps one after the other, each in the memory of the one before. The last dump stays open.
 fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, Snapshot)> {
     let Some((last, earlier)) = dumps.split_last() else {
         return Err(Failure::usage("no dumps to compare were given"));
@@ -397,7 +398,7 @@ fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, 
             summaries.push(summary?);
             continue;
         }
-        // Only the last dump is asked for more than its summary.
+        // Earlier dumps are only needed as summaries, so a cached summary replaces the dump.
         if let Some(kept) = kept(setup, dump) {
             summaries.push(kept);
             continue;
@@ -411,7 +412,7 @@ fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, 
     Ok((summaries, last))
 }
 
-/// When a dump, or that for which a summary stands, was taken.
+/// Returns when a dump was taken. For a summary file this is the time of its dump.
 fn taken_ms(setup: &Setup, dump: &Path) -> Option<u64> {
     match summarize::read(setup, dump) {
         Some(summary) => Some(summary.ok()?.info.taken_ms),
@@ -419,12 +420,12 @@ fn taken_ms(setup: &Setup, dump: &Path) -> Option<u64> {
     }
 }
 
-/// The summary that is kept of a dump, without opening it.
+/// Returns the cached summary of a dump, without opening the dump.
 pub(super) fn kept(setup: &Setup, dump: &Path) -> Option<Summary> {
     summary::read(setup, dump, None, &Meter::new(setup.progress, dump))
 }
 
-/// Opens a dump of which nothing is kept.
+/// Opens a dump that has no cached summary, and creates its summary.
 pub(super) fn reduced(
     setup: &Setup,
     previous: Option<Snapshot>,
@@ -454,7 +455,7 @@ pub(super) fn opened_last(
     Ok((snapshot, summary))
 }
 
-/// Reduces an open dump, and has its summary kept for the next comparison.
+/// Returns the summary of an open dump, and saves it for the next comparison.
 fn summarize(setup: &Setup, dump: &Path, snapshot: &Snapshot, meter: &Meter) -> Result<Summary> {
     meter.phase("merging the dominator tree by class", 0);
     let summary =
@@ -463,7 +464,8 @@ fn summarize(setup: &Setup, dump: &Path, snapshot: &Snapshot, meter: &Meter) -> 
     Ok(summary)
 }
 
-/// The places of dumps in the order in which they were taken; as they are named where a dump does not tell.
+/// Returns the indexes of the dumps in the order in which they were taken, or in the order of the arguments if the time
+/// of a dump is unknown.
 fn order_of_time(setup: &Setup, dumps: &[PathBuf]) -> Vec<usize> {
     let taken = dumps
         .iter()

@@ -1,4 +1,4 @@
-//! What reports say of the dump that they are of.
+//! The facts about a dump that a report contains.
 
 use heapdiff_diff::samples::{AgentObjects, Samples, is_agent_class};
 use heapdiff_diff::{assumed_roots, layout_info};
@@ -11,7 +11,7 @@ fn lines<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
     warnings.into_iter().map(Warning::to_string).collect()
 }
 
-/// A dump whose graph was not built.
+/// Returns the facts about a dump whose object graph was not built.
 pub(crate) fn of_histogram(histogram: &Histogram) -> SnapshotInfo {
     let source = histogram.source();
     let classes = histogram.classes().iter().zip(histogram.totals());
@@ -36,7 +36,7 @@ pub(crate) fn of_histogram(histogram: &Histogram) -> SnapshotInfo {
     }
 }
 
-/// An analysed dump.
+/// Returns the facts about an analyzed dump.
 ///
 /// Cost: one parallel pass over the objects.
 pub(crate) fn of(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
@@ -51,7 +51,7 @@ pub(crate) fn of(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
     info
 }
 
-/// As [`of`], without the agent's figures.
+/// Like [`of`], without figures of the agent.
 pub(crate) fn of_own(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
     let source = snapshot.source();
     let tree = snapshot.tree();

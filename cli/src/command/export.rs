@@ -1,4 +1,4 @@
-//! `heapdiff export`: a dump's tables as files.
+//! `heapdiff export`: writes the tables of a dump to files.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -57,7 +57,7 @@ struct Export {
     /// Label for the metadata of the files, such as service=shop or host=web-3; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     label: Vec<(String, String)>,
-    // The format of the files; the report about them is text.
+    // The format of the exported files. The report about them is text.
     #[arg(skip)]
     format: Format,
 }
@@ -112,7 +112,7 @@ impl Task for Export {
         let heap = Heap::new(Arc::clone(&opened.snapshot));
         let mut info = dump_info::of(heap.snapshot(), heap.own());
         if setup.strict && info.partial {
-            // The warnings are reported again later, but no file may have been written by then.
+            // The caller reports the warnings. No file may have been written before that.
             return Ok(report(info, Vec::new()));
         }
         let heap = Arc::new(heap);
@@ -140,7 +140,7 @@ impl Task for Export {
                 info.warnings
                     .extend(heap.doubt_of_samples().map(str::to_owned));
             }
-            // A table that fails does not keep the others from being written.
+            // If the samples of one table cannot be read, the other tables are still written.
             if let Some(heapdiff_query::Error::Samples(_)) = failure {
                 continue;
             }
@@ -166,7 +166,7 @@ impl Task for Export {
     }
 }
 
-/// The metadata of each file.
+/// Returns the metadata of each exported file.
 fn metadata(info: &SnapshotInfo, labels: &[(String, String)]) -> Vec<(String, String)> {
     let own = [
         ("heapdiff.version", env!("CARGO_PKG_VERSION").to_owned()),

@@ -1,4 +1,4 @@
-//! `heapdiff fleet`: traces and reports of many JVMs, for a company's own engine.
+//! `heapdiff fleet`: collects traces and reports of many JVMs for a company's own query engine.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Adds one input after the other. The first that cannot be added ends it; those before it stay.
+    /// Adds the inputs one after the other, and stops at the first error. Inputs that were added before the error stay.
     pub(crate) fn run(self) -> Result<Exit> {
         let labels = Labels {
             service: self.service,
@@ -57,7 +57,7 @@ impl Fleet {
             if !self.quiet {
                 let (rows, files) = (added.rows, added.files.len());
                 let plural = if files == 1 { "" } else { "s" };
-                // A closed pipe is no reason to stop adding.
+                // If nobody reads the output, the remaining inputs are still added.
                 let _ = writeln!(
                     io::stdout().lock(),
                     "{}: added {rows} rows in {files} file{plural} to {}",

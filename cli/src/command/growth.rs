@@ -73,7 +73,7 @@ impl Question {
         Ok(self)
     }
 
-    /// Refuses labels without a report that has them.
+    /// Checks that labels are only given with a report that can contain them.
     pub(super) fn check(&self, setup: &Setup) -> Result<()> {
         if self.label.is_empty() || setup.is_any(|format| format == Format::OpenMetrics) {
             return Ok(());
@@ -82,7 +82,8 @@ impl Question {
         Err(Failure::usage(message).with_hint("add -o heap.prom"))
     }
 
-    /// The gates. A growth limit that is a part of the heap is known only when the first dump is read.
+    /// Returns the gates. A growth limit in percent depends on the size of the first dump. Before that dump is read,
+    /// the limit is computed for the largest possible heap.
     pub(super) fn gates(&self) -> Gates {
         Gates {
             growth: self.growth.map(|limit| limit.bytes(u64::MAX)),
@@ -108,14 +109,14 @@ impl Question {
     }
 }
 
-/// Formats of comparisons.
+/// True if a comparison can be written in this format.
 pub(super) fn formats(format: Format) -> bool {
     use Format::{Github, Html, Junit, Md, OpenMetrics, Sarif};
     let is_document = matches!(format, Html | Md | Junit | OpenMetrics | Sarif | Github);
     text_and_json(format) || format.is_of_stacks() || is_document
 }
 
-/// Reports of one kind.
+/// Wraps reports of one kind.
 pub(super) fn each<R>(reports: Vec<R>, report: impl Fn(Box<R>) -> Report) -> Vec<Report> {
     reports.into_iter().map(|r| report(Box::new(r))).collect()
 }

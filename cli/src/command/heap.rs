@@ -1,4 +1,4 @@
-//! `heapdiff DUMP`: what keeps most of one dump.
+//! `heapdiff DUMP`: reports what holds most of the heap in one dump.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::fits::Classes;
 use crate::job::{Formats, Output, Setup, Task};
 use crate::progress::Meter;
 
-/// One dump.
+/// The analysis of one dump.
 #[derive(Debug)]
 pub(crate) struct Heap {
     pub(crate) dump: PathBuf,
@@ -35,7 +35,7 @@ impl Task for Heap {
     }
 }
 
-/// The dump is reduced to its summary as for a comparison, and stays open until paths are looked up in it.
+/// Reduces the dump to its summary, as for a comparison. The dump stays open until paths are looked up in it.
 fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<DumpReport>> {
     let (snapshot, summary) = opened_last(setup, None, dump)?;
     let meter = Meter::new(setup.progress, dump);
@@ -67,7 +67,7 @@ fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<DumpReport
     Ok(shaped(setup, heap, (more, allocated), question))
 }
 
-/// What one dump holds, as each output has it.
+/// Returns the result in the form that each output needs.
 pub(super) fn shaped(
     setup: &Setup,
     heap: HeapReport,

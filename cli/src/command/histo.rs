@@ -1,4 +1,4 @@
-//! `heapdiff histo`: every class of a dump with its objects and bytes.
+//! `heapdiff histo`: lists every class of a dump with its objects and bytes.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a trace of the JVM tells of the suspects of a diff.
+//! Adds the history of suspects, from a trace of the JVM, to a comparison.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,7 +13,7 @@ use heapdiff_units::{Size, counted};
 use super::trace::read::{frames, growth, series, slope};
 use crate::failure::{Failure, Result};
 
-/// Gives each suspect its history; or says why there is none.
+/// Adds the history of each suspect to the report. Returns the reason if the trace has none.
 pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>> {
     let failure = |e| Failure::trace(&e);
     let runs = trace.runs().map_err(failure)?;
@@ -73,8 +73,8 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
     Ok(None)
 }
 
-/// Minimum number of samples that the level end of a history would have if the growth went on. With fewer, there is
-/// no sample in it by random variation in more than 5 % of all cases (Poisson).
+/// Minimum number of samples that are expected in the level end of a history if the growth had continued. If fewer are
+/// expected, the end has no sample by random variation in more than 5 % of all cases (Poisson: e^-3 = 5 %).
 const EXPECTED_SAMPLES: f64 = 3.0;
 
 /// True if the growth has ended. With few samples, a level end can be random variation.
@@ -91,8 +91,8 @@ fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
     samples as f64 * level as f64 / rising as f64 >= EXPECTED_SAMPLES
 }
 
-/// Lets the trace decide what the dumps could not, because it has more moments. It decides only if the stacks with
-/// samples allocated most of the growth. `is_over` is true if the growth has ended.
+/// Decides from the trace what the dumps left open, because the trace has more moments. This happens only if the stacks
+/// with samples allocated most of the growth. `is_over` is true if the growth has ended.
 fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool) {
     let coverage = &suspect.coverage;
     if coverage.sampled_bytes.saturating_mul(2) < coverage.growth_bytes {
@@ -121,12 +121,12 @@ fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool
         _ => return,
     };
     suspect.verdict = verdict;
-    // The trace decides in place of a third dump.
+    // The trace replaces a third dump, so the note about having only two dumps is removed.
     suspect.reasons.retain(|reason| reason != TWO_DUMPS);
     suspect.reasons.push(reason);
 }
 
-/// The run of the JVM that the last dump with an agent was taken of.
+/// Returns the run of the JVM that wrote the last dump with an agent.
 fn run_of<'a>(runs: &'a [Run], report: &Report) -> Option<&'a Run> {
     let agent = report
         .snapshots
@@ -137,7 +137,7 @@ fn run_of<'a>(runs: &'a [Run], report: &Report) -> Option<&'a Run> {
     runs.iter().find(|run| run.uid == uid)
 }
 
-/// How many of a suspect's stacks the trace knows, and their sites.
+/// Returns how many of a suspect's stacks are in the trace, and the ids of their sites.
 fn sites_of(suspect: &Suspect, sites: &HashMap<String, Vec<i64>>) -> (u64, BTreeSet<i64>) {
     let found = |stack: &Stack| sites.get(&key(&stack.class, &stack.frames));
     let found: Vec<_> = suspect.stacks.iter().filter_map(found).collect();
@@ -147,8 +147,8 @@ fn sites_of(suspect: &Suspect, sites: &HashMap<String, Vec<i64>>) -> (u64, BTree
     )
 }
 
-/// The class and stack in a form that dump and trace share: neither whether a method is native nor whether frames
-/// are cut off is in both.
+/// Returns the class and stack in a form that dump and trace share. Only one of them records whether a method is
+/// native, or whether a stack is truncated. The form therefore contains neither.
 pub(super) fn key(class: &str, frames: &[String]) -> String {
     let mut key = class.to_owned();
     for frame in frames {
@@ -225,12 +225,13 @@ mod tests {
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Warmup);
         assert_eq!(verdict, Verdict::Warmup);
         assert!(reasons.contains("grew at the start"), "{reasons}");
-        // A shape that the trace contradicts is not proven.
+        // The trace contradicts the shape seen in the dumps, so the verdict is only growth.
         assert_eq!(
             judged(Verdict::Warmup, 800, trace::Verdict::Leak).0,
             Verdict::Growth
         );
-        // A bound is not the trace's affair, and few samples are no evidence.
+        // The trace does not decide whether a cache has a bound. Few samples are no evidence, and neither is a trace
+        // that is undecided.
         for (of, sampled, by) in [
             (Verdict::Cache, 800, trace::Verdict::Leak),
             (Verdict::Growth, 400, trace::Verdict::Leak),

@@ -1,4 +1,4 @@
-//! `heapdiff hunt`: dumps of a running JVM, and what grew between them.
+//! `heapdiff hunt`: takes two dumps of a running JVM, and reports what grew between them.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::messages;
 use crate::style::When;
 use crate::write;
 
-/// Agent options that count allocations, and uses of collections.
+/// Agent options that count allocations and record how collections are used.
 const COUNT_ON: &str = "count=on";
 const USAGE_ON: &str = "usage=on";
 
@@ -86,7 +86,7 @@ pub(crate) struct HuntArgs {
     report: ReportArgs,
 }
 
-/// The agent's options with one more, unless they say it themselves.
+/// Adds an option to the agent's options, unless they contain its key.
 fn with(options: String, more: &str) -> String {
     let key = more.split_inclusive('=').next().unwrap_or(more);
     let bare = options.replace("\\,", "");
@@ -112,7 +112,7 @@ impl HuntArgs {
             options,
         };
         let mut setup = self.report.setup(None)?;
-        // Indexes and summaries are files.
+        // Without files there are no indexes and summaries either.
         setup.index &= !self.no_files;
         let hunt = capture::Hunt {
             jvm: self.jvm,
@@ -134,7 +134,7 @@ impl HuntArgs {
     }
 }
 
-/// Dumps of a running JVM, taken and compared.
+/// A hunt: two dumps of a running JVM and their comparison.
 #[derive(Debug)]
 struct Hunt {
     hunt: capture::Hunt,
@@ -201,7 +201,7 @@ impl Task for Hunt {
     }
 }
 
-/// Returns the sentence that names the files of a hunt: the first one with the folder.
+/// Returns the sentence that names the files of a hunt. The first file has its folder.
 fn written(dumps: &[PathBuf], setup: &Setup) -> String {
     let folder = dumps.first().and_then(|dump| dump.parent());
     let report = format!("report.{}", setup.output.format.extension());
@@ -239,11 +239,11 @@ fn few_samples(suspect: &Suspect, hunt: &capture::Hunt) -> Option<String> {
     ))
 }
 
-/// The interval without the option.
+/// The default sampling interval of the agent.
 const DEFAULT: Size = Size(512 << 10);
-/// Samples of a suspect that are enough to name its stacks.
+/// Number of samples that suffices to name the stacks of a suspect.
 const ENOUGH: u64 = 10;
-/// The samples that an interval is suggested for.
+/// Number of samples of a suspect for which an interval is suggested.
 const WANTED: u64 = 32;
 
 /// Returns the sampling interval, a power of two, at which growth of `grown` bytes gets enough samples.
@@ -252,7 +252,7 @@ fn interval(grown: u64) -> u64 {
     1 << most.ilog2()
 }
 
-/// Reduces the first dump to its summary before the second is taken.
+/// Runs a hunt without files. The first dump is reduced to its summary before the second is taken.
 fn without_files(setup: &Setup, hunt: &capture::Hunt, question: &Question) -> Result<Vec<Report>> {
     let reports = capture::hunt_without_files(
         hunt,

@@ -1,4 +1,4 @@
-//! `heapdiff man`: the manual, one page per command.
+//! `heapdiff man`: writes the manual, one page per command.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ impl Man {
     }
 }
 
-/// Writes the page of a command and of those below it.
+/// Writes the pages of a command and of its subcommands.
 fn pages(command: &Command, folder: &Path) -> Result<()> {
     let below = command.get_subcommands();
     let mut shown = below.filter(|below| !below.is_hide_set());

@@ -1,4 +1,4 @@
-//! The list of commands, and a file for each with its arguments, its checks and its run.
+//! The list of commands. Each has a file with its arguments, checks and code.
 
 mod again;
 mod agent;
@@ -154,7 +154,7 @@ impl Command {
     }
 }
 
-/// Runs a job, and writes its report.
+/// Runs a job and writes its report.
 fn report(job: &Job) -> Result<Exit> {
     interrupt::handle();
     let (setup, task) = (&job.setup, &job.task);
@@ -176,7 +176,7 @@ fn report(job: &Job) -> Result<Exit> {
     Ok(check_gates(job, report))
 }
 
-/// Prints which gates tripped, or why they do not decide, and returns how the run ends.
+/// Prints which gates failed, or why they cannot decide. Returns the exit code of the run.
 fn check_gates(job: &Job, report: &Report) -> Exit {
     let Report::Diff(diff) = report else {
         return Exit::Done;

@@ -1,4 +1,4 @@
-//! Dumps that commands open, and the objects that selectors name in them.
+//! Opens dumps for commands, and finds the objects that selectors name.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -36,11 +36,11 @@ pub(super) fn open<'a>(setup: &'a Setup, dump: &Path) -> Result<(Opened<'a>, Met
     Ok((opened, meter))
 }
 
-/// A dump that a command asks questions of.
+/// An open dump that a command analyzes.
 pub(super) struct Opened<'a> {
     pub(super) snapshot: Arc<Snapshot>,
     setup: &'a Setup,
-    /// Whether it comes from an index.
+    /// True if the snapshot was read from an index.
     indexed: bool,
 }
 
@@ -52,7 +52,7 @@ impl Deref for Opened<'_> {
 }
 
 impl Drop for Opened<'_> {
-    /// Has an index written for the next command.
+    /// Schedules an index to be written for the next command.
     fn drop(&mut self) {
         let damaged = self.indexed && hprof::index::is_damaged(&self.snapshot);
         if damaged {
@@ -64,8 +64,8 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// Opens a dump in place of a snapshot that is no longer needed, to be asked for what holds its objects if `holders`
-/// says so; its index is read if it has one.
+/// Opens a dump in the memory of a snapshot that is no longer needed, from its index if there is one. With `holders`,
+/// data for finding the holders of objects is computed.
 pub(super) fn open_after(
     previous: Option<Snapshot>,
     setup: &Setup,
@@ -85,7 +85,8 @@ pub(super) fn open_after(
     Ok((with_objects(snapshot, dump)?, meter))
 }
 
-/// Opens a dump that has a name besides its path, and nothing beside it, to be asked for what holds its objects.
+/// Opens a dump that is shown under `name`, and computes data for finding the holders of objects. The dump has no index
+/// or summary.
 pub(super) fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, name);
     let mut options = setup.analysis.clone();
@@ -94,10 +95,10 @@ pub(super) fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Sn
     Ok((with_objects(snapshot, name)?, meter))
 }
 
-/// Refuses a whole dump that has classes but no objects of them.
+/// Returns an error for a complete dump that has classes but no instances.
 fn with_objects(snapshot: hprof::Result<Snapshot>, name: &Path) -> Result<Snapshot> {
     let snapshot = snapshot.map_err(|e| Failure::input(name, &e))?;
-    // Class objects come first.
+    // Class objects come first, so the dump has no instances if its last object is a class.
     let last = ObjectIndex((snapshot.object_count() as u32).saturating_sub(1));
     if snapshot.represents(last).is_some() && !snapshot.is_partial() {
         return Err(Failure::no_objects(name));
@@ -105,18 +106,18 @@ fn with_objects(snapshot: hprof::Result<Snapshot>, name: &Path) -> Result<Snapsh
     Ok(snapshot)
 }
 
-/// The objects that a selector names in a dump.
+/// The objects of a dump that a selector names.
 pub(super) struct Selection {
     pub(super) objects: Vec<ObjectIndex>,
-    /// The agent's objects, which are no part of the program's heap.
+    /// The agent's objects, which are not part of the program's heap.
     pub(super) own: AgentObjects,
     pub(super) shows_own: bool,
-    /// True if they are values of a field of instances, elements of arrays, or local variables.
+    /// True if the objects are values of a field, elements of arrays, or local variables.
     pub(super) are_values: bool,
 }
 
 impl Selection {
-    /// The agent's objects that are hidden.
+    /// Returns the agent's objects if they are hidden.
     pub(super) fn hidden(&self) -> &[ObjectIndex] {
         if self.shows_own {
             &[]
@@ -130,7 +131,8 @@ impl Selection {
     }
 }
 
-/// The objects that a selector names. The agent's are left out unless it names the agent or nothing else.
+/// Returns the objects that a selector names. The agent's objects are left out, unless the selector names the agent or
+/// only its objects.
 pub(super) fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selection> {
     let failure = |e: SelectError| {
         let failure = Failure::usage(format!("{}: {e}", dump.display()));
@@ -159,7 +161,7 @@ pub(super) fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> R
     })
 }
 
-/// The command that works on a name that selects no objects: frames of samples are not in the heap.
+/// Returns a hint if a selector that matches no object matches a frame of samples: frames are not objects of the heap.
 fn hint(
     snapshot: &Snapshot,
     dump: &Path,

@@ -1,4 +1,4 @@
-//! `heapdiff paths`: what leads from GC roots to objects.
+//! `heapdiff paths`: shows the paths from GC roots to objects.
 
 use std::path::PathBuf;
 
@@ -74,7 +74,7 @@ impl Task for Paths {
     }
 }
 
-/// The path to a single object is shown object by object, unless it is too long for that.
+/// Chooses how paths are merged. The path to a single object is shown object by object, unless it is too long.
 fn merge(
     snapshot: &Snapshot,
     paths: &hprof::answers::Paths,

@@ -1,4 +1,4 @@
-//! `heapdiff ps`: the JVMs of this machine.
+//! `heapdiff ps`: lists the JVMs of this machine.
 
 use clap::Args;
 

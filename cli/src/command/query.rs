@@ -1,4 +1,4 @@
-//! `heapdiff query`: SQL over a dump.
+//! `heapdiff query`: runs SQL over a dump.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,7 +20,7 @@ use crate::args::{CommonArgs, SetupArgs, listing};
 use crate::failure::{Failure, Result, plain, quoted};
 use crate::job::{Formats, Job, Setup, Task, text_and_json};
 
-/// Rows that text and JSON show by default.
+/// Default number of rows in text and in JSON.
 const ROWS: [u64; 2] = [100, 10_000];
 /// Maximum number of bytes of a query in a file.
 const LONGEST: usize = 1 << 20;
@@ -100,14 +100,14 @@ impl QueryArgs {
 #[derive(Debug)]
 pub(crate) struct Query {
     dumps: Vec<PathBuf>,
-    /// A name for each dump; none for a single dump without one.
+    /// A name for each dump. Empty for a single dump without a name.
     names: Vec<String>,
     sql: String,
     limits: Limits,
 }
 
 impl Query {
-    /// Reports a mistake in the statement before the dumps are read, which may take a while.
+    /// Checks the statement. A mistake is reported before the dumps are read, which may take a while.
     pub(crate) fn new(
         dumps: Vec<PathBuf>,
         names: Vec<String>,
@@ -132,9 +132,9 @@ impl Task for Query {
         formats
     }
 
-    /// Reads the dumps. The query runs when its rows are written, so that none has to be kept.
+    /// Reads the dumps. The query runs when its rows are written, so no rows have to be stored.
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
-        // All dumps are at hand at once, and share what they may have.
+        // All dumps are open at the same time and share the allowed memory.
         let mut setup = setup.clone();
         let parts = self.dumps.len().max(1) as u64;
         setup.analysis.max_memory = setup.analysis.max_memory.map(|memory| memory / parts);
@@ -196,7 +196,7 @@ impl RowSource for Rows {
     }
 }
 
-/// Where a statement comes from.
+/// The place from which a statement is read.
 enum Source {
     Argument(String),
     File(PathBuf),
@@ -225,14 +225,14 @@ impl Source {
     }
 }
 
-/// Not more than is needed to see that it is too long.
+/// Reads at most one byte more than a statement may have, to detect one that is too long.
 fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     from.take(LONGEST as u64 + 1).read_to_end(&mut text)?;
     Ok(text)
 }
 
-/// True for a SELECT in place of a dump.
+/// True if an argument in place of a dump is a SELECT.
 pub(super) fn is_statement(argument: &Path) -> bool {
     let text = argument.to_str().unwrap_or_default().trim_start();
     let first = text.split(|c: char| !c.is_ascii_alphabetic()).next();
@@ -241,14 +241,14 @@ pub(super) fn is_statement(argument: &Path) -> bool {
     begins && text.contains(char::is_whitespace) && !argument.exists()
 }
 
-/// The command for a SELECT over dumps.
+/// Returns a hint with the command for a SELECT over dumps.
 pub(super) fn command(dumps: &str, sql: &Path) -> String {
     let sql = printable(&sql.to_string_lossy()).into_owned();
     format!("use: heapdiff query {dumps} {}", quoted(&sql))
 }
 
-/// The dumps among the arguments, and where the statement is: the last argument, unless it is in a file, or the last
-/// argument is a file itself and the statement comes from standard input.
+/// Separates the dumps from the statement. The statement is the last argument, unless `--file` names a file for it, or
+/// the last argument is an existing file: then the statement comes from standard input.
 fn split(
     inputs: Vec<OsString>,
     file: Option<PathBuf>,
@@ -299,7 +299,7 @@ fn split(
     Ok((paths, Source::StandardInput))
 }
 
-/// All dumps with their names; one alone has none unless it is given.
+/// Returns all dumps with their names. A single dump has a name only if the user gives one.
 fn named_dumps(
     paths: Vec<PathBuf>,
     named: Vec<(String, PathBuf)>,
@@ -325,8 +325,8 @@ fn named(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// The names that a statement has for dumps which have no others; `named` more are named by the user. One dump alone
-/// needs none.
+/// Returns the default names of `dumps` dumps in a statement. The user has named `named` other dumps. A single dump
+/// needs no name.
 pub(crate) fn default_names(dumps: usize, named: usize) -> Vec<String> {
     match (dumps, named) {
         (1, 0) => Vec::new(),

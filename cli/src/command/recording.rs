@@ -1,4 +1,4 @@
-//! `heapdiff sites` of a flight recording: what is alive, or what was allocated, by stack or class.
+//! `heapdiff sites` for a JFR recording: live or allocated bytes by stack or class.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,13 +21,13 @@ use crate::jfr;
 use crate::job::Setup;
 
 const ROWS: usize = 10;
-/// Classes take a line each.
+/// Default number of classes. A class takes only one line.
 const CLASSES: usize = 20;
-/// The most threads that are named for one stack.
+/// Maximum number of threads that are named for one stack.
 const THREADS: usize = 8;
 const NS_PER_MS: i64 = 1_000_000;
 
-/// Samples of one stack and class.
+/// The sum of the samples with the same stack and class.
 #[derive(Clone, Debug, Default)]
 struct Line {
     estimate: Estimate,
@@ -49,13 +49,13 @@ impl Line {
     }
 }
 
-/// Which samples a report is of, and what their figures mean.
+/// The samples that are reported, and what their figures measure.
 struct Choice {
     event: Event,
     measure: &'static str,
 }
 
-/// What is alive, if that was recorded with stacks; else what was allocated.
+/// Chooses the samples: live objects if they were recorded with stacks, else allocations.
 fn chosen(
     recording: &Recording,
     path: &Path,
@@ -94,7 +94,8 @@ fn chosen(
     }
 }
 
-/// What the JVM's list of old objects does not tell, where `samples` of it, in focus or not, are what is reported.
+/// Returns warnings if the live objects of a recording are incomplete or lack sizes. `samples` is the number of samples
+/// of `event`, including those out of focus.
 fn doubts(event: Event, samples: usize, lacks_sizes: bool) -> Vec<String> {
     let mut doubts = Vec::new();
     if event == Event::Live && samples as u64 >= MOST_LIVE {
@@ -120,14 +121,14 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
     let recording = jfr::open(setup, path)?;
     let mut warnings = jfr::warnings(&recording);
     let choice = chosen(&recording, path, job.allocated, &mut warnings)?;
-    // Two events tell of allocation buffers, and together they make one account.
+    // TLAB allocations and allocations outside of a TLAB are two events, which are added up.
     let is_of = |sample: &&Sample| match choice.event {
         Event::InBuffer | Event::Outside => {
             matches!(sample.event, Event::InBuffer | Event::Outside)
         }
         event => sample.event == event,
     };
-    // What is alive was looked for at each dump; the last one counts.
+    // The JVM writes the list of old objects at each dump of the recording. Only the last list counts.
     let last_look = recording.looks().last().copied();
     let is_last =
         |sample: &&Sample| sample.event != Event::Old || Some(sample.time_ns) == last_look;
@@ -156,7 +157,7 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
     for line in by_site.values() {
         sum.merge(&line.estimate);
     }
-    // Where the JVM's list of old objects is reported, nothing says how likely an object is to be in it.
+    // The probability that an object is in the JVM's list of old objects is unknown, so there is no interval.
     let ci95 = |of: &Estimate| (choice.measure != "sampled").then(|| of.ci95(Unseen::default()));
     warnings.extend(doubts(choice.event, reported, recording.lacks_sizes));
     let totals = RecordedTotals {
@@ -174,7 +175,8 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
         Some(allocated) => fits::frames(focus, allocated),
         None => by_site.is_empty().then(|| fits::nothing(focus)),
     }));
-    // A sample of the JVM's list says where something stays; its own size says little.
+    // A sample in the JVM's list of old objects shows which stack's objects stay alive. Its own size says little, so
+    // the number of samples counts.
     let weight = |of: &Estimate| match choice.measure {
         "sampled" => Reverse((of.samples, of.bytes())),
         _ => Reverse((of.bytes(), of.samples)),
@@ -200,7 +202,7 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
     }
     let class_count = of_classes.len() as u64;
     let mut of_classes: Vec<(&str, Estimate)> = of_classes.into_iter().collect();
-    // Equals stay in the order of their names.
+    // The sort is stable: classes of equal weight stay in the order of their names.
     of_classes.sort_by_key(|(_, estimate)| weight(estimate));
     let of_classes = of_classes.iter().take(setup.rows(CLASSES));
     let classes = of_classes.map(|(class, estimate)| RecordedClass {
@@ -291,7 +293,7 @@ fn info(path: &Path, recording: &Recording, warnings: Vec<String>) -> RecordingI
     }
 }
 
-/// All lines, for profiles and flame graphs.
+/// Returns all lines, for profiles and flame graphs.
 fn all(
     recording: &Recording,
     by_site: &BTreeMap<(StackId, NameId), Line>,
@@ -323,7 +325,7 @@ fn all(
 mod tests {
     use super::*;
 
-    /// A recording with a sample of each of these events, with these stacks.
+    /// Returns a recording with a sample for each of these events and stacks.
     fn recording(samples: &[(Event, u32)]) -> Recording {
         let sample = |&(event, stack): &(Event, u32)| Sample {
             event,

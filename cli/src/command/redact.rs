@@ -1,4 +1,4 @@
-//! `heapdiff redact`: a dump without its contents, in a file of its own, and what is left in one.
+//! `heapdiff redact`: writes a copy of a dump without its contents, or checks what contents a dump has.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -65,7 +65,7 @@ pub(crate) struct Redact {
     strict: bool,
 }
 
-/// Where a redacted dump goes.
+/// The destination of a redacted dump.
 #[derive(PartialEq, Eq)]
 enum Place<'a> {
     Stdout,
@@ -125,7 +125,7 @@ fn redact(job: &Redact, to: &Place<'_>) -> Result<()> {
     let mut write = |out: &mut (dyn Write + Send)| {
         done = redaction.write(out, &meter)?;
         refused = job.strict && done.warnings.iter().any(|w| w.partial);
-        // No file appears of a dump that is refused.
+        // Returning an error keeps the file from appearing.
         if refused {
             Err(io::Error::other("the dump is damaged"))
         } else {
@@ -167,7 +167,7 @@ fn rules(job: &Redact) -> Rules<'static> {
     }
 }
 
-/// Prints what is left in a dump.
+/// Prints which contents a dump still has.
 fn check(job: &Redact, dump: &Path) -> Result<Exit> {
     let meter = Meter::new(job.progress, dump);
     let input = |e| Failure::input(dump, &e);

@@ -1,4 +1,4 @@
-//! `heapdiff show`: objects with their fields, elements and what refers to them.
+//! `heapdiff show`: shows objects with their fields, elements and referrers.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -25,10 +25,10 @@ use crate::args::{SELECTOR_HELP, input};
 use crate::failure::Result;
 use crate::job::{Setup, Task};
 
-/// Maximum number of objects that are shown; of the values of a field the largest alone.
+/// Maximum number of objects that are shown. If values of a field are selected, only the largest is shown.
 const OBJECTS: usize = 3;
 const ELEMENTS: usize = 20;
-/// The most characters that are shown of a selected string.
+/// Maximum number of characters of a selected string.
 const TEXT: usize = 2000;
 
 const EXAMPLES: &str = "\
@@ -69,7 +69,7 @@ impl Task for Show {
         let elements = self.offset..self.offset.saturating_add(elements);
         let mut objects = show_all(&snapshot, &shown, &elements, selection.hidden());
         for (&object, row) in shown.iter().zip(&mut objects) {
-            // The selector names one object, or else its address does.
+            // The selector is a valid name only if it names one object; else the address is used.
             let name = match selection.objects.len() {
                 1 => self.selector.to_string(),
                 _ => row.id.clone(),
@@ -92,7 +92,8 @@ impl Task for Show {
     }
 }
 
-/// Shows these elements of each, as many references to it, and none of those from what is hidden.
+/// Returns the rows for some objects: the elements in the given range, and at most as many referrers. Hidden referrers
+/// are left out.
 fn show_all(
     snapshot: &Snapshot,
     objects: &[ObjectIndex],
@@ -166,10 +167,10 @@ fn show_all(
         .collect()
 }
 
-/// An object with its text and what refers to it.
+/// A record with its string, if it is one, and its referrers.
 type Read<'a> = ((&'a Record<'a>, Option<String>), &'a Referrers);
 
-/// What a collection holds; of text, its beginning.
+/// Returns the contents of a collection, or the beginning of a string.
 fn contents(snapshot: &Snapshot, object: ObjectIndex, elements: &Range<u64>) -> Option<Contents> {
     let contents = snapshot.contents(object, elements.clone())?;
     match contents.kind {
@@ -196,7 +197,7 @@ fn shown_contents(contents: Contents, mentions: &Mentions) -> ShownContents {
     }
 }
 
-/// The places of an array; those beyond the longest are none.
+/// Returns the array indexes in a range. Indexes above the maximum length of an array are cut off.
 fn places(elements: &Range<u64>) -> Range<u32> {
     let place = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
     place(elements.start)..place(elements.end)
@@ -220,13 +221,13 @@ fn shown_referrer(
     })
 }
 
-/// The one object that keeps another alive.
+/// Returns the immediate dominator of an object.
 fn dominator(snapshot: &Snapshot, object: ObjectIndex) -> Option<ObjectIndex> {
     let tree = snapshot.tree();
     tree.dominator(object).and_then(|node| tree.object(node))
 }
 
-/// Every value that is shown of an object.
+/// Returns all values that are shown for an object.
 fn values(content: &Content<'_>, elements: &Range<u64>) -> Vec<Value> {
     let fields = |fields: &[FieldValue<'_>]| -> Vec<Value> {
         fields.iter().filter_map(|f| f.value).collect()
@@ -250,7 +251,7 @@ fn fields(snapshot: &Snapshot, content: &Content<'_>, mentions: &Mentions) -> Ve
         Content::Class(class) => &class.statics,
         Content::Array(_) => return Vec::new(),
     };
-    // What the JVM hangs on classes is no field of theirs.
+    // Names with `<` are references that the JVM adds to classes, not declared fields.
     let own = list.iter().filter(|field| !field.name.starts_with('<'));
     own.map(|field| {
         let classes = snapshot.classes();

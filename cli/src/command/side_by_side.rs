@@ -1,7 +1,7 @@
-//! Two dumps opened at the same time.
+//! Opens two dumps at the same time.
 //!
-//! Some steps of opening a dump are done by one thread. With many threads they take most of the time, in which the other
-//! dump has all other threads. It takes the memory of both.
+//! Some steps of opening a dump run on one thread. On machines with many threads these steps take most of the time, and
+//! the other dump can use the idle threads meanwhile. The cost is the memory of both dumps.
 
 use std::fs;
 use std::io::Read;
@@ -19,13 +19,14 @@ use crate::messages;
 use crate::progress::Wanted;
 use crate::style::When;
 
-/// From so many threads on.
+/// Minimum number of threads.
 const THREADS: usize = 8;
-/// Memory that has to be free for each byte of the dumps. Their arrays take half a byte, and the pages of the files count as
-/// free.
+/// Free memory that is required for each byte of the dumps. The arrays of an analysis take half a byte for each byte;
+/// pages of the mapped files count as free.
 const FREE: u64 = 2;
 
-/// Whether two dumps are better opened at the same time: there are threads and memory enough, and both are to be read.
+/// True if opening both dumps at the same time is faster: both have to be read, and there are enough threads and enough
+/// memory.
 pub(super) fn is_better(setup: &Setup, dumps: [&Path; 2]) -> bool {
     let is_limited = setup.analysis.max_memory.is_some();
     !is_limited
@@ -34,7 +35,7 @@ pub(super) fn is_better(setup: &Setup, dumps: [&Path; 2]) -> bool {
         && kept(setup, dumps[0]).is_none()
 }
 
-/// The bytes of two dumps as they are read; `None` where that is not known before.
+/// Returns the uncompressed size of two dumps in bytes; `None` if it is unknown before reading them.
 fn size(dumps: [&Path; 2]) -> Option<u64> {
     let sizes = dumps.map(|dump| {
         let mut start = [0; 12];
@@ -62,7 +63,7 @@ fn memory_left() -> Option<u64> {
     None
 }
 
-/// The summaries of two dumps, and the later one.
+/// Returns the summaries of two dumps, and the later dump, open.
 pub(super) fn opened(
     setup: &Setup,
     before: &Path,
@@ -71,7 +72,7 @@ pub(super) fn opened(
     if setup.progress.verbose {
         messages::said("both dumps are read at the same time");
     }
-    // There is one bar, and the later dump has it.
+    // Only one progress bar is possible. It shows the later dump.
     let beside = Setup {
         progress: Wanted {
             when: When::Never,

@@ -1,4 +1,4 @@
-//! `heapdiff sites`: bytes by allocation stack or class, alive or all that were allocated.
+//! `heapdiff sites`: bytes by allocation stack or class, of live objects or of all allocated objects.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ use crate::jfr;
 use crate::job::{Formats, Setup, Task, text_and_json};
 
 const ROWS: usize = 10;
-/// Classes take a line each.
+/// Default number of classes. A class takes only one line.
 const CLASSES: usize = 20;
 
 const HELP: &str = "\
@@ -96,7 +96,7 @@ impl Sites {
         self.by == Some(SitesBy::Class)
     }
 
-    /// True if rows of text are frames that allocate. Live objects of dumps only.
+    /// True if rows of text are allocating frames. Possible for live objects of dumps only.
     fn by_frame(&self) -> bool {
         self.by.map_or(!self.allocated, |by| by == SitesBy::Frame)
     }
@@ -192,7 +192,7 @@ fn run(setup: &Setup, job: &Sites) -> Result<Report> {
     }
 }
 
-/// A question, with the samples that answer it.
+/// A question about a dump, with the samples to answer it.
 struct Asked<'a> {
     setup: &'a Setup,
     dump: &'a Path,
@@ -206,7 +206,7 @@ impl Asked<'_> {
         focus.is_none_or(|re| re.is_match(class) || frames.iter().any(|f| re.is_match(f)))
     }
 
-    /// What `--focus` says, and a warning where nothing fits.
+    /// Returns the pattern of `--focus`. Adds a warning if nothing matches.
     fn focus(
         &self,
         is_empty: bool,
@@ -230,7 +230,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What is alive.
+    /// Returns the report about live objects.
     fn live(
         &self,
         mut info: SnapshotInfo,
@@ -302,7 +302,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Classes that have live samples, then those that were counted and have none.
+    /// Returns rows for classes with live samples, and then for counted classes without live samples.
     fn live_classes(&self, unseen: Unseen) -> Vec<LiveClassRow> {
         let counts = self.samples.classes.as_deref();
         let count = |class: &str| {
@@ -338,7 +338,7 @@ impl Asked<'_> {
             class: other.class.clone(),
             samples: 0,
             estimated_bytes: 0,
-            // All that was counted may live without a sample.
+            // Without a sample, any part of the counted bytes may be alive.
             ci95: [low, high.max(other.bytes)],
             estimated_objects: 0,
             allocated: Some(CountRow {
@@ -349,7 +349,7 @@ impl Asked<'_> {
         rows
     }
 
-    /// What was allocated.
+    /// Returns the report about all allocated objects.
     fn allocated(&self, mut info: SnapshotInfo, of: &Agent) -> Result<Viewed<AllocatedReport>> {
         let (job, samples) = (self.job, self.samples);
         let span_ms = info.taken_ms.saturating_sub(of.started_ms);
@@ -425,7 +425,7 @@ impl Asked<'_> {
         })
     }
 
-    /// What was counted at each line of code.
+    /// Returns the exact counts by line of code.
     fn counted_sites(&self, all: &AtSites, taken_ms: u64) -> CountedInDump {
         let is_wanted = |site: &&CountedSite| {
             self.job.focus.is_none()
@@ -502,7 +502,7 @@ fn disagreement(found: &Disagreement) -> LineDisagreement {
     }
 }
 
-/// Why the dump does not say what was allocated, and what would.
+/// The failure for a dump that lacks data on all allocations, with a hint how to get them.
 fn not_counted(dump: &Path, why: NotCounted) -> Failure {
     let dump = dump.display();
     match why {
@@ -563,7 +563,8 @@ fn agent(agent: &Agent, samples: &Samples) -> AgentReport {
             .map(|&counter| CounterRow {
                 name: name(counter),
                 count: agent.counter(counter),
-                // Where few samples are followed the others are counted, and not lost.
+                // If the agent tracks fewer samples than it takes (`FewFollowed`), the untracked ones are still
+                // counted, so they are not lost.
                 is_loss: is_loss(counter)
                     && !(counter == Counter::Thinned && agent.counter(Counter::FewFollowed) > 0),
             })

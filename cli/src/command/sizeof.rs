@@ -1,4 +1,4 @@
-//! `heapdiff sizeof`: what objects cost, alone and together.
+//! `heapdiff sizeof`: measures the deep size of objects, one by one and together.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,16 +23,16 @@ use crate::classpath::Classpath;
 use crate::failure::{Failure, Result};
 use crate::job::{Setup, Task};
 
-/// The most objects that are listed.
+/// Maximum number of listed objects.
 const OBJECTS: usize = 10;
-/// The most classes that text lists.
+/// Maximum number of classes in text.
 const CLASSES: usize = 20;
-/// The most classes that are named among those whose flags were not found.
+/// Maximum number of listed classes whose final fields are unknown.
 const UNKNOWN: usize = 5;
-/// The most lines of the tree.
+/// Maximum number of lines of the tree.
 const LINES: usize = 30;
-/// The most objects that are visited to measure the selected objects one by one, or as many as there are: a few seconds'
-/// work. Those that retain most come first.
+/// Number of objects that may be visited to measure the selected objects one by one, or the number of objects in the
+/// dump if that is larger. This takes a few seconds. Objects that retain the most are measured first.
 const LOOKS: u64 = 5_000_000;
 
 const EXAMPLES: &str = "\
@@ -129,7 +129,7 @@ impl Task for Sizeof {
         meter.phase("measuring the selected objects", 0);
         let size = deep.of_set(objects);
         let measured = match objects[..] {
-            // The set is that object.
+            // A set of one object has the size of the object.
             [object] => vec![(object, size.total)],
             _ => measure(&snapshot, &mut deep, objects),
         };
@@ -147,7 +147,7 @@ impl Task for Sizeof {
             (measured.len() == objects.len()).then(|| measured.iter().map(|m| m.1.bytes).sum());
         let selectors = self.selector.iter().map(ToString::to_string);
         let selectors: Vec<String> = selectors.collect();
-        // A command for the values takes one selector.
+        // The command for the values of a thread local takes one selector.
         let first = selectors.first().map_or("", |first| first);
         let thread_local =
             thread_locals::values(&snapshot, dump, first, objects, "sizeof", &meter)?;
@@ -202,7 +202,7 @@ impl Task for Sizeof {
 }
 
 impl Sizeof {
-    /// The objects that any of the selectors names.
+    /// Returns the objects that at least one of the selectors names.
     fn select_all(&self, snapshot: &Snapshot) -> Result<Selection> {
         let mut all: Option<Selection> = None;
         for selector in &self.selector {
@@ -221,7 +221,7 @@ impl Sizeof {
         Ok(all)
     }
 
-    /// The final fields of the dump's classes, according to class files.
+    /// Returns which fields of the dump's classes are final, according to class files.
     fn final_fields(&self, snapshot: &Snapshot) -> Result<FinalFields> {
         let paths = self.classpath.iter().flat_map(|path| &path.0);
         let paths: Vec<PathBuf> = paths.cloned().collect();
@@ -241,11 +241,11 @@ impl Sizeof {
     }
 }
 
-/// Returns what class tables of reports show if all instances of one class are selected: the sum over the instances that
-/// no other instance retains.
+/// Returns the retained bytes that class tables of reports show, if all instances of one class are selected: the sum
+/// over the instances that no other instance retains.
 fn class_table_bytes(snapshot: &Snapshot, selection: &Selection) -> Option<u64> {
     let objects = &selection.objects;
-    // Class objects have no line of their own.
+    // Class objects have no line in the tables.
     let class = snapshot.class_of(*objects.first()?)?;
     if !objects.iter().all(|&o| snapshot.class_of(o) == Some(class)) {
         return None;
@@ -256,7 +256,7 @@ fn class_table_bytes(snapshot: &Snapshot, selection: &Selection) -> Option<u64> 
     (total.all.objects == objects.len() as u64).then_some(total.retained_bytes)
 }
 
-/// The classes whose final fields are not known.
+/// Returns the classes whose final fields are unknown.
 fn finals(
     snapshot: &Snapshot,
     deep: &Deep<'_>,
@@ -278,7 +278,7 @@ fn patterns(list: &[Regex]) -> Vec<String> {
     list.iter().map(ToString::to_string).collect()
 }
 
-/// The deep size of each object, those that retain most first, until so many objects were visited.
+/// Measures the deep size of each object, in the order of retained sizes, until at most [`LOOKS`] objects were visited.
 fn measure(
     snapshot: &Snapshot,
     deep: &mut Deep<'_>,
@@ -301,7 +301,7 @@ fn measure(
     measured
 }
 
-/// The objects with the largest deep size; among equals the first in the dump.
+/// Returns the objects with the largest deep size. Objects of equal size are in the order of the dump.
 fn listed(
     snapshot: &Snapshot,
     mut measured: Vec<(ObjectIndex, Total)>,
@@ -324,7 +324,8 @@ fn listed(
     .collect()
 }
 
-/// Totals by class name over all loaders; how many more classes there are, with their objects and bytes.
+/// Returns totals by class name, over all loaders. The second part is the number of further classes, with their objects
+/// and bytes.
 fn by_class(
     snapshot: &Snapshot,
     size: &DeepSize,
@@ -336,7 +337,7 @@ fn by_class(
         *names.entry(&*class.name).or_default() += total;
     }
     let mut rows: Vec<(&str, Total)> = names.into_iter().collect();
-    // Equal sizes are in the order of names.
+    // The sort is stable: classes of equal size stay in the order of their names.
     rows.sort_by_key(|(_, total)| Reverse((total.bytes, total.objects)));
     let rest = rows.iter().skip(limit);
     let more = rest.fold((0, 0, 0), |(classes, objects, bytes), (_, total)| {
@@ -359,9 +360,11 @@ fn count(flyweights: &Flyweights) -> SizeofFlyweights {
     }
 }
 
-/// The lines with most bytes, each followed by those below it, the largest of these first.
+/// Returns the `limit` lines with the most bytes in tree order. Each line is followed by its child lines, largest
+/// first.
 fn tree(snapshot: &Snapshot, lines: &[DeepLine], limit: usize) -> Vec<SizeofLine> {
-    // A line has no more bytes than the line above, which comes first, so the lines taken form one tree.
+    // A line has at most as many bytes as its parent, and the parent precedes it. So the largest lines always form a
+    // tree.
     let mut order: Vec<usize> = (0..lines.len()).collect();
     order.sort_by_key(|&at| (Reverse(lines[at].all.bytes), at));
     let taken: BTreeSet<usize> = order.iter().take(limit).copied().collect();
@@ -389,7 +392,7 @@ fn tree(snapshot: &Snapshot, lines: &[DeepLine], limit: usize) -> Vec<SizeofLine
             hidden_lines: hidden.len() as u64,
             hidden_bytes: hidden.iter().map(|&at| lines[at].all.bytes).sum(),
         });
-        // The stack is popped from its end, so the largest goes last.
+        // Lines are popped from the end, so the largest is pushed last.
         todo.extend(listed);
     }
     shown

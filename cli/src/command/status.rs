@@ -1,4 +1,4 @@
-//! `heapdiff status`: one JVM with the state of its agent.
+//! `heapdiff status`: shows a JVM and the state of its agent.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `heapdiff summarize`: what a comparison needs of a dump, in a file that stands for it.
+//! `heapdiff summarize`: writes a summary file, which replaces a dump in comparisons.
 
 use std::path::{Path, PathBuf};
 
@@ -77,7 +77,7 @@ impl Summarize {
     }
 }
 
-/// The summary in a file, if it is one.
+/// Reads a summary file. Returns `None` if the file is something else.
 pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
     if !Summary::is_file(file) {
         return None;
@@ -94,7 +94,7 @@ pub(super) fn read(setup: &Setup, file: &Path) -> Option<Result<Summary>> {
     }))
 }
 
-/// Why a summary cannot be the last of a comparison.
+/// The failure for a comparison whose last argument is a summary.
 pub(super) fn not_the_last(file: &Path) -> Failure {
     let message = format!(
         "{}: the last argument must be a full dump, not a summary",

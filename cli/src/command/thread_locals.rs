@@ -1,4 +1,4 @@
-//! Where the values of thread locals are: the object itself has none of them.
+//! The values of thread locals. Threads store them, not the `ThreadLocal` object.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 /// Maximum number of classes of values that are listed.
 const CLASSES: usize = 3;
 
-/// Returns the values of the thread locals among some objects. Returns none if no object is a thread local.
+/// Returns the values of the thread locals among some objects; `None` if no object is a thread local.
 pub(super) fn values(
     snapshot: &Snapshot,
     dump: &Path,

@@ -1,4 +1,4 @@
-//! `heapdiff threads`: threads, their frames, and what their locals retain.
+//! `heapdiff threads`: lists threads, their frames, and what their local variables retain.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -17,9 +17,9 @@ use crate::args::input;
 use crate::failure::Result;
 use crate::job::{Setup, Task};
 
-/// The most threads in text, and in JSON: a program can have millions of virtual ones.
+/// Maximum number of threads in text and in JSON. A program can have millions of virtual threads.
 const ROWS: [usize; 2] = [10, 100];
-/// The most objects that are listed of a frame's variables.
+/// Maximum number of objects that are listed for the variables of a frame.
 const LOCALS: usize = 5;
 
 const HELP: &str = "\
@@ -80,7 +80,7 @@ impl Task for Threads {
     }
 }
 
-/// Sorts, and leaves out what a thread that is in the agent's code holds of the agent's.
+/// Sorts variables by retained size. Drops objects of the agent, which a thread may hold while it runs agent code.
 fn largest_first(snapshot: &Snapshot, own: &AgentObjects, locals: &mut Vec<Local>) {
     locals.retain(|local| !own.contains(local.object));
     locals.sort_by_key(|local| Reverse(snapshot.retained_bytes(local.object)));

@@ -1,4 +1,4 @@
-//! `heapdiff top`: the objects that retain most.
+//! `heapdiff top`: lists the objects that retain the most.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -79,13 +79,13 @@ impl Task for Top {
     }
 }
 
-/// The objects that retain most, the largest first; of equals the first in the dump. The agent's own are
-/// left out.
+/// Returns the objects that retain the most, largest first. Objects of equal size are in the order of the dump. The
+/// agent's objects are left out.
 ///
-/// What an object dominates retains no more than the object: so only what the largest dominate
-/// directly can come next.
+/// An object retains at least as much as each object that it dominates. So the next largest object is always a child,
+/// in the dominator tree, of the roots or of an object found before.
 ///
-/// Cost: visits what the objects found dominate directly, and what the roots do.
+/// Cost: visits the children of the roots and of the objects found.
 fn biggest(snapshot: &Snapshot, own: &AgentObjects, limit: usize) -> Vec<ObjectIndex> {
     let tree = snapshot.tree();
     let mut candidates: BinaryHeap<(u64, Reverse<u32>)> = BinaryHeap::new();
@@ -93,7 +93,7 @@ fn biggest(snapshot: &Snapshot, own: &AgentObjects, limit: usize) -> Vec<ObjectI
     let mut holder = Some(Node::ROOT);
     while found.len() < limit {
         if let Some(node) = holder {
-            // Of one object's only the largest can be among the largest of all.
+            // Only the largest children of a node can be among the largest objects.
             let mut best = Best::new(limit - found.len());
             below_node(snapshot, node, &|o| !own.contains(o), &mut best);
             candidates.extend(best.heap.drain().map(|Reverse(candidate)| candidate));
@@ -107,7 +107,7 @@ fn biggest(snapshot: &Snapshot, own: &AgentObjects, limit: usize) -> Vec<ObjectI
     found
 }
 
-/// The largest of what some objects dominate directly.
+/// Returns the largest children of the selected objects in the dominator tree.
 fn below(snapshot: &Snapshot, selection: &Selection, limit: usize) -> Vec<ObjectIndex> {
     let tree = snapshot.tree();
     let mut best = Best::new(limit);
@@ -141,10 +141,10 @@ fn below_node(
     }
 }
 
-/// The `limit` largest of what is pushed.
+/// The `limit` largest of the pushed objects.
 pub(crate) struct Best {
     limit: usize,
-    /// The smallest on top; of equals the last in the dump.
+    /// The smallest object is on top. Among equal objects, the last one in the dump is on top.
     heap: BinaryHeap<Reverse<(u64, Reverse<u32>)>>,
 }
 
@@ -156,7 +156,7 @@ impl Best {
         }
     }
 
-    /// Whether something of this size can be among the largest.
+    /// True if an object of this size can be among the largest.
     #[inline]
     pub(crate) fn takes(&self, bytes: u64) -> bool {
         self.heap.len() < self.limit || self.heap.peek().is_some_and(|least| bytes >= least.0.0)

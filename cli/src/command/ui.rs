@@ -1,4 +1,4 @@
-//! `heapdiff ui`: a page until the user ends it.
+//! `heapdiff ui`: serves a page until the user stops it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::mapping::{self, originals};
 use crate::overwrite::is_dump;
 use crate::report_file::{self, ReportFile, is_json};
 
-/// How long the file that leads the browser to the page is kept.
+/// How long the file is kept that redirects the browser to the page.
 const OPENING: Duration = Duration::from_secs(20);
 
 const HELP: &str = "\
@@ -86,7 +86,7 @@ impl Ui {
         Ok(Exit::Done)
     }
 
-    /// What the files are: traces, or one report.
+    /// Returns what the page shows: traces, or one report.
     fn subject(&self, mapping: Option<&Arc<dyn NameMapping>>) -> Result<Subject> {
         let files = &*self.files;
         let mut reports = files.iter().filter(|file| is_json(file));
@@ -108,7 +108,7 @@ impl Ui {
     }
 }
 
-/// Refuses what is not a trace, and names the command for it.
+/// Checks that a file is a trace. For other files the error names the right command.
 fn is_shown(path: &Path) -> Result<()> {
     readable(path)?;
     let shown = path.display();
@@ -143,7 +143,7 @@ fn page(path: &Path) -> Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Opens the page in the browser. The URL is in a file that only this user can read: arguments of programs are
+/// Opens the page in the browser. The URL is passed in a file that only this user can read, because command lines are
 /// visible to all users.
 fn open(url: &str) -> Result<()> {
     let failed = |e: &io::Error| {

@@ -1,4 +1,4 @@
-//! `heapdiff waste`: memory that a program could do without, and who holds it.
+//! `heapdiff waste`: reports wasted memory, and who holds it.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::args::input;
 use crate::failure::{Failure, Result};
 use crate::job::{Setup, Task};
 
-/// The most examples and holders of each kind of waste.
+/// Maximum number of examples and holders for each kind of waste.
 const ROWS: usize = 5;
 
 const HELP: &str = "\

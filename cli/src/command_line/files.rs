@@ -1,4 +1,4 @@
-//! The files that a command line names: those that are read, and those that are written.
+//! The files of a command line: those to read, and those to write.
 
 use std::any::TypeId;
 use std::ffi::{OsStr, OsString};
@@ -10,16 +10,16 @@ use clap::{Arg, ArgMatches, Command};
 use crate::failure::{Failure, Result};
 use crate::overwrite::{self, Replaces, Rule};
 
-/// The arguments that name a file or a folder to write.
+/// Names of the arguments for a file or folder to write.
 const OUTPUTS: [&str; 2] = ["output", "folder"];
-/// Standard output, where it is not the name of a file.
+/// The value that means standard output.
 const STANDARD: &str = "-";
-/// The option that has an output replace a dump, a recording or a trace.
+/// Name of the option that allows an output to replace a dump, a recording or a trace.
 const FORCE: &str = "force";
-/// The commands that replace no file at all without `--force`, and check that themselves.
+/// Commands that replace no file at all without `--force`, and check this themselves.
 const STRICT: [&str; 2] = ["dump", "import"];
 
-/// Refuses outputs that would overwrite a file of the command line, or what is not replaced without `--force`.
+/// Refuses outputs that would overwrite an input, or a file that is only replaced with `--force`.
 pub(super) fn check(mut command: &Command, mut matches: &ArgMatches) -> Result<()> {
     while let Some((name, below)) = matches.subcommand()
         && let Some(found) = command.find_subcommand(name)
@@ -62,12 +62,12 @@ pub(super) fn check(mut command: &Command, mut matches: &ArgMatches) -> Result<(
         .try_for_each(|output| overwrite::check(output))
 }
 
-/// Returns the paths in a value, none if the argument does not name files.
+/// Returns the paths in a value. The list is empty if the argument does not name files.
 fn paths(arg: &Arg, value: &OsStr) -> Vec<PathBuf> {
     let kind = arg.get_value_parser().type_id();
     let is_path = kind == TypeId::of::<PathBuf>() || kind == TypeId::of::<OsString>();
     match (arg.get_id().as_str(), value.to_str()) {
-        // Several paths, of which `folder/*` stands for the archives of a folder.
+        // The value is a list of paths. `folder/*` stands for the archives of a folder.
         ("classpath", _) => std::env::split_paths(value)
             .map(|path| {
                 if path.file_name() == Some("*".as_ref()) {
@@ -94,7 +94,7 @@ mod tests {
     use super::super::Cli;
     use super::*;
 
-    /// Every argument that names a file is known: an output by its name, an input by its type.
+    /// Every argument that names a file is recognized: an output by its name, an input by its type.
     #[test]
     fn every_argument_with_a_file_is_known() {
         fn check(command: &Command) {
@@ -107,7 +107,7 @@ mod tests {
                     words.iter().any(|word| name.ends_with(word))
                 };
                 let id = arg.get_id().as_str();
-                // The folder of the sources is not read.
+                // The source folder is only put before paths, not read.
                 let is_known = OUTPUTS.contains(&id)
                     || id == "source_root"
                     || !paths(arg, OsStr::new("a=b")).is_empty();

@@ -1,4 +1,5 @@
-//! The command may be missing (then it is `diff`) or stand behind options, and dumps may be named like commands.
+//! Command lines without a command (which means `diff`), with options before the command, or with dumps that are named
+//! like commands.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -9,10 +10,10 @@ use clap::CommandFactory;
 use super::Cli;
 use crate::failure::{Failure, plain};
 
-/// Moves the command to the front, so that options may stand before it: `heapdiff -q histo A`.
+/// Moves the command to the front, because options may precede it: `heapdiff -q histo A`.
 ///
-/// The first word that is no option decides. A dump that is named like a command is written
-/// `./histo`, or follows the command `diff`.
+/// The first word that is not an option decides. A dump with the name of a command is written as `./histo`, or follows
+/// the command `diff`.
 pub(super) fn command_first(mut args: Vec<OsString>) -> Vec<OsString> {
     let command_line = Cli::command();
     let Some(at) = first_word(&args, &command_line) else {
@@ -28,7 +29,7 @@ pub(super) fn command_first(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Why a word that is neither a command nor a file is none, if its name could be a command's.
+/// Returns an error for a word that is neither a command nor a file, if it looks like the name of a command.
 pub(super) fn no_command(dump: &Path) -> Option<Failure> {
     let word = dump.to_str()?;
     let error = dump.metadata().err()?;
@@ -46,7 +47,7 @@ pub(super) fn no_command(dump: &Path) -> Option<Failure> {
     Some(Failure::bad_input(format!("{word}: {}", plain(&error))).with_hint(hint))
 }
 
-/// The command that is spelt most like a word, if any is much like it.
+/// Returns the command whose name is most similar to a word; `None` if no name is similar enough.
 fn meant(word: &str) -> Option<String> {
     let command_line = Cli::command();
     let shown = command_line.get_subcommands().filter(|c| !c.is_hide_set());
@@ -57,7 +58,7 @@ fn meant(word: &str) -> Option<String> {
     (likeness(most) > 0.85).then(|| most.to_owned())
 }
 
-/// The place of the first argument that is neither an option nor an option's value.
+/// Returns the index of the first argument that is neither an option nor the value of an option.
 fn first_word(args: &[OsString], command_line: &clap::Command) -> Option<usize> {
     let takes_value = |matches: &dyn Fn(&clap::Arg) -> bool| {
         std::iter::once(command_line)
@@ -76,7 +77,7 @@ fn first_word(args: &[OsString], command_line: &clap::Command) -> Option<usize> 
         let value_follows = if let Some(long) = arg.strip_prefix("--") {
             takes_value(&|a| a.get_long() == Some(long))
         } else if let Some(shorts) = arg.strip_prefix('-').filter(|s| !s.is_empty()) {
-            // In `-qo FILE` the value follows, in `-oFILE` it is there.
+            // In `-qo FILE` the value is the next argument; in `-oFILE` it is part of this one.
             let with_value = shorts
                 .char_indices()
                 .find(|&(_, c)| takes_value(&|a| a.get_short() == Some(c)));

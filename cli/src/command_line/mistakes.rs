@@ -1,4 +1,4 @@
-//! Tips for options that do not exist: the one that was meant, or the command that has it.
+//! Tips for unknown options: the option that was meant, or the commands that have this option.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-/// Options of other programs, with the options that do the same here. The second part names the option that a command
-/// must have for the tip.
+/// Options of other programs, the name of our equivalent option, and its usage. The tip is given if the command has
+/// that option.
 const OTHERS: [(&[&str], &str, &str); 6] = [
     (
         &["-n", "-k", "--limit", "--max", "--rows", "--lines"],
@@ -27,9 +27,9 @@ const EDITS: usize = 2;
 /// Maximum number of commands that a tip names.
 const NAMED: usize = 3;
 
-/// Replaces clap's guess at what was meant by a better one.
+/// Replaces clap's guess with a better tip.
 pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -> Error {
-    // Adds --help and what else is common to all commands.
+    // Adds `--help` and the other options that all commands share.
     line.build();
     let (names, command) = command_of(line, args);
     match error.kind() {
@@ -42,7 +42,7 @@ pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -
             let number = value.flatten().filter(|v| v.parse::<u32>().is_ok());
             let tips = tips(&unknown, number, line, command, &names);
             let usage = command.clone().render_usage();
-            // The usage of clap contains the option that it guesses.
+            // clap's usage text contains the option that clap guesses, so it is replaced, too.
             error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
             error.remove(ContextKind::SuggestedArg);
             if tips.is_empty() {
@@ -71,7 +71,7 @@ pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -
     error
 }
 
-/// The command that the arguments name, with its names from the first below the program on.
+/// Returns the command that the arguments name. The first part has the names of its parent commands and its own.
 fn command_of<'c>(line: &'c Command, args: &[OsString]) -> (Vec<String>, &'c Command) {
     let (mut names, mut command) = (Vec::new(), line);
     for arg in args.iter().skip(1) {
@@ -85,7 +85,7 @@ fn command_of<'c>(line: &'c Command, args: &[OsString]) -> (Vec<String>, &'c Com
     (names, command)
 }
 
-/// `number` is the number that follows the unknown option, if there is one.
+/// Returns tips for an unknown option. `number` is the number that follows the option, if there is one.
 fn tips(
     unknown: &str,
     number: Option<&str>,
@@ -109,7 +109,7 @@ fn tips(
     let close = |command: &Command| {
         let distance = |known: &str| strsim::osa_distance(long, known);
         let known = longs(command).min_by_key(|known| distance(known))?;
-        // Two edits change a short word completely.
+        // Two edits can turn a short word into any other, so fewer are allowed for it.
         let is_close = distance(known) <= EDITS.min(long.len() / 2);
         is_close.then(|| known.to_owned())
     };
@@ -137,7 +137,7 @@ fn tips(
     }
 }
 
-/// Calls `each` with every command that users see.
+/// Calls `each` for every visible command.
 fn elsewhere(
     command: &Command,
     path: &mut Vec<String>,

@@ -1,4 +1,4 @@
-//! The command line: what clap parses, turned into one [`Command`].
+//! The command line: parses arguments into one [`Command`].
 
 mod files;
 mod implicit_diff;
@@ -48,7 +48,7 @@ struct Cli {
     diff: DiffArgs,
 }
 
-/// Parses the arguments. Ends the process for `--help`, `--version` and what clap refuses.
+/// Parses the arguments. Ends the process for `--help`, for `--version`, and for an error of clap.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command> {
     let args = implicit_diff::command_first(args.into_iter().collect());
     let mut command_line = Cli::command();

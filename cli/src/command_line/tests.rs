@@ -4,7 +4,7 @@ use clap::{Command, CommandFactory};
 
 use super::Cli;
 
-/// Splits a command line as a shell does, without the redirection of output.
+/// Splits a command line as a shell does, after cutting off a redirection of output.
 fn words(line: &str) -> Vec<String> {
     let line = line.split(" > ").next().unwrap();
     let mut words = vec![String::new()];
@@ -20,7 +20,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The command lines of the examples in the help of a command.
+/// Returns the command lines of the examples in a command's help.
 fn examples(command: &Command) -> Vec<String> {
     let text = command.get_after_help().map(ToString::to_string);
     let text = text.unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The summary of a dump, which a comparison keeps beside it so that the next one need not open it.
+//! The cached summary of a dump. A comparison writes it beside the dump, so that the next comparison need not open the
+//! dump.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +16,7 @@ use crate::progress::{Meter, Wanted};
 
 pub(super) const EXTENSION: &str = "hds";
 
-/// The kept summary of a dump, which is open or not.
+/// Reads the cached summary of a dump. `open` is the dump, if it is open.
 pub(crate) fn read(
     setup: &Setup,
     dump: &Path,
@@ -23,7 +24,7 @@ pub(crate) fn read(
     meter: &Meter,
 ) -> Option<Summary> {
     let name = || dump.display().to_string();
-    // What is kept is of a file's first dump.
+    // A summary is cached for the first dump in a file only.
     if setup.analysis.dump > 0 {
         return None;
     }
@@ -33,7 +34,7 @@ pub(crate) fn read(
     })
 }
 
-/// A file that is still to be written.
+/// A summary that is not written yet.
 struct Pending {
     dump: PathBuf,
     stamp: FileStamp,
@@ -44,7 +45,7 @@ struct Pending {
 
 static PENDING: Mutex<Vec<Pending>> = Mutex::new(Vec::new());
 
-/// Has a summary written once the report is out.
+/// Schedules a summary to be written after the report.
 pub(crate) fn write_later(summary: &Summary, snapshot: &Snapshot, setup: &Setup) {
     if !setup.index || (snapshot.source().len() as u64) < SMALLEST {
         return;
@@ -62,7 +63,7 @@ pub(crate) fn write_later(summary: &Summary, snapshot: &Snapshot, setup: &Setup)
     }
 }
 
-/// Drops what [`write_later`] was given.
+/// Drops the scheduled summaries.
 pub(super) fn forget_pending() {
     PENDING
         .lock()
@@ -70,7 +71,7 @@ pub(super) fn forget_pending() {
         .clear();
 }
 
-/// Writes what [`write_later`] was given. A failure to write a summary does not fail the run.
+/// Writes the scheduled summaries. If this fails, the run still succeeds.
 pub(super) fn write_pending() {
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
     for one in pending {

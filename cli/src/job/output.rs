@@ -1,4 +1,4 @@
-//! Where a report goes and in which format, checked.
+//! The destination and the format of a report, checked.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use heapdiff_report::{Format, Style};
 use crate::failure::{Failure, Result};
 use crate::style::When;
 
-/// What to write, and where.
+/// A format, and the file to write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Output {
     pub(crate) format: Format,
-    /// Standard output when there is none.
+    /// `None` means standard output.
     pub(crate) file: Option<PathBuf>,
     pub(crate) color: When,
-    /// Frames of stacks in text, if the command line chose them.
+    /// Which frames of stacks text shows, if the command line sets this.
     pub(crate) frames: Option<Frames>,
     /// True if text shows internals.
     pub(crate) verbose: bool,
@@ -29,8 +29,8 @@ impl Output {
             .with_internals(self.verbose)
     }
 
-    /// Takes the format from the file's extension where it is not given, and refuses files that
-    /// cannot be meant.
+    /// Creates an output. If no format is given it follows from the file's extension. Refuses a path that cannot be a
+    /// file.
     pub(crate) fn new(format: Option<Format>, file: Option<PathBuf>, color: When) -> Result<Self> {
         let Some(path) = &file else {
             return Ok(Self {
@@ -68,7 +68,7 @@ pub(crate) fn check_file(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The format that a file's extension stands for.
+/// Returns the format for the extension of a file.
 fn format_of(path: &Path) -> Result<Format> {
     let name = path
         .file_name()
@@ -89,7 +89,7 @@ fn format_of(path: &Path) -> Result<Format> {
     })
 }
 
-/// The folder that a file is in.
+/// Returns the folder that contains a file.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

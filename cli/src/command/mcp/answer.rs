@@ -1,4 +1,4 @@
-//! Answers: reports as JSON and as text, neither of them long.
+//! Answers of tools: reports as short JSON and short text.
 
 use heapdiff_report::{Condition, Format, Report, Style, bounded, printable, render, rows};
 use heapdiff_units::counted;
@@ -9,29 +9,29 @@ use crate::failure::{Failure, Result};
 use crate::job::Job;
 use crate::{messages, write};
 
-/// Bytes of an answer's JSON and of its text, as the protocol has them. A token is about four bytes, so an answer is
-/// below 4,000 tokens.
+/// Maximum number of bytes of an answer's JSON, and of its text when encoded as JSON. A token has about four bytes, so
+/// an answer has fewer than 4,000 tokens.
 const DATA: usize = 10_000;
 const TEXT: usize = 5_000;
 
-/// The most columns that a text in a query's rows takes.
+/// Maximum width of a string in the rows of a query, in columns.
 const CELL: usize = 1_000;
 
-/// Warnings about a dump that the text has; JSON has more.
+/// Maximum number of warnings about a dump in the text. JSON has more.
 const WARNINGS: usize = 3;
 
-/// What a tool answers.
+/// The answer of a tool.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// As `--format json` has it, with what was left out.
+    /// The report in the format of `--format json`, with notes on what was left out.
     pub(super) data: Value,
-    /// As people read it.
+    /// The report in the text format.
     pub(super) text: String,
 }
 
-/// Does what was asked for.
+/// Runs a job and returns its report as an answer.
 pub(super) fn of(job: &Job) -> Result<Answer> {
-    // What changed before is no part of this answer.
+    // Forget file changes that were noticed before this job.
     let _ = bytes::changed_file();
     let mut reports = job.task.run(&job.setup)?;
     for report in &mut reports {
@@ -39,7 +39,7 @@ pub(super) fn of(job: &Job) -> Result<Answer> {
             rows::find(query, CELL).map_err(|e| write::no_rows(query, e))?;
         }
     }
-    // The first is for text. The last is for JSON, or the same where both are of one.
+    // The first report is for text. The last one is for JSON. If there is only one report, it is for both.
     let (Some(shown), Some(kept)) = (reports.first(), reports.last()) else {
         return Err(Failure::usage("the command produced no report"));
     };
@@ -62,17 +62,17 @@ pub(super) fn of(job: &Job) -> Result<Answer> {
     })
 }
 
-/// A failure in the words that a command has for it.
+/// Returns a failure as text, with its hint.
 pub(super) fn refusal(failure: &Failure) -> String {
     let mut text = format!("{failure}\n");
     if let Some(hint) = &failure.hint {
-        // On a terminal hints stand below the message.
+        // Terminal output indents the hint below the message; here the indentation is removed.
         text += &hint.replace("\n          ", "\n");
     }
     bounded::text(&text, TEXT).trim_end().to_owned()
 }
 
-/// What a command tells of a dump on standard error, the first few lines of it.
+/// Returns the first warnings about a dump as lines of text. A command would print them to standard error.
 fn warnings(dump: &Condition<'_>) -> String {
     let mut lines = String::new();
     for warning in dump.warnings.iter().take(WARNINGS) {

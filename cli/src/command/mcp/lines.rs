@@ -1,36 +1,36 @@
-//! Reads messages: each line of standard input is a request, a notification, or is refused with the error that is
-//! returned here.
+//! Reads messages of the client. Each line of standard input is a request or a notification. Any other line is refused,
+//! with an error for the client.
 
 use std::io::{self, BufRead};
 
 use serde_json::{Map, Value, json};
 
-/// The most bytes of a message; a longer one is read and dropped.
+/// Maximum number of bytes of a message. A longer message is read and refused.
 const LONGEST: usize = 2 << 20;
 
-/// Codes of JSON-RPC 2.0.
+/// Error codes of JSON-RPC 2.0.
 pub(super) const PARSE_ERROR: i32 = -32700;
 pub(super) const INVALID_REQUEST: i32 = -32600;
 pub(super) const METHOD_NOT_FOUND: i32 = -32601;
 pub(super) const INVALID_PARAMS: i32 = -32602;
 
-/// What a client sent.
+/// A message of the client.
 #[derive(Debug, PartialEq)]
 pub(super) enum Message {
-    /// Must be answered with its `id`, a string or a 64-bit integer.
+    /// The server must answer with this `id`, a string or a 64-bit integer.
     Request {
         id: Value,
         method: String,
         params: Map<String, Value>,
     },
-    /// Must not be answered.
+    /// The server must not answer.
     Notification {
         method: String,
         params: Map<String, Value>,
     },
 }
 
-/// Reads one message. `Ok(None)` is the end of input, `Err` a refusal to send.
+/// Reads one message. Returns `Ok(None)` at the end of the input, and `Err` with an answer if the message is refused.
 pub(super) fn read(input: &mut impl BufRead) -> io::Result<Option<Result<Message, Value>>> {
     loop {
         let Some(line) = line(input)? else {
@@ -54,7 +54,7 @@ enum Line {
     TooLong,
 }
 
-/// Reads a line with bounded memory. An end of input within a line drops that line.
+/// Reads a line with bounded memory. A last line without a line end is dropped.
 fn line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
     let mut is_long = false;
@@ -80,7 +80,8 @@ fn line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     }
 }
 
-/// Parses a line. `Ok(None)`: there is nothing to do (an empty line, an answer, a wrong notification).
+/// Parses a line. Returns `Ok(None)` if there is nothing to do: for an empty line, an answer, or a malformed
+/// notification.
 fn message(line: &[u8]) -> Result<Option<Message>, Value> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     if line.trim_ascii().is_empty() {
@@ -96,7 +97,7 @@ fn message(line: &[u8]) -> Result<Option<Message>, Value> {
         Err(e) => return refused(PARSE_ERROR, &format!("not JSON: {e}")),
     };
     let id = message.remove("id");
-    // A refusal has the id if it is one, so that the client can assign it.
+    // A refusal repeats the id if it has a valid type, so that the client can match it to the request.
     let known = id.clone().filter(|id| id.is_string() || id.is_number());
     let known = known.unwrap_or_default();
     let refused = |code, message: &str| Err(refusal(&known, code, message));
@@ -131,7 +132,7 @@ fn message(line: &[u8]) -> Result<Option<Message>, Value> {
     }
 }
 
-/// The answer to a message that cannot be served.
+/// Returns the error answer for a message that cannot be served.
 pub(super) fn refusal(id: &Value, code: i32, message: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
 }

@@ -1,7 +1,7 @@
-//! `heapdiff mcp`: answers questions of AI assistants over the Model Context Protocol, on standard input and output.
+//! `heapdiff mcp`: answers AI assistants over the Model Context Protocol, on standard input and output.
 //!
-//! A call of a tool becomes the job of the command with the same name. The answer is the command's report, as JSON and
-//! as text. One job runs at a time, on its own thread; other messages are answered meanwhile.
+//! A tool call becomes the job of the command with the same name. The answer is the command's report, as JSON and as
+//! text. One job runs at a time, on its own thread; other messages are answered meanwhile.
 
 mod answer;
 mod lines;
@@ -36,7 +36,7 @@ pub(crate) struct Mcp {
 }
 
 impl Mcp {
-    /// Answers until standard input or output is closed.
+    /// Answers messages until standard input or output is closed.
     pub(crate) fn run(self) -> Result<Exit> {
         let setup = self.work.setup()?;
         setup.use_threads()?;
@@ -49,7 +49,7 @@ impl Mcp {
         match Server::run(setup) {
             Stop::Idle => Ok(Exit::Done),
             Stop::Busy => {
-                // Nobody waits for the answer, and no unfinished file may stay.
+                // Nobody waits for the answer. Exit at once, after removing unfinished files.
                 let _state = interrupt::remove_unfinished();
                 std::process::exit(Exit::Done as i32);
             }

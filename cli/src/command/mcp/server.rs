@@ -1,4 +1,4 @@
-//! The server: one thread reads and answers messages, one does the jobs, and the first waits for the end.
+//! The server. One thread reads and answers messages, a second one runs jobs, and the main thread waits for the end.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -20,21 +20,21 @@ use crate::watch::{Followed, Step, Watch};
 
 /// How long the last job and its index may take after a pipe is closed.
 const GRACE: Duration = Duration::from_secs(2);
-/// The most calls that wait or run; more are refused.
+/// Maximum number of calls that wait or run. Further calls are refused.
 const CALLS: usize = 256;
 
-/// How the server stopped.
+/// The state in which the server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// No job runs.
+    /// No job is running.
     Idle,
-    /// A job still runs, but a pipe is closed.
+    /// A pipe is closed, but a job is still running.
     Busy,
-    /// The first message was none that begins this protocol.
+    /// The first message does not belong to this protocol.
     OtherProtocol,
 }
 
-/// What the threads share.
+/// State that the threads share.
 #[derive(Debug)]
 pub(super) struct Server {
     setup: Setup,
@@ -52,7 +52,7 @@ struct State {
     calls: HashMap<String, Arc<Watch>>,
 }
 
-/// A call that waits.
+/// A call in the queue.
 struct Waiting {
     id: Value,
     call: Call,
@@ -72,7 +72,7 @@ impl Server {
         thread::spawn(move || worker.work(&waiting));
         let reader = Arc::clone(&server);
         thread::spawn(move || {
-            // How reading failed does not matter: there is no more input.
+            // A read error has the same effect as the end of the input.
             let _ = reader.listen(&calls);
             reader.close();
         });
@@ -88,7 +88,7 @@ impl Server {
         self.changed.notify_all();
     }
 
-    /// Waits until a pipe is closed, then for the calls that are left.
+    /// Waits until a pipe is closed, and then until the remaining calls are done.
     fn stopped(&self) -> Stop {
         let wait = self
             .changed
@@ -161,7 +161,7 @@ impl Server {
         }
         state.calls.insert(key, Arc::clone(&watch));
         drop(state);
-        // The worker lives as long as the process.
+        // Sending cannot fail: the receiving thread lives as long as the process.
         let _ = calls.send(Waiting { id, call, watch });
     }
 
@@ -172,7 +172,7 @@ impl Server {
         }
     }
 
-    /// Does one job after the other. Two at once would need the memory of both.
+    /// Runs the jobs one after the other. Two jobs at once would need the memory of both.
     fn work(&self, waiting: &Receiver<Waiting>) {
         for Waiting { id, call, watch } in waiting {
             if !watch.is_cancelled() {
@@ -188,7 +188,7 @@ impl Server {
                     index::forget_pending();
                 } else {
                     self.send(&answered(&id, &result(done, is_stateless)));
-                    // As after other commands, so that the next question is answered faster.
+                    // Write the index, as after other commands, so that the next question is answered faster.
                     index::write_pending();
                 }
             }
@@ -201,7 +201,7 @@ impl Server {
         answer::of(&call.tool.job(&self.setup, call.arguments)?)
     }
 
-    /// Writes a line. If nobody reads it, the pipe is closed.
+    /// Writes a line. If this fails, nobody reads the output and the server stops.
     fn send(&self, message: &Value) {
         let mut output = io::stdout().lock();
         let sent = writeln!(output, "{message}").and_then(|()| output.flush());
@@ -226,7 +226,7 @@ fn answered(id: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// How far a job has come, for the client that asked for it.
+/// Returns a notification of a job's progress.
 fn progress(token: &Value, step: &Step) -> Value {
     json!({
         "jsonrpc": "2.0",
@@ -235,7 +235,7 @@ fn progress(token: &Value, step: &Step) -> Value {
     })
 }
 
-/// The result of a call: the report, or the message of the failure.
+/// Returns the result of a call: the report, or the message of the failure.
 fn result(done: Result<Answer>, is_stateless: bool) -> Value {
     let text = |text: &str| json!([{ "type": "text", "text": text }]);
     let mut result = match done {

@@ -1,4 +1,4 @@
-//! The tools: what each is asked, and the job that this becomes.
+//! The tools: their arguments, and the job that each call becomes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,18 +29,18 @@ use crate::fits::ClassFilter;
 use crate::job::{Job, Output, Setup, Task};
 use crate::watch;
 
-/// The most rows that can be asked for; an answer that is larger than it may be has fewer.
+/// Maximum number of rows that a call may request. An answer that gets too large has fewer.
 const ROWS: usize = 200;
-/// The most dumps in one question.
+/// Maximum number of dumps in one call.
 const DUMPS: usize = 8;
-/// How long a SELECT may run.
+/// Maximum run time of a SELECT.
 const TIME: Duration = Duration::from_secs(60);
-/// Memory for what a SELECT sorts and groups, where `--max-memory` does not say.
+/// Memory for sorting and grouping in a SELECT, in bytes, without `--max-memory`.
 const MEMORY: u64 = 1 << 30;
 
-/// What a tool is asked.
+/// The arguments of a tool.
 trait Asked: DeserializeOwned + JsonSchema {
-    /// The job, whose report is written as text and as JSON.
+    /// Returns the job. Its report is written as text and as JSON.
     fn job(self, setup: &Setup) -> Result<Job>;
 }
 
@@ -126,7 +126,7 @@ impl Tool {
         Self::ALL.iter().find(|tool| tool.name == name)
     }
 
-    /// The tool as an assistant sees it.
+    /// Returns the description of the tool for an assistant.
     pub(super) fn described(&self) -> Value {
         json!({
             "name": self.name,
@@ -136,13 +136,13 @@ impl Tool {
         })
     }
 
-    /// Returns the job that the arguments ask for.
+    /// Returns the job for these arguments.
     pub(super) fn job(&self, setup: &Setup, arguments: JsonObject) -> Result<Job> {
         (self.job)(setup, Value::Object(arguments))
     }
 }
 
-/// What a tool's arguments are, in as few words as there can be.
+/// Returns the JSON schema of a tool's arguments, as short as possible.
 fn schema<A: JsonSchema>() -> JsonObject {
     let mut settings = SchemaSettings::draft2020_12();
     settings.meta_schema = None;
@@ -322,7 +322,7 @@ impl Asked for Sites {
         let task = sites::Sites {
             dump,
             allocated: self.allocated,
-            // Frames have live objects only.
+            // Grouping by frame is only possible for live objects.
             by: Some(self.by).filter(|by| !self.allocated || *by != SitesBy::Frame),
             reverse: false,
             focus: regex("focus", self.focus)?,
@@ -331,7 +331,7 @@ impl Asked for Sites {
     }
 }
 
-/// How many rows there are where nobody says.
+/// The default number of rows.
 const fn rows<const N: usize>() -> usize {
     N
 }
@@ -345,14 +345,15 @@ fn bounded_rows<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     }
 }
 
-/// A path that can be read to its end: standard input is the protocol's, and pipes and devices may have none.
+/// Checks that a path can be read to its end. Standard input carries the protocol, and pipes and devices may have no
+/// end.
 fn file(path: PathBuf) -> Result<PathBuf> {
     match fs::metadata(&path) {
         Ok(meta) if !meta.is_file() && !meta.is_dir() => Err(Failure::usage(format!(
             "{}: not a file, but a device or a pipe",
             path.display()
         ))),
-        // What else is wrong is told when it is read.
+        // Other errors are reported when the file is read.
         _ => Ok(hprof::bytes::dump_of(&path)),
     }
 }

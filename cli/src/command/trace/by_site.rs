@@ -1,4 +1,4 @@
-//! A part of a run with its sites, each ranked for itself.
+//! The sites in a part of a run, each ranked separately.
 
 use heapdiff_trace::read::{Run, Tick};
 use heapdiff_trace::{Ranking, Stacks, Timeline, Trace, rank_groups};
@@ -6,9 +6,9 @@ use heapdiff_trace::{Ranking, Stacks, Timeline, Trace, rank_groups};
 use super::read::{RunArgs, WindowArgs, chosen, window};
 use crate::failure::{Failure, Result};
 
-/// The sites of a part of a run.
+/// The sites in a part of a run.
 pub(super) struct BySite {
-    /// The run's number in the trace.
+    /// The number of the run in the trace.
     pub(super) number: u64,
     pub(super) run: Run,
     pub(super) timeline: Timeline,
@@ -34,7 +34,7 @@ impl BySite {
         })
     }
 
-    /// When the part begins, milliseconds since 1970 and since the run began.
+    /// Returns the start of the part, in milliseconds since 1970 and since the start of the run.
     pub(super) fn from(&self) -> (u64, u64) {
         let first = self.timeline.ticks().first();
         first.map_or((0, 0), |t: &Tick| {
@@ -45,7 +45,7 @@ impl BySite {
         })
     }
 
-    /// When it ends.
+    /// Returns the end of the part, in milliseconds since 1970 and since the start of the run.
     pub(super) fn to(&self) -> (u64, u64) {
         let last = self.timeline.ticks().last();
         last.map_or((0, 0), |t| (t.time_ms, t.uptime_ms))

@@ -1,4 +1,4 @@
-//! What the agent counted of each class, for `trace top --by class`.
+//! The exact counts of each class, for `trace top --by class`.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use heapdiff_trace::{Candidate, CountedClass, Trace, UNKNOWN_CLASS};
 
 use crate::failure::{Failure, Result};
 
-/// Rows that are kept beyond those that are wanted, until they are sorted.
+/// Number of rows that are stored in addition to those wanted, so that rows are sorted and truncated rarely.
 const SPARE: usize = 4096;
 
-/// Counts of all classes, and of some.
+/// The counts of all classes together, and of single classes.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) all: CountedClasses,
@@ -19,8 +19,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Those of a run, with the largest `most` of them and those of some candidates; `None` where its agent counted no
-    /// classes.
+    /// Reads the counts of a run, with the `most` largest classes and the classes of some candidates. Returns `None` if
+    /// the agent counted no classes.
     pub(super) fn of(
         trace: &Trace,
         run: i64,
@@ -64,13 +64,13 @@ impl Counts {
         Ok((all.classes > 0).then_some(Self { all, of }))
     }
 
-    /// The count of a candidate's class.
+    /// Returns the count of a candidate's class.
     pub(super) fn of_class(&self, class: &str) -> Option<CountRow> {
         self.of.get(class).copied()
     }
 }
 
-/// Leaves the rows of most bytes, in their order.
+/// Keeps the `most` rows with the most bytes, in this order.
 fn largest(rows: &mut Vec<CountedClassRow>, most: usize) {
     rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
     rows.truncate(most);

@@ -1,4 +1,4 @@
-//! `heapdiff trace export`: the tables, or profiles, for other programs.
+//! `heapdiff trace export`: writes the tables or profiles for other programs.
 
 use std::fs;
 use std::io::{self, Write};
@@ -70,7 +70,7 @@ impl ExportFormat {
 }
 
 impl Export {
-    /// Writes the export and prints what was written.
+    /// Writes the export and prints which files were written.
     pub(crate) fn run(&self) -> Result<Exit> {
         let pprof = self.format == ExportFormat::Pprof;
         let wrong = match (&self.output, &self.table) {
@@ -251,7 +251,7 @@ fn write(
                 created_by: format!("heapdiff version {}", env!("CARGO_PKG_VERSION")),
                 ..ParquetOptions::default()
             };
-            // The writer asks for an output that may go to another thread.
+            // `ParquetWriter` needs an output that can be sent to another thread, which a `Vec` can.
             let mut writer = ParquetWriter::new(Vec::new(), &columns, options)?;
             let rows = rows(trace, table, &mut writer)?;
             out.write_all(&writer.finish()?).map_err(Fault::Output)?;
@@ -263,7 +263,7 @@ fn write(
     }
 }
 
-/// Gives all rows to a writer. What is not of its column's type is left empty.
+/// Passes all rows to a writer. A value that does not have the type of its column becomes empty.
 fn rows(trace: &Trace, table: &Table, writer: &mut dyn RowWriter) -> Result<u64, Fault> {
     let mut count = 0;
     let mut fault = None;
@@ -298,7 +298,7 @@ fn rows(trace: &Trace, table: &Table, writer: &mut dyn RowWriter) -> Result<u64,
     Ok(count)
 }
 
-/// An object on a line for each row.
+/// A writer of JSON Lines: one object on a line for each row.
 struct JsonLines<'a> {
     out: &'a mut dyn Write,
     columns: &'a [Column],

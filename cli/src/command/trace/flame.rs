@@ -1,4 +1,4 @@
-//! `heapdiff trace flame`: what each stack allocated in a part of a run, or what of it is alive at the end.
+//! `heapdiff trace flame`: shows the bytes that each stack allocated in a part of a run, or those alive at its end.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ Examples:
 The extension of the file selects the format: a web page (.html), an SVG (.svg), or collapsed stacks
 (.collapsed) for other tools. Widths are bytes, estimated from samples as in `heapdiff trace top`.";
 
-/// What to do for a format that shows no stacks.
+/// Hint for a format that shows no stacks.
 pub(crate) const FLAME_HINT: &str = "add -o flame.html, -o flame.svg or -o flame.collapsed";
 
 #[derive(Debug, Args)]
@@ -76,7 +76,7 @@ impl Task for Flame {
         );
         let measured = match (self.live, &*run.strategy) {
             (false, _) => Measured::Allocated,
-            // Objects that a recording found alive are not weighted.
+            // Live objects in a JFR recording are those that the JVM tracked. They are not weighted.
             (true, "recording") => Measured::Followed,
             (true, _) => Measured::Estimated,
         };
@@ -99,7 +99,7 @@ impl Task for Flame {
     }
 }
 
-/// All sites of a ranking by site.
+/// Returns all sites of a ranking by site.
 fn all(sites: &BySite, live: bool) -> Allocated {
     let mut all = Allocated {
         interval_bytes: sites.run.interval_bytes,

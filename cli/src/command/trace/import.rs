@@ -1,4 +1,4 @@
-//! `heapdiff trace import`: flight recordings as a trace.
+//! `heapdiff trace import`: converts JFR recordings to a trace.
 
 use std::fs;
 use std::io;
@@ -52,7 +52,7 @@ pub(crate) struct Import {
 }
 
 impl Import {
-    /// Makes the trace and prints what it holds.
+    /// Writes the trace and prints what it contains.
     pub(crate) fn run(&self) -> Result<Exit> {
         if self.tick.is_some_and(|tick| tick.0.as_millis() == 0) {
             return Err(Failure::usage("--tick must be longer than 0s"));
@@ -74,7 +74,7 @@ impl Import {
         log.push("-wal");
         let log = PathBuf::from(log);
         if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-            // The log would be taken for the new file's.
+            // SQLite would take the old log for that of the new file.
             let message = format!(
                 "-o {shown}: the SQLite write-ahead log {} contains data that is not in the trace yet",
                 log.display()
@@ -109,7 +109,7 @@ impl Import {
     }
 }
 
-/// Reads all recordings as one.
+/// Reads several recordings as one.
 fn read(import: &Import) -> Result<Recording> {
     let mut all = Recording::default();
     let mut first = None;
@@ -134,7 +134,7 @@ fn read(import: &Import) -> Result<Recording> {
     Ok(all)
 }
 
-/// Writes the trace in a folder beside its place, and gives it its name when it is whole.
+/// Writes the trace to a temporary folder beside the output file, and moves it there when it is complete.
 fn write(import: &Import, trace: &heapdiff_import::Import<'_>) -> Result<()> {
     let output = &import.output;
     let shown = output.display().to_string();
@@ -165,7 +165,7 @@ fn write(import: &Import, trace: &heapdiff_import::Import<'_>) -> Result<()> {
             fs::hard_link(&path, output).or_else(|e| match e.kind() {
                 io::ErrorKind::AlreadyExists => Err(e),
                 _ if output.exists() => Err(io::ErrorKind::AlreadyExists.into()),
-                // The file system has no links.
+                // The file system has no hard links.
                 _ => fs::rename(&path, output),
             })
         })
@@ -175,7 +175,7 @@ fn write(import: &Import, trace: &heapdiff_import::Import<'_>) -> Result<()> {
         .map_err(|e| Failure::usage(format!("{shown}: {}", plain(&e))))
 }
 
-/// Why the trace cannot be written.
+/// The failure for a trace that cannot be written.
 fn refused(shown: &str, error: ImportError) -> Failure {
     match error {
         ImportError::Held => failed(shown, &io::Error::other(error.to_string())),

@@ -1,4 +1,4 @@
-//! `heapdiff trace info`: what a trace contains.
+//! `heapdiff trace info`: shows what a trace contains.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What the agent counted of each line of code, for `trace top`.
+//! The agent's counts for each line of code, for `trace top`.
 
 use heapdiff_model::count::{CountSite, CountTotals, CountedMissed};
 use heapdiff_model::trace::{CountedLineRow, CountedLines, SampledLineRow};
@@ -8,8 +8,8 @@ use regex::Regex;
 
 use crate::failure::{Failure, Result};
 
-/// The `most` lines of most bytes in a window of a run, of those that are in focus; `None` where its agent did not count
-/// lines, or not then.
+/// Returns the `most` lines with the most bytes, among those in focus, in a window of a run. Returns `None` if the
+/// agent did not count lines in this run or window.
 pub(super) fn lines(
     trace: &Trace,
     run: &Run,
@@ -52,7 +52,7 @@ pub(super) fn lines(
     }))
 }
 
-/// What a run did not count.
+/// Returns what the agent could not count in a run.
 pub(super) fn missed(run: &CountedRun) -> CountedMissed {
     CountedMissed {
         sites: run.missed_sites,

@@ -1,4 +1,4 @@
-//! `heapdiff trace prune`: removes what is old.
+//! `heapdiff trace prune`: removes old data from a trace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,13 +31,13 @@ pub(crate) struct Prune {
 }
 
 impl Prune {
-    /// Removes what is old and prints what was removed.
+    /// Removes old data and prints what was removed.
     pub(crate) fn run(&self) -> Result<Exit> {
         let failure = |e| Failure::trace(&e);
         let path = &self.trace;
         let before = Content::of(&open(path)?)?;
         if before.triggers > 0 {
-            // Triggers would run with the removal, and may do anything.
+            // Triggers would run during the removal, and could do anything.
             let message = format!(
                 "{}: not a trace, because the database contains triggers",
                 path.display()
@@ -72,7 +72,7 @@ fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |m| m.len())
 }
 
-/// Figures of a trace's content, to say what was removed.
+/// Figures about the content of a trace, to report what was removed.
 struct Content {
     ticks: u64,
     collections: u64,

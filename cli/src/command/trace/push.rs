@@ -1,4 +1,4 @@
-//! `heapdiff trace push`: what is alive, by stack, to a server of profiles.
+//! `heapdiff trace push`: sends live bytes by stack to a profile server.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -26,17 +26,18 @@ use crate::merge::in_focus;
 use crate::messages;
 use crate::report_file::{self, ReportFile};
 
-/// The most stacks of a profile: servers take 16,000 and 4 MiB unless they are told otherwise.
+/// Maximum number of stacks in a profile. By default, servers accept 16,000 stacks and 4 MiB.
 const STACKS: usize = 10_000;
-/// What stands for the rest.
+/// The name of the entry into which the remaining stacks are merged.
 const OTHERS: &str = "(other stacks)";
-/// The most bytes of a label, by half of what servers take unless they are told otherwise.
+/// Maximum number of bytes of a label: half of what servers accept by default.
 const LABEL: usize = 1024;
 
-/// The environment's variables with credentials: what stands on a command line all on the machine can read.
+/// Environment variables for credentials. Command lines are not safe for them, because every user of the machine can
+/// read them.
 const TOKEN: &str = "HEAPDIFF_PUSH_TOKEN";
 const USER: &str = "HEAPDIFF_PUSH_USER";
-/// The most bytes of a file of headers.
+/// Maximum number of bytes of a file with headers.
 const MOST: u64 = 64 << 10;
 const SHORTEST: Duration = Duration::from_secs(1);
 
@@ -100,7 +101,7 @@ pub(crate) struct Push {
 }
 
 impl Push {
-    /// Pushes one profile, or one after the other until the JVM ends or somebody interrupts.
+    /// Sends one profile, or one after the other until the JVM ends or the user interrupts.
     pub(crate) fn run(&self) -> Result<Exit> {
         if self.timeout.0.is_zero() {
             return Err(Failure::usage("--timeout must be longer than 0s"));
@@ -153,7 +154,7 @@ impl Push {
                         last = moment;
                     }
                     Ok(()) => last = moment,
-                    // A server that was there is waited for.
+                    // The server was reachable before, so the command waits for it.
                     Err(Unsent::Now(error)) if last.is_some() => {
                         messages::warn(&format!("{error}; trying again"));
                     }
@@ -170,7 +171,7 @@ impl Push {
         }
     }
 
-    /// Returns the headers of the options, their files and the environment.
+    /// Returns the headers from options, their files and the environment.
     fn headers(&self) -> Result<Vec<Header>> {
         let mut headers = Vec::new();
         for text in &self.header {
@@ -194,7 +195,7 @@ fn usage(error: heapdiff_push::PushError) -> Failure {
     Failure::usage(error.to_string())
 }
 
-/// The headers of a file.
+/// Reads the headers from a file.
 fn of_file(path: &Path) -> Result<Vec<Header>> {
     let wrong = |why: &str| Failure::usage(format!("--header @{}: {why}", path.display()));
     let mut text = String::new();
@@ -204,7 +205,7 @@ fn of_file(path: &Path) -> Result<Vec<Header>> {
     headers(&text, &path.display().to_string()).map_err(usage)
 }
 
-/// The header that the environment asks for.
+/// Returns the header with credentials from the environment.
 fn of_environment() -> Result<Option<Header>> {
     let value = |name: &str| match std::env::var(name) {
         Ok(value) if value.is_empty() => Ok(None),
@@ -226,23 +227,23 @@ fn of_environment() -> Result<Option<Header>> {
     }
 }
 
-/// What is alive of a run at a moment, as a server takes it.
+/// The live bytes of a run at a moment, in the form that a server accepts.
 struct Profile {
     run: Run,
     from_ms: u64,
     time_ms: u64,
-    /// Merged and in order: the stack with most bytes first.
+    /// Merged stacks, those with the most bytes first.
     stacks: Vec<(Alive, Amount)>,
-    /// How many stacks the last one stands for, where there were too many.
+    /// Number of stacks that the last entry stands for, if there were too many.
     merged: usize,
     warnings: Vec<String>,
 }
 
-/// A stack with what it allocated and what holds that.
+/// An allocation stack with the class it allocates and the holder of the objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Alive {
     holder: Option<String>,
-    /// The leaf first.
+    /// The innermost frame first.
     frames: Vec<String>,
     class: String,
 }
@@ -275,7 +276,7 @@ impl Profile {
             warnings.push(format!("--focus {focus}: no stack frame matches"));
         }
         let mut stacks: Vec<(Alive, Amount)> = merged.into_iter().collect();
-        // Equals stay in the order of their names.
+        // The sort is stable: entries of equal size stay in the order of their names.
         stacks.sort_by_key(|(_, amount)| std::cmp::Reverse(amount.bytes));
         let rest = stacks.split_off(stacks.len().min(STACKS));
         if !rest.is_empty() {
@@ -303,12 +304,12 @@ impl Profile {
         })
     }
 
-    /// What tells it from others of the same trace.
+    /// Identifies the profile among those of the same trace.
     fn moment(&self) -> (i64, u64) {
         (self.run.id, self.time_ms)
     }
 
-    /// What is alive in all stacks that are such.
+    /// Returns the live bytes and objects of the stacks for which `such` is true.
     fn sum(&self, such: impl Fn(&Alive) -> bool) -> Amount {
         let amounts = self.stacks.iter().filter(|(alive, _)| such(alive));
         amounts.fold(Amount::default(), |sum, (_, amount)| sum.plus(*amount))
@@ -367,7 +368,7 @@ impl Profile {
         Ok(())
     }
 
-    /// What was pushed, in words.
+    /// Returns the message about a profile that was sent.
     fn told(&self, service: &str, to: &str, holders: bool) -> String {
         let all = self.sum(|_| true);
         let stacks = self.stacks.len() - usize::from(self.merged > 0) + self.merged;
@@ -395,7 +396,7 @@ impl Profile {
     }
 }
 
-/// The main class or jar of a command, without its arguments, which may be secret.
+/// Returns the main class or jar of a command. Arguments are left out, because they may be secret.
 fn program(command: &str) -> String {
     let first = command.split_whitespace().next().unwrap_or_default();
     let name = first.rsplit(['/', '\\']).next().unwrap_or(first);
@@ -405,7 +406,7 @@ fn program(command: &str) -> String {
     }
 }
 
-/// A label's value as servers take it.
+/// Cuts the value of a label to the length that servers accept.
 fn cut(text: &str) -> String {
     let text = printable(text);
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
@@ -413,10 +414,10 @@ fn cut(text: &str) -> String {
     text[..end].to_owned()
 }
 
-/// Which field holds what a stack allocates, as a report says.
+/// The holders of the objects that each stack allocates, according to a report.
 #[derive(Debug, Default)]
 struct Holders {
-    /// With the bytes that the report has there.
+    /// The holder of each stack, with the bytes of the stack in the report.
     by_stack: HashMap<String, (u64, String)>,
 }
 
@@ -448,7 +449,8 @@ impl Holders {
         self.by_stack.is_empty()
     }
 
-    /// What several suspects have is the one's that has most of it, and among equals the first's.
+    /// Adds the stacks of a suspect. A stack of several suspects belongs to the suspect with the most bytes of it, or
+    /// to the first of equal ones.
     fn add(&mut self, holder: &str, stacks: &[Stack]) {
         for stack in stacks {
             let bytes = stack.estimated_bytes;
@@ -469,11 +471,11 @@ impl Holders {
     }
 }
 
-/// Why nothing was sent.
+/// The reason why nothing was sent.
 enum Unsent {
-    /// The server could not take it at this moment.
+    /// A temporary error: the server may accept the profile later.
     Now(PushError),
-    /// For good.
+    /// A permanent error.
     Ever(Failure),
 }
 
@@ -502,7 +504,7 @@ impl From<Unsent> for Failure {
     }
 }
 
-/// A server that takes nothing, with what a user can do about it.
+/// The failure for a server that accepts nothing, with a hint for the user.
 fn refused(error: &PushError) -> Failure {
     let hint = match error {
         PushError::Refused {

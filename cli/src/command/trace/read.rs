@@ -1,4 +1,4 @@
-//! Traces and their runs: opening, choosing and describing them, for all commands about traces.
+//! Opens, selects and describes traces and their runs, for all commands about traces.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::job::Setup;
 use crate::mapping::originals;
 use crate::time::Moment;
 
-/// Rows of a list in text, and in other formats.
+/// Default number of rows of a list, in text and in other formats.
 const ROWS: [usize; 2] = [10, 100];
-/// The most moments that a series has in a report.
+/// Maximum number of moments of a series in a report.
 const MOMENTS: usize = 60;
-/// The most notes that are listed of a run: the last ones.
+/// Maximum number of notes of a run that are listed. The last ones are kept.
 const NOTES: usize = 50;
 
 /// Explains the moments of `--since` and `--until`.
@@ -59,19 +59,19 @@ pub(super) struct WindowArgs {
 }
 
 impl WindowArgs {
-    /// True if less than the whole run is asked for.
+    /// True if the user selected only a part of the run.
     pub(super) const fn is_part(&self) -> bool {
         self.since.is_some() || self.until.is_some() || self.window.is_some()
     }
 }
 
-/// Rows of a list: `--top`, or the default of the format.
+/// Returns the number of rows of a list: `--top`, or the default of the format.
 pub(super) fn rows(setup: &Setup) -> usize {
     let is_text = setup.output.format == Format::Text;
     setup.top.unwrap_or(ROWS[usize::from(!is_text)])
 }
 
-/// Opens a trace as it is at this moment.
+/// Opens a trace. All reads see its state at this moment.
 pub(super) fn open(path: &Path) -> Result<Trace> {
     readable(path)?;
     let trace = Trace::open(path).map_err(|e| Failure::trace(&e))?;
@@ -79,7 +79,7 @@ pub(super) fn open(path: &Path) -> Result<Trace> {
     Ok(trace)
 }
 
-/// The same, with the names of a mapping.
+/// Like [`open`], with the original names of a mapping.
 pub(crate) fn open_named(mapping: Option<&Arc<dyn NameMapping>>, path: &Path) -> Result<Trace> {
     let mut trace = open(path)?;
     if let Some(names) = originals(mapping) {
@@ -88,7 +88,7 @@ pub(crate) fn open_named(mapping: Option<&Arc<dyn NameMapping>>, path: &Path) ->
     Ok(trace)
 }
 
-/// Refuses a path that is not a file with a clear message; SQLite's are vague.
+/// Checks that a path is a readable file. The error messages of SQLite are vague.
 pub(crate) fn readable(path: &Path) -> Result<()> {
     let file = std::fs::metadata(path).map_err(|e| {
         let why = plain(&e);
@@ -103,7 +103,7 @@ pub(crate) fn readable(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The run with this number, process id or uid; the last run where none is named.
+/// Returns the run with this number, process id or uid, or the last run if none is given.
 pub(super) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> {
     let runs = trace.runs().map_err(|e| Failure::trace(&e))?;
     let count = runs.len();
@@ -189,7 +189,7 @@ pub(super) fn notes(trace: &Trace, run: &Run) -> Result<Vec<NoteRow>> {
     Ok(notes.drain(first..).map(row).collect())
 }
 
-/// The part of a run that is asked for.
+/// Returns the selected part of a run.
 pub(super) fn window(part: &WindowArgs, run: &Run, uptime_ms: u64) -> Result<Window> {
     let at = |moment: Moment| moment.uptime_ms(run.started_ms, uptime_ms);
     let to_ms = part.until.map_or(u64::MAX, at);
@@ -207,7 +207,7 @@ pub(super) fn window(part: &WindowArgs, run: &Run, uptime_ms: u64) -> Result<Win
     }
 }
 
-/// A stack's frames as reports show them, the leaf first.
+/// Returns the frames of a stack as reports show them, innermost first.
 pub(crate) fn frames(stacks: &Stacks, stack: i64) -> Vec<String> {
     let text = |f: &Frame| frame_text(&f.class, &f.method, f.file.as_deref(), f.line);
     stacks.frames(stack).into_iter().map(text).collect()

@@ -1,4 +1,4 @@
-//! `heapdiff trace samples`: samples one by one.
+//! `heapdiff trace samples`: lists single samples.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result};
 use crate::frame;
 use crate::job::{Setup, Task};
 
-/// How many samples beyond those shown are collected before the last in order are dropped.
+/// Number of samples that are collected in addition to those shown, before the last in the sort order are dropped.
 const AT_HAND: usize = 1 << 16;
 const OLD: &str =
     "this trace has only totals, not the single samples, because an older agent wrote the trace";

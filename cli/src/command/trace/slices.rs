@@ -1,4 +1,4 @@
-//! A trace as profiles, one for each slice of time: what was allocated in it, what was alive at its end.
+//! Converts a trace to profiles, one per slice of time: what was allocated in the slice, and what was alive at its end.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,16 +15,16 @@ use crate::write::{failed, replace};
 
 const DEFAULT: Span = Span(Duration::from_secs(60));
 
-/// What a site allocated in a slice, and what of it is alive.
+/// The bytes that a site allocated in a slice, and its live bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct SiteState {
     allocated: Amount,
     live: Amount,
 }
 
-/// Writes the profiles of a run to a folder; returns how many. Slices in which nothing was looked at have none.
+/// Writes the profiles of a run to a folder. Returns their number. A slice without ticks has no profile.
 ///
-/// Memory grows with the number of sites, not with the trace's length.
+/// Memory grows with the number of sites, not with the length of the trace.
 pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path) -> Result<u64> {
     let failure = |e| Failure::trace(&e);
     let length = u64::try_from(slice.unwrap_or(DEFAULT).0.as_millis()).unwrap_or(u64::MAX);
@@ -43,13 +43,13 @@ pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path
     }
     let mut states = vec![SiteState::default(); texts.len()];
     let ticks = trace.ticks(run.id).map_err(failure)?;
-    // A tick belongs where it ends.
+    // A tick belongs to the slice in which it ends.
     let number = |tick: &Tick| tick.uptime_ms.saturating_sub(1) / length;
     let mut written = 0;
     for together in ticks.chunk_by(|a, b| number(a) == number(b)) {
         for tick in together {
             for row in trace.tick_sites(tick.id).map_err(failure)? {
-                // In place of the tick this has the site.
+                // Rows of `tick_sites` have the id of the site in the field `tick`.
                 if let Some(state) = sites.get(&row.tick).and_then(|&at| states.get_mut(at)) {
                     state.allocated = state.allocated.plus(row.allocated);
                     state.live = row.live;

@@ -1,4 +1,4 @@
-//! `heapdiff trace top`: which classes or sites leak, and since when.
+//! `heapdiff trace top`: reports which classes or sites leak, and since when.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use crate::failure::{Failure, Result};
 use crate::job::{Setup, Task};
 use crate::merge::{Groups, Merged, in_focus};
 
-/// The most paths that are listed of a candidate.
+/// Maximum number of paths that are listed for a candidate.
 const PATHS: usize = 5;
 
 const HELP: &str = "\
@@ -103,7 +103,7 @@ impl Task for Top {
         if by.is_none() && lines.is_none() {
             return Err(without_lines(trace, &run)?);
         }
-        // They are of the whole run and of all stacks.
+        // Counts by class cover the whole run and all stacks, so they are not shown for a part of it.
         let is_part = focus.is_some() || part.is_part();
         let counts_more = is_part && counted.is_some();
         let counted = counted.filter(|_| !is_part);
@@ -180,7 +180,7 @@ impl Task for Top {
     }
 }
 
-/// Why there is no line of code to be shown.
+/// The failure if there are no lines of code to show.
 fn without_lines(trace: &Trace, run: &Run) -> Result<Failure> {
     let counts = trace.counted_run(run.id).map_err(|e| Failure::trace(&e))?;
     let path = trace.path().display();
@@ -195,7 +195,7 @@ fn without_lines(trace: &Trace, run: &Run) -> Result<Failure> {
     })
 }
 
-/// What candidates are described with.
+/// The data from which candidates are described.
 struct Shown<'a> {
     trace: &'a Trace,
     timeline: &'a Timeline,
@@ -221,7 +221,7 @@ impl Shown<'_> {
             None
         };
         let mut paths = self.paths(candidate)?;
-        // Of several, the stack with most alive stands for them.
+        // The stack with the most live bytes represents a candidate with several stacks.
         let frames = paths
             .first()
             .map_or_else(Vec::new, |path| path.frames.clone());
@@ -270,7 +270,7 @@ impl Shown<'_> {
         })
     }
 
-    /// The stacks of a candidate, equal ones merged, the stacks with the most live bytes first.
+    /// Returns the stacks of a candidate. Equal stacks are merged, and those with the most live bytes come first.
     fn paths(&self, candidate: &Candidate) -> Result<Vec<PathRow>> {
         let mut paths: Vec<PathRow> = Vec::new();
         let mut index: HashMap<Vec<String>, usize> = HashMap::new();
@@ -291,7 +291,7 @@ impl Shown<'_> {
             paths[at].live_bytes = paths[at].live_bytes.saturating_add(live.bytes);
             paths[at].live_samples = paths[at].live_samples.saturating_add(live.samples);
         }
-        // Equals stay in the order of their sites.
+        // The sort is stable: equal stacks stay in the order of their sites.
         paths.sort_by_key(|path| Reverse(path.live_bytes));
         Ok(paths)
     }
