@@ -1,4 +1,4 @@
-//! How much of the growth the suspects are, in a sentence that every format has.
+//! The sentence about the growth that the suspects explain. All formats share it.
 
 use heapdiff_diff::Report;
 use heapdiff_diff::sentence::Verdict;
@@ -27,7 +27,7 @@ pub(crate) fn sentence(report: &Report) -> Option<String> {
     Some(sentence.to_string())
 }
 
-/// Returns the sentence of a report without suspects if the heap did not grow by much.
+/// Returns the sentence for a report without suspects; `None` if the heap grew by much.
 pub(crate) fn nothing(report: &Report) -> Option<String> {
     let has_growth = report.unexplained_bytes() > 0;
     (!has_growth).then(|| Verdict::NoGrowth.to_string())
