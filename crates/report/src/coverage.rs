@@ -6,7 +6,7 @@ use heapdiff_units::Size;
 
 use crate::text::is_noted;
 
-/// Returns one sentence about the bytes that samples cover, and what is uncertain about them.
+/// Returns one sentence about the bytes that samples cover, and about the limits of these samples.
 pub(crate) fn sentence(suspect: &Suspect) -> String {
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let covered = Samples::Covered {
@@ -29,7 +29,7 @@ const fn whole(suspect: &Suspect) -> Whole {
     }
 }
 
-/// Returns what is uncertain: lost samples, samples of more bytes than measured, and bytes without samples.
+/// Returns the limits of the samples: lost samples, samples of more bytes than measured, and bytes without samples.
 pub(crate) fn doubts(suspect: &Suspect) -> Vec<Samples> {
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let all = coverage.growth_bytes;
