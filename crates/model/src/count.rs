@@ -105,8 +105,8 @@ pub struct CountTotals {
 /// An allocation site.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountSite {
-    /// The class that has the code, as in Java source. In traces, `(other lines)` stands for the lines for
-    /// which `trace_max` left no row.
+    /// The class that has the code, as in Java source. In traces, `(other lines)` represents the lines for which
+    /// `trace_max` left no row.
     pub class: String,
     /// The method. Overloads share an entry only if they share their lines in the source.
     pub method: String,

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::diff::{Coverage, Growth, SnapshotInfo, Stack, Suspect, Through};
 use crate::words::{DETECTORS, or_null};
 
-/// The report of `heapdiff DUMP --format json`: what keeps most of one dump. Nothing is known to have grown.
-/// Later versions may add keys.
+/// The report of `heapdiff DUMP --format json`: what holds most of one dump. One dump does not show growth. Later
+/// versions may add keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapReport {
     /// Name of the schema.
@@ -19,13 +19,13 @@ pub struct HeapReport {
     pub snapshot: SnapshotInfo,
     /// Options that match nothing: --include, --exclude.
     pub warnings: Vec<String>,
-    /// Minimum number of retained bytes of a suspect: a fiftieth of the reachable bytes, at least 16 KiB.
+    /// Minimum number of retained bytes of a suspect: 2 % of the reachable bytes, but at least 16 KiB.
     pub least_bytes: u64,
     /// Part of the reachable bytes that the suspects retain; no byte is counted twice. With --top and
     /// --include, only the analyzed suspects are included.
     pub explained_bytes: u64,
-    /// The thread whose allocation failed, if the JVM wrote the dump for an OutOfMemoryError; null if the dump
-    /// names no such thread.
+    /// The thread whose allocation failed, if the JVM wrote the dump for an OutOfMemoryError. Null if the dump does not
+    /// name such a thread.
     pub died: Option<Died>,
     /// Places where much has accumulated, the most retained bytes first. At most 10 unless --top sets another
     /// limit.
@@ -55,7 +55,7 @@ pub struct Died {
     pub frames: Vec<String>,
 }
 
-/// The form in JSON of suspects of one dump: [`HeapSuspect`].
+/// JSON of the suspects of one dump, in the form of [`HeapSuspect`].
 mod one_dump {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -76,7 +76,7 @@ mod one_dump {
     }
 }
 
-/// A place where much has accumulated.
+/// A place where much memory has accumulated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapSuspect {
     /// 1 for the largest.
@@ -179,7 +179,7 @@ impl From<&Suspect> for HeapSuspect {
 }
 
 impl From<HeapSuspect> for Suspect {
-    /// Returns the suspect of a comparison with nothing.
+    /// Returns the suspect of a comparison of this dump with nothing.
     fn from(suspect: HeapSuspect) -> Self {
         let coverage = suspect.coverage;
         Self {

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::words::EVENTS;
 
-/// The report of `heapdiff sites --format json` on a flight recording: what is alive, or was allocated, by
-/// stack or class. Later versions may add keys.
+/// The report of `heapdiff sites --format json` on a flight recording: live or allocated bytes, by stack or class.
+/// Later versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RecordingReport {
     /// Name of the schema.

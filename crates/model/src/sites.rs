@@ -85,8 +85,8 @@ pub struct CountRow {
     pub bytes: u64,
 }
 
-/// The report of `heapdiff sites --allocated --format json` on a dump: what was allocated since the agent's
-/// start, dead or alive. Later versions may add keys.
+/// The report of `heapdiff sites --allocated --format json` on a dump: allocations since the agent's start, of dead and
+/// live objects. Later versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct AllocatedReport {
     /// Name of the schema.
@@ -259,7 +259,7 @@ pub struct CostReport {
 pub struct CollectedReport {
     /// Number of samples.
     pub samples: u64,
-    /// Number of these samples of which the heap has details: the last ones and a random choice of all.
+    /// Number of these samples whose details are in the heap: the last ones, and a random choice of all.
     pub remembered: u64,
     /// Median time from allocation until the agent found them collected, in milliseconds; null without such
     /// samples.

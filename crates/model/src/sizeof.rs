@@ -1,4 +1,4 @@
-//! `heapdiff.sizeof/1`: what objects cost, alone and together.
+//! `heapdiff.sizeof/1`: sizes of objects, alone and as a set.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub struct SizeofOptions {
     pub skip_flyweights: bool,
     /// True if static fields of selected class objects are not followed.
     pub skip_static: bool,
-    /// True if final fields are not followed, as far as heapdiff can tell which fields are final: see `finals`.
+    /// True if final fields are not followed, as far as it is known which fields are final: see `finals`.
     pub skip_final: bool,
     /// Regular expressions. Objects of matching classes are left out, with the objects that only they reach.
     pub exclude: Vec<String>,

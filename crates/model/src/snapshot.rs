@@ -1,4 +1,4 @@
-//! The dump that a report is of.
+//! The dump that a report describes.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -46,7 +46,7 @@ pub struct SnapshotInfo {
 }
 
 impl From<&diff::SnapshotInfo> for SnapshotInfo {
-    /// A dump whose graph was built, with weaker references as they count by default.
+    /// Returns the data of a dump of a comparison. Its graph was built, so the figures of the graph are known.
     fn from(info: &diff::SnapshotInfo) -> Self {
         Self {
             path: info.path.clone(),

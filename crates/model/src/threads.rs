@@ -1,4 +1,4 @@
-//! `heapdiff.threads/1`: threads, their stacks, and what those hold.
+//! `heapdiff.threads/1`: threads, their stacks, and the objects that these hold.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,8 +7,8 @@ use crate::show::ObjectRef;
 use crate::snapshot::SnapshotInfo;
 use crate::words::ID;
 
-/// The report of `heapdiff threads --format json`: threads, their stacks, and what those hold. Later versions
-/// may add keys.
+/// The report of `heapdiff threads --format json`: threads, their stacks, and the objects that these hold. Later
+/// versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ThreadsReport {
     /// Name of the schema.
@@ -58,7 +58,7 @@ pub struct ThreadRow {
 /// One frame.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct FrameRow {
-    /// As in a Java stack trace: com.acme.Foo.add(Foo.java:42).
+    /// The frame as in a Java stack trace: com.acme.Foo.add(Foo.java:42).
     pub frame: String,
     /// Objects that its local variables hold.
     #[serde(flatten)]

@@ -1,5 +1,5 @@
-//! `heapdiff.trace-top/1`, `heapdiff.trace-info/1` and `heapdiff.trace-samples/1`: what a trace of a JVM over
-//! time shows.
+//! `heapdiff.trace-top/1`, `heapdiff.trace-info/1` and `heapdiff.trace-samples/1`: reports of a trace, which records a
+//! JVM over time.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -141,8 +141,8 @@ pub struct NoteRow {
     pub text: String,
 }
 
-/// The report of `heapdiff trace top --format json`: allocation sites or classes by the trend of what stays
-/// alive. Later versions may add keys.
+/// The report of `heapdiff trace top --format json`: allocation sites or classes, ranked by the trend of their live
+/// bytes. Later versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TraceTopReport {
     /// Name of the schema.
@@ -174,10 +174,9 @@ pub struct TraceTopReport {
     pub alive_at: &'static str,
     /// When that full GC ended, in milliseconds since the run began; null otherwise.
     pub alive_at_uptime_ms: Option<u64>,
-    /// Live figures include only objects that were allocated before this time, in milliseconds since the run
-    /// began, and that survived that full GC. Later objects were in the young generation. Null if it is not
-    /// known, so that live figures are upper bounds, and null otherwise. Reports of earlier versions lack the
-    /// key.
+    /// Live figures include only objects that were allocated before this time, in milliseconds since the run began, and
+    /// that survived that full GC. Later objects were in the young generation. Null if this time is not known (live
+    /// figures are then upper bounds), and null if alive_at is not major. Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub alive_of_uptime_ms: Option<u64>,
     /// GCs in the window.
@@ -334,7 +333,7 @@ pub struct CountedClasses {
     pub bytes: u64,
     /// Number of these objects whose class is not known. Counts of classes may be too low by this number.
     pub unknown_objects: u64,
-    /// Classes, the most bytes first; at most 100 unless --top sets another limit. `(other classes)` stands for
+    /// Classes, the most bytes first; at most 100 unless --top sets another limit. `(other classes)` represents the
     /// classes for which `trace_max` left no row.
     pub rows: Vec<CountedClassRow>,
 }
@@ -342,8 +341,8 @@ pub struct CountedClasses {
 /// Allocation counts of lines of code.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountedLines {
-    /// When the first counted span begins, in milliseconds since the run began. The spans end in the window.
-    /// Old spans are long.
+    /// When the first counted span begins, in milliseconds since the run began. The report has the counted spans that
+    /// end in the window. Old spans are long.
     pub from_uptime_ms: u64,
     /// When the last counted span ends, in milliseconds since the run began.
     pub to_uptime_ms: u64,
@@ -483,7 +482,7 @@ pub struct FlameReport {
     pub path: String,
     /// Start of the part, in milliseconds since 1970.
     pub from_ms: u64,
-    /// End of the part.
+    /// End of the part, in milliseconds since 1970.
     pub to_ms: u64,
     /// Damage of the file.
     pub warnings: Vec<String>,

@@ -149,7 +149,7 @@ impl<'a> Finding<'a> {
             frames.find(|frame| is_application_frame(frame))
         };
         let through = self.through.map(|through| &*through.frame);
-        // The frame that stacks share has no line if it stands for several lines of one method.
+        // The frame that stacks share has no line if it represents several lines of one method.
         let through = through.filter(|frame| Place::of(frame).is_some_and(|p| p.line.is_some()));
         through.or_else(|| self.stacks.iter().find_map(own))
     }

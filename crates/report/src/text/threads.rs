@@ -7,9 +7,9 @@ use super::show::mention;
 use super::snapshot;
 use crate::document::{Document, WIDTH, bold};
 
-/// Number of frames that are always shown.
+/// Number of frames that are always shown. Others are shown only if one of their local variables is shown.
 const FRAMES: usize = 8;
-/// Minimum retained size at which a frame and its objects are always shown, in thousandths of the bytes that the thread
+/// Minimum retained size of the object of a local variable that is shown, in thousandths of the bytes that the thread
 /// retains.
 const WORTH: u64 = 10;
 
