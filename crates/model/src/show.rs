@@ -1,4 +1,4 @@
-//! `heapdiff.show/1`: objects with what they hold.
+//! `heapdiff.show/1`: objects with their fields, content and referrers.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +7,8 @@ use crate::sizeof::SizeofClass;
 use crate::snapshot::SnapshotInfo;
 use crate::words::ID;
 
-/// The report of `heapdiff show --format json`: objects with what they hold. Later versions may add keys.
+/// The report of `heapdiff show --format json`: objects with their fields, content and referrers. Later versions may
+/// add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ShowReport {
     /// Name of the schema.

@@ -56,7 +56,7 @@ pub(crate) struct Findings<'a> {
     /// The reasons why gates tripped.
     pub(crate) tripped: Vec<&'a str>,
     pub(crate) snapshots: &'a [SnapshotInfo],
-    /// The folder of the repository with the sources.
+    /// Folder in the repository that contains the sources.
     pub(crate) source_root: Option<&'a str>,
 }
 

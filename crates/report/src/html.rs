@@ -3,7 +3,7 @@
 //!
 //! The page is one file and loads nothing. Its content security policy allows only the built-in script, by its hash. So
 //! a name that breaks out of its element still cannot run code. Data is embedded as JSON and inserted as text. Files
-//! stay below 10 MB, and the page says what was cut for that.
+//! stay below 10 MB, and the page lists the parts that were cut to keep this limit.
 
 mod flame;
 mod heap;

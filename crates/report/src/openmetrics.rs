@@ -1,6 +1,7 @@
 //! Gauges of a heap and its suspects, in the text format of OpenMetrics, which the Prometheus parser accepts, too.
 //!
-//! Metrics have no timestamp, because collectors of such files reject timestamps. The time of the dump is a gauge.
+//! Metrics have no timestamp, because programs that collect such files reject timestamps. The time of the dump is a
+//! gauge.
 //!
 //! The labels of a suspect include its rank. Several suspects may have the same holder and class, but no two metrics
 //! may have the same labels.

@@ -28,17 +28,17 @@ use crate::view::{
 pub enum Report {
     /// Growth between dumps.
     Diff(Box<DiffReport>),
-    /// What holds most memory in one dump.
+    /// The largest holders in one dump.
     Heap(Box<DumpReport>),
     /// Objects and bytes of each class.
     Histo(HistoReport),
     /// The objects that retain most.
     Top(TopReport),
-    /// Objects with what they hold.
+    /// Objects with their fields, content and referrers.
     Show(Viewed<ShowReport>),
     /// Paths from GC roots.
     Paths(Viewed<PathsReport>),
-    /// Threads and what they hold.
+    /// Threads and the objects that they hold.
     Threads(ThreadsReport),
     /// Live bytes by allocation stack.
     Sites(Box<Viewed<SitesReport, SitesView>>),
@@ -58,7 +58,7 @@ pub enum Report {
     Export(ExportReport),
     /// The content of a trace.
     TraceInfo(TraceInfoReport),
-    /// Leaks found in a trace.
+    /// Possible leaks in a trace.
     TraceTop(Box<Viewed<TraceTopReport, TraceTopView>>),
     /// All stacks of a trace.
     Flame(Box<Viewed<FlameReport, FlameView>>),

@@ -68,7 +68,7 @@ pub struct View {
     pub columns: Columns,
     /// Labels of each metric.
     pub labels: Vec<(String, String)>,
-    /// The folder of the repository with the sources.
+    /// Folder in the repository that contains the sources.
     pub source_root: Option<String>,
     /// True if weak and phantom references count as holding, too (`--refs all`).
     pub holds_weakly: bool,
@@ -98,11 +98,11 @@ pub struct DiffView {
     pub more_classes: usize,
     /// Suspects that are known growth, with the rule that matches.
     pub known: Vec<(Suspect, String)>,
-    /// Gates that were asked for.
+    /// Requested gates.
     pub gates: Gates,
     /// The outcome of each gate.
     pub outcomes: Vec<Gate>,
-    /// True if gates decide on dumps that cannot be compared.
+    /// True if gates are checked even if the dumps cannot be compared (`--allow-partial`).
     pub allow_partial: bool,
 }
 

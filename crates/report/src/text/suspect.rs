@@ -79,7 +79,7 @@ pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: 
     }
 }
 
-/// The growth of a suspect, and its figures in each dump.
+/// Adds the growth of a suspect, and its figures in each dump.
 fn grown(suspect: &Suspect, verbose: bool, doc: &mut Document) {
     let mut grown = signed_size(suspect.growth.retained_bytes);
     let off_heap = suspect.growth_with_off_heap() - suspect.growth.retained_bytes;
