@@ -106,7 +106,7 @@ pub fn difference(figures: &[u64]) -> i64 {
 pub struct SnapshotInfo {
     /// Path of the dump as given on the command line.
     pub path: String,
-    /// Size of the file on disk, compressed if the file is compressed.
+    /// Size of the file on disk in bytes, compressed if the file is compressed.
     pub bytes: u64,
     /// When the dump was taken, in milliseconds since 1970, UTC.
     pub taken_ms: u64,
@@ -142,9 +142,9 @@ pub struct SnapshotInfo {
 pub struct AssumedRoots {
     /// The kind of these roots, as in paths.
     pub kind: Cow<'static, str>,
-    /// Number of these objects.
+    /// Number of objects that count as GC roots.
     pub objects: u64,
-    /// Bytes that they retain.
+    /// Bytes that these objects retain.
     pub retained_bytes: u64,
 }
 
@@ -159,7 +159,7 @@ pub struct LayoutInfo {
     pub header: u32,
     /// Bytes of an array's header, its length included.
     pub array_header: u32,
-    /// Object sizes are multiples of this.
+    /// Alignment of objects in bytes. Object sizes are multiples of it.
     pub align: u32,
     /// addresses: measured from the distances between objects; assumed: modelled, because ids are not addresses or
     /// there are too few objects.
@@ -202,7 +202,7 @@ pub struct ClassGrowth {
     /// Number of reachable instances.
     #[schemars(extend("minItems" = 2))]
     pub objects: Vec<u64>,
-    /// Shallow sizes of these objects together.
+    /// Sum of the shallow sizes of these objects, in bytes.
     #[schemars(extend("minItems" = 2))]
     pub shallow_bytes: Vec<u64>,
     /// Bytes that they retain as a set; no byte is counted twice.
@@ -236,7 +236,7 @@ impl Verdict {
 /// A place where objects accumulate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Suspect {
-    /// 1 for the most growth.
+    /// Rank of the suspect; 1 for the most growth.
     #[schemars(extend("minimum" = 1))]
     pub rank: u32,
     /// leak: it grew, and evidence shows that the growth continues; growth: it grew; cache: it grew like a
@@ -244,7 +244,7 @@ pub struct Suspect {
     pub verdict: Verdict,
     /// Reasons of the verdict, in sentences that a reader can check.
     pub reasons: Vec<String>,
-    /// Kind and name of the GC root that keeps it alive.
+    /// Kind and name of the GC root that keeps the objects alive.
     pub root: String,
     /// The references from the root down to the accumulating objects.
     pub path: Vec<String>,
@@ -255,7 +255,7 @@ pub struct Suspect {
     /// Number of objects of that class held there.
     #[schemars(extend("minItems" = 2))]
     pub objects: Vec<u64>,
-    /// Shallow sizes of these objects together.
+    /// Sum of the shallow sizes of these objects, in bytes.
     #[schemars(extend("minItems" = 2))]
     pub shallow_bytes: Vec<u64>,
     /// Bytes that these objects retain.
@@ -411,11 +411,11 @@ pub struct History {
     pub basis: Cow<'static, str>,
     /// Number of moments that are compared.
     pub points: u64,
-    /// When it began to grow, in milliseconds since 1970; null if it does not grow.
+    /// When the growth began, in milliseconds since 1970; null if there is no growth.
     pub began_ms: Option<u64>,
-    /// When it began to grow, in milliseconds since the trace of the run began; null if it does not grow.
+    /// When the growth began, in milliseconds since the trace of the run began; null if there is no growth.
     pub began_uptime_ms: Option<u64>,
-    /// False if it grew from the first data point, perhaps earlier.
+    /// False if the growth began at the first data point, or perhaps earlier.
     pub began_within: Option<bool>,
     /// Growth from the first moment that is compared to the last.
     pub growth: HistoryGrowth,
@@ -525,7 +525,7 @@ pub struct Stack {
 pub struct SampledBytes {
     /// Estimated bytes.
     pub estimated_bytes: u64,
-    /// Their 95 % interval.
+    /// 95 % interval of the estimate.
     pub ci95: [u64; 2],
 }
 

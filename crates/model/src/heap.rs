@@ -51,7 +51,7 @@ impl HeapReport {
 pub struct Died {
     /// Name of the thread; null if the dump does not have it.
     pub thread: Option<String>,
-    /// Its frames, the innermost first, without the frames of the error itself.
+    /// Frames of the thread, the innermost first, without the frames of the error itself.
     pub frames: Vec<String>,
 }
 
@@ -79,13 +79,13 @@ mod one_dump {
 /// A place where much memory has accumulated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapSuspect {
-    /// 1 for the largest.
+    /// Rank of the suspect; 1 for the largest.
     #[schemars(extend("minimum" = 1))]
     pub rank: u32,
     /// Facts about the suspect, in sentences that a reader can check. One dump cannot show a leak, so no
     /// sentence says that it leaks.
     pub reasons: Vec<String>,
-    /// Kind and name of the GC root that keeps it alive.
+    /// Kind and name of the GC root that keeps the objects alive.
     pub root: String,
     /// The references from the root down to the accumulated objects.
     pub path: Vec<String>,
@@ -95,7 +95,7 @@ pub struct HeapSuspect {
     pub class: String,
     /// Number of objects of that class held there.
     pub objects: u64,
-    /// Shallow sizes of these objects together.
+    /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
     /// Bytes that these objects retain.
     pub retained_bytes: u64,
@@ -273,7 +273,7 @@ pub struct HeapClass {
     pub loader: Option<String>,
     /// Number of reachable instances.
     pub objects: u64,
-    /// Shallow sizes of these objects together.
+    /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
     /// Bytes that they retain as a set; no byte is counted twice.
     pub retained_bytes: u64,

@@ -16,7 +16,7 @@ pub struct PathsReport {
     pub snapshot: SnapshotInfo,
     /// The selector, as given.
     pub selector: String,
-    /// All objects that the selector names.
+    /// Totals of all objects that the selector selects.
     pub selected: SelectedTotals,
     /// Number of selected objects without a path: unreachable objects, and objects held only by references that
     /// --refs does not follow.

@@ -10,7 +10,7 @@ use crate::diff::{self, AgentInfo, AssumedRoots, LayoutInfo};
 pub struct SnapshotInfo {
     /// Path of the dump as given on the command line.
     pub path: String,
-    /// Size of the file on disk, compressed if the file is compressed.
+    /// Size of the file on disk in bytes, compressed if the file is compressed.
     pub bytes: u64,
     /// When the dump was taken, in milliseconds since 1970, UTC.
     pub taken_ms: u64,

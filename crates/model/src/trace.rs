@@ -126,7 +126,7 @@ pub struct Collections {
 /// A heap dump that was taken while the trace was written.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct DumpRow {
-    /// When it was taken, in milliseconds since 1970.
+    /// When the dump was taken, in milliseconds since 1970.
     pub time_ms: u64,
     /// Path of the dump; null if it is not known.
     pub path: Option<String>,
@@ -181,7 +181,7 @@ pub struct TraceTopReport {
     pub alive_of_uptime_ms: Option<u64>,
     /// GCs in the window.
     pub collections: Collections,
-    /// All sites together.
+    /// Totals of all sites, listed or not.
     pub totals: TraceTotals,
     /// Candidates, the worst first; at most 100 unless --top sets another limit.
     pub candidates: Vec<CandidateRow>,
@@ -206,19 +206,19 @@ impl TraceTopReport {
 /// The analyzed part of the run.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct WindowRow {
-    /// When it begins, in milliseconds since 1970.
+    /// Start of the window, in milliseconds since 1970.
     pub from_ms: u64,
-    /// When it ends, in milliseconds since 1970.
+    /// End of the window, in milliseconds since 1970.
     pub to_ms: u64,
-    /// When it begins, in milliseconds since the run began.
+    /// Start of the window, in milliseconds since the run began.
     pub from_uptime_ms: u64,
-    /// When it ends, in milliseconds since the run began.
+    /// End of the window, in milliseconds since the run began.
     pub to_uptime_ms: u64,
     /// Number of ticks in the window.
     pub ticks: u64,
 }
 
-/// All sites together.
+/// Totals of all sites, listed or not.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TraceTotals {
     /// Number of candidates, listed or not.
@@ -246,7 +246,7 @@ pub struct TraceTotals {
 /// A candidate for a leak: a frame, a stack or a class.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CandidateRow {
-    /// 1 for the worst.
+    /// Rank of the candidate; 1 for the worst.
     pub rank: u64,
     /// leak: it grows, and it grew from the first full GC to the last; growth: it grows with less certainty, or
     /// there were no two full GCs; unclear: there were too few GCs.
@@ -284,7 +284,7 @@ pub struct CandidateRow {
     /// are too few samples. Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub per_work: Option<PerWorkRow>,
-    /// True if it grew from the first full GC to the last; null if there were no two full GCs.
+    /// True if the candidate grew from the first full GC to the last; null if there were no two full GCs.
     pub grew_across_major: Option<bool>,
     /// Part of the bytes allocated in the window that was not collected in it, in thousandths; null in an
     /// imported recording, which does not record collected objects.
@@ -298,11 +298,11 @@ pub struct CandidateRow {
     pub counted: Option<CountRow>,
     /// Estimated bytes that were collected in the window.
     pub collected_bytes: u64,
-    /// When it began to grow, in milliseconds since 1970; null if it does not grow.
+    /// When the growth began, in milliseconds since 1970; null if there is no growth.
     pub began_ms: Option<u64>,
-    /// When it began to grow, in milliseconds since the run began; null if it does not grow.
+    /// When the growth began, in milliseconds since the run began; null if there is no growth.
     pub began_uptime_ms: Option<u64>,
-    /// False if it grew from the first data point, perhaps earlier.
+    /// False if the growth began at the first data point, or perhaps earlier.
     pub began_within: Option<bool>,
     /// Live figures over time: the minimum of each of at most 60 equal parts of the ticks.
     pub series: HistorySeries,
@@ -430,7 +430,7 @@ pub struct TraceSamplesReport {
     pub at_ms: u64,
     /// Time of the last tick of the run, in milliseconds since the run began.
     pub at_uptime_ms: u64,
-    /// All matching samples, listed or not.
+    /// Totals of all matching samples, listed or not.
     pub totals: SampleTotals,
     /// The first samples, at most as many as --top sets.
     pub samples: Vec<SampleReportRow>,
@@ -441,12 +441,12 @@ impl TraceSamplesReport {
     pub const SCHEMA: &'static str = "heapdiff.trace-samples/1";
 }
 
-/// All matching samples, listed or not.
+/// Totals of all matching samples, listed or not.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SampleTotals {
     /// Number of samples.
     pub samples: u64,
-    /// Sizes of the sampled objects themselves.
+    /// Sum of the shallow sizes of the sampled objects, in bytes.
     pub bytes: u64,
 }
 
@@ -457,19 +457,20 @@ pub struct SampleReportRow {
     pub uid: u64,
     /// The class, as in Java source.
     pub class: String,
-    /// Size of the object.
+    /// Shallow size of the object, in bytes.
     pub bytes: u64,
-    /// Name of the thread that allocated it; null if it is not known.
+    /// Name of the thread that allocated the object; null if it is not known.
     pub thread: Option<String>,
-    /// When it was allocated, in milliseconds since 1970.
+    /// When the object was allocated, in milliseconds since 1970.
     pub allocated_ms: u64,
-    /// When it was allocated, in milliseconds since the run began.
+    /// When the object was allocated, in milliseconds since the run began.
     pub allocated_uptime_ms: u64,
-    /// When it was found to be collected, in milliseconds since 1970; null while it is alive.
+    /// When the agent found that the object was collected, in milliseconds since 1970; null while it is alive.
     pub collected_ms: Option<u64>,
-    /// When it was found to be collected, in milliseconds since the run began; null while it is alive.
+    /// When the agent found that the object was collected, in milliseconds since the run began; null while it is alive.
     pub collected_uptime_ms: Option<u64>,
-    /// Milliseconds from its allocation until it was found to be collected, or until the last tick.
+    /// Milliseconds from the allocation of the object until the agent found that it was collected, or until the last
+    /// tick.
     pub age_ms: u64,
     /// The allocating stack, the leaf first.
     pub frames: Vec<String>,

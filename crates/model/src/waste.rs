@@ -75,7 +75,7 @@ pub struct WasteExample {
     pub text: Option<String>,
     /// Number of objects of the group.
     pub objects: u64,
-    /// Sizes of these objects together.
+    /// Sum of the sizes of these objects, in bytes.
     pub shallow_bytes: u64,
     /// Savings of the group.
     pub bytes_to_win: u64,
