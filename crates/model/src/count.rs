@@ -23,7 +23,7 @@ pub struct CountReport {
     /// Number of class files that got counters: each class once, and the classes that were loaded during the
     /// count.
     pub classes: u64,
-    /// All sites together.
+    /// Totals of all sites, listed or not.
     pub totals: CountTotals,
     /// One entry for each method, line and allocated class, the most bytes first, then the most objects. All
     /// entries unless --top limits them.
@@ -42,7 +42,7 @@ pub struct CountedInDump {
     /// True if JDK classes are counted, too. Their counts are lower bounds, because the JIT compiler replaces
     /// some of their methods with its own code.
     pub jdk: bool,
-    /// All sites together.
+    /// Totals of all sites, listed or not.
     pub totals: CountTotals,
     /// One entry for each method, line and allocated class, the most bytes first, then the most objects. All
     /// entries unless --top limits them.
@@ -89,7 +89,7 @@ pub struct CountedMissed {
     pub classes: u64,
 }
 
-/// All sites together.
+/// Totals of all sites, listed or not.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountTotals {
     /// Number of sites that allocated, listed or not.
@@ -105,8 +105,8 @@ pub struct CountTotals {
 /// An allocation site.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountSite {
-    /// The class that has the code, as in Java source. In traces, `(other lines)` stands for the lines for
-    /// which `trace_max` left no row.
+    /// The class that has the code, as in Java source. In traces, `(other lines)` represents the lines for which
+    /// `trace_max` left no row.
     pub class: String,
     /// The method. Overloads share an entry only if they share their lines in the source.
     pub method: String,
@@ -117,8 +117,8 @@ pub struct CountSite {
     pub allocated: String,
     /// Number of allocations.
     pub objects: u64,
-    /// Their bytes. Null if the bytes are not known: the JVM did not report the size of an object, or the dump
-    /// has no class of this name, or classes of this name have different sizes.
+    /// Bytes of these allocations. Null if the bytes are not known: the JVM did not report the size of an object, or
+    /// the dump has no class of this name, or classes of this name have different sizes.
     pub bytes: Option<u64>,
 }
 
@@ -129,12 +129,12 @@ pub struct CountMissed {
     pub sites: u64,
     /// Number of methods that cannot be instrumented.
     pub methods: u64,
-    /// Some of them, at most 20, with the reason.
+    /// Names of some of these methods, at most 20, each with the reason.
     #[schemars(extend("maxItems" = 20))]
     pub method_names: Vec<String>,
     /// Number of classes that cannot be instrumented, or that the JVM rejected.
     pub classes: u64,
-    /// Some of them, at most 20, with the reason.
+    /// Names of some of these classes, at most 20, each with the reason.
     #[schemars(extend("maxItems" = 20))]
     pub class_names: Vec<String>,
 }

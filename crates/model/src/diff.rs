@@ -7,33 +7,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::{DETECTORS, TRENDS, or_null};
 
-/// The report of `heapdiff BEFORE AFTER --format json`: what grew, and what holds it. Lists of figures have one
+/// The report of `heapdiff BEFORE AFTER --format json`: what grew, and what holds it. Lists of figures have one figure
 /// for each dump, in the order of the dumps. Later versions may add keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// Name of the schema.
     pub schema: Cow<'static, str>,
-    /// The dumps in the order in which they are compared: by time, or as they were named if they are of several
-    /// JVMs.
+    /// The dumps in the order in which they are compared: by time, or in the order of the command line if they are of
+    /// several JVMs.
     #[schemars(with = "Vec<crate::snapshot::SnapshotInfo>", extend("minItems" = 2))]
     pub snapshots: Vec<SnapshotInfo>,
-    /// True if differences between the dumps can be read as growth: no dump is damaged, lacks GC roots, is the
-    /// same as another, is of another program or JVM than the others, or was named out of order. If it is
-    /// false, gates do not decide (exit code 3) without --allow-partial.
+    /// True if differences between the dumps are growth. False if a dump is damaged, lacks GC roots, is the same as
+    /// another, is of another program or JVM than the others, or was named out of order. If it is false, gates are not
+    /// checked (exit code 3) without --allow-partial.
     #[serde(default = "comparable")]
     pub comparable: bool,
     /// Reasons why the dumps are not comparable, and options that match nothing: --include, --exclude, --focus,
     /// rules of --ignore, --trace.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// Reachable objects and their bytes, last dump less first.
+    /// Last dump less first: difference in reachable objects and their bytes.
     pub delta: Delta,
     /// Part of the growth of reachable bytes that the suspects explain; no byte is counted twice. With --top
     /// and --include, only the analyzed suspects are included.
     #[serde(default)]
     pub explained_bytes: u64,
-    /// Growth of fewer bytes is noise and makes no suspect: 16 KiB, or one part in 2,000 of the reachable bytes
-    /// of the largest dump.
+    /// Minimum growth of a suspect in bytes. Less is noise. It is 16 KiB, or 1/2000 of the reachable bytes of the
+    /// largest dump if that is more.
     #[serde(default)]
     pub noise_bytes: u64,
     /// Classes whose figures differ between dumps, by growth of retained bytes. All of them unless --top limits
@@ -49,19 +49,19 @@ const fn comparable() -> bool {
 }
 
 impl Report {
-    /// Adds a reason why the dumps cannot be compared, before those that are there.
+    /// Adds a reason why the dumps cannot be compared, before the other warnings.
     pub fn doubt(&mut self, why: String) {
         self.comparable = false;
         self.warnings.insert(0, why);
     }
 
-    /// By how many bytes the reachable heap grew.
+    /// Returns the bytes by which the reachable heap grew; 0 if it did not grow.
     #[must_use]
     pub fn grown_bytes(&self) -> u64 {
         u64::try_from(self.delta.shallow_bytes).unwrap_or(0)
     }
 
-    /// How much of the growth no suspect explains; 0 where that is too little to look for.
+    /// Returns the growth that no suspect explains, in bytes; 0 if it is noise.
     #[must_use]
     pub fn unexplained_bytes(&self) -> u64 {
         let rest = self.grown_bytes().saturating_sub(self.explained_bytes);
@@ -73,25 +73,25 @@ impl Report {
     }
 }
 
-/// Growth of fewer bytes is noise in a heap of any size.
+/// Minimum growth that is not noise, in bytes, in a heap of any size.
 const LEAST: u64 = 16 << 10;
-/// Growth of less than this part of the reachable bytes is noise.
+/// Growth of less than 1/`LEAST_PART` of the reachable bytes is noise.
 const LEAST_PART: u64 = 2_000;
 
-/// Returns the growth below which bytes are noise in a heap with `reachable` bytes.
+/// Returns the minimum growth that is not noise in a heap with `reachable` bytes.
 #[must_use]
 pub fn least(reachable: u64) -> u64 {
     (reachable / LEAST_PART).max(LEAST)
 }
 
-/// Returns the growth below which bytes are noise among these dumps.
+/// Returns the minimum growth that is not noise between these dumps.
 #[must_use]
 pub fn noise(snapshots: &[SnapshotInfo]) -> u64 {
     let reachable = snapshots.iter().map(|s| s.reachable_bytes).max();
     least(reachable.unwrap_or(0))
 }
 
-/// Returns the last figure less the first; if there is only one figure, all of it.
+/// Returns the last figure less the first, or the figure if there is only one.
 #[must_use]
 pub fn difference(figures: &[u64]) -> i64 {
     match figures {
@@ -106,7 +106,7 @@ pub fn difference(figures: &[u64]) -> i64 {
 pub struct SnapshotInfo {
     /// Path of the dump as given on the command line.
     pub path: String,
-    /// Size of the file on disk, compressed if the file is compressed.
+    /// Size of the file on disk in bytes, compressed if the file is compressed.
     pub bytes: u64,
     /// When the dump was taken, in milliseconds since 1970, UTC.
     pub taken_ms: u64,
@@ -119,23 +119,21 @@ pub struct SnapshotInfo {
     pub layout: LayoutInfo,
     /// Number of objects in the dump, class objects included, reachable or not.
     pub objects: u64,
-    /// Number of objects that a GC root reaches by references that retain (--refs); null if no graph was built
-    /// (histo without --retained).
+    /// Number of objects that a GC root reaches by references that retain (--refs).
     pub reachable_objects: u64,
-    /// Shallow bytes of these objects; null if no graph was built.
+    /// Shallow bytes of these objects.
     pub reachable_bytes: u64,
-    /// Shallow bytes of all other objects; null if no graph was built.
+    /// Shallow bytes of all other objects.
     pub unreachable_bytes: u64,
     /// True if damage or missing GC roots keep some of the dump's content out of the figures.
     pub partial: bool,
     /// Damage, missing data and oddities of the dump, one sentence each.
     pub warnings: Vec<String>,
-    /// Objects without referrers that count as GC roots, because the dump lacks roots although it is whole: it
-    /// has no frames of parked virtual threads (JDK 19 to 21), or was written by jhsdb. Missing for other
-    /// dumps, and if no graph was built.
+    /// Objects without referrers that count as GC roots, because the dump lacks roots although it is whole: it has no
+    /// frames of parked virtual threads (JDK 19 to 21), or was written by jhsdb. Missing for other dumps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumed_roots: Option<AssumedRoots>,
-    /// The agent; null if it was not loaded, and if no graph was built.
+    /// The agent; null if it was not loaded.
     pub agent: Option<AgentInfo>,
 }
 
@@ -144,9 +142,9 @@ pub struct SnapshotInfo {
 pub struct AssumedRoots {
     /// The kind of these roots, as in paths.
     pub kind: Cow<'static, str>,
-    /// Number of these objects.
+    /// Number of objects that count as GC roots.
     pub objects: u64,
-    /// Bytes that they retain.
+    /// Bytes that these objects retain.
     pub retained_bytes: u64,
 }
 
@@ -161,10 +159,10 @@ pub struct LayoutInfo {
     pub header: u32,
     /// Bytes of an array's header, its length included.
     pub array_header: u32,
-    /// Object sizes are multiples of this.
+    /// Alignment of objects in bytes. Object sizes are multiples of it.
     pub align: u32,
-    /// addresses: measured from the distances between objects; assumed: modelled, because ids are no addresses
-    /// or there are too few objects.
+    /// addresses: measured from the distances between objects; assumed: modelled, because ids are not addresses or
+    /// there are too few objects.
     #[schemars(extend("enum" = ["addresses", "assumed"]))]
     pub source: Cow<'static, str>,
 }
@@ -204,7 +202,7 @@ pub struct ClassGrowth {
     /// Number of reachable instances.
     #[schemars(extend("minItems" = 2))]
     pub objects: Vec<u64>,
-    /// Shallow sizes of these objects together.
+    /// Sum of the shallow sizes of these objects, in bytes.
     #[schemars(extend("minItems" = 2))]
     pub shallow_bytes: Vec<u64>,
     /// Bytes that they retain as a set; no byte is counted twice.
@@ -216,29 +214,29 @@ pub struct ClassGrowth {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It grew, and something says that it will go on.
+    /// It grew, and evidence shows that the growth continues.
     Leak,
     /// It grew.
     #[default]
     Growth,
-    /// It grew as caches do until they are full.
+    /// It grew like a cache that is not yet full.
     Cache,
     /// It grew once, as programs do when they start.
     Warmup,
 }
 
 impl Verdict {
-    /// Whether it is something to worry about. Caches that fill and programs that warm up are not.
+    /// True for leaks and growth. Caches that fill, and programs that warm up, are not grave.
     #[must_use]
     pub const fn is_grave(self) -> bool {
         matches!(self, Self::Leak | Self::Growth)
     }
 }
 
-/// A place where something accumulates.
+/// A place where objects accumulate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Suspect {
-    /// 1 for the most growth.
+    /// Rank of the suspect; 1 for the most growth.
     #[schemars(extend("minimum" = 1))]
     pub rank: u32,
     /// leak: it grew, and evidence shows that the growth continues; growth: it grew; cache: it grew like a
@@ -246,7 +244,7 @@ pub struct Suspect {
     pub verdict: Verdict,
     /// Reasons of the verdict, in sentences that a reader can check.
     pub reasons: Vec<String>,
-    /// Kind and name of the GC root that keeps it alive.
+    /// Kind and name of the GC root that keeps the objects alive.
     pub root: String,
     /// The references from the root down to the accumulating objects.
     pub path: Vec<String>,
@@ -257,7 +255,7 @@ pub struct Suspect {
     /// Number of objects of that class held there.
     #[schemars(extend("minItems" = 2))]
     pub objects: Vec<u64>,
-    /// Shallow sizes of these objects together.
+    /// Sum of the shallow sizes of these objects, in bytes.
     #[schemars(extend("minItems" = 2))]
     pub shallow_bytes: Vec<u64>,
     /// Bytes that these objects retain.
@@ -328,25 +326,25 @@ pub struct Suspect {
 }
 
 impl Suspect {
-    /// True if it is of one dump, which is a comparison with nothing.
+    /// True if the suspect is of one dump. One dump is treated as a comparison with nothing.
     #[must_use]
     pub const fn is_of_one_dump(&self) -> bool {
         self.retained_bytes.len() == 1
     }
 
-    /// Bytes that its objects retain in the last dump.
+    /// Returns the bytes that its objects retain in the last dump.
     #[must_use]
     pub fn retained(&self) -> u64 {
         self.retained_bytes.last().copied().unwrap_or(0)
     }
 
-    /// Bytes outside of the heap in the last dump.
+    /// Returns the bytes outside of the heap that its direct buffers own in the last dump.
     #[must_use]
     pub fn off_heap(&self) -> u64 {
         self.off_heap_bytes.last().copied().unwrap_or(0)
     }
 
-    /// Bytes by which it grew, in the heap and in direct buffers outside of it.
+    /// Returns its growth in bytes, in the heap and in direct buffers outside of it.
     #[must_use]
     pub fn growth_with_off_heap(&self) -> i64 {
         let off_heap = difference(&self.off_heap_bytes);
@@ -413,11 +411,11 @@ pub struct History {
     pub basis: Cow<'static, str>,
     /// Number of moments that are compared.
     pub points: u64,
-    /// When it began to grow, in milliseconds since 1970; null if it does not grow.
+    /// When the growth began, in milliseconds since 1970; null if there is no growth.
     pub began_ms: Option<u64>,
-    /// When it began to grow, in milliseconds since the trace of the run began; null if it does not grow.
+    /// When the growth began, in milliseconds since the trace of the run began; null if there is no growth.
     pub began_uptime_ms: Option<u64>,
-    /// False if it grew from the first data point, perhaps earlier.
+    /// False if the growth began at the first data point, or perhaps earlier.
     pub began_within: Option<bool>,
     /// Growth from the first moment that is compared to the last.
     pub growth: HistoryGrowth,
@@ -527,7 +525,7 @@ pub struct Stack {
 pub struct SampledBytes {
     /// Estimated bytes.
     pub estimated_bytes: u64,
-    /// Their 95 % interval.
+    /// 95 % interval of the estimate.
     pub ci95: [u64; 2],
 }
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::diff::{Coverage, Growth, SnapshotInfo, Stack, Suspect, Through};
 use crate::words::{DETECTORS, or_null};
 
-/// The report of `heapdiff DUMP --format json`: what keeps most of one dump. Nothing is known to have grown.
-/// Later versions may add keys.
+/// The report of `heapdiff DUMP --format json`: what holds most of one dump. One dump does not show growth. Later
+/// versions may add keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapReport {
     /// Name of the schema.
@@ -19,13 +19,13 @@ pub struct HeapReport {
     pub snapshot: SnapshotInfo,
     /// Options that match nothing: --include, --exclude.
     pub warnings: Vec<String>,
-    /// Minimum number of retained bytes of a suspect: a fiftieth of the reachable bytes, at least 16 KiB.
+    /// Minimum number of retained bytes of a suspect: 2 % of the reachable bytes, but at least 16 KiB.
     pub least_bytes: u64,
     /// Part of the reachable bytes that the suspects retain; no byte is counted twice. With --top and
     /// --include, only the analyzed suspects are included.
     pub explained_bytes: u64,
-    /// The thread whose allocation failed, if the JVM wrote the dump for an OutOfMemoryError; null if the dump
-    /// names no such thread.
+    /// The thread whose allocation failed, if the JVM wrote the dump for an OutOfMemoryError. Null if the dump does not
+    /// name such a thread.
     pub died: Option<Died>,
     /// Places where much has accumulated, the most retained bytes first. At most 10 unless --top sets another
     /// limit.
@@ -51,11 +51,11 @@ impl HeapReport {
 pub struct Died {
     /// Name of the thread; null if the dump does not have it.
     pub thread: Option<String>,
-    /// Its frames, the innermost first, without the frames of the error itself.
+    /// Frames of the thread, the innermost first, without the frames of the error itself.
     pub frames: Vec<String>,
 }
 
-/// The form in JSON of suspects of one dump: [`HeapSuspect`].
+/// JSON of the suspects of one dump, in the form of [`HeapSuspect`].
 mod one_dump {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -76,16 +76,16 @@ mod one_dump {
     }
 }
 
-/// A place where much has accumulated.
+/// A place where much memory has accumulated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapSuspect {
-    /// 1 for the largest.
+    /// Rank of the suspect; 1 for the largest.
     #[schemars(extend("minimum" = 1))]
     pub rank: u32,
     /// Facts about the suspect, in sentences that a reader can check. One dump cannot show a leak, so no
     /// sentence says that it leaks.
     pub reasons: Vec<String>,
-    /// Kind and name of the GC root that keeps it alive.
+    /// Kind and name of the GC root that keeps the objects alive.
     pub root: String,
     /// The references from the root down to the accumulated objects.
     pub path: Vec<String>,
@@ -95,7 +95,7 @@ pub struct HeapSuspect {
     pub class: String,
     /// Number of objects of that class held there.
     pub objects: u64,
-    /// Shallow sizes of these objects together.
+    /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
     /// Bytes that these objects retain.
     pub retained_bytes: u64,
@@ -179,7 +179,7 @@ impl From<&Suspect> for HeapSuspect {
 }
 
 impl From<HeapSuspect> for Suspect {
-    /// Returns the suspect of a comparison with nothing.
+    /// Returns the suspect of a comparison of this dump with nothing.
     fn from(suspect: HeapSuspect) -> Self {
         let coverage = suspect.coverage;
         Self {
@@ -273,7 +273,7 @@ pub struct HeapClass {
     pub loader: Option<String>,
     /// Number of reachable instances.
     pub objects: u64,
-    /// Shallow sizes of these objects together.
+    /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
     /// Bytes that they retain as a set; no byte is counted twice.
     pub retained_bytes: u64,

@@ -13,21 +13,21 @@ pub struct HistoReport {
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// All classes that have objects in the dump, listed or not.
+    /// Totals of all classes that have objects in the dump, listed or not.
     pub totals: HistoTotals,
     /// One entry for each class, the largest first: by retained bytes with --retained, else by shallow bytes,
     /// then by name. All of them unless --top limits them.
     pub classes: Vec<ClassRow>,
 }
 
-/// All classes together, listed or not.
+/// Totals of all classes, listed or not.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct HistoTotals {
     /// Number of classes.
     pub classes: u64,
     /// Number of objects.
     pub objects: u64,
-    /// Shallow sizes of these objects together, in bytes.
+    /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
 }
 
@@ -42,7 +42,7 @@ pub struct ClassRow {
     pub loader: Option<String>,
     /// All instances in the dump, reachable or not. Class objects count as instances of java.lang.Class.
     pub objects: u64,
-    /// Shallow sizes of these objects together.
+    /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
     /// Bytes that would be freed if all reachable instances were removed; null without --retained.
     pub retained_bytes: Option<u64>,

@@ -1,6 +1,6 @@
-//! Every JSON report as plain data.
+//! The JSON reports as plain data.
 //!
-//! Each module has the structs of one report: their fields are the keys of the JSON, in the same order. Nothing here
+//! Each module has the structs of one report. Their fields are the keys of the JSON, in the same order. Nothing here
 //! reads a dump or prints a report.
 
 pub mod count;

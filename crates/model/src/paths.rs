@@ -1,4 +1,4 @@
-//! `heapdiff.paths/1`: what leads from GC roots to objects.
+//! `heapdiff.paths/1`: paths from GC roots to objects.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,8 +7,7 @@ use crate::show::SelectedTotals;
 use crate::snapshot::SnapshotInfo;
 use crate::words::ID;
 
-/// The report of `heapdiff paths --format json`: what leads from GC roots to objects. Later versions may add
-/// keys.
+/// The report of `heapdiff paths --format json`: paths from GC roots to objects. Later versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PathsReport {
     /// Name of the schema.
@@ -17,7 +16,7 @@ pub struct PathsReport {
     pub snapshot: SnapshotInfo,
     /// The selector, as given.
     pub selector: String,
-    /// All objects that the selector names.
+    /// Totals of all objects that the selector selects.
     pub selected: SelectedTotals,
     /// Number of selected objects without a path: unreachable objects, and objects held only by references that
     /// --refs does not follow.
@@ -52,7 +51,7 @@ pub struct PathLine {
     pub id: Option<String>,
     /// Number of objects of the line.
     pub objects: u64,
-    /// True if some of them lie below others, as in a linked list.
+    /// True if some of these objects are below others of them, as in a linked list.
     pub folded: bool,
     /// Number of selected objects that the line leads to, its own included.
     pub selected: u64,

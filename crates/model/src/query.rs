@@ -38,7 +38,7 @@ pub struct QueryReport {
 /// A column of a query's rows.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct QueryColumn {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
     /// The type of a table's column; null for a computed column.
     #[serde(rename = "type")]

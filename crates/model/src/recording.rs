@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::words::EVENTS;
 
-/// The report of `heapdiff sites --format json` on a flight recording: what is alive, or was allocated, by
-/// stack or class. Later versions may add keys.
+/// The report of `heapdiff sites --format json` on a flight recording: live or allocated bytes, by stack or class.
+/// Later versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RecordingReport {
     /// Name of the schema.
@@ -28,7 +28,7 @@ pub struct RecordingReport {
     pub by: &'static str,
     /// The regular expression of --focus; null without it.
     pub focus: Option<String>,
-    /// All matching stacks, listed or not.
+    /// Totals of all matching stacks, listed or not.
     pub totals: RecordedTotals,
     /// Stacks, the most bytes first (with `sampled`, the most samples). All of them unless --top limits them;
     /// empty with --by class.
@@ -44,7 +44,7 @@ pub struct RecordingReport {
 pub struct RecordingInfo {
     /// Path of the recording as given on the command line.
     pub path: String,
-    /// Size of the file on disk, compressed if the file is compressed.
+    /// Size of the file on disk in bytes, compressed if the file is compressed.
     pub bytes: u64,
     /// Name and version of the JVM; null if the recording does not have them.
     pub jvm: Option<String>,
@@ -52,7 +52,7 @@ pub struct RecordingInfo {
     pub pid: Option<u64>,
     /// When the recording began, in milliseconds since 1970, UTC.
     pub from_ms: u64,
-    /// When it ended, in milliseconds since 1970, UTC.
+    /// When the recording ended, in milliseconds since 1970, UTC.
     pub to_ms: u64,
     /// Number of chunks that were read.
     pub chunks: u64,
@@ -78,7 +78,7 @@ pub struct EventRow {
     pub count: u64,
 }
 
-/// All stacks together, listed or not.
+/// Totals of all stacks, listed or not.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RecordedTotals {
     /// Number of pairs of stack and class.

@@ -1,7 +1,7 @@
 //! The JSON schemas of the reports, generated from the structs.
 //!
-//! Doc comments become descriptions. A key that every report has today but that reports of earlier versions lack has
-//! `extend("optional" = true)`, so that its schema does not require it.
+//! The doc comments become descriptions. Some keys exist in every report today, but not in reports of earlier versions.
+//! They have `extend("optional" = true)`, so that the schema does not require them.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};

@@ -1,4 +1,4 @@
-//! `heapdiff.show/1`: objects with what they hold.
+//! `heapdiff.show/1`: objects with their fields, content and referrers.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +7,8 @@ use crate::sizeof::SizeofClass;
 use crate::snapshot::SnapshotInfo;
 use crate::words::ID;
 
-/// The report of `heapdiff show --format json`: objects with what they hold. Later versions may add keys.
+/// The report of `heapdiff show --format json`: objects with their fields, content and referrers. Later versions may
+/// add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ShowReport {
     /// Name of the schema.
@@ -16,19 +17,19 @@ pub struct ShowReport {
     pub snapshot: SnapshotInfo,
     /// The selector, as given.
     pub selector: String,
-    /// All objects that the selector names.
+    /// Totals of all objects that the selector selects.
     pub selected: SelectedTotals,
     /// The objects with the largest retained size, the largest first. At most 3 unless --top sets another
     /// limit.
     pub objects: Vec<ShownObject>,
 }
 
-/// All objects that a selector selects.
+/// Totals of all objects that a selector selects.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct SelectedTotals {
     /// Number of objects.
     pub objects: u64,
-    /// Their shallow sizes together, in bytes.
+    /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
 }
 
@@ -40,15 +41,15 @@ pub struct ShownObject {
     pub id: String,
     /// The class, as in Java source.
     pub class: String,
-    /// Size of the object itself.
+    /// Shallow size of the object, in bytes.
     pub shallow_bytes: u64,
     /// Bytes that would be freed if the object were removed; null for an unreachable object.
     pub retained_bytes: Option<u64>,
     /// Number of objects that would be freed with it, itself included; null for an unreachable object.
     pub retained_objects: Option<u64>,
-    /// The kind of GC root that holds it directly.
+    /// Kind of the GC root that refers to the object directly; null if there is none.
     pub root: Option<&'static str>,
-    /// The object that alone keeps it alive; null if a GC root, several objects, or nothing keeps it alive.
+    /// The object that alone keeps this object alive; null if a GC root, several objects, or nothing keeps it alive.
     pub dominator: Option<ObjectRef>,
     /// For a class object, its superclass.
     pub superclass: Option<ObjectRef>,
@@ -61,7 +62,7 @@ pub struct ShownObject {
     pub fields: Vec<ShownField>,
     /// Elements of an array; null for other objects.
     pub array: Option<ShownArray>,
-    /// Number of references to it in the whole dump, including references from unreachable objects. References
+    /// Number of references to the object in the whole dump, including references from unreachable objects. References
     /// of instances to their class are not counted.
     pub referrer_count: u64,
     /// The first of these references, at most as many as elements are shown.
@@ -184,7 +185,7 @@ pub struct ShownValue {
 /// A mention of an object.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ObjectRef {
-    /// Its id in this dump.
+    /// Id of the object in this dump.
     #[schemars(extend("pattern" = ID))]
     pub id: String,
     /// Class of the object, `class com.acme.Foo` for the class object of com.acme.Foo; null if the dump has no

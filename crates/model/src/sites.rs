@@ -24,7 +24,7 @@ pub struct SitesReport {
     pub by: &'static str,
     /// The regular expression of --focus; null without it.
     pub focus: Option<String>,
-    /// All matching stacks, listed or not.
+    /// Totals of all matching stacks, listed or not.
     pub totals: SiteTotals,
     /// Settings and counters of the agent; null if stacks are the dump's own stack traces.
     pub agent: Option<AgentReport>,
@@ -85,8 +85,8 @@ pub struct CountRow {
     pub bytes: u64,
 }
 
-/// The report of `heapdiff sites --allocated --format json` on a dump: what was allocated since the agent's
-/// start, dead or alive. Later versions may add keys.
+/// The report of `heapdiff sites --allocated --format json` on a dump: allocations since the agent's start, of dead and
+/// live objects. Later versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct AllocatedReport {
     /// Name of the schema.
@@ -100,7 +100,7 @@ pub struct AllocatedReport {
     pub focus: Option<String>,
     /// Milliseconds from the agent's start to the dump.
     pub span_ms: u64,
-    /// All matching rows, listed or not.
+    /// Totals of all matching rows, listed or not.
     pub totals: AllocatedTotals,
     /// Settings and counters of the agent.
     pub agent: AgentReport,
@@ -114,7 +114,7 @@ pub struct AllocatedReport {
     pub counted: Option<CountedInDump>,
 }
 
-/// All rows together.
+/// Totals of all rows, listed or not.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct AllocatedTotals {
     /// Number of stacks, or of classes.
@@ -178,7 +178,7 @@ pub struct CountedClassRow {
     pub bytes: u64,
 }
 
-/// All stacks together, listed or not.
+/// Totals of all stacks, listed or not.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SiteTotals {
     /// Number of pairs of stack and class.
@@ -259,7 +259,7 @@ pub struct CostReport {
 pub struct CollectedReport {
     /// Number of samples.
     pub samples: u64,
-    /// Number of these samples of which the heap has details: the last ones and a random choice of all.
+    /// Number of these samples whose details are in the heap: the last ones, and a random choice of all.
     pub remembered: u64,
     /// Median time from allocation until the agent found them collected, in milliseconds; null without such
     /// samples.

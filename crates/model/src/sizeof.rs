@@ -1,4 +1,4 @@
-//! `heapdiff.sizeof/1`: what objects cost, alone and together.
+//! `heapdiff.sizeof/1`: sizes of objects, alone and as a set.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub struct SizeofOptions {
     pub skip_flyweights: bool,
     /// True if static fields of selected class objects are not followed.
     pub skip_static: bool,
-    /// True if final fields are not followed, as far as heapdiff can tell which fields are final: see `finals`.
+    /// True if final fields are not followed, as far as it is known which fields are final: see `finals`.
     pub skip_final: bool,
     /// Regular expressions. Objects of matching classes are left out, with the objects that only they reach.
     pub exclude: Vec<String>,
@@ -65,12 +65,12 @@ pub struct SizeofObject {
     pub id: String,
     /// Class of the object; `class com.acme.Foo` for the class object of com.acme.Foo.
     pub class: String,
-    /// Size of the object itself.
+    /// Shallow size of the object, in bytes.
     pub shallow_bytes: u64,
     /// Size of the object and of all objects that are reachable from it by fields and elements, each object
     /// once. 0 for an object that the options leave out.
     pub deep_bytes: u64,
-    /// Number of these objects.
+    /// Number of objects that are counted in deep_bytes.
     pub deep_objects: u64,
     /// Bytes that would be freed if the object were removed; null for an unreachable object.
     pub retained_bytes: Option<u64>,
@@ -83,11 +83,11 @@ pub struct SizeofObject {
 pub struct SizeofSet {
     /// Number of selected objects.
     pub objects: u64,
-    /// Sizes of the selected objects themselves.
+    /// Sum of the shallow sizes of the selected objects, in bytes.
     pub shallow_bytes: u64,
     /// Size of the selected objects and of all objects that are reachable from any of them, each object once.
     pub deep_bytes: u64,
-    /// Number of these objects.
+    /// Number of objects that are counted in deep_bytes.
     pub deep_objects: u64,
     /// Bytes that would be freed if all selected objects were removed; null if all are unreachable.
     pub retained_bytes: Option<u64>,
@@ -114,7 +114,7 @@ pub struct SizeofClass {
     pub class: String,
     /// Number of objects.
     pub objects: u64,
-    /// Their shallow sizes together, in bytes.
+    /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
 }
 
@@ -130,7 +130,7 @@ pub struct SizeofLine {
     pub class: Option<String>,
     /// Number of objects at this place.
     pub objects: u64,
-    /// Shallow sizes of these objects together.
+    /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
     /// Number of objects at this place and below it.
     pub deep_objects: u64,

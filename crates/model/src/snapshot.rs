@@ -1,4 +1,4 @@
-//! The dump that a report is of.
+//! The dump that a report describes.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::diff::{self, AgentInfo, AssumedRoots, LayoutInfo};
 pub struct SnapshotInfo {
     /// Path of the dump as given on the command line.
     pub path: String,
-    /// Size of the file on disk, compressed if the file is compressed.
+    /// Size of the file on disk in bytes, compressed if the file is compressed.
     pub bytes: u64,
     /// When the dump was taken, in milliseconds since 1970, UTC.
     pub taken_ms: u64,
@@ -46,7 +46,7 @@ pub struct SnapshotInfo {
 }
 
 impl From<&diff::SnapshotInfo> for SnapshotInfo {
-    /// A dump whose graph was built, with weaker references as they count by default.
+    /// Returns the data of a dump of a comparison. Its graph was built, so the figures of the graph are known.
     fn from(info: &diff::SnapshotInfo) -> Self {
         Self {
             path: info.path.clone(),

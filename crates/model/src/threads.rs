@@ -1,4 +1,4 @@
-//! `heapdiff.threads/1`: threads, their stacks, and what those hold.
+//! `heapdiff.threads/1`: threads, their stacks, and the objects that these hold.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,21 +7,21 @@ use crate::show::ObjectRef;
 use crate::snapshot::SnapshotInfo;
 use crate::words::ID;
 
-/// The report of `heapdiff threads --format json`: threads, their stacks, and what those hold. Later versions
-/// may add keys.
+/// The report of `heapdiff threads --format json`: threads, their stacks, and the objects that these hold. Later
+/// versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ThreadsReport {
     /// Name of the schema.
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// All threads, listed or not.
+    /// Totals of all threads, listed or not.
     pub totals: ThreadTotals,
     /// Threads, the largest retained size first. At most 100 unless --top sets another limit.
     pub threads: Vec<ThreadRow>,
 }
 
-/// All threads, listed or not.
+/// Totals of all threads, listed or not.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct ThreadTotals {
     /// Number of threads.
@@ -47,7 +47,7 @@ pub struct ThreadRow {
     pub is_virtual: bool,
     /// Bytes that only this thread keeps alive: its object, and the objects that its frames hold.
     pub retained_bytes: Option<u64>,
-    /// Number of objects that would be freed without it.
+    /// Number of objects that would be freed without the thread.
     pub retained_objects: Option<u64>,
     /// The stack, the innermost frame first.
     pub frames: Vec<FrameRow>,
@@ -58,9 +58,9 @@ pub struct ThreadRow {
 /// One frame.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct FrameRow {
-    /// As in a Java stack trace: com.acme.Foo.add(Foo.java:42).
+    /// The frame as in a Java stack trace: com.acme.Foo.add(Foo.java:42).
     pub frame: String,
-    /// Objects that its local variables hold.
+    /// Objects that the local variables of the frame hold.
     #[serde(flatten)]
     pub locals: Locals,
 }

@@ -39,7 +39,7 @@ pub struct TopObject {
     pub id: String,
     /// Class of the object; `class com.acme.Foo` for the class object of com.acme.Foo.
     pub class: String,
-    /// Size of the object itself.
+    /// Shallow size of the object, in bytes.
     pub shallow_bytes: u64,
     /// Bytes that would be freed if the object were removed.
     pub retained_bytes: u64,

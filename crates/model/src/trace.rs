@@ -1,5 +1,5 @@
-//! `heapdiff.trace-top/1`, `heapdiff.trace-info/1` and `heapdiff.trace-samples/1`: what a trace of a JVM over
-//! time shows.
+//! `heapdiff.trace-top/1`, `heapdiff.trace-info/1` and `heapdiff.trace-samples/1`: reports of a trace, which records a
+//! JVM over time.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -126,7 +126,7 @@ pub struct Collections {
 /// A heap dump that was taken while the trace was written.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct DumpRow {
-    /// When it was taken, in milliseconds since 1970.
+    /// When the dump was taken, in milliseconds since 1970.
     pub time_ms: u64,
     /// Path of the dump; null if it is not known.
     pub path: Option<String>,
@@ -141,8 +141,8 @@ pub struct NoteRow {
     pub text: String,
 }
 
-/// The report of `heapdiff trace top --format json`: allocation sites or classes by the trend of what stays
-/// alive. Later versions may add keys.
+/// The report of `heapdiff trace top --format json`: allocation sites or classes, ranked by the trend of their live
+/// bytes. Later versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TraceTopReport {
     /// Name of the schema.
@@ -174,15 +174,14 @@ pub struct TraceTopReport {
     pub alive_at: &'static str,
     /// When that full GC ended, in milliseconds since the run began; null otherwise.
     pub alive_at_uptime_ms: Option<u64>,
-    /// Live figures include only objects that were allocated before this time, in milliseconds since the run
-    /// began, and that survived that full GC. Later objects were in the young generation. Null if it is not
-    /// known, so that live figures are upper bounds, and null otherwise. Reports of earlier versions lack the
-    /// key.
+    /// Live figures include only objects that were allocated before this time, in milliseconds since the run began, and
+    /// that survived that full GC. Later objects were in the young generation. Null if this time is not known (live
+    /// figures are then upper bounds), and null if alive_at is not major. Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub alive_of_uptime_ms: Option<u64>,
     /// GCs in the window.
     pub collections: Collections,
-    /// All sites together.
+    /// Totals of all sites, listed or not.
     pub totals: TraceTotals,
     /// Candidates, the worst first; at most 100 unless --top sets another limit.
     pub candidates: Vec<CandidateRow>,
@@ -207,19 +206,19 @@ impl TraceTopReport {
 /// The analyzed part of the run.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct WindowRow {
-    /// When it begins, in milliseconds since 1970.
+    /// Start of the window, in milliseconds since 1970.
     pub from_ms: u64,
-    /// When it ends, in milliseconds since 1970.
+    /// End of the window, in milliseconds since 1970.
     pub to_ms: u64,
-    /// When it begins, in milliseconds since the run began.
+    /// Start of the window, in milliseconds since the run began.
     pub from_uptime_ms: u64,
-    /// When it ends, in milliseconds since the run began.
+    /// End of the window, in milliseconds since the run began.
     pub to_uptime_ms: u64,
     /// Number of ticks in the window.
     pub ticks: u64,
 }
 
-/// All sites together.
+/// Totals of all sites, listed or not.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TraceTotals {
     /// Number of candidates, listed or not.
@@ -247,7 +246,7 @@ pub struct TraceTotals {
 /// A candidate for a leak: a frame, a stack or a class.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CandidateRow {
-    /// 1 for the worst.
+    /// Rank of the candidate; 1 for the worst.
     pub rank: u64,
     /// leak: it grows, and it grew from the first full GC to the last; growth: it grows with less certainty, or
     /// there were no two full GCs; unclear: there were too few GCs.
@@ -285,7 +284,7 @@ pub struct CandidateRow {
     /// are too few samples. Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub per_work: Option<PerWorkRow>,
-    /// True if it grew from the first full GC to the last; null if there were no two full GCs.
+    /// True if the candidate grew from the first full GC to the last; null if there were no two full GCs.
     pub grew_across_major: Option<bool>,
     /// Part of the bytes allocated in the window that was not collected in it, in thousandths; null in an
     /// imported recording, which does not record collected objects.
@@ -299,11 +298,11 @@ pub struct CandidateRow {
     pub counted: Option<CountRow>,
     /// Estimated bytes that were collected in the window.
     pub collected_bytes: u64,
-    /// When it began to grow, in milliseconds since 1970; null if it does not grow.
+    /// When the growth began, in milliseconds since 1970; null if there is no growth.
     pub began_ms: Option<u64>,
-    /// When it began to grow, in milliseconds since the run began; null if it does not grow.
+    /// When the growth began, in milliseconds since the run began; null if there is no growth.
     pub began_uptime_ms: Option<u64>,
-    /// False if it grew from the first data point, perhaps earlier.
+    /// False if the growth began at the first data point, or perhaps earlier.
     pub began_within: Option<bool>,
     /// Live figures over time: the minimum of each of at most 60 equal parts of the ticks.
     pub series: HistorySeries,
@@ -334,7 +333,7 @@ pub struct CountedClasses {
     pub bytes: u64,
     /// Number of these objects whose class is not known. Counts of classes may be too low by this number.
     pub unknown_objects: u64,
-    /// Classes, the most bytes first; at most 100 unless --top sets another limit. `(other classes)` stands for
+    /// Classes, the most bytes first; at most 100 unless --top sets another limit. `(other classes)` represents the
     /// classes for which `trace_max` left no row.
     pub rows: Vec<CountedClassRow>,
 }
@@ -342,8 +341,8 @@ pub struct CountedClasses {
 /// Allocation counts of lines of code.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountedLines {
-    /// When the first counted span begins, in milliseconds since the run began. The spans end in the window.
-    /// Old spans are long.
+    /// When the first counted span begins, in milliseconds since the run began. The report has the counted spans that
+    /// end in the window. Old spans are long.
     pub from_uptime_ms: u64,
     /// When the last counted span ends, in milliseconds since the run began.
     pub to_uptime_ms: u64,
@@ -431,7 +430,7 @@ pub struct TraceSamplesReport {
     pub at_ms: u64,
     /// Time of the last tick of the run, in milliseconds since the run began.
     pub at_uptime_ms: u64,
-    /// All matching samples, listed or not.
+    /// Totals of all matching samples, listed or not.
     pub totals: SampleTotals,
     /// The first samples, at most as many as --top sets.
     pub samples: Vec<SampleReportRow>,
@@ -442,12 +441,12 @@ impl TraceSamplesReport {
     pub const SCHEMA: &'static str = "heapdiff.trace-samples/1";
 }
 
-/// All matching samples, listed or not.
+/// Totals of all matching samples, listed or not.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SampleTotals {
     /// Number of samples.
     pub samples: u64,
-    /// Sizes of the sampled objects themselves.
+    /// Sum of the shallow sizes of the sampled objects, in bytes.
     pub bytes: u64,
 }
 
@@ -458,19 +457,20 @@ pub struct SampleReportRow {
     pub uid: u64,
     /// The class, as in Java source.
     pub class: String,
-    /// Size of the object.
+    /// Shallow size of the object, in bytes.
     pub bytes: u64,
-    /// Name of the thread that allocated it; null if it is not known.
+    /// Name of the thread that allocated the object; null if it is not known.
     pub thread: Option<String>,
-    /// When it was allocated, in milliseconds since 1970.
+    /// When the object was allocated, in milliseconds since 1970.
     pub allocated_ms: u64,
-    /// When it was allocated, in milliseconds since the run began.
+    /// When the object was allocated, in milliseconds since the run began.
     pub allocated_uptime_ms: u64,
-    /// When it was found to be collected, in milliseconds since 1970; null while it is alive.
+    /// When the agent found that the object was collected, in milliseconds since 1970; null while it is alive.
     pub collected_ms: Option<u64>,
-    /// When it was found to be collected, in milliseconds since the run began; null while it is alive.
+    /// When the agent found that the object was collected, in milliseconds since the run began; null while it is alive.
     pub collected_uptime_ms: Option<u64>,
-    /// Milliseconds from its allocation until it was found to be collected, or until the last tick.
+    /// Milliseconds from the allocation of the object until the agent found that it was collected, or until the last
+    /// tick.
     pub age_ms: u64,
     /// The allocating stack, the leaf first.
     pub frames: Vec<String>,
@@ -483,7 +483,7 @@ pub struct FlameReport {
     pub path: String,
     /// Start of the part, in milliseconds since 1970.
     pub from_ms: u64,
-    /// End of the part.
+    /// End of the part, in milliseconds since 1970.
     pub to_ms: u64,
     /// Damage of the file.
     pub warnings: Vec<String>,

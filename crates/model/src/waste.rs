@@ -1,4 +1,4 @@
-//! `heapdiff.waste/1`: memory that a program could do without.
+//! `heapdiff.waste/1`: wasted memory.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::snapshot::SnapshotInfo;
 use crate::words::ID;
 
-/// The report of `heapdiff waste --format json`: memory that a program could do without, in one dump or
-/// several. Lists of figures have one for each dump. Later versions may add keys.
+/// The report of `heapdiff waste --format json`: wasted memory in one dump or several. Lists of figures have one figure
+/// for each dump. Later versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct WasteReport {
     /// Name of the schema.
@@ -55,8 +55,8 @@ pub struct WasteRow {
     pub groups: Vec<u64>,
     /// Groups of the last dump with the largest savings; at most 5 unless --top sets another limit.
     pub examples: Vec<WasteExample>,
-    /// Holders of the wasteful objects: the nearest field above that no class of the JDK or of a library of
-    /// collections declares; at most 5 unless --top sets another limit.
+    /// Holders of the wasteful objects: the nearest field above them that is not declared by a class of the JDK or of a
+    /// collection library; at most 5 unless --top sets another limit.
     pub holders: Vec<WasteHolderRow>,
 }
 
@@ -75,7 +75,7 @@ pub struct WasteExample {
     pub text: Option<String>,
     /// Number of objects of the group.
     pub objects: u64,
-    /// Sizes of these objects together.
+    /// Sum of the sizes of these objects, in bytes.
     pub shallow_bytes: u64,
     /// Savings of the group.
     pub bytes_to_win: u64,
@@ -87,7 +87,7 @@ pub struct WasteHolderRow {
     /// The field, as com.acme.Foo.name. `GC roots` if nothing else holds the objects; `(several paths)` if
     /// several fields of the named class lead to them.
     pub holder: String,
-    /// Number of objects that could be removed, or be smaller.
+    /// Number of objects that could be removed or made smaller.
     pub objects: Vec<u64>,
     /// Savings of these objects.
     pub bytes_to_win: Vec<u64>,

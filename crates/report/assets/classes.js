@@ -1,7 +1,7 @@
-// The table of classes: rows in sight exist, the others are room.
+// The table of classes. Only rows in view exist as elements; empty space takes the place of the others.
 
 const CLASS_ROW = 28;
-/** Rows on paper. */
+/** Maximum number of printed rows. */
 const PRINTED = 100;
 
 const CLASS_COLUMNS = [

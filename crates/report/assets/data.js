@@ -1,8 +1,8 @@
-// Elements, numbers and the embedded data. Names come from a heap: they only ever become text.
+// Elements and numbers. Names come from a heap and are untrusted, so they are inserted only as text.
 
 const byId = (id) => document.getElementById(id);
 
-/** An element with attributes and children; strings become text. */
+/** Creates an element with attributes and children. Strings become text nodes. */
 const element = (tag, attributes = {}, ...children) => {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -12,11 +12,14 @@ const element = (tag, attributes = {}, ...children) => {
   return node;
 };
 
-/** Without what would turn or hide the text around it. */
+/** Replaces control characters, and characters that reorder or hide the text around them. */
 const printable = (text) =>
   text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
 
-/** A name that lines may break after its dots and dollars, and that turns no text beside it. */
+/**
+ * Creates an element for a name. Lines may break after its dots and dollar signs, and it does not change the direction
+ * of the text beside it.
+ */
 const name = (text, tag = "code") => {
   const node = element(tag, { dir: "ltr", class: "name" });
   for (const part of printable(text).split(/(?<=[.$/;,])/)) node.append(part, element("wbr"));
@@ -51,7 +54,7 @@ const isFramework = (text) =>
 /** True for a frame or class that is not the application's. */
 const isRuntime = (text) => isJdk(text) || isFramework(text);
 
-/** Calls `act` once a burst of calls is over. */
+/** Returns a function that calls `act` when no call has followed for 60 ms. */
 const settled = (act) => {
   let timer = 0;
   return (...args) => {

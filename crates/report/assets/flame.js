@@ -1,13 +1,16 @@
-// A flame view on a canvas: of a hundred thousand frames only those that can be seen are drawn.
+// A flame graph on a canvas. Only frames in view are drawn, so it may have a hundred thousand frames.
 
 const ROW = 20;
 const NARROWEST = 0.5;
-/** Canvases have a largest height. */
+/** Maximum number of rows, because browsers limit the height of a canvas. */
 const MOST_ROWS = 400;
-/** Of them, for the frames above the zoomed one: the outermost, and those nearest to it. */
+/**
+ * Maximum number of these rows above the zoomed frame. They show the outermost frame, and the frames nearest to the
+ * zoomed one.
+ */
 const MOST_ABOVE = 200;
 
-/** Class and method without the package. */
+/** Returns class and method without the package. */
 const brief = (text) => text.replace(/^((?:class )?)(?:[a-z_][\w-]*\.)+(?=[A-Z(])/, "$1");
 
 const hash = (text) => {
@@ -81,7 +84,10 @@ class FlameView {
     this.inSight(this.placeOf(node)?.[1] ?? 0);
   }
 
-  /** Scrolls to a row that is not in sight: what is zoomed into lies below all that leads to it. */
+  /**
+   * Scrolls to a row if it is not in view. A zoomed frame is below all frames that lead to it, so it may be out of
+   * view.
+   */
   inSight(y) {
     const top = this.canvas.getBoundingClientRect().top + y;
     const hidden = document.querySelector("header")?.getBoundingClientRect().bottom ?? 0;
@@ -89,7 +95,10 @@ class FlameView {
     scrollBy({ top: top - innerHeight / 3 });
   }
 
-  /** Marks what has a text in its name, and adds up what is below the topmost of these. */
+  /**
+   * Marks frames whose name contains a text, and adds up their values. On each path only the topmost match is counted,
+   * because its value includes those below it.
+   */
   find(wanted) {
     const { tree, values } = this;
     this.wanted = wanted;
@@ -129,7 +138,7 @@ class FlameView {
   }
 
   key(event) {
-    // The browser's own: Alt with an arrow goes back.
+    // Leave shortcuts to the browser: Alt with an arrow key goes back.
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const { tree, values } = this;
     const widest = (list) => list.reduce((a, b) => (values[b] > values[a] ? b : a), list[0]);
@@ -170,7 +179,7 @@ class FlameView {
     event.preventDefault();
     if (to < 0) return;
     this.chosen = to;
-    // What is walked to is seen: zoom out to it where it is not below the zoomed frame.
+    // Keep the chosen frame in view: if it is not below the zoomed frame, zoom out to it.
     if (to < this.zoomed || to >= tree.end[this.zoomed]) this.zoomed = to;
     this.reset.disabled = this.zoomed === 0;
     this.draw();
@@ -234,7 +243,7 @@ class FlameView {
   }
 
   colours() {
-    // A canvas takes a colour itself, not the pair of them that stands for light and dark.
+    // A canvas needs one colour, but the style sheet has a pair for light and dark mode. The probe element resolves it.
     const probe = element("span", { hidden: true });
     this.host.append(probe);
     const get = (key) => {
@@ -277,7 +286,7 @@ class FlameView {
     this.width = this.host.clientWidth;
     const rows = (this.rows = []);
     const put = (row, x, width, node) => (rows[row] ||= []).push([x, x + width, node]);
-    // What is above the zoomed frame is as wide as the view.
+    // Frames above the zoomed frame are as wide as the view.
     const above = [];
     for (let p = tree.parent[this.zoomed]; p >= 0; p = tree.parent[p]) above.unshift(p);
     const folded = Math.max(0, above.length - MOST_ABOVE);
@@ -289,7 +298,7 @@ class FlameView {
       while (work.length) {
         const [node, x, width, row] = work.pop();
         put(row, x, width, node);
-        // Children in the reverse of their order, since the last one put is taken first.
+        // The last child pushed is taken first, so children are pushed in reverse order.
         const below = [];
         let from = x;
         for (let c = node + 1; c < tree.end[node]; c = tree.end[c]) {

@@ -1,4 +1,4 @@
-// The page as a whole: colours, the parts, saving.
+// The page as a whole: theme, views, saving.
 
 const views = [];
 
@@ -15,7 +15,7 @@ byId("theme").addEventListener("click", () => {
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => views.forEach((view) => view.draw()));
 
-// Paper is light, canvases too.
+// Print in the light theme, canvases included.
 for (const [when, dressed] of [["beforeprint", "light"], ["afterprint", null]]) {
   window.addEventListener(when, () => {
     const wanted = dressed ?? (theme === "auto" ? null : theme);
@@ -29,7 +29,7 @@ showSuspects(report.suspects);
 showClasses(report.classes);
 
 if (flameData) {
-  // Without an agent the dump itself names the stack of each object.
+  // Figures are estimates only with an agent. Otherwise the dump itself records the stack of each object.
   flameData.estimated = Boolean(report.snapshots.at(-1)?.agent);
   const view = new FlameView(byId("flame-graph"), stackTree(flameData), {
     mode: "grown",

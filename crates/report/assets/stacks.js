@@ -1,4 +1,4 @@
-// The page with a flame graph alone: callers or callees first.
+// The page that has only a flame graph, with callers or callees first.
 
 const order = byId("order");
 const trees = new Map();
@@ -12,7 +12,7 @@ const show = () => {
     data.single = true;
     trees.set(which, stackTree(data));
   }
-  // Listeners of the view before go with its button.
+  // Replacing the button removes the listeners of the previous view.
   const reset = byId("reset").cloneNode(true);
   reset.disabled = true;
   byId("reset").replaceWith(reset);

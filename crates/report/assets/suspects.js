@@ -1,14 +1,17 @@
-// The list of suspects; each one's details are made when it is opened.
+// The list of suspects. The details of a suspect are created when it is opened.
 
 const VERDICTS = { leak: "leak", growth: "growth", cache: "cache", warmup: "warm-up" };
 
-/** Suspects that are shown before all are asked for. */
+/** Number of suspects shown at first. */
 const FIRST = 25;
 
 const series = (list, shown) => list.map(shown).join(" \u2192 ");
 
-/** Lines for frames. Frames of the JDK and of frameworks are folded, but for the one that the application called. Without a
- * frame of the application, frames of added frameworks take its place, else frames of known frameworks. */
+/**
+ * Returns list items for frames, the leaf first. Frames of the JDK and of frameworks are folded, except the one that
+ * the application called. Without application frames, frames of added frameworks take their place; without these,
+ * frames of known frameworks.
+ */
 const framesView = (frames) => {
   const line = (frame) => element("li", isRuntime(frame) ? { class: "runtime" } : {}, name(frame));
   const kinds = [(frame) => !isRuntime(frame), isAddedFramework, isFramework];
@@ -36,7 +39,7 @@ const framesView = (frames) => {
   return lines;
 };
 
-/** One stack. The sentence has its figures. */
+/** Returns one stack. `figures` is a sentence with its figures. */
 const stackView = (stack, figures) => {
   const about = [figures];
   if (stack.threads.length) about.push(`in ${stack.threads.map(printable).join(", ")}`);
@@ -54,7 +57,7 @@ const stackView = (stack, figures) => {
 const fact = (list, label, ...values) =>
   list.append(element("dt", {}, label), ...values.map((value) => element("dd", {}, value)));
 
-/** What a trace tells: the least that was alive in each part of the time, as a line. */
+/** Returns the history of a trace as a line chart: the minimum of live bytes in each part of the time. */
 const historyView = ({ series: { time_ms, live_bytes }, slope, began_ms, began_within }) => {
   const [width, height] = [480, 60];
   const most = Math.max(1, ...live_bytes);
@@ -78,11 +81,11 @@ const historyView = ({ series: { time_ms, live_bytes }, slope, began_ms, began_w
   return [chart, told, ...since];
 };
 
-/** The figures of a suspect. `said` has the sentences about its samples. */
+/** Returns the details of a suspect. `said` has the sentences about its samples. */
 const suspectDetails = (suspect, said) => {
   const facts = element("dl");
   fact(facts, "why", ...suspect.reasons.map(printable));
-  // Keys that reports of some versions lack.
+  // Reports of some versions lack these keys.
   for (const key of ["detector", "trend"]) {
     if (typeof suspect[key] === "string") fact(facts, key, printable(suspect[key]));
   }
@@ -182,7 +185,7 @@ const showSuspects = (suspects) => {
     const next = rows.findIndex((row, i) => i > 0 && row.hidden && (!wanted || texts[i].includes(wanted)));
     limit = Infinity;
     show();
-    // The button is gone; whoever pressed it goes on where it was.
+    // The button is hidden now, so focus the first suspect that it revealed.
     rows[Math.max(next, 0)].querySelector("summary").focus();
   });
   byId("find-suspect").addEventListener(

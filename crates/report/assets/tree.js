@@ -1,6 +1,9 @@
-// Trees for the flame view: the one of stacks, decoded, and the one of holder paths, built here.
+// Trees for flame graphs. The tree of stacks is decoded, and the tree of holder paths is built here.
 
-/** Fills in what follows from depths in preorder; node 0 is the root of all. */
+/**
+ * Computes parents, ends and total values from the depths of nodes in preorder. Node 0 is the common root. The nodes
+ * below node i are those from i + 1 to its end, exclusive.
+ */
 const completed = (tree) => {
   const { count, depth } = tree;
   tree.parent = new Int32Array(count).fill(-1);
@@ -12,18 +15,21 @@ const completed = (tree) => {
     open.push(i);
   }
   while (open.length) tree.end[open.pop()] = count;
-  // Preorder: whatever is below a node comes later.
+  // Add each node to its parent, the last node first. In preorder, all nodes below a node come after it.
   for (const values of Object.values(tree.values)) {
     for (let i = count - 1; i > 0; i--) values[tree.parent[i]] += values[i];
   }
   return tree;
 };
 
-/** The tree of stacks: five LEB128 numbers a node. */
+/**
+ * Decodes the tree of stacks. Each node is five LEB128 numbers: depth, name, bytes that grew, bytes that shrank, and
+ * bytes after.
+ */
 const stackTree = (data) => {
   const text = atob(data.tree);
   let count = 1;
-  // Each number ends with a byte below 0x80.
+  // The last byte of a number is the only one below 0x80.
   let numbers = 0;
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) < 128) numbers++;
   count += numbers / 5;
@@ -69,7 +75,7 @@ const stackTree = (data) => {
   return completed(tree);
 };
 
-/** The tree of holder paths, from root to content, as wide as what they retain grew. */
+/** Builds the tree of holder paths, from the GC root to the content. Widths are the growth of retained bytes. */
 const holderTree = (suspects) => {
   const top = { children: new Map(), own: 0, ranks: [] };
   for (const suspect of suspects) {

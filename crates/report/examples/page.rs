@@ -1,4 +1,4 @@
-//! A page as large as one has to bear: `cargo run --example page -- SUSPECTS STACKS FILE`.
+//! Writes a page with made-up data, to test large pages: `cargo run --example page -- SUSPECTS STACKS FILE`.
 
 use std::error::Error;
 use std::fs::File;
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: page SUSPECTS STACKS FILE".into());
     };
     let (mut report, allocated) = synthetic::large(suspects.parse()?, stacks.parse()?);
-    // What few suspects have.
+    // Only few suspects have a history, or a stack without frames.
     if let [first, second, ..] = &mut report.suspects[..] {
         first.history = Some(History {
             series: HistorySeries {

@@ -1,7 +1,7 @@
-//! Reports for readers that have little room, such as assistants: JSON and text of no more than so many bytes.
+//! JSON and text of limited size, for readers with little room, such as AI assistants.
 //!
-//! Lists are cut to their first elements and long texts lose their middle, the more the larger a report is. What a list
-//! has lost is counted under `left_out`, all else is as in any JSON report.
+//! Lists are cut to their first elements, and long strings lose their middle. The larger the report, the more is cut.
+//! The key `left_out` counts the elements that lists have lost. All else is as in any JSON report.
 
 use heapdiff_units::counted;
 use serde_json::{Map, Value, json};
@@ -9,24 +9,24 @@ use serde_json::{Map, Value, json};
 use crate::printable::shortened;
 use crate::report::Report;
 
-/// The key under which is told how many elements which lists have lost.
+/// Key of the object that counts the lost elements of each list.
 const LEFT_OUT: &str = "left_out";
 
-/// How much of a report is kept.
+/// The limits to which a report is cut.
 struct Cut {
-    /// Elements of a list of the report itself.
+    /// Maximum number of elements of a list of the report itself.
     rows: usize,
-    /// Elements of a list within such an element.
+    /// Maximum number of elements of a list within such an element.
     nested: usize,
-    /// Frames of a stack.
+    /// Maximum number of frames of a stack.
     frames: usize,
-    /// Columns of a query.
+    /// Maximum number of columns of a query.
     columns: usize,
-    /// Columns that a text takes where it is shown.
+    /// Maximum width of a string, in columns of a terminal.
     text: usize,
 }
 
-/// From what suits a small report to what any report can be cut to.
+/// Limits from the widest to the narrowest. The first with which a report fits are used.
 const CUTS: [Cut; 7] = {
     const fn cut(rows: usize, nested: usize, frames: usize, columns: usize, text: usize) -> Cut {
         Cut {
@@ -48,10 +48,10 @@ const CUTS: [Cut; 7] = {
     ]
 };
 
-/// A report with so many bytes of JSON at most, written without spaces; `None` where nothing makes it as small.
+/// Returns the report as at most `room` bytes of JSON without spaces; `None` if no limits make it that small.
 ///
-/// Figures of all dumps stay, however many there are. `left_out` counts by name what lists have lost, elements of the
-/// same list in several places together: `"suspects.stacks": 4`. `more` is what they had lost before.
+/// Lists of figures, which have one for each dump, stay whole. `left_out` counts the lost elements by the path of their
+/// list. Lists with the same path are counted together: `"suspects.stacks": 4`. `more` is what lists had lost before.
 #[must_use]
 pub fn data(report: &Value, more: &[(&str, u64)], room: usize) -> Option<Value> {
     CUTS.iter().find_map(|cut| {
@@ -70,8 +70,8 @@ pub fn data(report: &Value, more: &[(&str, u64)], room: usize) -> Option<Value> 
     })
 }
 
-/// A text that takes so many bytes as JSON at most: its first lines, and how many more there are. Long lines lose their
-/// middle.
+/// Returns the first lines of a text and the number of the other lines. As JSON, the result has at most `room` bytes.
+/// Long lines lose their middle.
 #[must_use]
 pub fn text(text: &str, room: usize) -> String {
     const LINE: usize = 200;
@@ -94,8 +94,8 @@ pub fn text(text: &str, room: usize) -> String {
     kept
 }
 
-/// What the lists of a report as JSON have lost to the limit on their rows. Of suspects of a comparison it is only known
-/// whether there are more.
+/// Returns how many elements the lists of a JSON report have lost to their limit (`--top`). For suspects the number may
+/// be lower than the truth, because some reports only know that there are more.
 #[must_use]
 pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
     let rest = |all: u64, listed: usize| all.saturating_sub(listed as u64);
@@ -121,7 +121,7 @@ pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
             vec![("classes", rest(r.totals.rows, r.classes.len()))]
         }
         Report::Allocated(r) => vec![("stacks", rest(r.totals.rows, r.stacks.len()))],
-        // Others tell it themselves, or have no such limit.
+        // Other reports count them themselves, or have no such limit.
         _ => Vec::new(),
     };
     let is_cut = |list: &(&str, u64)| list.1 > 0;
@@ -135,7 +135,8 @@ struct Cutting<'a> {
 }
 
 impl Cutting<'_> {
-    /// What is kept of a value; `depth` counts the lists that it is in. Reports are as deep as their models are.
+    /// Returns a value cut to the limits. `depth` is the number of lists that contain it. The recursion is as deep as
+    /// the model of the report, so it needs no limit.
     fn value(&mut self, value: &Value, path: &str, depth: usize) -> Value {
         match value {
             Value::String(text) => shortened(text, self.cut.text).into(),
@@ -160,11 +161,11 @@ impl Cutting<'_> {
         }
     }
 
-    /// How many elements of a list are kept.
+    /// Returns how many elements of a list are kept.
     fn limit(&self, list: &[Value], path: &str, depth: usize) -> usize {
         let name = path.rsplit('.').next().unwrap_or(path);
         match (name, depth) {
-            // Figures are of the dumps in their order.
+            // Figures refer to dumps by their position, so no dump may be missing.
             ("snapshots" | "dumps", 0) => usize::MAX,
             ("rows", 1) | ("columns", 0) => self.cut.columns,
             _ if list.iter().all(Value::is_number) => usize::MAX,
@@ -187,7 +188,7 @@ impl Cutting<'_> {
 mod tests {
     use super::*;
 
-    /// A report of so many suspects of everything, with names of so many characters.
+    /// Returns a report with `each` elements in every list, and with names of `name` characters.
     fn report(each: usize, name: usize) -> Value {
         let name = "n".repeat(name);
         let names = vec![name.clone(); each];

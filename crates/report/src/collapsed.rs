@@ -1,25 +1,27 @@
-//! Collapsed stacks, as `flamegraph.pl`, inferno, speedscope and most profilers' viewers read them:
-//! `root;caller;leaf;class N`, one line a stack, root first, the allocated class as the last frame; reversed, it comes first.
+//! Collapsed stacks, which `flamegraph.pl`, inferno, speedscope and most viewers of profiles read.
+//!
+//! Each line is one stack: `root;caller;leaf;class N`. The last frame is the allocated class. Reversed stacks begin
+//! with the class.
 
 use std::io::{self, Write};
 
 use crate::stacks::{StackLine, Stacks, collapsible};
 
-/// What the figures of a line are, always in bytes.
+/// The figures at the end of a line, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Columns {
-    /// Net growth. The format knows no negative figures, so stacks that shrank or stayed have no line.
+    /// Growth. The format has no negative figures, so stacks that did not grow have no line.
     #[default]
     Growth,
-    /// The first dump's live bytes and the last one's, as `difffolded.pl` writes them: nothing is
-    /// left out, and the reader of the lines can tell what shrank.
+    /// Live bytes of the first dump and of the last, as `difffolded.pl` writes them. Stacks that shrank have a line,
+    /// too.
     Both,
 }
 
 /// Writes collapsed stacks.
 ///
 /// # Errors
-/// When the stream fails.
+/// Returns an error if the stream fails.
 pub fn render(stacks: &Stacks, columns: Columns, out: &mut dyn Write) -> io::Result<()> {
     for line in &stacks.lines {
         match columns {
@@ -32,13 +34,13 @@ pub fn render(stacks: &Stacks, columns: Columns, out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// One stack with the figures of both dumps.
+/// Returns the line of a stack with the live bytes of both dumps.
 pub(crate) fn both(stacks: &Stacks, line: &StackLine) -> String {
     let text = text(stacks, line);
     format!("{text} {} {}", line.before.bytes, line.after.bytes)
 }
 
-/// One stack with what is alive in the last dump.
+/// Returns the line of a stack with the live bytes of the last dump.
 pub(crate) fn live(stacks: &Stacks, line: &StackLine) -> String {
     format!("{} {}", text(stacks, line), line.after.bytes)
 }

@@ -6,7 +6,7 @@ use heapdiff_units::Size;
 
 use crate::text::is_noted;
 
-/// Returns how much samples cover, with all doubts, as one sentence.
+/// Returns one sentence about the bytes that samples cover, and about the limits of these samples.
 pub(crate) fn sentence(suspect: &Suspect) -> String {
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let covered = Samples::Covered {
@@ -20,7 +20,7 @@ pub(crate) fn sentence(suspect: &Suspect) -> String {
     parts.join("; ")
 }
 
-/// Returns what samples cover a part of.
+/// Returns the figure that samples cover a part of: the growth, or the retained size in the report of one dump.
 const fn whole(suspect: &Suspect) -> Whole {
     if suspect.is_of_one_dump() {
         Whole::Retained
@@ -29,7 +29,7 @@ const fn whole(suspect: &Suspect) -> Whole {
     }
 }
 
-/// Returns what samples do not show, or show wrongly.
+/// Returns the limits of the samples: lost samples, samples of more bytes than measured, and bytes without samples.
 pub(crate) fn doubts(suspect: &Suspect) -> Vec<Samples> {
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let all = coverage.growth_bytes;

@@ -1,16 +1,16 @@
-//! A report as a document: its blocks in the order in which they are read, without a layout.
+//! A report as a document: its blocks in reading order, without a layout.
 //!
-//! A builder says once what is shown. A printer of a format decides how: `text` wraps and aligns blocks, Markdown and web
-//! pages print tables of the same rows.
+//! A builder decides what is shown. The printer of a format decides how. For example, `text` wraps and aligns the
+//! blocks.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 
 use heapdiff_units::counted;
 
-/// Columns that text is laid out for.
+/// Width of the text layout, in columns.
 pub(crate) const WIDTH: usize = 100;
-/// Columns before the text of a pair.
+/// Columns before the text of a pair, which its label fills.
 pub(crate) const INDENT: usize = 13;
 
 /// The meaning of a part of a line.
@@ -82,11 +82,11 @@ pub(crate) enum Column {
     Figure,
     /// A name of a class or field.
     Name,
-    /// A text with names of the program in it.
+    /// A sentence that contains names.
     Text,
-    /// A text with names of at most a number of characters.
+    /// A text with names, cut to this number of characters.
     Cut(usize),
-    /// A word of ours.
+    /// A fixed word of the report.
     Word,
 }
 
@@ -138,13 +138,13 @@ pub(crate) enum Block {
     Gap,
     /// One line.
     Line(Vec<Span>),
-    /// A line that is shown with internals only.
+    /// A line that is shown only if internals are shown.
     Internal(Span),
     /// Sentences without names.
     Prose(Span),
     /// A verdict and the sentences of the answer.
     Answer((&'static str, Tone), Vec<String>),
-    /// A sentence that readers have to know before they believe what follows.
+    /// A warning that readers need before they rely on the rest.
     Warning(String),
     /// A label and a text on one line.
     Pair(&'static str, String),

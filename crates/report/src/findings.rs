@@ -1,4 +1,4 @@
-//! Suspects as tools for code take them: a rule, a level, a message, a place in the source.
+//! Suspects in the form of findings, for tools that check code: a rule, a level, a message, and a place in the source.
 
 use heapdiff_diff::is_application_frame;
 use heapdiff_diff::{FrameParts, SnapshotInfo, Stack, Suspect, Through, Verdict};
@@ -8,23 +8,23 @@ use crate::printable::printable;
 use crate::view::{DiffReport, DumpReport};
 use crate::{series, size};
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     /// A leak.
     Error,
     /// Growth.
     Warning,
-    /// A cache, warm-up, or what holds most of one dump.
+    /// A cache, a warm-up, or a large part of one dump.
     Note,
 }
 
 /// A kind of finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// The verdict, or the detector that knows this kind of leak.
+    /// The verdict, or the verdict and the known leak pattern: `leak/thread-local`.
     pub(crate) id: String,
-    /// What it is.
+    /// The description of the rule.
     pub(crate) about: String,
 }
 
@@ -37,26 +37,26 @@ pub(crate) struct Finding<'a> {
     pub(crate) class: &'a str,
     pub(crate) root: &'a str,
     pub(crate) path: &'a [String],
-    /// Its figures in one sentence.
+    /// The figures of the suspect in one sentence.
     pub(crate) figures: String,
     pub(crate) reasons: &'a [String],
     pub(crate) stacks: &'a [Stack],
     through: Option<&'a Through>,
 }
 
-/// The findings of a report, and what readers have to know about them.
+/// The findings of a report, and the warnings about them.
 pub(crate) struct Findings<'a> {
     /// The suspects.
     pub(crate) found: Vec<Finding<'a>>,
     /// Suspects that are known growth, with the rule that matches.
     pub(crate) known: Vec<(Finding<'a>, &'a str)>,
     pub(crate) warnings: &'a [String],
-    /// Why gates do not decide.
+    /// The reason why gates were not checked.
     pub(crate) undecided: Option<&'a str>,
-    /// Why gates tripped.
+    /// The reasons why gates tripped.
     pub(crate) tripped: Vec<&'a str>,
     pub(crate) snapshots: &'a [SnapshotInfo],
-    /// The folder of the repository with the sources.
+    /// Folder in the repository that contains the sources.
     pub(crate) source_root: Option<&'a str>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> From<&'a DumpReport> for Findings<'a> {
 }
 
 impl<'a> Finding<'a> {
-    /// Returns something that grew, or that holds much of the reachable bytes of one dump.
+    /// Returns the finding of a suspect. `reachable` is the reachable bytes of one dump; a comparison does not use it.
     pub(crate) fn new(suspect: &'a Suspect, reachable: u64) -> Self {
         let (class, holder) = (&*suspect.class, &*suspect.holder);
         let (level, about) = match suspect.verdict {
@@ -142,19 +142,19 @@ impl<'a> Finding<'a> {
         }
     }
 
-    /// The frame of the program by which most of it was allocated.
+    /// Returns the application frame that allocated most of the content.
     pub(crate) fn frame(&self) -> Option<&'a str> {
         let own = |stack: &'a Stack| {
             let mut frames = stack.frames.iter().map(|frame| &**frame);
             frames.find(|frame| is_application_frame(frame))
         };
         let through = self.through.map(|through| &*through.frame);
-        // The frame that stacks have in common has no line where it is several calls.
+        // The frame that stacks share has no line if it represents several lines of one method.
         let through = through.filter(|frame| Place::of(frame).is_some_and(|p| p.line.is_some()));
         through.or_else(|| self.stacks.iter().find_map(own))
     }
 
-    /// All that is said of it, a line each.
+    /// Returns the message: the facts about the suspect, one per line.
     pub(crate) fn message(&self) -> String {
         let mut lines = vec![self.figures.clone()];
         lines.extend(self.reasons.iter().cloned());
@@ -182,13 +182,14 @@ fn rule(verdict: &str, about: &str, detector: Option<&str>) -> Rule {
 /// A place in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The file below the folder with the sources, its parts separated by slashes.
+    /// The file, relative to the folder with the sources, with slashes between its parts.
     pub(crate) file: String,
     pub(crate) line: Option<u32>,
 }
 
 impl Place {
-    /// Where a frame is, as far as its class and file tell: sources lie in the folders of their packages.
+    /// Returns the place of a frame; `None` if the frame does not name a file. Sources are in the folders of their
+    /// packages.
     pub(crate) fn of(frame: &str) -> Option<Self> {
         let parts = FrameParts::parse(frame);
         let file = parts.file.filter(|file| is_file(file))?;
@@ -202,7 +203,8 @@ impl Place {
         .split('.')
         .filter(|part| !part.is_empty())
         .collect();
-        // Kotlin's and Scala's classes within classes are named with dots, and functions may have no class.
+        // Kotlin and Scala name nested classes with dots, and functions may have no class. So parts from the first
+        // capital letter on are not packages.
         let is_package = |part: &&&str| !part.starts_with(char::is_uppercase);
         let packages = if file.ends_with(".java") {
             folders.len()
@@ -218,7 +220,7 @@ impl Place {
 }
 
 impl Place {
-    /// The same below the folder where a repository has its sources.
+    /// Returns the place below the folder in which the repository has its sources.
     pub(crate) fn below(self, root: Option<&str>) -> Self {
         let root = root.map(|root| root.trim_end_matches('/'));
         match root.filter(|root| !root.is_empty()) {
@@ -231,7 +233,7 @@ impl Place {
     }
 }
 
-/// Whether a name is one of a source file, and no path.
+/// True if a name is that of a source file, without a path.
 fn is_file(name: &str) -> bool {
     let has_end = name.rsplit_once('.').is_some_and(|(stem, end)| {
         !stem.is_empty() && !end.is_empty() && end.bytes().all(|b| b.is_ascii_alphanumeric())

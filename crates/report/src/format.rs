@@ -1,9 +1,9 @@
 //! The formats of reports.
 
-/// How a report is written: text for people; JSON for programs, exact and stable; what other programs show.
+/// A format of reports: text for people, JSON for programs, and formats of other tools.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Format {
-    /// For people; names are cut for a terminal that is too narrow.
+    /// For people. Names are cut if the terminal is too narrow.
     #[default]
     Text,
     /// For programs: exact and stable.
@@ -12,17 +12,17 @@ pub enum Format {
     Html,
     /// Markdown.
     Md,
-    /// Collapsed stacks, which tools for flame graphs read.
+    /// Collapsed stacks, which flame graph tools read.
     Collapsed,
-    /// A profile in pprof's format.
+    /// A profile in the format of pprof.
     Pprof,
-    /// A flame graph.
+    /// A flame graph as an image.
     Svg,
     /// JUnit results.
     Junit,
-    /// Metrics, as Prometheus and what understands OpenMetrics read them.
+    /// Metrics that Prometheus and other readers of OpenMetrics accept.
     OpenMetrics,
-    /// SARIF, the format of results of static analysis, which code scanning reads.
+    /// SARIF, a format for results of static analysis, which code scanning reads.
     Sarif,
     /// Workflow commands of GitHub Actions, which annotate a run.
     Github,
@@ -50,13 +50,13 @@ impl Format {
         Self::Parquet,
     ];
 
-    /// The format of that name.
+    /// Returns the format with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// The name on the command line, and the extensions of files.
+    /// Returns the name on the command line, and the extensions of files.
     const fn table(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::Text => ("text", &["txt"]),
@@ -75,49 +75,49 @@ impl Format {
         }
     }
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.table().0
     }
 
-    /// Extensions of files in this format, the usual one first.
+    /// Returns the extensions of files in this format, the usual one first.
     #[must_use]
     pub const fn extensions(self) -> &'static [&'static str] {
         self.table().1
     }
 
-    /// Whether lists are as long as people read them.
+    /// True if people read the lists of this format from start to end, so that lists must be short.
     #[must_use]
     pub const fn is_read_whole(self) -> bool {
         matches!(self, Self::Text | Self::Md)
     }
 
-    /// Whether the report is made of all allocating stacks, and of nothing else.
+    /// True if the format shows all allocating stacks and nothing else.
     #[must_use]
     pub const fn is_of_stacks(self) -> bool {
         matches!(self, Self::Collapsed | Self::Pprof | Self::Svg)
     }
 
-    /// Whether all allocating stacks are looked at to write a report about them.
+    /// True if the format needs all allocating stacks.
     #[must_use]
     pub const fn shows_stacks(self) -> bool {
         self.is_of_stacks() || matches!(self, Self::Html)
     }
 
-    /// Whether it shows stacks as a tree, from either end.
+    /// True if the format shows stacks as a tree, from either end.
     #[must_use]
     pub const fn is_flame(self) -> bool {
         matches!(self, Self::Html | Self::Svg | Self::Collapsed)
     }
 
-    /// Whether the report is rows, and nothing else.
+    /// True if the format has rows and nothing else.
     #[must_use]
     pub const fn is_of_rows(self) -> bool {
         matches!(self, Self::Csv | Self::Parquet)
     }
 
-    /// The extension of a file in this format.
+    /// Returns the usual extension of a file in this format.
     #[must_use]
     pub const fn extension(self) -> &'static str {
         self.extensions()[0]

@@ -1,7 +1,7 @@
-//! Annotations of a GitHub Actions run: workflow commands on standard output.
+//! Annotations of a GitHub Actions run, as workflow commands on standard output.
 //!
-//! GitHub shows ten of each level in a step, so no more are written, in the order of the suspects. What is in names ends no command:
-//! line ends, and in properties colons and commas, are escaped.
+//! GitHub shows ten annotations of each level per step. No more are written, in the order of the suspects. Line ends
+//! are escaped, and in properties colons and commas, too, so that no name can end a command.
 
 use std::io::{self, Write};
 
@@ -10,13 +10,13 @@ use heapdiff_units::counted;
 use crate::findings::{Finding, Findings, Level, Place};
 use crate::printable::printable;
 
-/// Annotations of one level that GitHub shows of a step.
+/// Maximum number of annotations of each level that GitHub shows of a step.
 const SHOWN: usize = 10;
 
 /// Writes annotations for gates that tripped, warnings and suspects.
 ///
 /// # Errors
-/// When the stream fails.
+/// Returns an error if the stream fails.
 pub(crate) fn render(findings: &Findings<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut annotations = Annotations::default();
     if let Some(why) = findings.undecided {
@@ -25,7 +25,7 @@ pub(crate) fn render(findings: &Findings<'_>, out: &mut dyn Write) -> io::Result
     for why in &findings.tripped {
         annotations.plain(Level::Error, "gate tripped", why);
     }
-    // The report of one dump has the warnings of the dump beside its own.
+    // In the report of one dump, the dump has warnings of its own.
     let damage = match findings.snapshots {
         [only] => &only.warnings[..],
         _ => &[],
@@ -42,7 +42,7 @@ pub(crate) fn render(findings: &Findings<'_>, out: &mut dyn Write) -> io::Result
 #[derive(Default)]
 struct Annotations {
     lines: Vec<String>,
-    /// Of each level, with those that are not written.
+    /// Number of annotations of each level, written or not.
     counts: [usize; 3],
 }
 
@@ -95,13 +95,13 @@ impl Annotations {
     }
 }
 
-/// A message's text.
+/// Escapes the text of a message.
 fn data(text: &str) -> String {
     let text = text.replace('%', "%25");
     text.replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A property's text.
+/// Escapes the text of a property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -1,9 +1,9 @@
-//! One self-contained web page: suspects, a flame graph of what allocated the growth, an icicle of what
-//! holds it, all classes, and the JSON report.
+//! The web page of a comparison: suspects, a flame graph of the stacks that allocated the growth, an icicle graph of
+//! the paths that hold it, all classes, and the JSON report.
 //!
-//! The page requests nothing: its content security policy lets run only the script that is built in
-//! here, by its hash, so that a name that got out of its place could still do nothing. Data is embedded as
-//! JSON and set as text. Files stay below 10 MB: what is cut is said on the page.
+//! The page is one file and loads nothing. Its content security policy allows only the built-in script, by its hash. So
+//! a name that breaks out of its element still cannot run code. Data is embedded as JSON and inserted as text. Files
+//! stay below 10 MB, and the page lists the parts that were cut to keep this limit.
 
 mod flame;
 mod heap;
@@ -33,15 +33,15 @@ use crate::view::DiffReport;
 pub(crate) use heap::render as render_heap;
 pub use stacks::{StackPage, render_stacks};
 
-/// The style of all pages: colours, light and dark, that tell kinds apart for everybody.
+/// The style of all pages. Its colours can be told apart by colour-blind readers, in light and in dark mode.
 pub const STYLE: &str = include_str!("../assets/page.css");
-/// What other pages are made of, too: elements and numbers, the view of flame graphs, its trees.
+/// Scripts that all pages share: elements and numbers, flame graphs, and their trees.
 const PARTS: [&str; 3] = [
     include_str!("../assets/data.js"),
     include_str!("../assets/flame.js"),
     include_str!("../assets/tree.js"),
 ];
-/// In the order in which they use each other, after [`parts`].
+/// Scripts of this page. They follow [`parts`], each after those that it uses.
 const SCRIPTS: [&str; 4] = [
     include_str!("../assets/embedded.js"),
     include_str!("../assets/suspects.js"),
@@ -49,13 +49,13 @@ const SCRIPTS: [&str; 4] = [
     include_str!("../assets/page.js"),
 ];
 
-/// Bytes for suspects in the embedded JSON.
+/// Maximum size of the suspects in the embedded JSON, in bytes, as [`suspect_bytes`] estimates it.
 const SUSPECT_BYTES: usize = 3_000_000;
-/// Bytes for classes in the embedded JSON.
+/// Maximum size of the classes in the embedded JSON, in bytes (estimated).
 const CLASS_BYTES: usize = 2_500_000;
-/// Frames in the flame graph's tree; some ten bytes each.
+/// Maximum number of frames in the flame graph. A frame takes about ten bytes.
 const FRAMES: usize = 400_000;
-/// Lines of one method that are named.
+/// Maximum number of line numbers that are listed for a method.
 const LINES: usize = 6;
 
 #[derive(Template)]
@@ -73,19 +73,19 @@ struct Page<'a> {
     cut: Vec<String>,
     has_flame: bool,
     focus: Option<String>,
-    /// The JSON, escaped so that no name ends the element.
+    /// The JSON report, escaped so that no name can end the `script` element.
     report: String,
     flame: String,
     sentences: String,
 }
 
-/// Sentences about the report that the script shows.
+/// Sentences about the report, for the script to show.
 #[derive(Serialize)]
 struct Sentences {
-    /// The sentence in place of suspects, if there are none.
+    /// The sentence of a report without suspects.
     none: Option<String>,
     no_stack: String,
-    /// For each suspect of the report.
+    /// The sentences of each suspect, in the order of the report.
     suspects: Vec<SuspectSentences>,
 }
 
@@ -93,7 +93,7 @@ struct Sentences {
 struct SuspectSentences {
     sampled: String,
     through: Option<String>,
-    /// The figures of each stack.
+    /// The figures of each of its stacks.
     stacks: Vec<String>,
 }
 
@@ -117,18 +117,18 @@ impl Sentences {
     }
 }
 
-/// Returns the figures of a stack.
+/// Returns the figures of a stack as a sentence.
 fn figures(stack: &Stack) -> String {
     let bytes = interval(stack.estimated_bytes, stack.ci95);
     format!("{bytes}, {}", coverage::stack(stack))
 }
 
-/// Returns a text without what would steer a terminal.
+/// Replaces characters of a text that would steer a terminal or reorder the text around it.
 fn text(name: impl AsRef<str>) -> String {
     printable(name.as_ref()).into_owned()
 }
 
-/// Returns when a dump was taken, from the first dump on. Empty for the first one.
+/// Returns the time from the first dump to this one, as text. Empty for the first dump.
 fn taken(dump: &SnapshotInfo, report: &Report) -> String {
     let first = report.snapshots.first().map_or(0, |s| s.taken_ms);
     match dump.taken_ms.checked_sub(first) {
@@ -137,7 +137,7 @@ fn taken(dump: &SnapshotInfo, report: &Report) -> String {
     }
 }
 
-/// Returns the script that all pages begin with.
+/// Returns the script with which all pages begin.
 #[must_use]
 pub fn parts() -> String {
     let list = |name: &str, prefixes: Vec<&str>| {
@@ -154,12 +154,12 @@ pub fn parts() -> String {
     .concat()
 }
 
-/// Data of the flame graph; `tree` is base64 of what [`flame::Tree::encode`] writes.
+/// Data of a flame graph. `tree` is the base64 form of the bytes from [`flame::Tree::encode`].
 #[derive(Serialize)]
 struct FlameData<'a> {
     names: Vec<&'a str>,
     places: Vec<String>,
-    /// Names from here on are classes.
+    /// Index of the first class in `names`. The names before it are frames.
     first_class: usize,
     tree: String,
 }
@@ -167,7 +167,7 @@ struct FlameData<'a> {
 /// Writes the page.
 ///
 /// # Errors
-/// When the stream fails.
+/// Returns an error if the stream fails.
 pub fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
     let warnings = report.all_warnings().map(text).collect();
     let DiffReport {
@@ -216,7 +216,7 @@ pub fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(page.as_bytes())
 }
 
-/// The page's content policy: nothing is loaded, and only the built-in script runs.
+/// Returns the content security policy of a page: it loads nothing, and only the built-in script runs.
 fn policy(script: &str) -> String {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     format!(
@@ -227,12 +227,12 @@ fn policy(script: &str) -> String {
     )
 }
 
-/// JSON in a `script` element: without `<` nothing can end it or begin a comment.
+/// Returns JSON for a `script` element. Without `<`, no text can end the element or begin a comment.
 fn json(data: &impl Serialize) -> io::Result<String> {
     Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
 }
 
-/// The JVM, what sizes rest on, and the samples of a dump.
+/// Returns the JVM, the object layout and the number of live samples of a dump.
 fn layout_of(last: &SnapshotInfo) -> String {
     let mut text = crate::text::layout_line(last.jvm.as_deref(), &last.layout);
     if let Some(agent) = &last.agent {
@@ -245,7 +245,7 @@ fn layout_of(last: &SnapshotInfo) -> String {
     text
 }
 
-/// About how many bytes a text takes in JSON.
+/// Estimates the size of a text in JSON, in bytes.
 fn bytes(text: &str) -> usize {
     text.len() + 5 * text.matches(['<', '"', '\\']).count() + 3
 }
@@ -261,7 +261,8 @@ fn suspect_bytes(suspect: &Suspect, stacks: usize) -> usize {
     own + 800 + history + stacks.sum::<usize>()
 }
 
-/// The report as far as it fits: fewer stacks of each suspect first.
+/// Returns the report cut to the size limits, and adds a sentence to `cut` for each part that is cut. Stacks of
+/// suspects are cut first.
 fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     let fits = |stacks: usize| {
         let suspects = report.suspects.iter();
@@ -321,10 +322,11 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     }
 }
 
-/// The flame graph of what changed, and what it shows.
+/// Name of the flame graph, and the phrase for its figures, in the sentence about frames that are cut.
 const GROWTH: (&str, &str) = ("flame graph", "of growth");
 
-/// The tree of a flame graph with so many frames at most. What is cut is told of the graph by its name, and of what it shows.
+/// Returns the data of a flame graph with at most `most` frames. Adds a sentence to `cut` if frames are cut or stacks
+/// were merged.
 fn flame_data(
     allocated: &Allocated,
     stacks: &Stacks,
@@ -371,7 +373,7 @@ fn flame_data(
     json(&data)
 }
 
-/// Where each method allocates: `Foo.java:3, 42`.
+/// Returns the file and the line numbers of each method: `Foo.java:3, 42`.
 fn places(allocated: &Allocated) -> BTreeMap<String, String> {
     let mut found: BTreeMap<String, (String, Vec<u32>)> = BTreeMap::new();
     for text in &allocated.frames {
@@ -495,7 +497,7 @@ mod tests {
             report.more.more_suspects.extend(more_suspects.then(one));
             render(&report, &mut out).unwrap();
             let page = String::from_utf8(out).unwrap();
-            // Not what its script might say.
+            // The script contains all sentences, so it is left out.
             page.split("<script>").next().unwrap().to_owned()
         };
         let mut sampled = plain.clone();

@@ -1,8 +1,8 @@
 //! JUnit XML, which continuous integration servers show: a test case for each gate and each suspect.
 //!
-//! A test case fails exactly when the run does for its sake (exit code 1), and is an error where gates cannot be
-//! decided (exit code 3). Suspects that no gate looks
-//! at, and known growth, are skipped, which servers show without failing; caches and warm-up pass.
+//! A test case fails only if it is a reason for exit code 1. It is an error if gates cannot be checked (exit code 3).
+//! Suspects that no gate checks, and known growth, are skipped, because servers show skipped test cases without
+//! failing. Caches and warm-up pass.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -16,19 +16,19 @@ use crate::printable::printable;
 use crate::view::DiffReport;
 use crate::{series, size, verdict};
 
-/// A gate that was asked for.
+/// A gate that was requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
-    /// As on the command line: `--fail-on-growth 10MiB`.
+    /// The option on the command line: `--fail-on-growth 10MiB`.
     pub name: String,
-    /// Why it tripped, if it did.
+    /// The reason why the gate tripped; `None` if it did not trip.
     pub tripped: Option<String>,
 }
 
-/// Writes test results. They bear no time, so that equal reports are equal files.
+/// Writes test results. They have no timestamps, so that equal reports give equal files.
 ///
 /// # Errors
-/// When the stream fails.
+/// Returns an error if the stream fails.
 pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
     let (undecided, more) = (report.undecided(), &report.more);
     let mut results = quick_junit::Report::new("heapdiff");
@@ -87,7 +87,8 @@ fn failure(kind: &str, message: &str, body: &str) -> TestCaseStatus {
     status
 }
 
-/// The test case that the dumps can be compared: an error where gates need it, else skipped, with the reasons.
+/// Returns the test case for dumps that cannot be compared, with the reasons. It is an error if gates need the
+/// comparison; otherwise it is skipped.
 fn inputs(report: &DiffReport) -> TestCase {
     let why = printable(report.warnings.first().map_or("", |w| w)).into_owned();
     let status = match report.undecided() {
@@ -132,7 +133,7 @@ fn found(suspect: &Suspect, report: &DiffReport) -> TestCase {
     case
 }
 
-/// A test case named after holder and content, so that servers recognise it in the next run.
+/// Returns a test case. It is named after holder and content, so that servers recognise it in the next run.
 fn case(suspect: &Suspect, status: TestCaseStatus) -> TestCase {
     let (holder, class) = (printable(&suspect.holder), printable(&suspect.class));
     let mut case = TestCase::new(format!("{holder} keeps {class}"), status);
@@ -140,7 +141,7 @@ fn case(suspect: &Suspect, status: TestCaseStatus) -> TestCase {
     case
 }
 
-/// Numbers test cases of the same name: servers treat them as one.
+/// Numbers test cases with the same name, because servers treat them as one.
 fn number_equals(cases: &mut [TestCase]) {
     let mut seen: HashMap<String, u32> = HashMap::new();
     for case in cases {
@@ -153,10 +154,10 @@ fn number_equals(cases: &mut [TestCase]) {
     }
 }
 
-/// The most stacks that are written of one suspect.
+/// Maximum number of stacks per suspect.
 const STACKS: usize = 3;
 
-/// A suspect in lines of text.
+/// Describes a suspect in lines of text.
 fn described(suspect: &Suspect) -> String {
     let mut lines = vec![
         format!("verdict   {}", verdict(suspect)),

@@ -1,18 +1,18 @@
-//! What one dump's report says of all of the heap, in the same words in each format.
+//! Sentences about all of the heap in the report of one dump. All formats share them.
 
 use heapdiff_diff::sentence::Verdict;
 use heapdiff_diff::{Died, HeapReport, HeapThread, Suspect};
 use heapdiff_units::Size;
 
-/// A part of the reachable bytes, in per cent with one digit.
+/// Returns a part of the reachable bytes in per cent, with one decimal place.
 pub(crate) fn part(bytes: u64, reachable: u64) -> String {
     let all = u128::from(reachable.max(1));
     let permille = u128::from(bytes) * 1000 / all;
     format!("{}.{} %", permille / 10, permille % 10)
 }
 
-/// How much of the heap the suspects keep, and from what size on something is one. `left_out`: whether there are
-/// others, where that is known.
+/// Returns the sentence about the part of the heap that suspects retain, and the minimum size of a suspect. `left_out`
+/// is true if other suspects were left out; `None` if this is not known.
 pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     let reachable = Size(report.snapshot.reachable_bytes);
     let least = Size(report.least_bytes);
@@ -40,7 +40,7 @@ pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     format!("{inside}. {outside}")
 }
 
-/// What a suspect retains, its part of the heap, and what it owns outside.
+/// Returns the retained bytes of a suspect, their part of the heap, and the bytes that it owns off heap.
 pub(crate) fn figures(suspect: &Suspect, report: &HeapReport) -> String {
     let bytes = suspect.retained();
     let part = part(bytes, report.snapshot.reachable_bytes);
@@ -51,7 +51,7 @@ pub(crate) fn figures(suspect: &Suspect, report: &HeapReport) -> String {
     }
 }
 
-/// Prefixes of the frames in which HotSpot defines or loads a class, which takes class metadata.
+/// Prefixes of the frames in which HotSpot defines or loads a class, which allocates class metadata.
 const LOADS_CLASS: [&str; 6] = [
     "java.lang.ClassLoader.defineClass",
     "java.lang.ClassLoader.findBootstrapClass",
@@ -63,7 +63,8 @@ const LOADS_CLASS: [&str; 6] = [
 
 /// Returns the sentence about the error for which the JVM wrote the dump.
 ///
-/// A dump does not have the error's message. If the thread was loading a class, the heap need not have been full.
+/// A dump does not contain the error's message. If the thread was loading a class, the metadata space may have been
+/// full instead of the heap.
 pub(crate) fn died(died: &Died) -> String {
     let thread = died.thread.as_deref().unwrap_or("(unnamed)");
     let mut text = format!(
@@ -79,7 +80,7 @@ pub(crate) fn died(died: &Died) -> String {
     text
 }
 
-/// A thread's largest local variable.
+/// Returns the largest local variable of a thread, as text.
 pub(crate) fn local(thread: &HeapThread) -> String {
     match &thread.local {
         Some(local) => format!(

@@ -1,10 +1,12 @@
-//! All reports, as data and in every format: text, JSON, web page, flame graph, profile, Markdown, JUnit results,
-//! metrics, rows.
+//! All reports in all formats: text, JSON, web page, flame graph, profile, Markdown, JUnit results, metrics and rows.
 //!
-//! [`Report`] is the data of one report, which is also its JSON, with a [`View`] where a printer has options.
-//! [`render()`] writes it in a [`Format`]. It is a separate crate, because nothing here needs a dump or a command line: each
-//! renderer takes a report, or the [`Stacks`] of what was allocated, and gives the same bytes whenever it gets the same.
-//! Names come from a heap, which anybody may have written; each renderer escapes them as its format wants.
+//! [`Report`] is the data of one report, which is also its JSON, with a [`View`] if its format has options.
+//! [`render()`] writes it in a [`Format`].
+//!
+//! This is a separate crate because nothing here needs a dump or a command line. A renderer takes a report, or the
+//! [`Stacks`] of allocated objects. It writes the same bytes for the same input.
+//!
+//! Names come from a heap, so they are untrusted. Each renderer escapes them as its format requires.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod bounded;
@@ -56,14 +58,14 @@ pub use view::{
     TraceTopView, View, Viewed, WasteView,
 };
 
-/// What a report says where gates were asked for and do not decide.
+/// The warning of a report whose gates could not be checked.
 pub const UNDECIDED: &str = "gates were not checked, because the dumps cannot be compared (--allow-partial checks the gates anyway)";
 
-/// What a suspect is taken for, as people read it.
+/// Returns the word for the verdict on a suspect.
 #[must_use]
 pub fn verdict(suspect: &Suspect) -> &'static str {
     match suspect.verdict {
-        // What is large in one dump need not leak.
+        // Large content in one dump is no evidence of a leak.
         _ if suspect.is_of_one_dump() => "large",
         Verdict::Leak => "leak",
         Verdict::Growth => "growth",
@@ -84,7 +86,7 @@ pub(crate) fn headlines(report: &diff::Report) -> impl Iterator<Item = (&Suspect
     })
 }
 
-/// Returns the part that was allocated through a frame. `stacks` is the number of all stacks.
+/// Returns the share of the bytes that was allocated through a frame. `stacks` is the number of all stacks.
 #[must_use]
 pub fn share(through: &heapdiff_diff::Through, stacks: usize) -> String {
     let (permille, of) = (through.permille, stacks);
@@ -96,7 +98,7 @@ pub fn share(through: &heapdiff_diff::Through, stacks: usize) -> String {
     .to_string()
 }
 
-/// Returns the figures of all dumps, with an arrow between two of them.
+/// Returns the figures of all dumps, joined by arrows.
 pub(crate) fn series(figures: &[u64], arrow: &str, text: impl Fn(u64) -> String) -> String {
     let figures: Vec<String> = figures.iter().map(|&n| text(n)).collect();
     figures.join(arrow)
@@ -114,7 +116,7 @@ pub(crate) fn capitalized(sentence: &str) -> String {
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
-/// The dumps that were compared, in one line.
+/// Returns the paths of the compared dumps in one line.
 #[must_use]
 pub fn dumps(report: &heapdiff_diff::Report) -> String {
     let paths: Vec<_> = report
@@ -133,12 +135,12 @@ pub(crate) mod tests {
 
     use crate::view::{DiffReport, DumpReport};
 
-    /// A comparison without gates, shown whole.
+    /// Returns a comparison without gates that leaves nothing out.
     pub(crate) fn diff_report(diff: Report) -> DiffReport {
         diff.into()
     }
 
-    /// One dump, shown whole.
+    /// Returns a report of one dump that leaves nothing out.
     pub(crate) fn heap_report(heap: HeapReport) -> DumpReport {
         let mut report: DumpReport = heap.into();
         report.more.left_out = Some(false);

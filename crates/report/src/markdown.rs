@@ -1,7 +1,7 @@
-//! Markdown for a pull request: a table of suspects, each one's details folded, classes in a table.
+//! Markdown for a comment on a pull request: a table of suspects, folded details of each, and a table of classes.
 //!
-//! What comes from the heap stands in code spans, in code blocks or in escaped HTML, so that `Map<K,V>`
-//! shows as it is and nothing in a name is markup or mentions somebody.
+//! Names from the heap are written in code spans, in code blocks, or escaped. So `Map<K,V>` shows as it is, and no name
+//! is markup or mentions a user.
 
 mod heap;
 mod room;
@@ -22,23 +22,23 @@ use crate::{coverage, kept, series, size, verdict};
 pub(crate) use heap::render as render_heap;
 use room::{Comment, DETAILS, HEAD, MOST, TABLE};
 
-/// The most characters of one name.
+/// Maximum number of characters of a name.
 const NAME: usize = 200;
-/// The most stacks of one suspect.
+/// Maximum number of stacks per suspect.
 const STACKS: usize = 3;
-/// The most frames of one stack.
+/// Maximum number of frames per stack.
 const FRAMES: usize = 16;
-/// The most characters of one sentence.
+/// Maximum number of characters of a sentence.
 const SENTENCE: usize = 1000;
-/// The most steps of one path.
+/// Maximum number of steps of a path.
 const STEPS: usize = 40;
-/// The most dumps that are named.
+/// Maximum number of dumps that are named.
 const PATHS: usize = 8;
 
 /// Writes the report.
 ///
 /// # Errors
-/// When the stream fails.
+/// Returns an error if the stream fails.
 pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
     let (undecided, more) = (report.undecided(), &report.more);
     let has_more = !more.more_suspects.is_empty();
@@ -81,7 +81,7 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
     text.write(out)
 }
 
-/// The dumps, as many as there is room for.
+/// Returns the names of the dumps. Of many dumps, some are replaced by their number.
 fn paths(report: &Report) -> String {
     let all = &report.snapshots;
     let code = |s: &SnapshotInfo| code(&s.path);
@@ -95,7 +95,7 @@ fn paths(report: &Report) -> String {
     paths.join(" → ")
 }
 
-/// Warnings, as many as there is room for.
+/// Writes the warnings that fit, and the number of the others.
 fn warnings<'a>(warnings: impl IntoIterator<Item = &'a String>, text: &mut Comment) {
     let line = |warning: &String| format!("> **Warning:** {}\n\n", prose(&cut(warning)));
     let left_out = text.add_all(HEAD, warnings.into_iter(), line);
@@ -105,7 +105,7 @@ fn warnings<'a>(warnings: impl IntoIterator<Item = &'a String>, text: &mut Comme
     }
 }
 
-/// A table of suspects, as many as there is room for.
+/// Writes a table of the suspects that fit, and the number of the others.
 fn table_of_suspects(suspects: &[Suspect], reachable: u64, text: &mut Comment) {
     let Some(first) = suspects.first() else {
         return;
@@ -147,7 +147,7 @@ fn figures(suspect: &Suspect, reachable: u64) -> [String; 2] {
     [retained, kept::part(suspect.retained(), reachable)]
 }
 
-/// Writes a table with as many rows as end before `end`. Returns the number of other rows.
+/// Writes the rows of a table that fit before position `end`. Returns the number of the other rows.
 fn table(table: &Table, end: usize, text: &mut Comment) -> u64 {
     let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
     let align = table.columns.iter().map(|&(_, kind)| match kind {
@@ -171,7 +171,7 @@ fn table(table: &Table, end: usize, text: &mut Comment) -> u64 {
     text.add_all(end, table.rows.iter(), row)
 }
 
-/// Details of suspects, as many as there is room for.
+/// Writes the details of the suspects that fit, and the number of the others.
 fn all_details(suspects: &[Suspect], text: &mut Comment) {
     let left_out = text.add_all(DETAILS, suspects.iter(), details);
     if left_out > 0 {
@@ -241,7 +241,7 @@ fn details(suspect: &Suspect) -> String {
     std::mem::take(text)
 }
 
-/// The stacks that allocated something, the first ones.
+/// Writes the first stacks that allocated the content.
 fn allocated_in(suspect: &Suspect, text: &mut String) {
     if let Some(through) = &suspect.allocated_through {
         let share = crate::share(through, suspect.stacks.len());
@@ -252,7 +252,7 @@ fn allocated_in(suspect: &Suspect, text: &mut String) {
         );
     }
     for stack in suspect.stacks.iter().take(STACKS) {
-        // An interval that is a point is of stacks that are known of each object.
+        // An interval without width means that the dump records the stack of each object.
         let basis = if stack.ci95 == [stack.estimated_bytes; 2] {
             counted(stack.estimated_objects, "object")
         } else {
@@ -271,7 +271,7 @@ fn frame(shown: &Shown<'_>) -> String {
     }
 }
 
-/// The steps of a path, the first ones.
+/// Writes the first steps of a path.
 fn steps(path: &[String], text: &mut String) {
     let mut lines: Vec<String> = path.iter().take(STEPS).map(|step| named(step)).collect();
     if path.len() > STEPS {
@@ -299,7 +299,7 @@ fn classes(classes: &[ClassGrowth], more: usize, text: &mut Comment) {
     table_of_classes(&table, more, " that changed", text);
 }
 
-/// A table of classes, as many as there is room for.
+/// Writes a table of the classes that fit, and the number of the others.
 fn table_of_classes(classes: &Table, more: usize, of: &str, text: &mut Comment) {
     if classes.rows.is_empty() {
         return;
@@ -318,23 +318,23 @@ fn paragraph(sentence: &str, text: &mut String) {
     let _ = writeln!(text, "{}\n", crate::capitalized(sentence));
 }
 
-/// A sentence as it is, if it is not too long.
+/// Cuts the middle out of a sentence that is too long.
 fn cut(sentence: &str) -> String {
     shortened(sentence, SENTENCE).into_owned()
 }
 
-/// A name as it is, if it is not too long, on one line.
+/// Returns a name on one line. The middle of a long name is cut.
 fn named(name: &str) -> String {
     shortened(&printable(name), NAME).into_owned()
 }
 
-/// The longest run of backticks.
+/// Returns the length of the longest run of backticks.
 fn ticks(text: &str) -> usize {
     let runs = text.split(|c| c != '`');
     runs.map(str::len).max().unwrap_or(0)
 }
 
-/// A code span, fenced by more backticks than the text has.
+/// Returns a code span. Its fence has more backticks than any run in the name.
 fn code(name: &str) -> String {
     let name = named(name);
     let fence = "`".repeat(ticks(&name) + 1);
@@ -345,12 +345,12 @@ fn code(name: &str) -> String {
     }
 }
 
-/// A code span in a table, where a bar ends the cell even in code.
+/// Returns a code span for a table, where a bar ends the cell even within code.
 fn cell(name: &str) -> String {
     code(name).replace('|', "\\|")
 }
 
-/// A stack's frames, the first ones.
+/// Writes the first frames of a stack.
 fn frames(frames: &[String], text: &mut String) {
     let (shown, more) = Frames::Folded(FRAMES).of(frames);
     let mut lines: Vec<String> = shown.iter().map(frame).collect();
@@ -363,14 +363,14 @@ fn frames(frames: &[String], text: &mut String) {
     block(lines, text);
 }
 
-/// A code block, fenced by more backticks than any line has.
+/// Writes a code block. Its fence has more backticks than any run in a line.
 fn block(lines: Vec<String>, text: &mut String) {
     let longest = lines.iter().map(|l| ticks(l)).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     let _ = writeln!(text, "{fence}text\n{}\n{fence}\n", lines.join("\n"));
 }
 
-/// A name within HTML.
+/// Escapes a name for HTML.
 fn html(name: &str) -> String {
     let mut text = String::new();
     for c in named(name).chars() {
@@ -386,7 +386,7 @@ fn html(name: &str) -> String {
     text
 }
 
-/// A sentence with names in it: no character of it is markup, and nobody is mentioned.
+/// Escapes a sentence with names in it, so that no character is markup and no user is mentioned.
 fn prose(sentence: &str) -> String {
     let mut text = String::new();
     for c in printable(sentence).chars() {
@@ -439,7 +439,7 @@ mod tests {
             .push(format!("held by {HOSTILE}\n<img src=x>"));
         suspect.class = HOSTILE.into();
         let text = rendered(&report(vec![suspect], 2));
-        // In code, `<script>` is text; elsewhere it must not stand.
+        // `<script>` is allowed only in code.
         let mut fenced = false;
         for line in text.lines() {
             if line.starts_with("```") {
@@ -449,7 +449,7 @@ mod tests {
             if fenced {
                 continue;
             }
-            // Spans of this name are fenced by two backticks.
+            // Code spans of this name have fences of two backticks.
             let outside: String = line.split("``").step_by(2).collect();
             assert!(!outside.replace("\\<", "").contains("<script"), "{line}");
             assert!(!outside.replace("\\<", "").contains("<img"), "{line}");
@@ -544,7 +544,7 @@ mod tests {
             known: vec![(one(), String::new())],
             ..DiffView::default()
         };
-        // Each sentence with a report that has it, and one that has not.
+        // Each sentence is checked with a report that has it, and with one that does not.
         let (grew, same) = (
             told(&grown, DiffView::default()),
             told(&level, DiffView::default()),

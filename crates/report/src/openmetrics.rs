@@ -1,8 +1,10 @@
-//! Metrics: gauges of a heap and its suspects, in OpenMetrics' text format, which Prometheus's parser takes as well.
+//! Gauges of a heap and its suspects, in the text format of OpenMetrics, which the Prometheus parser accepts, too.
 //!
-//! They bear no time of their own, since what collects such files refuses it; when the dump was taken is a gauge.
-//! A suspect's labels include its rank, since several may have holder and class in common, and no two lines may have the same
-//! labels.
+//! Metrics have no timestamp, because programs that collect such files reject timestamps. The time of the dump is a
+//! gauge.
+//!
+//! The labels of a suspect include its rank. Several suspects may have the same holder and class, but no two metrics
+//! may have the same labels.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -11,12 +13,12 @@ use heapdiff_diff::{HeapReport, Report, SnapshotInfo, Suspect};
 
 use crate::printable::printable;
 
-/// The most characters of a label's value: a class name of a framework may be longer than servers take.
+/// Maximum number of characters of a label's value. Class names of frameworks may be longer than servers accept.
 const LONGEST: usize = 1024;
 
 type Labels = [(String, String)];
 
-/// Writes the metrics of a comparison: of the last dump, and of what grew.
+/// Writes the metrics of a comparison: the last dump, and the growth.
 pub(crate) fn growth(report: &Report, labels: &Labels, out: &mut dyn Write) -> io::Result<()> {
     let mut families = Families::new(labels);
     if let (Some(first), Some(last)) = (report.snapshots.first(), report.snapshots.last()) {
@@ -48,10 +50,10 @@ pub(crate) fn heap(report: &HeapReport, labels: &Labels, out: &mut dyn Write) ->
     families.end(out)
 }
 
-/// Metric families, one after the other.
+/// Metric families in their order of output.
 struct Families {
     text: String,
-    /// The labels of each line, written out.
+    /// The labels of every metric, formatted.
     common: Vec<String>,
 }
 
@@ -64,7 +66,7 @@ impl Families {
         }
     }
 
-    /// What is known of a dump.
+    /// Adds the metrics of a dump.
     fn snapshot(&mut self, snapshot: &SnapshotInfo) {
         let help = "Time of the last dump, in seconds since 1970.";
         let taken = seconds(snapshot.taken_ms);
@@ -80,7 +82,7 @@ impl Families {
         self.one("heap_unreachable_bytes", help, snapshot.unreachable_bytes);
     }
 
-    /// Figures of each suspect.
+    /// Adds the metrics of the suspects.
     fn suspects(&mut self, suspects: &[Suspect]) {
         let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);
         let help = "Number of objects of this class that the holder holds.";
@@ -95,12 +97,12 @@ impl Families {
         self.each("suspect_growth_bytes", help, metrics);
     }
 
-    /// A family of one metric.
+    /// Adds a family with one metric.
     fn one(&mut self, name: &str, help: &str, value: impl std::fmt::Display) {
         self.each(name, help, std::iter::once((Vec::new(), value)));
     }
 
-    /// A family with a metric for each of these; none where there is none.
+    /// Adds a family with these metrics. Adds nothing if there are no metrics.
     fn each<V: std::fmt::Display>(
         &mut self,
         name: &str,
@@ -122,7 +124,7 @@ impl Families {
         for (own, value) in metrics {
             let own = own.iter().map(|(name, value)| label(name, value));
             let labels: Vec<String> = self.common.iter().cloned().chain(own).collect();
-            // Writing to a text does not fail.
+            // Writing to a string does not fail.
             let _ = if labels.is_empty() {
                 writeln!(text, "heapdiff_{name} {value}")
             } else {
@@ -137,7 +139,7 @@ impl Families {
     }
 }
 
-/// The labels of a suspect.
+/// Returns the labels of a suspect.
 fn of(suspect: &Suspect) -> Vec<(&'static str, String)> {
     let mut labels = vec![
         ("rank", suspect.rank.to_string()),
@@ -150,7 +152,7 @@ fn of(suspect: &Suspect) -> Vec<(&'static str, String)> {
     labels
 }
 
-/// A label with its value, which anybody may have written.
+/// Formats a label. Its value is untrusted.
 fn label(name: &str, value: &str) -> String {
     let mut text = format!("{name}=\"");
     for c in printable(value).chars().take(LONGEST) {
@@ -164,7 +166,7 @@ fn label(name: &str, value: &str) -> String {
     text
 }
 
-/// Milliseconds as seconds, exactly.
+/// Formats milliseconds as seconds, exactly.
 fn seconds(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
 }
@@ -188,11 +190,12 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// Name, labels and value.
+    /// Name, labels and value of a metric.
     type Metric = (String, Vec<(String, String)>, String);
 
-    /// Parses metrics by the rules of OpenMetrics that they use: a family's description once and before its metrics,
-    /// families not interleaved, units at the end of names, no two metrics with the same labels, EOF at the end.
+    /// Parses metrics and checks the rules of OpenMetrics that apply to them. A family is described once, before its
+    /// metrics. Families are not interleaved. Units are at the end of names. No two metrics have the same labels. The
+    /// last line is EOF.
     fn parsed(text: &str) -> Vec<Metric> {
         let body = text.strip_suffix("# EOF\n").expect("EOF");
         let (mut families, mut metrics): (Vec<String>, Vec<_>) = (Vec::new(), Vec::new());
@@ -236,7 +239,7 @@ mod tests {
             .collect()
     }
 
-    /// Labels up to the brace, and what is after it.
+    /// Returns the labels up to the brace, and the text after it.
     fn labels(mut rest: &str) -> (Vec<(String, String)>, &str) {
         let mut labels = Vec::new();
         loop {
@@ -321,7 +324,7 @@ mod tests {
         let help = "Reachable bytes that the suspects retain.";
         assert!(one.contains(help) && !both.contains(help));
         assert!(one.contains("heapdiff_heap_explained_bytes 2097152\n"));
-        // A comparison of nothing knows no dump.
+        // A comparison without dumps has no metrics of a dump.
         let mut nothing = report(Vec::new(), 0);
         nothing.snapshots.clear();
         let nothing = text(&nothing, &[]);

@@ -1,7 +1,7 @@
-//! A profile for `go tool pprof` and all that reads its format (profile.proto, gzipped).
+//! Profiles for `go tool pprof` and other readers of its format (profile.proto, gzipped).
 //!
-//! Sample types: growth (which may be negative: pprof shows it so, as it shows profiles with a base),
-//! before and after, each in objects and bytes; of a single dump, `inuse` alone. The class that was allocated is the label `class`.
+//! Sample types are growth, before and after, each in objects and bytes. Growth may be negative; pprof shows that as it
+//! does for a profile with a base. For one dump the only type is `inuse`. The allocated class is the label `class`.
 
 mod builder;
 mod heap;
@@ -20,23 +20,23 @@ use proto::Profile;
 
 const NANOS_PER_MS: i64 = 1_000_000;
 
-/// What a profile says of the dumps that it is made of.
+/// Header data of a profile.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// When the first dump was taken, in milliseconds since 1970.
     pub from_ms: u64,
-    /// When the last dump was taken.
+    /// When the last dump was taken, in milliseconds since 1970.
     pub to_ms: u64,
     /// Mean bytes between samples.
     pub interval_bytes: u64,
-    /// The dumps.
+    /// Paths of the dumps.
     pub dumps: Vec<String>,
-    /// What a reader has to know of them.
+    /// Warnings about the dumps.
     pub warnings: Vec<String>,
 }
 
 impl About {
-    /// The dumps of a diff.
+    /// Returns the header data for the dumps of a comparison.
     #[must_use]
     pub fn of(report: &Report, interval_bytes: u64) -> Self {
         let taken = |s: Option<&heapdiff_diff::SnapshotInfo>| s.map_or(0, |s| s.taken_ms);
@@ -53,7 +53,7 @@ impl About {
 /// Writes a gzipped profile of stacks whose names are frames with file and line.
 ///
 /// # Errors
-/// When the stream fails.
+/// Returns an error if the stream fails.
 pub fn render(stacks: &Stacks, about: &About, out: &mut dyn Write) -> io::Result<()> {
     builder::write(&profile(stacks, about), out)
 }

@@ -1,11 +1,11 @@
-//! Text from a heap, which anybody may have written, made fit to be shown.
+//! Makes text from a heap safe to show. Such text is untrusted: any program may have written it.
 
 use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar;
 
-/// What steers a terminal or an editor: control characters, marks that turn the direction of what
-/// follows, and what XML and most fonts know no character for.
+/// True for control characters, for marks that change the direction of the text after them, and for characters that XML
+/// forbids or that most fonts cannot show. Control characters can steer a terminal or an editor.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -15,7 +15,7 @@ fn steers(c: char) -> bool {
         || c as u32 & 0xfffe == 0xfffe
 }
 
-/// A text without what would steer a terminal or change how the text around it reads.
+/// Replaces characters that steer a terminal, or change how the text around them reads, by U+FFFD.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().any(steers) {
@@ -28,12 +28,13 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Columns that a character takes.
+/// Returns the number of columns that a character takes, at least one.
 fn columns(c: char) -> usize {
     c.width().unwrap_or(1).max(1)
 }
 
-/// Cuts the middle out of a text of more than `room` columns. The end of a name tells most, so most of it stays.
+/// Cuts the middle out of a text of more than `room` columns. Two thirds of what stays are its end, because names
+/// differ most at their ends.
 #[must_use]
 pub fn shortened(text: &str, room: usize) -> Cow<'_, str> {
     if text.chars().map(columns).sum::<usize>() <= room {

@@ -1,4 +1,4 @@
-//! From a report to its bytes in a format.
+//! Writes any report in any of its formats.
 
 use std::io::{self, Write};
 
@@ -18,10 +18,10 @@ use crate::svg::Measured;
 use crate::view::{DiffReport, DumpReport, FlameView, RecordingView, SitesView, View, Viewed};
 use crate::{collapsed, github, html, json, junit, markdown, openmetrics, pprof, sarif, svg, text};
 
-/// Writes a report. The rows of a query are written by [`crate::rows`], as they are found.
+/// Writes a report in a format. For a query, [`crate::rows`] writes the rows while the query finds them.
 ///
 /// # Errors
-/// When the stream fails, and when the report has no such format.
+/// Returns an error if the stream fails, or if the report cannot be written in this format.
 pub fn render(
     format: Format,
     report: &Report,
@@ -46,7 +46,7 @@ pub fn render(
     }
 }
 
-/// What grew.
+/// Writes a comparison.
 fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
     let (diff, view) = (&report.data, &report.view);
     match format {
@@ -65,7 +65,7 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
     }
 }
 
-/// What one dump holds.
+/// Writes the report of one dump.
 fn heap(format: Format, report: &DumpReport, out: &mut dyn Write) -> io::Result<()> {
     let (heap, view) = (&report.data, &report.view);
     match format {
@@ -83,7 +83,8 @@ fn heap(format: Format, report: &DumpReport, out: &mut dyn Write) -> io::Result<
     }
 }
 
-/// What live bytes rest on: the agent's samples, or stacks that the dump names itself.
+/// Returns how live bytes were measured: estimated from the samples of the agent, or exact, from stacks that the dump
+/// records.
 const fn live(has_agent: bool) -> Measured {
     if has_agent {
         Measured::Estimated
@@ -92,7 +93,7 @@ const fn live(has_agent: bool) -> Measured {
     }
 }
 
-/// What a profile or flame graph of one dump says of it.
+/// Returns the header data of a profile or flame graph of one dump.
 fn of_dump(snapshot: &SnapshotInfo, allocated: Option<&Allocated>, from_ms: u64) -> About {
     About {
         from_ms,
@@ -103,7 +104,7 @@ fn of_dump(snapshot: &SnapshotInfo, allocated: Option<&Allocated>, from_ms: u64)
     }
 }
 
-/// Live bytes of one dump.
+/// Writes the live bytes of one dump by stack.
 fn sites(
     format: Format,
     report: &Viewed<SitesReport, SitesView>,
@@ -117,7 +118,7 @@ fn sites(
     Drawn::of(&report.view, live(report.agent.is_some())).write(format, &about, out)
 }
 
-/// What was allocated before one dump.
+/// Writes the bytes that were allocated before a dump, by stack.
 fn allocated(
     format: Format,
     report: &Viewed<AllocatedReport>,
@@ -128,7 +129,7 @@ fn allocated(
     Drawn::of(&report.view, Measured::Allocated).write(format, &about, out)
 }
 
-/// What a recording found alive, or allocated.
+/// Writes the live or allocated bytes of a flight recording by stack.
 fn recording(
     format: Format,
     report: &Viewed<RecordingReport, RecordingView>,
@@ -150,7 +151,7 @@ fn recording(
     Drawn::of(&report.view, measured).write(format, &about, out)
 }
 
-/// What a trace has.
+/// Writes the stacks of a trace.
 fn flame(
     format: Format,
     report: &Viewed<FlameReport, FlameView>,
@@ -167,7 +168,7 @@ fn flame(
     Drawn::of(&report.view, report.more.measured).write(format, &about, out)
 }
 
-/// All stacks, and how they are shown.
+/// All stacks, and the options with which they are drawn.
 struct Drawn<'a> {
     allocated: Option<&'a Allocated>,
     measured: Measured,
@@ -202,7 +203,7 @@ impl<'a> Drawn<'a> {
         };
         match format {
             Format::Collapsed => collapsed::render(&stacks(Names::Functions), self.columns, out),
-            // Profiles name what was allocated and what is alive differently.
+            // Profiles have different sample types for allocated and for live bytes.
             Format::Pprof if self.measured == Measured::Allocated => {
                 allocated_profile(&stacks(Names::Frames), about, out)
             }

@@ -1,4 +1,4 @@
-//! The reports of the commands: data of `heapdiff_model`, with a view if a printer has options.
+//! The reports of the commands: data of `heapdiff_model`, with a view if the output has options.
 
 use heapdiff_model::count::CountReport;
 use heapdiff_model::diff;
@@ -28,17 +28,17 @@ use crate::view::{
 pub enum Report {
     /// Growth between dumps.
     Diff(Box<DiffReport>),
-    /// The holders of most memory in one dump.
+    /// The largest holders in one dump.
     Heap(Box<DumpReport>),
     /// Objects and bytes of each class.
     Histo(HistoReport),
     /// The objects that retain most.
     Top(TopReport),
-    /// Objects with what they hold.
+    /// Objects with their fields, content and referrers.
     Show(Viewed<ShowReport>),
     /// Paths from GC roots.
     Paths(Viewed<PathsReport>),
-    /// Threads and what they hold.
+    /// Threads and the objects that they hold.
     Threads(ThreadsReport),
     /// Live bytes by allocation stack.
     Sites(Box<Viewed<SitesReport, SitesView>>),
@@ -48,7 +48,7 @@ pub enum Report {
     Recording(Box<Viewed<RecordingReport, RecordingView>>),
     /// Sizes of objects.
     Sizeof(Box<Viewed<SizeofReport, SizeofView>>),
-    /// Memory that a program could do without.
+    /// Wasted memory.
     Waste(Box<Viewed<WasteReport, WasteView>>),
     /// Allocations of a running JVM, counted.
     Count(CountReport),
@@ -58,7 +58,7 @@ pub enum Report {
     Export(ExportReport),
     /// The content of a trace.
     TraceInfo(TraceInfoReport),
-    /// Leaks found in a trace.
+    /// Possible leaks in a trace.
     TraceTop(Box<Viewed<TraceTopReport, TraceTopView>>),
     /// All stacks of a trace.
     Flame(Box<Viewed<FlameReport, FlameView>>),
@@ -66,21 +66,21 @@ pub enum Report {
     TraceSamples(Viewed<TraceSamplesReport>),
 }
 
-/// A dump's part in a report that whoever ran the command has to hear of.
+/// The state of an input, which the user of the command has to know.
 #[derive(Debug)]
 pub struct Condition<'a> {
-    /// The path as given.
+    /// Path of the input as given.
     pub path: &'a str,
-    /// True if some content is missing from the figures because the dump is damaged.
+    /// True if damage keeps some of the dump's content out of the figures.
     pub partial: bool,
-    /// True if the dump is whole and lacks GC roots.
+    /// True if the dump is whole, but lacks GC roots.
     pub lacks_roots: bool,
     /// Warnings about damaged or missing parts.
     pub warnings: &'a [String],
 }
 
 impl Report {
-    /// The state of each dump that was read.
+    /// Returns the state of each input.
     #[must_use]
     pub fn conditions(&self) -> Vec<Condition<'_>> {
         match self {
@@ -110,7 +110,7 @@ impl Report {
     }
 }
 
-/// The state of a dump that was compared.
+/// Returns the state of a dump of a comparison.
 fn compared(snapshot: &diff::SnapshotInfo) -> Condition<'_> {
     Condition {
         path: &snapshot.path,
@@ -120,7 +120,7 @@ fn compared(snapshot: &diff::SnapshotInfo) -> Condition<'_> {
     }
 }
 
-/// The state of a dump.
+/// Returns the state of a dump.
 fn of_dump(snapshot: &SnapshotInfo) -> Condition<'_> {
     Condition {
         path: &snapshot.path,
@@ -130,7 +130,7 @@ fn of_dump(snapshot: &SnapshotInfo) -> Condition<'_> {
     }
 }
 
-/// The state of another file or process.
+/// Returns the state of another file or of a process.
 const fn of_other<'a>(path: &'a str, partial: bool, warnings: &'a [String]) -> Condition<'a> {
     Condition {
         path,
@@ -140,7 +140,7 @@ const fn of_other<'a>(path: &'a str, partial: bool, warnings: &'a [String]) -> C
     }
 }
 
-/// The last figure less the first.
+/// Returns the last figure less the first; 0 if there are no figures.
 #[must_use]
 pub fn growth(figures: &[u64]) -> i64 {
     match (figures.first(), figures.last()) {

@@ -1,4 +1,4 @@
-//! The rows of a query, as they are found.
+//! Writes the rows of a query while the query finds them.
 
 use std::error::Error;
 use std::fmt;
@@ -19,27 +19,27 @@ use crate::printable::{printable, shortened};
 use crate::style::Style;
 use crate::text;
 
-/// Why there are no rows: an error of the source, or a [`TableError`] of the writer.
+/// The error of a query without rows: an error of the source, or a [`TableError`] of the writer.
 pub type RowError = Box<dyn Error + Send + Sync>;
 
-/// What gives rows when it is asked, so that none has to be kept.
+/// A source that produces rows on demand, so that rows need not be kept in memory.
 pub trait RowSource: fmt::Debug {
-    /// Gives all rows.
+    /// Writes all rows to the sink.
     ///
     /// # Errors
-    /// When they cannot be found, or the sink does not take them.
+    /// Returns an error if rows cannot be found, or if the sink fails.
     fn write_to(&self, sink: &mut dyn Sink) -> Result<Outcome, RowError>;
 }
 
-/// The most columns of a cell in text; the last cell of a row takes the room that is left.
+/// Maximum number of columns of a cell in text. The last cell of a row takes the remaining width.
 const CELL: usize = 60;
-/// How many rows decide the types of computed columns in Parquet.
+/// Number of rows that decide the types of computed columns in Parquet.
 const SAMPLE: usize = 4096;
 
-/// Runs a query and writes its rows. A terminal is shown nothing that steers it.
+/// Runs a query and writes its rows. Characters that steer a terminal are not written to one.
 ///
 /// # Errors
-/// When the query or the stream fails.
+/// Returns an error if the query or the stream fails.
 pub fn render(
     format: Format,
     report: &PendingQuery,
@@ -54,7 +54,7 @@ pub fn render(
     }
 }
 
-/// A query whose rows are still to be found: they are written as they are.
+/// A query that has not run. It runs while its rows are written.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct PendingQuery {
@@ -68,7 +68,7 @@ pub struct PendingQuery {
     pub max_rows: Option<u64>,
 }
 
-/// A cell that outlives its row.
+/// A cell that does not borrow from its row.
 #[derive(Debug)]
 enum Held {
     Text(String),
@@ -95,12 +95,12 @@ impl Held {
     }
 }
 
-/// Rows that were found.
+/// Rows of a query in memory.
 #[derive(Debug)]
 struct Found {
     columns: Vec<ResultColumn>,
     rows: Vec<Vec<Held>>,
-    /// Columns that a text takes at most where it is shown.
+    /// Maximum number of columns of a string; the middle of a longer one is cut.
     longest: usize,
     outcome: Outcome,
 }
@@ -132,11 +132,11 @@ impl RowSource for Found {
     }
 }
 
-/// Runs the query and keeps its rows, so that they can be written more than once. The middle of texts that take more than
-/// `longest` columns is left out.
+/// Runs the query and keeps its rows, so that they can be written more than once. The middle of a string of more than
+/// `longest` columns is cut.
 ///
 /// # Errors
-/// When the query fails.
+/// Returns an error if the query fails.
 pub fn find(report: &mut PendingQuery, longest: usize) -> Result<(), RowError> {
     let mut found = Found {
         columns: Vec::new(),
@@ -164,7 +164,7 @@ fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(),
     #[derive(Default)]
     struct TextRows {
         names: Vec<String>,
-        /// Whether a column has texts, and no numbers.
+        /// True if a column contains text, so that it is aligned to the left.
         texts: Vec<bool>,
         rows: Vec<Vec<String>>,
     }
@@ -183,7 +183,7 @@ fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(),
             let last = cells.len().saturating_sub(1);
             let cells = cells.iter().enumerate().map(|(at, cell)| match cell {
                 Cell::Null => "-".to_owned(),
-                // The last is shortened to the room that is left.
+                // The last cell is cut later, to the remaining width.
                 Cell::Text(text) if at < last => shortened(&printable(text), CELL).into_owned(),
                 Cell::Text(text) => printable(text).into_owned(),
                 other => other.to_string(),
@@ -229,7 +229,7 @@ fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(),
 fn json(report: &PendingQuery, out: &mut dyn Write) -> Result<(), RowError> {
     struct JsonReport<'a> {
         report: &'a PendingQuery,
-        /// Until the columns are known.
+        /// The stream, until the columns are known.
         out: Option<&'a mut dyn Write>,
         rows: Option<JsonRows<&'a mut dyn Write>>,
     }
@@ -242,7 +242,7 @@ fn json(report: &PendingQuery, out: &mut dyn Write) -> Result<(), RowError> {
                 .iter()
                 .map(|c| json!({ "name": c.name, "type": c.kind.map(Kind::name) }))
                 .collect();
-            // The object stays open: what comes next belongs to it.
+            // The object stays open, because columns and rows are further keys of it.
             let head = serde_json::to_string_pretty(self.report).map_err(io::Error::from)?;
             let head = head.strip_suffix("\n}").unwrap_or(&head);
             write!(out, "{head},\n  \"columns\": [")?;
@@ -323,15 +323,15 @@ fn csv(report: &PendingQuery, is_terminal: bool, out: &mut dyn Write) -> Result<
     Ok(())
 }
 
-/// A query's rows as Parquet. What is computed gets the type of its first rows.
+/// Writes the rows of a query as Parquet. The first rows decide the type of a computed column.
 ///
 /// # Errors
-/// When the query or the stream fails.
+/// Returns an error if the query or the stream fails.
 pub fn parquet(report: &PendingQuery, out: &mut (dyn Write + Send)) -> Result<(), RowError> {
     struct ParquetRows<'a> {
         report: &'a PendingQuery,
         columns: Vec<ResultColumn>,
-        /// The first rows, until the columns' types are told.
+        /// The first rows, until the types of the columns are known.
         first: Vec<Vec<Held>>,
         out: Option<&'a mut (dyn Write + Send)>,
         parquet: Option<ParquetWriter<&'a mut (dyn Write + Send)>>,
@@ -346,7 +346,7 @@ pub fn parquet(report: &PendingQuery, out: &mut (dyn Write + Send)) -> Result<()
                     .first
                     .iter()
                     .filter_map(|row| row.get(at)?.cell().kind());
-                // Whole numbers fit among numbers with fractions.
+                // A column of integers and fractions has the type of fractions.
                 kinds.reduce(|a, b| match (a, b) {
                     (Kind::Int, Kind::Double) => Kind::Double,
                     _ => a,

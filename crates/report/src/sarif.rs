@@ -1,7 +1,7 @@
-//! SARIF 2.1.0, which code scanning and editors show: a result for each suspect, a rule for each verdict or known kind
-//! of leak.
+//! SARIF 2.1.0, which code scanning and editors show: a result for each suspect, a rule for each verdict or known leak
+//! pattern.
 //!
-//! A result is recognised in the next run by its holder and class. It has a place in the source where a stack names one.
+//! A result is recognised in the next run by its holder and class. It has a place in the source if a stack names one.
 
 use std::io::{self, Write};
 
@@ -13,14 +13,15 @@ use crate::findings::{Finding, Findings, Level, Place, Rule};
 use crate::printable::printable;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
-/// The most stacks of a result, and the most frames of one.
+/// Maximum number of stacks of a result.
 const STACKS: usize = 3;
+/// Maximum number of frames of a stack.
 const FRAMES: usize = 64;
 
-/// Writes the suspects. Known growth is suppressed.
+/// Writes the suspects. Known growth is marked as suppressed.
 ///
 /// # Errors
-/// When the stream fails.
+/// Returns an error if the stream fails.
 pub(crate) fn render(findings: &Findings<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut run = Run::new(findings.source_root);
     for finding in &findings.found {
@@ -124,11 +125,11 @@ impl<'a> Run<'a> {
         physical
     }
 
-    /// A frame as a location.
+    /// Returns a frame as a location.
     fn location(&self, frame: &str) -> Value {
         let text = printable(frame);
         let mut location = json!({ "message": { "text": text } });
-        // The runtime's sources are elsewhere.
+        // The sources of the JDK and of frameworks are not in the repository.
         let own = Some(frame).filter(|frame| is_application_frame(frame));
         if let Some(place) = own.and_then(Place::of) {
             location["physicalLocation"] = self.physical(place);
@@ -145,7 +146,8 @@ impl<'a> Run<'a> {
         json!({ "message": { "text": text }, "frames": frames })
     }
 
-    /// The calls of the program that led to an allocation, the outermost first, where the source has them.
+    /// Returns the application calls that led to an allocation, the outermost first. `None` if fewer than two of them
+    /// have a line in the source.
     fn flow(&self, stack: &Stack) -> Option<Value> {
         let own = stack.frames.iter().take(FRAMES).rev();
         let own = own.filter(|frame| is_application_frame(frame));
@@ -198,7 +200,7 @@ const fn level(level: Level) -> &'static str {
     }
 }
 
-/// What stays the same of a suspect from run to run.
+/// Returns the fingerprint of a suspect, which is the same in each run: a hash of holder and class.
 fn fingerprint(finding: &Finding<'_>) -> String {
     let mut hash = Sha256::new();
     hash.update(finding.holder);
@@ -208,7 +210,7 @@ fn fingerprint(finding: &Finding<'_>) -> String {
     hash.iter().take(16).map(|b| format!("{b:02x}")).collect()
 }
 
-/// A relative path as a URI.
+/// Returns a relative path as a URI.
 fn uri(path: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/-._~".contains(&b);
     let byte = |b: u8| {
@@ -303,7 +305,7 @@ mod tests {
                 Some("com.acme.Web.put(Web.java:42)")
             ]
         );
-        // The same holder and class, in any run and at any rank.
+        // The fingerprint is the same for the same holder and class, in any run and at any rank.
         let prints = |r: &Value| r["partialFingerprints"]["holderAndClass/v1"].clone();
         assert_eq!(prints(&results[0]), prints(&results[3]));
         assert_ne!(prints(&results[0]), prints(&results[1]));

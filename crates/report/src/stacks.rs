@@ -1,4 +1,4 @@
-//! Stacks as flame graphs and profiles take them: root first, merged, in the focus that was asked for.
+//! Stacks for flame graphs and profiles: frames from the root on, equal stacks merged, cut to the focus.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -8,82 +8,81 @@ use regex::Regex;
 
 use crate::printable::printable;
 
-/// The name of a stack that the JVM did not give.
+/// The name of a stack without frames, because the JVM did not report any.
 const UNKNOWN: &str = "(no stack)";
 
-/// Objects and bytes that are alive, as estimated from samples.
+/// Live objects and bytes, as estimated from samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Bytes.
+    /// Their bytes.
     pub bytes: u64,
 }
 
-/// What one stack allocated of one class.
+/// The objects of one class that one stack allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackLine {
-    /// Frames among [`Stacks::names`], the root first.
+    /// Indices of the frames in [`Stacks::names`], the root first.
     pub frames: Vec<u32>,
-    /// The class among [`Stacks::classes`].
+    /// Index of the class in [`Stacks::classes`].
     pub class: u32,
-    /// In the first dump; nothing where there is only one.
+    /// Figures of the first dump; zero if there is only one dump.
     pub before: Live,
-    /// In the last dump.
+    /// Figures of the last dump.
     pub after: Live,
 }
 
 impl StackLine {
-    /// Bytes after less bytes before.
+    /// Returns the bytes after less the bytes before.
     #[must_use]
     pub fn growth(&self) -> i64 {
         less(self.after.bytes, self.before.bytes)
     }
 }
 
-/// One figure less another.
+/// Returns `after` less `before`, limited to the range of an `i64`.
 #[must_use]
 pub(crate) fn less(after: u64, before: u64) -> i64 {
     let difference = i128::from(after) - i128::from(before);
     i64::try_from(difference).unwrap_or(if difference > 0 { i64::MAX } else { -i64::MAX })
 }
 
-/// What frames are called.
+/// The text that names a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// Class and method: lines of one method are one frame.
+    /// Class and method. All lines of a method are one frame.
     Functions,
-    /// As they are, with file and line.
+    /// The whole frame, with file and line.
     Frames,
 }
 
-/// Stacks, equal ones merged, in the order of their frames' names.
+/// Stacks, equal ones merged, sorted by the names of their frames.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
-    /// Names of frames.
+    /// Names of frames, each once.
     pub names: Vec<String>,
-    /// Names of classes.
+    /// Names of classes, each once.
     pub classes: Vec<String>,
-    /// Stacks with their figures.
+    /// The stacks with their figures.
     pub lines: Vec<StackLine>,
-    /// Whether they are told from the class on: callees first, the root last.
+    /// True if stacks begin with the class and end with the root (callees first).
     pub reversed: bool,
 }
 
-/// A step of a stack as it is told.
+/// One step of a stack in the order of output: a frame or the class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Among [`Stacks::names`].
+    /// Index of a frame in [`Stacks::names`].
     Frame(u32),
-    /// Among [`Stacks::classes`].
+    /// Index of a class in [`Stacks::classes`].
     Class(u32),
 }
 
 impl Stacks {
-    /// Takes the stacks out of what was allocated. Names are [`printable`].
+    /// Builds the stacks from allocated objects. Names are made [`printable`].
     ///
-    /// With a focus, a stack begins with the first frame, counted from the root, that it matches, and
-    /// stacks without such a frame are dropped.
+    /// With a focus, a stack begins with its outermost frame that matches. Stacks without a matching frame are dropped.
     #[must_use]
     pub fn new(allocated: &Allocated, focus: Option<&Regex>, names: Names) -> Self {
         let mut table = Table::default();
@@ -151,7 +150,7 @@ impl Stacks {
         stacks
     }
 
-    /// The same, told from the class on.
+    /// Returns the same stacks with callees first.
     #[must_use]
     pub fn reversed(mut self) -> Self {
         self.reversed = true;
@@ -159,7 +158,8 @@ impl Stacks {
         self
     }
 
-    /// A line's steps in the order in which they are told: the frames from the root on and the class, or backwards.
+    /// Returns the steps of a line: the frames from the root on, then the class. Reversed stacks have the opposite
+    /// order.
     pub fn steps<'a>(&self, line: &'a StackLine) -> impl Iterator<Item = Step> + use<'a> {
         let (first, last) = if self.reversed {
             (Some(line.class), None)
@@ -176,7 +176,7 @@ impl Stacks {
             .chain(last)
     }
 
-    /// What a step is called.
+    /// Returns the name of a step.
     #[must_use]
     pub fn text(&self, step: Step) -> &str {
         match step {
@@ -185,7 +185,8 @@ impl Stacks {
         }
     }
 
-    /// Sorts by name, in the order in which steps are told: numbers depend on the order in which names were met.
+    /// Sorts by the names of the steps. The indices of names cannot be compared, because they depend on the order of
+    /// the input.
     fn sort(&mut self) {
         let rank = |texts: &[String]| {
             let mut order: Vec<usize> = (0..texts.len()).collect();
@@ -208,20 +209,20 @@ impl Stacks {
         });
     }
 
-    /// A frame's name.
+    /// Returns the name of a frame.
     #[must_use]
     pub fn name(&self, frame: u32) -> &str {
         self.names.get(frame as usize).map_or("", |n| n)
     }
 
-    /// A line's class.
+    /// Returns the class of a line.
     #[must_use]
     pub fn class(&self, line: &StackLine) -> &str {
         self.classes.get(line.class as usize).map_or("", |c| c)
     }
 }
 
-/// A table of texts, each of which is in it once.
+/// A list of strings without duplicates.
 #[derive(Default)]
 struct Table {
     texts: Vec<String>,
@@ -240,10 +241,10 @@ impl Table {
     }
 }
 
-/// A suspect's stacks in a focus: cut as [`Stacks::new`] cuts them, equal ones merged.
+/// Returns the stacks of a suspect, cut to the focus as in [`Stacks::new`], with equal ones merged.
 ///
-/// Half-widths of intervals are added as those of independent estimates are; survival is the mean by
-/// samples.
+/// Estimates of merged stacks are taken as independent: the half-width of an interval is the root of the sum of the
+/// squared half-widths. Survival is the mean, weighted by samples.
 #[must_use]
 pub(crate) fn focused(stacks: &[Stack], focus: &Regex) -> Vec<Stack> {
     let mut merged: Vec<Stack> = Vec::new();
@@ -298,7 +299,7 @@ fn hypotenuse(a: u64, b: u64) -> u64 {
     u64::try_from(root).unwrap_or(u64::MAX)
 }
 
-/// A name in a line of `;`-separated frames.
+/// Replaces `;` in a name, because it separates the frames of a collapsed stack.
 pub(crate) fn collapsible(name: &str) -> Cow<'_, str> {
     if name.contains(';') {
         name.replace(';', ":").into()

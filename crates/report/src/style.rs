@@ -1,4 +1,4 @@
-//! Colours and columns of text.
+//! Colours of text, and names cut to the width of a terminal.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,10 +8,10 @@ use heapdiff_diff::Frames;
 use crate::document::{Tone, WIDTH};
 use crate::printable::shortened;
 
-/// What is left of a name on a narrow terminal.
+/// Minimum width of a cut name, in columns.
 const LEAST: usize = 20;
 
-/// Colours words, or leaves them as they are; cuts names to the columns of a terminal, or leaves them whole.
+/// The way in which text is written: with or without colours, with names whole or cut to the width of a terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     on: bool,
@@ -21,7 +21,7 @@ pub struct Style {
 }
 
 impl Style {
-    /// Colours for a terminal.
+    /// Returns a style with colours, for a terminal.
     #[must_use]
     pub const fn coloured() -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Style {
         }
     }
 
-    /// No colours, as in a file.
+    /// Returns a style without colours, for a file.
     #[must_use]
     pub const fn plain() -> Self {
         Self {
@@ -43,8 +43,8 @@ impl Style {
         }
     }
 
-    /// The same for a terminal with so many columns. Without it names are whole, however long, so that they can be
-    /// pasted.
+    /// Returns the style for a terminal with this number of columns. Without it, names are never cut, so that they can
+    /// be copied and pasted.
     #[must_use]
     pub const fn within(self, columns: usize) -> Self {
         Self {
@@ -70,8 +70,8 @@ impl Style {
         self.internals
     }
 
-    /// Returns the frames to show of a stack: those that were chosen, else all in a verbose report, else at most `limit`
-    /// lines with folded frames.
+    /// Returns the frames to show of a stack: the chosen ones; otherwise all frames in a verbose report, or at most
+    /// `limit` lines with folded frames.
     pub(crate) fn frames(self, verbose: bool, limit: usize) -> Frames {
         self.frames.unwrap_or(if verbose {
             Frames::All
@@ -80,7 +80,8 @@ impl Style {
         })
     }
 
-    /// A text that has `room` on a line of [`WIDTH`] columns: its middle is cut where it does not fit the terminal.
+    /// Cuts the middle out of a text that does not fit. `room` is its width in a line of [`WIDTH`] columns; a narrower
+    /// or wider terminal changes it by the difference.
     pub(crate) fn fitted(self, text: &str, room: usize) -> Cow<'_, str> {
         match self.columns {
             Some(columns) => {
@@ -91,19 +92,19 @@ impl Style {
         }
     }
 
-    /// What went wrong, or grew.
+    /// Colours an error or a growth.
     #[must_use]
     pub fn red<T: fmt::Display>(self, text: T) -> Painted<T> {
         self.toned(Tone::Red, text)
     }
 
-    /// What may be wrong.
+    /// Colours a warning.
     #[must_use]
     pub fn yellow<T: fmt::Display>(self, text: T) -> Painted<T> {
         self.toned(Tone::Yellow, text)
     }
 
-    /// Returns the text in the colour of a tone.
+    /// Colours a text by its tone.
     pub(crate) fn toned<T: fmt::Display>(self, tone: Tone, text: T) -> Painted<T> {
         let code = match tone {
             Tone::Plain => None,
@@ -117,7 +118,7 @@ impl Style {
     }
 }
 
-/// A text in a colour. Width and alignment apply to the text alone.
+/// A text in a colour. Width and alignment apply to the text without its colour codes.
 #[derive(Debug)]
 pub struct Painted<T> {
     code: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! A flame graph, by inferno: width is what is alive in the last dump or was allocated; of two dumps, colour is growth.
+//! A flame graph as SVG, drawn by inferno. Widths are live or allocated bytes; of two dumps, colours are growth.
 
 use std::io::{self, Write};
 
@@ -9,16 +9,16 @@ use crate::collapsed::{both, live};
 use crate::printable::printable;
 use crate::stacks::Stacks;
 
-/// What the widths are of.
+/// The meaning of the widths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
     /// Live bytes, estimated from samples.
     Estimated,
-    /// Live bytes of a dump that names the stack of each object.
+    /// Live bytes of a dump that records the stack of each object.
     Exact,
-    /// Live bytes of the objects that a JVM followed for its recording.
+    /// Live bytes of the objects that the JVM tracked for a recording.
     Followed,
-    /// What was allocated, alive or not, estimated from samples.
+    /// Allocated bytes, alive or not, estimated from samples.
     Allocated,
 }
 
@@ -30,7 +30,7 @@ impl Measured {
         }
     }
 
-    /// What figures rest on.
+    /// Returns a sentence about the source of the figures.
     pub(crate) const fn basis(self) -> &'static str {
         match self {
             Self::Estimated | Self::Allocated => "Estimated from allocation samples",
@@ -39,7 +39,7 @@ impl Measured {
         }
     }
 
-    /// Why there is nothing to draw.
+    /// Returns the error that there is nothing to draw.
     pub(crate) fn nothing(self, focus: Option<&Regex>) -> io::Error {
         let focus = focus.map(|f| printable(f.as_str()));
         let why = match (self, focus) {
@@ -58,11 +58,11 @@ impl Measured {
     }
 }
 
-/// Writes the flame graph of one dump, or of what changed from the first to the last.
+/// Writes the flame graph of one dump, or of the change from the first dump to the last.
 ///
 /// # Errors
-/// When the stream fails; `InvalidInput` when there is nothing to draw, and so where nothing fits the focus that the
-/// stacks were made with.
+/// Returns an error if the stream fails, or `InvalidInput` if there is nothing to draw: no object is alive, or no stack
+/// matches the focus.
 pub fn render(
     stacks: &Stacks,
     measured: Measured,
@@ -90,10 +90,11 @@ pub fn render(
             *subtitle += &format!("; warning: {}", printable(warning));
         }
     }
-    // Without this, inferno chooses colours at random.
+    // Otherwise inferno chooses colours at random.
     options.deterministic = true;
-    // inferno merges neighbours alone. In the order that it sorts by or insists on, `B$1` and `B (lambda)` come between
-    // `B` and what `B` calls. This option has it take lines as they are, from the last to the first.
+    // inferno merges only adjacent lines. In the order that it would sort them by, `B$1` and `B (lambda)` come between
+    // `B` and the frames that `B` calls, so that `B` is drawn twice. With this option it takes lines as they are, from
+    // the last to the first.
     options.flame_chart = true;
     options.font_type = "monospace".into();
     let alive = stacks.lines.iter().filter(|l| l.after.bytes > 0);
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn each_frame_is_drawn_once() {
-        // A stack that ends where another goes on, and names between these two in the order of their bytes.
+        // Stacks of which one continues another, and names that sort between the two by their bytes.
         let all = allocated(&[
             ("b.B", "X", [0, 3]),
             ("a.A b.B", "X", [0, 5]),

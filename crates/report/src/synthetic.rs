@@ -1,5 +1,5 @@
-//! Made-up reports for tests here and in the browser, which need names that no compiler
-//! writes and more stacks than a small program has.
+//! Made-up reports for tests here and in the browser. Tests need names that no compiler writes, and more stacks than a
+//! small program has.
 
 use heapdiff_diff::{
     Allocated, AllocatedLine, ClassGrowth, Coverage, Delta, Died, Growth, HeapClass, HeapCoverage,
@@ -20,7 +20,7 @@ fn number(list: &mut Vec<String>, text: &str) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// Lines of (frames from the root, parted by spaces before a letter; class; bytes before and after).
+/// Returns allocated objects from lines of (frames from the root, separated by spaces; class; bytes before and after).
 #[must_use]
 pub fn allocated(lines: &[(&str, &str, [u64; 2])]) -> Allocated {
     let mut all = Allocated::default();
@@ -42,13 +42,13 @@ pub fn allocated(lines: &[(&str, &str, [u64; 2])]) -> Allocated {
     all
 }
 
-/// Frames parted by spaces; ` (lambda)` stays with its frame.
+/// Splits frames at spaces. ` (lambda)` stays with its frame.
 fn parted(frames: &str) -> Vec<String> {
     let frames = frames.replace(" (", "\u{1}(");
     frames.split(' ').map(|f| f.replace('\u{1}', " ")).collect()
 }
 
-/// A stack of frames from the root.
+/// Returns a stack of these frames, the root first. `half` is the half-width of the interval.
 #[must_use]
 pub fn stack(frames: &str, bytes: u64, half: u64) -> Stack {
     let mut frames = parted(frames);
@@ -67,7 +67,7 @@ pub fn stack(frames: &str, bytes: u64, half: u64) -> Stack {
     }
 }
 
-/// A suspect with one stack.
+/// Returns a suspect with one stack.
 #[must_use]
 pub fn suspect(rank: u32, holder: &str, verdict: Verdict, grown: u32) -> Suspect {
     let bytes = u64::from(grown);
@@ -130,7 +130,7 @@ fn snapshot(path: &str, bytes: u64) -> SnapshotInfo {
     }
 }
 
-/// A report of these suspects.
+/// Returns a report of these suspects, and of this number of classes.
 #[must_use]
 pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
     let class = |i: u32| ClassGrowth {
@@ -164,8 +164,8 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
     }
 }
 
-/// A report of one dump with so many suspects, and one of all else that it can have. The first suspect's names try to
-/// break out.
+/// Returns a report of one dump with this number of suspects, and one entry of everything else. Names in it try to
+/// break out of every format.
 #[must_use]
 pub fn heap(suspects: u32) -> HeapReport {
     let suspect = |rank: u32| HeapSuspect {
@@ -243,8 +243,8 @@ pub fn heap(suspects: u32) -> HeapReport {
     }
 }
 
-/// A report and stacks as large as a page has to bear: suspects with fifty stacks each, and distinct
-/// stacks of up to sixty frames.
+/// Returns a report and stacks as large as a page may get: suspects with fifty stacks each, and distinct stacks of up
+/// to sixty frames.
 #[must_use]
 pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
     let verdicts = [
@@ -272,7 +272,7 @@ pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
     };
     let report = report((1..=suspects).map(suspect).collect(), 20_000);
     let mut all = Allocated::default();
-    // A tree of calls, ten ways on at each of five places; beneath, methods that only pass on.
+    // A tree of calls. Every third level branches into ten methods, and the levels between have one method.
     const WAYS: u32 = 10;
     for level in 0..60 {
         for way in 0..WAYS {

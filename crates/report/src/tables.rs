@@ -1,4 +1,4 @@
-//! Tables that several formats have.
+//! Tables that several formats share.
 
 use heapdiff_diff::HeapReport;
 use heapdiff_diff::sentence::Waste;

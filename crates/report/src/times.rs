@@ -1,13 +1,13 @@
-//! Moments and spans of time as texts show them.
+//! Formats times and time spans.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use heapdiff_units::Span;
 
-/// A time of day in UTC: `2026-11-21 22:05:00`. What no calendar has is shown as milliseconds since 1970.
+/// Formats a time in UTC: `2026-11-21 22:05:00`. Times after the year 9999 are written as milliseconds since 1970.
 #[must_use]
 pub fn utc(ms: u64) -> String {
-    // The year 9999: what the format can tell.
+    // The end of the year 9999, the last year of the format.
     const END: u64 = 253_402_300_799_999;
     let time = SystemTime::checked_add(&UNIX_EPOCH, Duration::from_millis(ms));
     match time.filter(|_| ms <= END) {
@@ -19,7 +19,8 @@ pub fn utc(ms: u64) -> String {
     }
 }
 
-/// Milliseconds as a span without those that nobody reads: `1h30m`, `12s`, `250ms`.
+/// Formats milliseconds as a time span: `1h30m`, `12s`, `250ms`. From ten seconds on, milliseconds are dropped; from
+/// one hour on, seconds are dropped.
 #[must_use]
 pub fn span(ms: u64) -> String {
     let rounded = match ms {

@@ -1,4 +1,4 @@
-//! How a report is printed: options beside its data.
+//! Options of a report's output, beside its data.
 
 use std::ops::{Deref, DerefMut};
 
@@ -13,10 +13,10 @@ use crate::junit::Gate;
 use crate::stacks::focused;
 use crate::svg::Measured;
 
-/// A report's data with the view in which it is printed. It derefs to the data, which is also its JSON.
+/// A report's data with the options of its output. It derefs to the data, and its JSON is that of the data.
 #[derive(Debug)]
 pub struct Viewed<D, M = ()> {
-    /// The data, as JSON has it.
+    /// The data, which is also the JSON.
     pub data: D,
     /// The options that reports share.
     pub view: View,
@@ -53,12 +53,12 @@ impl<D: Serialize, M> Serialize for Viewed<D, M> {
     }
 }
 
-/// Options that reports share. Each printer reads those that its report can have.
+/// Options that reports share. Each format reads those that apply to its report.
 #[derive(Debug, Default)]
 pub struct View {
-    /// True if text shows every frame, and what does not grow.
+    /// True if text shows all frames, and everything that does not grow.
     pub verbose: bool,
-    /// The pattern with which stacks begin (`--focus`).
+    /// The pattern of the frame with which stacks begin (`--focus`).
     pub focus: Option<Regex>,
     /// All stacks, if the format shows them and they are known.
     pub allocated: Option<Allocated>,
@@ -68,7 +68,7 @@ pub struct View {
     pub columns: Columns,
     /// Labels of each metric.
     pub labels: Vec<(String, String)>,
-    /// The folder of the repository with the sources.
+    /// Folder in the repository that contains the sources.
     pub source_root: Option<String>,
     /// True if weak and phantom references count as holding, too (`--refs all`).
     pub holds_weakly: bool,
@@ -98,23 +98,24 @@ pub struct DiffView {
     pub more_classes: usize,
     /// Suspects that are known growth, with the rule that matches.
     pub known: Vec<(Suspect, String)>,
-    /// Gates that were asked for.
+    /// Requested gates.
     pub gates: Gates,
     /// The outcome of each gate.
     pub outcomes: Vec<Gate>,
-    /// True if gates decide on dumps that cannot be compared.
+    /// True if gates are checked even if the dumps cannot be compared (`--allow-partial`).
     pub allow_partial: bool,
 }
 
 impl DiffReport {
-    /// Returns the warnings, and that gates do not decide.
+    /// Returns the warnings, and the sentence that gates were not checked, if so.
     pub(crate) fn all_warnings(&self) -> impl Iterator<Item = &str> {
         let undecided = self.undecided().map(|_| crate::UNDECIDED);
         let warnings = self.data.warnings.iter().map(String::as_str);
         warnings.chain(undecided)
     }
 
-    /// Returns why the gates do not decide: the dumps cannot be compared, and `--allow-partial` was not given.
+    /// Returns the reason why gates were not checked: the dumps cannot be compared, and `--allow-partial` was not
+    /// given.
     #[must_use]
     pub fn undecided(&self) -> Option<&str> {
         let more = &self.more;
@@ -132,47 +133,47 @@ pub type DumpReport = Viewed<HeapReport, HeapView>;
 pub struct HeapView {
     /// True if there are suspects that are not listed.
     pub more_suspects: bool,
-    /// True if suspects are left out, by their classes or because they are too many; `None` for a saved report.
+    /// True if suspects are left out, by their classes or because of a limit; `None` for a saved report.
     pub left_out: Option<bool>,
     /// Number of classes that are not listed.
     pub more_classes: usize,
 }
 
-/// Which rows of live bytes are shown, and how many there are.
+/// The kind of rows of live bytes, and their number.
 #[derive(Debug, Default)]
 pub struct SitesView {
     /// True if text lists frames, not stacks.
     pub lists_frames: bool,
     /// Number of frames, listed or not.
     pub frame_count: u64,
-    /// Number of classes, listed or not; 0 by stack.
+    /// Number of classes, listed or not; 0 if rows are stacks.
     pub class_count: u64,
     /// Number of classes with live samples.
     pub sampled_classes: u64,
 }
 
-/// What stacks of a trace are drawn.
+/// Title and meaning of a flame graph of a trace.
 #[derive(Debug)]
 pub struct FlameView {
-    /// The file, the run and its part, in words.
+    /// Names of the file and the run, and the part of the run.
     pub title: String,
-    /// The meaning of widths.
+    /// The meaning of the widths.
     pub measured: Measured,
 }
 
 /// Parts that the report of a recording leaves out.
 #[derive(Debug, Default)]
 pub struct RecordingView {
-    /// Number of classes, listed or not; 0 by stack.
+    /// Number of classes, listed or not; 0 if rows are stacks.
     pub class_count: u64,
 }
 
-/// Which classes of a deep size are shown.
+/// The classes of a deep size, as far as they are shown.
 #[derive(Debug, Default)]
 pub struct SizeofView {
     /// True if text shows the classes.
     pub shows_classes: bool,
-    /// Classes that are not listed: their number, objects and bytes.
+    /// Classes that are not listed: number of classes, of their objects, and of their bytes.
     pub more_classes: (u64, u64, u64),
 }
 
@@ -186,6 +187,6 @@ pub struct WasteView {
 /// Parts that a report of a trace leaves out.
 #[derive(Debug, Default)]
 pub struct TraceTopView {
-    /// True if classes were counted, and only a part of the run or of the stacks was asked for.
+    /// True if classes were counted, but the report covers only a part of the run or of the stacks.
     pub counts_more: bool,
 }

@@ -1,26 +1,26 @@
-//! The tree of a flame graph: stacks that begin alike share their beginning.
+//! The tree of a flame graph: stacks share the nodes of their common beginning.
 
 use std::cmp::Reverse;
 
 use crate::stacks::{StackLine, Stacks, Step};
 
-/// A node, without what is below it.
+/// A node without its children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Node {
     name: Step,
-    /// The depth; 1 for the outermost frame of a stack.
+    /// The depth in the tree; 1 for the first step of a stack.
     depth: u32,
     own: Figures,
 }
 
-/// Bytes.
+/// Figures of a node, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Figures {
-    /// Growth of stacks that grew.
+    /// Growth of the stacks that grew.
     grown: u64,
-    /// Loss of stacks that shrank.
+    /// Loss of the stacks that shrank.
     shrunk: u64,
-    /// Bytes that are alive in the last dump.
+    /// Live bytes in the last dump.
     after: u64,
 }
 
@@ -39,29 +39,29 @@ impl Figures {
         self.after = self.after.saturating_add(other.after);
     }
 
-    /// The weight that decides whether a node stays.
+    /// Returns the weight by which nodes are kept. For one stack it is the larger of the bytes before and after.
     const fn weight(self) -> u64 {
         self.after.saturating_add(self.shrunk)
     }
 }
 
-/// What was cut off.
+/// The nodes that were cut off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rest {
-    /// Nodes.
+    /// Number of nodes.
     pub(super) frames: u64,
-    /// Their own growth, which their callers keep.
+    /// Their growth, which is now included in their callers.
     pub(super) grown: u64,
 }
 
-/// Nodes in preorder.
+/// A tree as a list of nodes in preorder.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
 }
 
 impl Tree {
-    /// Builds the tree in one pass: neighbours in the order of stacks share their first steps.
+    /// Builds the tree in one pass. This works because stacks are sorted: neighbours share their first steps.
     pub(super) fn new(stacks: &Stacks) -> Self {
         let mut nodes: Vec<Node> = Vec::new();
         let mut previous: Vec<Step> = Vec::new();
@@ -76,7 +76,8 @@ impl Tree {
                     own: Figures::default(),
                 });
             }
-            // No two lines have the same steps, so the last one is this line's alone when it comes.
+            // No two lines have the same steps, and a line comes before the lines that continue it. So the last node is
+            // the end of this line only.
             if let Some(last) = nodes.last_mut() {
                 last.own.add(Figures::of(line));
             }
@@ -85,7 +86,7 @@ impl Tree {
         Self { nodes }
     }
 
-    /// The node above each; none for roots.
+    /// Returns the parent of each node; `None` for roots.
     fn parents(&self) -> Vec<Option<usize>> {
         let mut open: Vec<usize> = Vec::new();
         let mut parents = Vec::with_capacity(self.nodes.len());
@@ -97,9 +98,10 @@ impl Tree {
         parents
     }
 
-    /// Keeps the nodes that weigh most; the figures of others go to the nearest node above that stays.
+    /// Keeps the `most` nodes with the largest weight. The figures of each other node are added to the nearest node
+    /// above it that stays.
     ///
-    /// A node weighs no less than any below it, so the nodes above one that stays do, too.
+    /// A node weighs at least as much as each node below it. So if a node stays, all nodes above it stay.
     pub(super) fn pruned(mut self, most: usize) -> (Self, Rest) {
         let mut rest = Rest::default();
         if self.nodes.len() <= most {
@@ -122,7 +124,7 @@ impl Tree {
             let own = self.nodes[i].own;
             rest.frames += 1;
             match parents[i] {
-                // A dropped node passes on its own figures and those it got from below.
+                // A dropped node passes on its own figures and those that it got from below.
                 Some(parent) => self.nodes[parent].own.add(own),
                 None => rest.grown = rest.grown.saturating_add(own.grown),
             }
@@ -135,8 +137,9 @@ impl Tree {
         (self, rest)
     }
 
-    /// Each node as five LEB128 numbers: depth, name, bytes that grew, that shrank, and that are alive; and
-    /// the names that the numbers mean, frames before classes.
+    /// Returns the encoded nodes and the names that they refer to, frames before classes.
+    ///
+    /// A node is five LEB128 numbers: depth, index of the name, bytes that grew, bytes that shrank, and live bytes.
     pub(super) fn encode(&self) -> (Vec<u8>, Vec<Step>) {
         let used = |wanted: fn(Step) -> Option<u32>| {
             let mut used: Vec<u32> = self.nodes.iter().filter_map(|n| wanted(n.name)).collect();
@@ -200,7 +203,7 @@ mod tests {
 
     #[test]
     fn stacks_share_their_beginning() {
-        // a, b, c with X and Y, then b's own X; d with X. The order is that of names.
+        // The tree, sorted by name: a, b, c with X and Y, then b with its own X; then d with X.
         let tree = tree();
         assert_eq!(
             tree.nodes

@@ -1,5 +1,5 @@
-//! The web page of one dump: what holds most, threads, waste and classes. It has no script: all of it is there, and
-//! opens and prints as it is.
+//! The web page of one dump: largest holders, threads, waste and classes. It has no script. Everything is in the HTML,
+//! so it opens and prints as it is.
 
 use std::io::{self, Write};
 
@@ -14,8 +14,9 @@ use heapdiff_diff::sentence::Verdict;
 use heapdiff_model::heap::HeapReport;
 use heapdiff_units::{Size, grouped};
 
-/// The most stacks of one suspect, and classes, on the page.
+/// Maximum number of stacks shown per suspect.
 const STACKS: usize = 10;
+/// Maximum number of classes shown.
 const CLASSES: usize = 500;
 
 #[derive(Template)]
@@ -34,16 +35,16 @@ struct Page<'a> {
 /// A table on the page.
 struct Section {
     id: &'static str,
-    /// In the list of sections.
+    /// The name in the navigation.
     name: &'static str,
     title: &'static str,
-    /// The headings, and if they are of texts.
+    /// The headings. The flag is true for columns of text.
     headings: Vec<(String, bool)>,
     rows: Vec<Vec<Cell>>,
     more: Option<String>,
 }
 
-/// A cell with the elements around its text.
+/// A cell: its text, and the tags around it.
 struct Cell {
     open: String,
     text: String,
@@ -53,7 +54,7 @@ struct Cell {
 impl Section {
     fn new(id: &'static str, name: &'static str, table: Table) -> Self {
         let is_text = |kind: Column| kind != Column::Figure;
-        // The first text is what a row is about.
+        // The first column of text is the heading of the row.
         let subject = table.columns.iter().position(|c| is_text(c.1));
         let cell = |(at, text): (usize, &String)| {
             let kind = table.columns[at].1;
@@ -91,7 +92,7 @@ impl Section {
 /// Writes the page.
 ///
 /// # Errors
-/// When the stream fails.
+/// Returns an error if the stream fails.
 pub(crate) fn render(report: &DumpReport, out: &mut dyn Write) -> io::Result<()> {
     let heap = &report.data;
     let info = &heap.snapshot;

@@ -1,4 +1,4 @@
-//! A page with a flame graph and nothing else, with callers or with callees first.
+//! The web page with only a flame graph, with callers or with callees first.
 
 use std::io::{self, Write};
 
@@ -11,25 +11,25 @@ use crate::printable::printable;
 use crate::stacks::{Names, Stacks};
 use crate::svg::Measured;
 
-/// In the order in which they use each other, after [`parts`].
+/// Script of this page. It follows [`parts`], which it uses.
 const SCRIPT: &str = include_str!("../../assets/stacks.js");
-/// Frames in each of the two trees.
+/// Maximum number of frames in each of the two trees.
 const FRAMES: usize = 200_000;
 
-/// What the page shows.
+/// The content of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct StackPage<'a> {
     /// All stacks.
     pub allocated: &'a Allocated,
-    /// What their figures are of.
+    /// The meaning of their figures.
     pub measured: Measured,
-    /// Where stacks begin.
+    /// The pattern of the frame with which stacks begin.
     pub focus: Option<&'a Regex>,
-    /// Whether callees come first when the page is opened.
+    /// True if the page shows callees first when it is opened.
     pub reverse: bool,
-    /// The file, and what else tells where figures are from.
+    /// The files that the figures come from.
     pub of: &'a [String],
-    /// What a reader has to know.
+    /// Warnings that the page shows.
     pub warnings: &'a [String],
 }
 
@@ -51,14 +51,14 @@ struct Page<'a> {
     callees: String,
 }
 
-/// The page's flame graphs by name, and what they show.
+/// Names of the two flame graphs, and the phrase for their figures, in the sentence about frames that are cut.
 const CALLERS: (&str, &str) = ("flame graph", "in total");
 const CALLEES: (&str, &str) = ("flame graph with callees first", "in total");
 
 /// Writes the page.
 ///
 /// # Errors
-/// When the stream fails; `InvalidInput` when there is nothing to draw.
+/// Returns an error if the stream fails, or `InvalidInput` if there is nothing to draw.
 pub fn render_stacks(page: &StackPage<'_>, out: &mut dyn Write) -> io::Result<()> {
     let stacks = Stacks::new(page.allocated, page.focus, Names::Functions);
     if stacks.lines.iter().all(|l| l.after.bytes == 0) {

@@ -1,4 +1,5 @@
-//! One dump as Markdown: a table of what holds most, each one's details folded, then threads, waste and classes.
+//! The report of one dump as Markdown: a table of the largest holders, folded details of each, then threads, waste and
+//! classes.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -18,7 +19,7 @@ use crate::view::DumpReport;
 /// Writes the report.
 ///
 /// # Errors
-/// When the stream fails.
+/// Returns an error if the stream fails.
 pub(crate) fn render(whole: &DumpReport, out: &mut dyn Write) -> io::Result<()> {
     let report = &whole.data;
     let mut text = Comment("## What holds most of the heap\n\n".to_owned());

@@ -1,21 +1,21 @@
-//! The room that a comment has, and what of a report is left out for it.
+//! The maximum size of a comment, and how parts of a report are left out to keep it.
 
-/// Characters that a comment on GitHub may have, with some to spare.
+/// Maximum number of characters of a comment. GitHub allows somewhat more.
 pub(crate) const MOST: usize = 65_000;
-/// Where what stands before the suspects ends.
+/// Position at which the part before the suspects must have ended.
 pub(crate) const HEAD: usize = 12_000;
-/// Where the table of suspects ends.
+/// Position at which the table of suspects must have ended.
 pub(crate) const TABLE: usize = 30_000;
-/// Where the details of suspects end.
+/// Position at which the details of suspects must have ended.
 pub(crate) const DETAILS: usize = 50_000;
 
-/// A text that becomes no longer than it may.
+/// The text of a comment, with a maximum length.
 #[derive(Debug, Default)]
 pub(crate) struct Comment(pub(crate) String);
 
 impl Comment {
-    /// Adds a part for each item as long as the text ends before `end`; what comes after the first that does not fit is left
-    /// out, too, and counted.
+    /// Adds the parts of items until one does not fit before `end`. Returns the number of items left out: that one and
+    /// all after it.
     pub(crate) fn add_all<T>(
         &mut self,
         end: usize,

@@ -1,4 +1,4 @@
-//! The common part of all profiles: tables of texts and locations, the class as a label, the header.
+//! The part that all profiles share: tables of strings and locations, labels, and the header.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// A profile with objects and bytes of each of these kinds: `inuse` gives `inuse_objects` and
+    /// Creates a profile with objects and bytes of each of these kinds: `inuse` becomes `inuse_objects` and
     /// `inuse_space`.
     pub(super) fn new(kinds: &[&str]) -> Self {
         let mut strings = Strings::new();
@@ -50,7 +50,8 @@ impl Builder {
         }
     }
 
-    /// The location of a frame with file and line, each once; lines of one method are of one function.
+    /// Returns the location of a frame with file and line. Each frame has one location. All lines of a method share one
+    /// function.
     pub(super) fn place(&mut self, text: &str) -> u64 {
         if let Some(&id) = self.of_frame.get(text) {
             return id;
@@ -84,12 +85,13 @@ impl Builder {
         id
     }
 
-    /// Adds a stack that allocated objects of a class, the leaf's place first, with a value for each sample type.
+    /// Adds a stack that allocated objects of a class. `location_id` has the leaf first, and `value` has a value for
+    /// each sample type.
     pub(super) fn sample(&mut self, location_id: Vec<u64>, value: Vec<i64>, class: &str) {
         self.labelled(location_id, value, Some(("class", class)));
     }
 
-    /// Adds a stack with a label, or without.
+    /// Adds a stack with or without a label.
     pub(super) fn labelled(
         &mut self,
         location_id: Vec<u64>,
@@ -108,7 +110,7 @@ impl Builder {
         });
     }
 
-    /// The profile, of the moment `time_ms`; `default` is the kind whose bytes are shown first.
+    /// Returns the finished profile. `time_ms` is its time, and `default` is the kind whose bytes are shown first.
     pub(super) fn finish(
         mut self,
         about: &About,
@@ -136,14 +138,14 @@ impl Builder {
     }
 }
 
-/// Writes a gzipped profile. The gzip header has no time, so that two runs give the same bytes.
+/// Writes a gzipped profile. The gzip header has no time, so that two runs write the same bytes.
 pub(super) fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     let mut gzip = GzEncoder::new(out, Compression::default());
     gzip.write_all(&profile.encode_to_vec())?;
     gzip.finish()?.flush()
 }
 
-/// Strings, each once; the first is empty, as the format wants it.
+/// The string table: each string once. The format requires that the first one is empty.
 struct Strings {
     texts: Vec<String>,
     index: HashMap<String, i64>,

@@ -1,4 +1,4 @@
-//! A profile of what was allocated in a slice of time, and of what was alive at its end.
+//! A profile of the allocations in a period, and of the objects that are alive at its end.
 
 use std::io::{self, Write};
 
@@ -6,25 +6,25 @@ use super::builder::{self, Builder};
 use super::proto::Profile;
 use super::{About, whole};
 
-/// What a stack allocated in a slice of time, and what of it was alive at the end.
+/// Allocations of a stack in a period, and those of the objects that are alive at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeapSample<'a> {
     /// Frames with file and line, the leaf first.
     pub frames: Vec<&'a str>,
-    /// What was allocated.
+    /// The allocated class.
     pub class: &'a str,
-    /// Objects and bytes allocated.
+    /// Number of allocated objects, and their bytes.
     pub allocated: [u64; 2],
-    /// Objects and bytes alive.
+    /// Number of live objects, and their bytes.
     pub live: [u64; 2],
 }
 
 /// Writes a gzipped profile with the sample types of Go's heap profiles (`alloc_objects`, `alloc_space`,
-/// `inuse_objects`, `inuse_space`), which servers of profiles know. Its time is `from_ms`, its duration lasts to
-/// `to_ms`; `dumps` are comments.
+/// `inuse_objects`, `inuse_space`), which profile servers accept. The profile begins at `from_ms` and lasts until
+/// `to_ms`. The `dumps` become comments.
 ///
 /// # Errors
-/// When the stream fails.
+/// Returns an error if the stream fails.
 pub fn render_heap(
     samples: &[HeapSample<'_>],
     about: &About,

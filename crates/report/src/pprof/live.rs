@@ -1,7 +1,8 @@
-//! A profile of what is alive, as servers of profiles keep it: the class is the leaf, and the holder a label.
+//! A profile of live objects for profile servers: the class is the leaf frame, and the holder is a label.
 //!
-//! Such a server makes a series of each combination of labels. Classes would be thousands of them; as leaves they are
-//! in the flame graph, where other flame graphs of ours have them.
+//! A profile server stores a time series for each combination of labels. With classes as labels, that would be
+//! thousands of series. As leaf frames, classes appear in the flame graph, as they do in the other flame graphs of
+//! heapdiff.
 
 use std::io::{self, Write};
 
@@ -9,24 +10,24 @@ use super::builder::{self, Builder};
 use super::proto::Profile;
 use super::{About, whole};
 
-/// What of a stack is alive.
+/// Live objects of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveSample<'a> {
-    /// Frames with file and line, the leaf first; empty for what stands for many stacks.
+    /// Frames with file and line, the leaf first; empty if the sample represents many stacks.
     pub frames: Vec<&'a str>,
-    /// What was allocated, or what the sample stands for.
+    /// The allocated class, or a name for the objects that the sample represents.
     pub class: &'a str,
-    /// The field that keeps most of it alive, where that is known.
+    /// The field that keeps most of them alive; `None` if it is not known.
     pub holder: Option<&'a str>,
-    /// Objects and bytes.
+    /// Number of objects, and their bytes.
     pub live: [u64; 2],
 }
 
-/// Writes a gzipped profile with Go's sample types `inuse_objects` and `inuse_space`. Its time is `to_ms`; `dumps`
-/// are comments.
+/// Writes a gzipped profile with Go's sample types `inuse_objects` and `inuse_space`. Its time is `to_ms`. The `dumps`
+/// become comments.
 ///
 /// # Errors
-/// When the stream fails.
+/// Returns an error if the stream fails.
 pub fn render_live(
     samples: &[LiveSample<'_>],
     about: &About,

@@ -1,10 +1,10 @@
-//! The messages of pprof's `profile.proto`, written out: that file is stable, and so no compiler for it is
-//! needed. Strings are numbers in the string table, which begins with the empty one.
+//! The messages of pprof's `profile.proto`. They are written by hand, because that file is stable and this saves a
+//! protobuf compiler. Strings are indices in the string table, whose first string is empty.
 
-/// Samples with what their numbers refer to.
+/// A profile: samples, and the tables that they refer to.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Profile {
-    /// What each sample's values are, in their order.
+    /// The meaning of each value of a sample, in order.
     #[prost(message, repeated, tag = "1")]
     pub(super) sample_type: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
@@ -31,7 +31,7 @@ pub(super) struct Profile {
     pub(super) default_sample_type: i64,
 }
 
-/// What a value is: its name and unit.
+/// The name and unit of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
 pub(super) struct ValueType {
     #[prost(int64, tag = "1")]
@@ -43,7 +43,7 @@ pub(super) struct ValueType {
 /// A stack with its values.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub(super) struct Sample {
-    /// The leaf first.
+    /// Locations of the frames, the leaf first.
     #[prost(uint64, repeated, tag = "1")]
     pub(super) location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
@@ -65,7 +65,7 @@ pub(super) struct Label {
     pub(super) num_unit: i64,
 }
 
-/// A binary. Here it only says that names, files and lines are known already.
+/// A binary. It only records that names, files and lines are known already.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
 pub(super) struct Mapping {
     #[prost(uint64, tag = "1")]

@@ -1,4 +1,4 @@
-//! Counted allocations as a table.
+//! Allocation counts as a table.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use super::stacks::interval;
 use crate::document::Column::{self, Cut, Figure, Name};
 use crate::document::{self, Document, WIDTH, bold, dim};
 
-/// The column of a class of at most 48 characters.
+/// The column of the allocated class, cut to 48 characters.
 pub(super) const CLASS: (&str, Column) = ("class", Cut(48));
-/// What counts as an allocation.
+/// Notes on the meaning of an allocation count.
 const WHAT: [&str; 5] = [
     "Each executed allocation is counted, even if the JIT compiler removes it or the allocation fails.",
     "clone, reflection, array copies, lambdas and string concatenation count at the line that uses them.",
@@ -22,17 +22,17 @@ const WHAT: [&str; 5] = [
     "that was running when the count began, until its next call. The size of an object is the size that",
     "the JVM reports for its class; the size of an array is computed from its length.",
 ];
-/// What figures in the JDK's classes are.
+/// Notes on counts in JDK classes.
 const AT_LEAST: [&str; 2] = [
     "In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own",
     "code (for example string concatenation with a StringBuilder), which has no counters.",
 ];
 const NO_JDK: &str = "JDK classes have no counters; --jdk adds counters to them.";
 
-/// Which classes were counted with `--sampled-classes`.
+/// Words after the number of classes with `--sampled-classes`.
 const SAMPLED: &str = " in sampled stacks";
 
-/// The same of counts in a dump.
+/// The note on counts in a dump or a trace.
 pub(super) const EXECUTED: &str = "counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM";
 pub(super) const WITHOUT_JDK: &str =
     "JDK classes have no counters; count=jdk adds counters to them.";
@@ -59,7 +59,7 @@ pub(crate) fn build(report: &CountReport, doc: &mut Document) {
     jdk(report.jdk, NO_JDK, doc);
 }
 
-/// What is to be known of the JDK's classes; `none` where they have no counters.
+/// Adds the notes on JDK classes. `none` is the note for JDK classes without counters.
 pub(super) fn jdk(counted: bool, none: &str, doc: &mut Document) {
     let lines = if counted { &AT_LEAST[..] } else { &[none] };
     for &line in lines {
@@ -67,7 +67,7 @@ pub(super) fn jdk(counted: bool, none: &str, doc: &mut Document) {
     }
 }
 
-/// The sites that are listed, and how many there are besides.
+/// Adds the table of sites. `all` is the number of sites, listed or not.
 fn sites(listed: &[CountSite], all: u64, doc: &mut Document) {
     if !listed.is_empty() {
         doc.gap();
@@ -90,13 +90,13 @@ fn sites(listed: &[CountSite], all: u64, doc: &mut Document) {
     doc.rest(all.saturating_sub(listed.len() as u64), "more site");
 }
 
-/// Where a site is.
+/// Returns the place of a site: `com.acme.Foo.add:42`.
 pub(super) fn place(site: &CountSite) -> String {
     let line = site.line.map_or(String::new(), |line| format!(":{line}"));
     format!("{}.{}{line}", site.class, site.method)
 }
 
-/// What a dump has of counts.
+/// Adds the allocation counts in a dump.
 pub(super) fn in_dump(report: &CountedInDump, doc: &mut Document) {
     let totals = &report.totals;
     doc.line(format!(
@@ -115,7 +115,7 @@ pub(super) fn in_dump(report: &CountedInDump, doc: &mut Document) {
     disagreements(report, doc);
 }
 
-/// Lines of which samples say something else than was counted, with the reasons that there may be.
+/// Adds the lines whose counts and samples contradict each other, with the possible reasons.
 fn disagreements(report: &CountedInDump, doc: &mut Document) {
     for (is_less, sentence) in [
         (true, Samples::LessThanCounted),
@@ -155,7 +155,7 @@ pub(super) fn unknown(totals: &CountTotals, doc: &mut Document) {
     }
 }
 
-/// What was not counted.
+/// Adds the allocations that were not counted.
 pub(super) fn not_counted(missed: &CountMissed, doc: &mut Document) {
     if missed.sites > 0 {
         let sites = counted(missed.sites, "site");
@@ -175,7 +175,7 @@ pub(super) fn not_counted(missed: &CountMissed, doc: &mut Document) {
             "not counted: {} that cannot be instrumented",
             counted(missed.classes, "class")
         );
-        // A name is followed by the reason, which JSON has.
+        // Only the name is shown; JSON has the reason, too, which follows it.
         if let Some((name, _)) = missed
             .class_names
             .first()

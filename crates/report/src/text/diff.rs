@@ -1,4 +1,4 @@
-//! A diff: the dumps, what grew, and the classes that changed.
+//! The text of a comparison: the dumps, what grew, and the classes that changed.
 
 use heapdiff_diff::sentence::TWO_DUMPS;
 use heapdiff_diff::{ClassGrowth, Report, SnapshotInfo, Suspect};
@@ -67,14 +67,15 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
     classes(&report.classes, *more_classes, doc);
 }
 
-/// Returns the sentence about two dumps if it is a reason of each of several suspects. It is printed once. Other reasons
-/// would be read as statements about the heap.
+/// Returns the reason about two dumps if several suspects all have it. It is then printed once. Other common reasons
+/// stay with their suspects: printed once, they would read as statements about the heap.
 fn common_reason(suspects: &[Suspect]) -> Option<&'static str> {
     let has = |suspect: &Suspect| suspect.reasons.iter().any(|reason| reason == TWO_DUMPS);
     (suspects.len() > 1 && suspects.iter().all(has)).then_some(TWO_DUMPS)
 }
 
-/// The answer: a sentence for each of the first suspects. `has_more` is true if there are suspects that are not listed.
+/// Adds the answer: sentences about each of the first suspects. `has_more` is true if there are suspects that are not
+/// listed.
 fn headlines(report: &Report, has_more: bool, doc: &mut Document) {
     if report.suspects.is_empty() {
         return;

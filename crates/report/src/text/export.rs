@@ -1,4 +1,4 @@
-//! What an export wrote.
+//! The files that an export wrote.
 
 use heapdiff_model::export::ExportReport;
 use heapdiff_units::{Size, grouped};

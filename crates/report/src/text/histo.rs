@@ -19,7 +19,7 @@ pub(crate) fn build(report: &HistoReport, doc: &mut Document) {
         columns.extend([("reachable bytes", Figure), ("retained bytes", Figure)]);
     }
     columns.push(("class", Name));
-    // Classes of one name are told apart by their loaders.
+    // Loaders distinguish classes with the same name.
     let mut names: HashMap<&str, u32> = HashMap::new();
     for row in &report.classes {
         *names.entry(&row.class).or_default() += 1;

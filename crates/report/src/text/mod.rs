@@ -1,4 +1,4 @@
-//! Text for people: what matters first, laid out for 100 columns.
+//! Text for people. The most important part comes first, and lines have at most 100 columns.
 
 mod allocated;
 mod count;
@@ -53,7 +53,7 @@ fn document(report: &Report) -> Document {
         Report::Sizeof(report) => sizeof::build(report, doc),
         Report::Waste(report) => waste::build(report, doc),
         Report::Export(report) => export::build(report, doc),
-        // A flame graph has no form in text. Rows of a query are written as they are found, see [`crate::rows`].
+        // A flame graph has no text form. The rows of a query are written while they are found, see [`crate::rows`].
         Report::Flame(_) | Report::Query(_) => {}
         Report::TraceInfo(report) => trace::info(report, doc),
         Report::TraceTop(report) => trace::top(report, doc),
@@ -85,7 +85,7 @@ pub(crate) mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// A dump with 4.0 MiB reachable.
+    /// Returns a dump with 4.0 MiB reachable.
     pub(crate) fn snapshot() -> SnapshotInfo {
         SnapshotInfo {
             path: "a.hprof".to_owned(),

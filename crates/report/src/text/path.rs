@@ -5,14 +5,14 @@ use heapdiff_diff::{is_application_frame, is_jdk_frame};
 use crate::document::{Document, INDENT, WIDTH};
 use crate::printable::printable;
 
-/// Maximum number of steps that are shown at each end, unless all are asked for.
+/// Maximum number of steps shown at each end, unless all are requested.
 const STEPS: usize = 6;
 /// Minimum number of adjacent steps through JDK classes and frameworks that are folded.
 const FOLDED: usize = 3;
-/// What is between two steps.
+/// Separator of two steps.
 const ARROW: &str = " -> ";
 
-/// A path and the step that is the holder.
+/// A path with its holder.
 pub(super) struct HolderPath<'a> {
     pub(super) root: &'a str,
     pub(super) steps: &'a [String],
@@ -20,7 +20,7 @@ pub(super) struct HolderPath<'a> {
 }
 
 impl HolderPath<'_> {
-    /// Adds the path with as many steps in a line as fit.
+    /// Adds the path. Each line has as many steps as fit.
     pub(super) fn add(&self, verbose: bool, doc: &mut Document) {
         let mut steps = self.rooted();
         if !verbose {
@@ -60,7 +60,7 @@ impl HolderPath<'_> {
         std::iter::once(first).chain(others.cloned()).collect()
     }
 
-    /// Replaces each run of steps through JDK classes and frameworks by their number. The first step and the holder stay.
+    /// Replaces runs of steps through JDK classes and frameworks by their number. The first step and the holder stay.
     fn folded(&self, steps: Vec<String>) -> Vec<String> {
         let mut shown = Vec::with_capacity(steps.len());
         let mut run: Vec<String> = Vec::new();
@@ -157,7 +157,7 @@ mod tests {
             "path static org.springframework.Context.beans -> … 4 JDK and framework steps (-v shows them) \
              -> com.shop.Carts.open -> java.util.ArrayList.elementData"
         );
-        // One or two steps are left on either side of the holder.
+        // Only one or two steps are left on either side of the holder, too few to be folded.
         let all = written(root, &steps, "java.util.HashMap$Node[*]", false);
         assert!(!all.contains('…'), "{all}");
         assert!(!written(root, &steps, "com.shop.Carts.open", true).contains('…'));

@@ -1,4 +1,4 @@
-//! Paths as a tree that grows to the right only where it branches.
+//! Paths as a tree. Only lines below a branch are indented further.
 
 use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -7,8 +7,9 @@ use super::snapshot;
 use crate::document::{Document, Span, Tone, WIDTH};
 use crate::view::Viewed;
 
-/// Columns for the number of selected objects, and the space after it.
+/// Columns for the number of selected objects.
 const NUMBER: usize = 12;
+/// Columns between the number and the path.
 const GAP: usize = 2;
 
 pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
@@ -57,9 +58,9 @@ pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
     more(report.hidden, 0, doc);
 }
 
-/// A line whose part of the tree is being written.
+/// A line while the lines below it are written.
 struct Above {
-    /// How far the lines below it are indented.
+    /// Indentation of the lines below it, in levels.
     level_below: usize,
     hidden: Hidden,
 }
@@ -99,7 +100,7 @@ fn line(line: &PathLine, level: usize, doc: &mut Document) {
     doc.spans([number.into(), text]);
 }
 
-/// A field without its class, which the line above names: `.entries`; the rest as it is.
+/// Returns a field without its class, which the line above names: `.entries`. Other references stay as they are.
 fn field(via: &str) -> String {
     match via.rsplit_once('.') {
         Some((_, name)) if !via.starts_with(['[', '<']) => format!(".{name}"),

@@ -1,4 +1,4 @@
-//! A document as text, laid out for 100 columns.
+//! Prints a document as text with 100 columns.
 
 use std::io::{self, Write};
 
@@ -99,7 +99,7 @@ fn pair(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Resul
     writeln!(out, "    {:<8} {text}", style.toned(Tone::Dim, label))
 }
 
-/// One line of figures and a line for each frame.
+/// Prints a stack: a line of figures, and a line for each frame.
 fn stack(stack: &Stack, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let Stack {
         number,
@@ -143,7 +143,7 @@ fn stack(stack: &Stack, style: Style, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a line for each frame that is shown.
+/// Returns a line for each shown frame.
 fn shown(choice: Frames, frames: &[String]) -> Vec<String> {
     let (shown, more) = choice.of(frames);
     let mut lines: Vec<String> = shown
@@ -168,7 +168,7 @@ fn in_threads(first: &str, others: &[String]) -> String {
     }
 }
 
-/// Prints numbers to the right. The last column takes the room that is left.
+/// Prints a table. Figures are aligned to the right. The last column takes the remaining width.
 pub(crate) fn table(table: &Table, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let Some(last) = table.columns.len().checked_sub(1) else {
         return Ok(());
@@ -216,7 +216,7 @@ pub(crate) fn table(table: &Table, style: Style, out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Wraps words into lines of at most `room` columns.
+/// Wraps words into lines of at most `room` columns. A longer word has a line of its own.
 fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -73,7 +73,7 @@ pub(crate) fn build(report: &Viewed<RecordingReport, RecordingView>, doc: &mut D
     doc.rest_of_blocks(more, "more stack");
 }
 
-/// The classes as a table.
+/// Adds the table of classes.
 fn by_class(report: &Viewed<RecordingReport, RecordingView>, doc: &mut Document) {
     let rows = &report.classes;
     let (has_interval, has_objects) = (
@@ -111,9 +111,9 @@ fn by_class(report: &Viewed<RecordingReport, RecordingView>, doc: &mut Document)
     more_classes(report.more.class_count, rows.len(), doc);
 }
 
-/// What the figures are of.
+/// Returns the meaning of the figures.
 fn meaning(report: &RecordingReport) -> String {
-    // The JVM weighs the samples of this event itself, whatever interval others in the recording have.
+    // The JVM gives each sample of this event a weight, so the sampling interval of other events does not apply.
     let is_weighed = report.event == "jdk.ObjectAllocationSample";
     let interval = report.recording.interval_bytes.filter(|_| !is_weighed);
     match (report.measure, interval) {
@@ -144,7 +144,7 @@ fn figures(stack: &RecordedStack, report: &RecordingReport) -> String {
     };
     match report.measure {
         "allocated" => figures,
-        // What leaks was allocated all along, what was loaded at the start was not.
+        // The times show what may leak: a leak is allocated all the time, but data that was loaded at the start is not.
         _ => format!(
             "{figures}, allocated from {} to {}",
             since(stack.first_ms),
@@ -153,7 +153,7 @@ fn figures(stack: &RecordedStack, report: &RecordingReport) -> String {
     }
 }
 
-/// Since the recording began.
+/// Formats a time since the recording began.
 fn since(ms: u64) -> String {
     match ms {
         0..100_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
@@ -168,7 +168,7 @@ mod tests {
     use crate::report::Report;
     use heapdiff_model::recording::{RecordedClass, RecordedTotals, RecordingInfo};
 
-    /// A recording of `stacks` stacks, of which one is listed.
+    /// Returns a recording with `stacks` stacks, of which one is listed.
     fn report(
         measure: &'static str,
         interval_bytes: Option<u64>,
@@ -237,7 +237,7 @@ mod tests {
             let with = meanings.iter().filter(|m| text.contains(m.1)).count();
             assert!(text.contains(words) && with == 1, "{text}");
         }
-        // An interval of other events is none of what the JVM weighs.
+        // The sampling interval of other events does not apply to samples that the JVM weights.
         let mut weighed = report("allocated", Some(1024), 1);
         weighed.event = "jdk.ObjectAllocationSample";
         assert!(told(weighed).contains("alive or not\n"));
@@ -290,7 +290,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("stack"), "{text}");
-        // Of samples that stand for themselves there is no interval.
+        // With the measure `sampled` there is no estimate, and so no interval.
         let text = by_class("sampled", None, None);
         let table = "\n\n   live  samples  class\n3.0 KiB        3  byte[]\n";
         assert!(text.contains(table), "{text}");

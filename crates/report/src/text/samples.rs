@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::times::{span, utc};
 use crate::view::Viewed;
 
-/// The most lines of one stack, unless all are asked for.
+/// Maximum number of lines of a stack, unless all are requested.
 const FRAMES: usize = 4;
 
 pub(crate) fn build(report: &Viewed<TraceSamplesReport>, doc: &mut Document) {
@@ -81,7 +81,7 @@ mod tests {
     use crate::report::Report;
     use heapdiff_model::trace::{RunInfo, SampleTotals};
 
-    /// Two samples of `all`, of these and in this order.
+    /// Returns the text of two samples of `all`, of this kind and in this order.
     fn told(which: &'static str, by: &'static str, all: u64) -> String {
         let collected = (which != "live").then_some(5000);
         let row = || SampleReportRow {

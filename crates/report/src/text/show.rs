@@ -1,4 +1,4 @@
-//! Objects with what they hold.
+//! Objects with their fields, content and referrers.
 
 use heapdiff_model::show::{ObjectRef, ShowReport, ShownObject, ShownValue, ThreadLocalValues};
 use heapdiff_units::{Size, counted, grouped};
@@ -82,8 +82,8 @@ fn object(object: &ShownObject, unheld: &str, doc: &mut Document) {
     referrers(object, doc);
 }
 
-/// Returns the remark on an object with which HotSpot may have filled a gap between objects. Since JDK 19 the small ones have a
-/// class of their own. The others are in a dump as `int[]`, like arrays of the program.
+/// Returns the remark on an object with which HotSpot may have filled a gap between objects. Since JDK 19, small
+/// fillers have their own class. Others are `int[]` in a dump, like arrays of the application.
 fn filler(object: &ShownObject) -> Option<&'static str> {
     let is_unreferenced = object.retained_bytes.is_none() && object.referrer_count == 0;
     match &*object.class {
@@ -107,7 +107,7 @@ fn array(object: &ShownObject, doc: &mut Document) {
     more(rest.saturating_sub(shown.len() as u64), "more element", doc);
 }
 
-/// Primitive values in rows, references one by one, nulls as a number.
+/// Adds elements: primitive values in rows, references one per line, and the number of nulls.
 fn elements(elements: &[&ShownValue], offset: u64, doc: &mut Document) {
     let mut row = String::from("   ");
     let mut nulls = 0;
@@ -142,7 +142,7 @@ fn more(rest: u64, what: &str, doc: &mut Document) {
     }
 }
 
-/// What a collection holds, as its users see it.
+/// Adds the content of a collection, as its users see it.
 fn contents(object: &ShownObject, doc: &mut Document) {
     let Some(contents) = &object.contents else {
         return;
@@ -197,7 +197,7 @@ fn contents(object: &ShownObject, doc: &mut Document) {
     let shown = contents
         .offset
         .saturating_add(contents.entries.len() as u64);
-    // A direct buffer's elements are not in the heap.
+    // The elements of a direct buffer are not in the heap.
     let known = contents.kind != "buffer" || !contents.entries.is_empty();
     let rest = size
         .filter(|_| known)
@@ -210,7 +210,7 @@ fn contents(object: &ShownObject, doc: &mut Document) {
     more(rest, what, doc);
 }
 
-/// Prints where the values of a thread local are.
+/// Adds the values of a ThreadLocal.
 fn thread_local(values: &ThreadLocalValues, doc: &mut Document) {
     line("values", &values_of(values), doc);
     for class in &values.classes {
@@ -227,12 +227,12 @@ fn thread_local(values: &ThreadLocalValues, doc: &mut Document) {
         ));
     }
     if let Some(next) = &values.next {
-        // The command stays whole, so that it can be pasted.
+        // The command is never cut, so that it can be copied and pasted.
         doc.spans(labelled("next", next.into()));
     }
 }
 
-/// The sentence on the values of thread locals.
+/// Returns the sentence on the values of a ThreadLocal.
 pub(super) fn values_of(values: &ThreadLocalValues) -> String {
     match values.threads {
         0 => "no thread has a value of this ThreadLocal".to_owned(),
@@ -252,7 +252,7 @@ fn buckets(capacity: u64) -> String {
     format!(" in {}", counted(capacity, "bucket"))
 }
 
-/// A key: its text where it has one.
+/// Returns a key: its text if it has one.
 fn short(key: &ShownValue) -> String {
     match &key.object {
         Some(ObjectRef {
@@ -277,7 +277,7 @@ fn referrers(object: &ShownObject, doc: &mut Document) {
             "strong" => String::new(),
             kind => format!(", {kind}"),
         };
-        // The class of a field's object says less than the field's own name, which comes first.
+        // The name of the field says more than the class of its object, so it comes first.
         let from = mention(&referrer.object);
         doc.one_line(format!("    {}{weak}  {from}", referrer.via));
     }
@@ -303,7 +303,7 @@ fn value(value: &ShownValue) -> String {
     }
 }
 
-/// An object in one line: `byte[16] @ 0x7f00`, `java.lang.String @ 0x7f08 "text"`.
+/// Returns an object in one line: `byte[16] @ 0x7f00`, `java.lang.String @ 0x7f08 "text"`.
 pub(super) fn mention(object: &ObjectRef) -> String {
     let class = object.class.as_deref().unwrap_or("(not in this dump)");
     let class = match object.length {
@@ -336,7 +336,7 @@ mod tests {
         }
     }
 
-    /// What is told of an object, one of so many that are selected.
+    /// Returns the text about an object, which is one of `objects` selected objects.
     fn told(object: ShownObject, objects: u64) -> String {
         tests::text(&Report::Show(
             ShowReport {

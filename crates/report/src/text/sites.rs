@@ -55,14 +55,14 @@ pub(crate) fn build(report: &Viewed<SitesReport, SitesView>, doc: &mut Document)
     doc.rest_of_blocks(more, "more stack");
 }
 
-/// Adds which part of a total no listed stack has.
+/// Adds the part of a total that was allocated in stacks without a sample.
 pub(super) fn other_stacks(part: u64, total: u64, doc: &mut Document) {
     if is_noted(part, total) {
         doc.note(Samples::OtherStacks { size: Size(part) });
     }
 }
 
-/// The frames that allocate as a table.
+/// Adds the table of frames that allocate.
 fn by_frame(report: &Viewed<SitesReport, SitesView>, doc: &mut Document) {
     doc.gap();
     let no_stack = Samples::NoStack.to_string();
@@ -99,7 +99,7 @@ fn by_frame(report: &Viewed<SitesReport, SitesView>, doc: &mut Document) {
     doc.note(hint);
 }
 
-/// The classes as a table, with what was allocated of them where that was counted.
+/// Adds the table of classes, with allocation counts if the agent counts classes.
 fn by_class(report: &Viewed<SitesReport, SitesView>, doc: &mut Document) {
     let counts = report.classes.iter().any(|c| c.allocated.is_some());
     if counts {
@@ -135,12 +135,12 @@ fn by_class(report: &Viewed<SitesReport, SitesView>, doc: &mut Document) {
     more_classes(report.more.class_count, report.classes.len(), doc);
 }
 
-/// How many classes there are besides those that are shown.
+/// Adds the number of classes that are not listed.
 pub(super) fn more_classes(all: u64, shown: usize, doc: &mut Document) {
     doc.rest(all.saturating_sub(shown as u64), "more class");
 }
 
-/// Writes that the JVM may have sampled too few large objects. `is_live` is true if the objects are alive.
+/// Adds the warning that the JVM may have sampled too few large objects. `is_live` is true if the objects are alive.
 pub(super) fn large_objects(bytes: u64, is_live: bool, doc: &mut Document) {
     if bytes > 0 {
         let size = Size(bytes);
@@ -148,7 +148,7 @@ pub(super) fn large_objects(bytes: u64, is_live: bool, doc: &mut Document) {
     }
 }
 
-/// Where the stacks come from.
+/// Adds the source of the stacks: the settings and losses of the agent, or the stack traces in the dump.
 pub(super) fn origin(agent: Option<&AgentReport>, unseen: u64, doc: &mut Document) {
     let Some(agent) = agent else {
         return doc.note(Samples::Exact);
@@ -156,7 +156,7 @@ pub(super) fn origin(agent: Option<&AgentReport>, unseen: u64, doc: &mut Documen
     let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
     let few = count("few_followed");
     let (filtered, is_full) = (count("filtered"), count("dropped_full"));
-    // Where few are followed, one that has no room is counted.
+    // If only few samples are tracked, a sample without room in the table is still counted.
     let uncounted = ["dropped_failed", "dropped_pending"].into_iter().any(count);
     let lost = uncounted || is_full;
     let uncounted = uncounted || is_full && !few;
@@ -178,7 +178,7 @@ pub(super) fn origin(agent: Option<&AgentReport>, unseen: u64, doc: &mut Documen
         ("class", _) => Rate::OfClass(rate),
         _ => Rate::Objects(rate),
     };
-    // A rate of one is each allocation, whatever the strategy.
+    // With a rate of one, each allocation is sampled, whatever the strategy.
     let first = match (agent.first_interval_bytes, agent.first_rate) {
         first if first == (agent.interval_bytes, agent.rate) => First::Same,
         (0, 0 | 1) if agent.strategy != "time" => once(Rate::Each {
@@ -345,12 +345,12 @@ pub(super) mod tests {
         );
     }
 
-    /// What is told of an agent with this strategy, bytes and rate, and of the samples that it lost.
+    /// Returns the text about an agent with this strategy, interval and rate, and this number of lost samples.
     fn told(sampling: (&'static str, u64, u64), first: (u64, u64), lost: u64) -> String {
         told_by(sampling, first, lost, false)
     }
 
-    /// The same of an agent that follows `few` of its samples.
+    /// Returns the same text for an agent that tracks only few of its samples if `few` is true.
     fn told_by(
         sampling: (&'static str, u64, u64),
         first: (u64, u64),
@@ -485,7 +485,7 @@ pub(super) mod tests {
             text.contains("every allocation except lost ones is sampled\n5 sampled objects "),
             "{text}"
         );
-        // Where few are followed, what had no room to be is counted.
+        // If only few samples are tracked, samples without room in the table are still counted.
         let text = told_by(("bytes", 4096, 0), (0, 0), 3, true);
         assert!(
             text.starts_with("one sample every 4.0 KiB allocated is tracked, every allocation is counted\n5 sampled objects ")

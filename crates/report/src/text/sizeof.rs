@@ -1,4 +1,4 @@
-//! Sizes of objects, and why a set's are not the sums of its members'.
+//! Sizes of objects, and why the sizes of a set differ from the sums over its objects.
 
 use std::cmp::Ordering;
 
@@ -65,7 +65,7 @@ pub(crate) fn build(report: &Viewed<SizeofReport, SizeofView>, doc: &mut Documen
     }
 }
 
-/// Returns the sentence on classes whose final fields are not known, with the first class.
+/// Returns the sentence on classes whose final fields are not known. It names the first class.
 fn except(count: u64, names: &[String]) -> [Span; 3] {
     let classes = counted(count, "class");
     let sentence = format!("final fields are skipped, except the final fields of {classes} (");
@@ -74,7 +74,7 @@ fn except(count: u64, names: &[String]) -> [Span; 3] {
     [sentence.into(), first, more.into()]
 }
 
-/// The three sizes, and what each means.
+/// Adds the three sizes and their meanings.
 fn sizes(set: &SizeofSet, unheld: &str, doc: &mut Document) {
     let one = set.objects == 1;
     let mut rows = Vec::new();
@@ -114,7 +114,7 @@ fn sizes(set: &SizeofSet, unheld: &str, doc: &mut Document) {
     }
 }
 
-/// Explains a smaller figure that reports print for all instances of a class.
+/// Explains why the class table of a report shows a smaller figure for these objects.
 fn class_table(set: &SizeofSet, doc: &mut Document) {
     let bytes = set.class_table_bytes;
     if let Some(bytes) = bytes.filter(|&b| set.retained_bytes.is_some_and(|r| r != b)) {
@@ -126,7 +126,7 @@ fn class_table(set: &SizeofSet, doc: &mut Document) {
     }
 }
 
-/// Adds why the sizes of the objects do not add up to the sizes of the set.
+/// Explains why the sizes of the objects do not add up to the sizes of the set.
 fn sums(set: &SizeofSet, doc: &mut Document) {
     match set.sum_deep_bytes {
         Some(sum) if sum == set.deep_bytes => {
@@ -194,10 +194,10 @@ fn objects(report: &SizeofReport, doc: &mut Document) {
     doc.rest(more, "more object");
 }
 
-/// Field by field; what lies deeper than lines go is in the last line above it.
+/// Adds the deep size by field. Objects below the last line of a path are included in that line.
 fn tree(lines: &[SizeofLine], all: u64, doc: &mut Document) {
     let mut rows = Vec::new();
-    // Lines that are not listed stand below those that are, deepest first.
+    // The number of hidden lines comes after the listed lines below the same object. Deeper numbers come first.
     let mut hidden: Vec<&SizeofLine> = Vec::new();
     for at in 0..=lines.len() {
         let depth = lines.get(at).map_or(0, |line| line.depth);
@@ -235,7 +235,7 @@ fn tree(lines: &[SizeofLine], all: u64, doc: &mut Document) {
     doc.table(&columns, rows.into_iter());
 }
 
-/// A line's field and class, indented.
+/// Returns the field and the class of a line, indented.
 fn place(line: &SizeofLine) -> String {
     let class = line.class.as_deref().unwrap_or(match line.objects {
         0 => "(nothing)",
@@ -286,7 +286,7 @@ mod tests {
         SizeofClass, SizeofFinals, SizeofFlyweights, SizeofObject, SizeofOptions,
     };
 
-    /// A set of so many objects, two thirds of whose bytes are reached by one of them alone.
+    /// Returns a set of this number of objects. One object alone reaches two thirds of the bytes.
     fn report(objects: u64) -> Viewed<SizeofReport, SizeofView> {
         SizeofReport {
             schema: SizeofReport::SCHEMA,

@@ -1,4 +1,4 @@
-//! The lines that say which dump a report is of.
+//! Lines that describe the dump of a report.
 
 use heapdiff_diff::LayoutInfo;
 use heapdiff_model::snapshot::SnapshotInfo;
@@ -8,17 +8,17 @@ use crate::document::Document;
 use crate::printable::printable;
 use crate::view::View;
 
-/// The source of a layout that distances between objects show.
+/// The source of an object layout that was measured by the distances between objects.
 const MEASURED: &str = "addresses";
 
-/// The file and its totals, then the object layout as in [`layout`].
+/// Adds the file and its totals, then the object layout as in [`layout`].
 pub(crate) fn heading(snapshot: &SnapshotInfo, doc: &mut Document) {
     let (reachable, garbage) = (snapshot.reachable_bytes, snapshot.unreachable_bytes);
     let all = reachable.unwrap_or(0).saturating_add(garbage.unwrap_or(0));
     heading_with(snapshot, all, doc);
 }
 
-/// The same with the shallow bytes of all objects.
+/// Does the same as [`heading`], with the given shallow bytes of all objects.
 pub(super) fn heading_with(snapshot: &SnapshotInfo, shallow_bytes: u64, doc: &mut Document) {
     let mut totals = format!(
         "{} objects, {}",
@@ -47,7 +47,7 @@ pub(super) fn layout(jvm: Option<&str>, layout: &LayoutInfo, doc: &mut Document)
     }
 }
 
-/// What objects are to which no reference that counts leads from a GC root.
+/// Returns the words for objects without a path from a GC root.
 pub(super) const fn unheld(view: &View) -> &'static str {
     if view.holds_weakly {
         "unreachable: no path from a GC root"
@@ -56,7 +56,7 @@ pub(super) const fn unheld(view: &View) -> &'static str {
     }
 }
 
-/// The JVM, and what sizes rest on: bytes of a reference, of a header, and the alignment.
+/// Returns the JVM and the object layout: bytes of a reference and of a header, and the alignment.
 pub(crate) fn layout_line(jvm: Option<&str>, layout: &LayoutInfo) -> String {
     let jvm = jvm.map(|version| format!("JVM {}; ", printable(version)));
     let basis = match &*layout.source {

@@ -1,4 +1,4 @@
-//! Allocating stacks, in diffs and in `heapdiff sites`.
+//! Allocating stacks, in comparisons and in `heapdiff sites`.
 
 use heapdiff_units::Size;
 
@@ -23,7 +23,8 @@ pub(super) fn stack(
     });
 }
 
-/// An estimate with its interval: `1.4 MiB ± 0.1 MiB`, or `1.4 MiB (1.2 MiB..1.5 MiB)` where the halves differ.
+/// Formats an estimate with its interval: `1.4 MiB ± 0.1 MiB`, or `1.4 MiB (1.2 MiB..1.5 MiB)` if its sides differ by
+/// more than one eighth.
 pub(crate) fn interval(bytes: u64, [low, high]: [u64; 2]) -> String {
     let (below, above) = (bytes.saturating_sub(low), high.saturating_sub(bytes));
     let (less, more) = (below.min(above), below.max(above));
@@ -34,12 +35,12 @@ pub(crate) fn interval(bytes: u64, [low, high]: [u64; 2]) -> String {
     }
 }
 
-/// Returns an estimate with its interval, or a figure that is known.
+/// Formats an estimate with its interval, or an exact figure without one.
 pub(super) fn amount(bytes: u64, ci95: Option<[u64; 2]>) -> String {
     interval(bytes, ci95.unwrap_or([bytes; 2]))
 }
 
-/// Whether a part is large enough to be worth a word: a hundredth of all.
+/// True if a part is large enough to be mentioned: at least one per cent of all.
 pub(crate) const fn is_noted(part: u64, all: u64) -> bool {
     part > 0 && part >= all / 100
 }

@@ -10,9 +10,9 @@ use super::trace::{hourly, since, sparkline};
 use crate::document::{Document, INDENT, Tone, WIDTH};
 use crate::{coverage, document, kept, series, size};
 
-/// The report that has a suspect.
+/// The report that contains a suspect.
 pub(super) enum About<'a> {
-    /// A comparison. A reason of all suspects is printed elsewhere.
+    /// A comparison. A reason that all suspects share is printed elsewhere.
     Growth { common: Option<&'a str> },
     /// One dump.
     Heap(&'a HeapReport),
@@ -27,14 +27,15 @@ pub(super) const fn tone(suspect: &Suspect) -> Tone {
     }
 }
 
-/// What is between the figures of two dumps.
+/// Separator of the figures of two dumps.
 const ARROW: &str = " -> ";
-/// Maximum number of stacks that are shown of the first suspect and of the others, unless all are asked for.
+/// Maximum number of stacks shown of the first suspect, unless all are requested.
 const STACKS: usize = 2;
+/// Maximum number of stacks shown of each other suspect.
 const STACKS_OF_OTHERS: usize = 1;
 
 pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Document) {
-    // The commands and stacks of the first suspect show how to go on with the others.
+    // The commands and stacks of the first suspect show how to continue with the others.
     let is_first = suspect.rank == 1 || matches!(about, About::Heap(_));
     match about {
         About::Growth { .. } => grown(suspect, verbose, doc),
@@ -78,7 +79,7 @@ pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: 
     }
 }
 
-/// The growth of a suspect, and its figures in each dump.
+/// Adds the growth of a suspect, and its figures in each dump.
 fn grown(suspect: &Suspect, verbose: bool, doc: &mut Document) {
     let mut grown = signed_size(suspect.growth.retained_bytes);
     let off_heap = suspect.growth_with_off_heap() - suspect.growth.retained_bytes;
@@ -110,7 +111,7 @@ fn reasons(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Docume
         About::Growth { common } => ("why", *common),
         About::Heap(_) => ("about", None),
     };
-    // The figures of a known leak pattern show it.
+    // The figures of a known leak pattern show this reason already.
     let more_held = more_held();
     let is_obvious = |reason: &str| !verbose && suspect.detector.is_some() && reason == more_held;
     for reason in &suspect.reasons {
@@ -121,7 +122,7 @@ fn reasons(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Docume
     }
 }
 
-/// What a trace tells of what the suspect's stacks allocated.
+/// Adds the history, from a trace, of the objects that the suspect's stacks allocated.
 fn history(history: &History, doc: &mut Document) {
     doc.pair("history", sparkline(&history.series.live_bytes));
     match history.slope.ci95 {
@@ -137,7 +138,7 @@ fn history(history: &History, doc: &mut Document) {
     }
 }
 
-/// Returns the first stacks. The first one that allocated the class that accumulates is always among them.
+/// Returns the first stacks. If any stack allocated the accumulating class itself, the first such stack is among them.
 fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a Stack> {
     let mut first: Vec<&Stack> = stacks.iter().take(limit).collect();
     let direct = stacks.iter().find(|stack| stack.class == class);
@@ -149,7 +150,7 @@ fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a S
     first
 }
 
-/// At most `limit` stacks, and how much of the whole they explain.
+/// Adds at most `limit` stacks, and the bytes that samples cover.
 fn sampled(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
     let stacks = &suspect.stacks;
     if let Some(through) = &suspect.allocated_through {
@@ -167,7 +168,7 @@ fn sampled(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
     doc.reason("sampled", text);
 }
 
-/// What was allocated of the suspect's class where no sample of what it holds is followed.
+/// Adds the stacks that allocated the suspect's class. They are known if no sample of its content is tracked.
 fn allocated_at(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
     if suspect.allocated_at.is_empty() {
         return;
@@ -193,7 +194,7 @@ fn allocated_at(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Docume
     }
 }
 
-/// The number of stacks that are not shown.
+/// Returns the number of stacks that are not shown.
 fn more_stacks(more: usize) -> String {
     format!("{} (-v shows all)", counted(more as u64, "more stack"))
 }
@@ -279,7 +280,7 @@ mod tests {
         many.stacks = vec![stack("com.acme.Main.main(Main.java:7)", 9000, 80); 3];
         assert!(told(&many, false).ends_with(&format!("{sampled}; {}", all[2])));
         assert!(told(&many, true).ends_with(sampled));
-        // Without stacks nothing is said of samples.
+        // Without stacks, the text does not mention samples.
         let mut none = some;
         none.stacks.clear();
         assert!(!told(&none, false).contains("sample"));

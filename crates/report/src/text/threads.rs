@@ -7,9 +7,10 @@ use super::show::mention;
 use super::snapshot;
 use crate::document::{Document, WIDTH, bold};
 
-/// Frames that are always shown, whatever they hold.
+/// Number of frames that are always shown. Others are shown only if one of their local variables is shown.
 const FRAMES: usize = 8;
-/// The least that a frame, or an object in it, has to retain to be shown, in thousandths of its thread's bytes.
+/// Minimum retained size of the object of a local variable that is shown, in thousandths of the bytes that the thread
+/// retains.
 const WORTH: u64 = 10;
 
 pub(crate) fn build(report: &ThreadsReport, doc: &mut Document) {
@@ -75,7 +76,7 @@ fn more_frames(hidden: usize, doc: &mut Document) {
     }
 }
 
-/// The locals that hold a part worth a look.
+/// Returns a line for each local variable that retains enough to be shown.
 fn worth(locals: &Locals, least: u64) -> Vec<String> {
     let large = locals
         .largest
@@ -102,7 +103,7 @@ mod tests {
     use crate::report::Report;
     use heapdiff_model::threads::{LocalRow, ThreadTotals};
 
-    /// One of so many threads, that holds so much outside of its frames.
+    /// Returns the text of one thread of `threads`. It holds `outside` bytes outside of its frames.
     fn told(threads: u64, virtual_threads: u64, outside: u64) -> String {
         let local = LocalRow {
             kind: "JNI local",

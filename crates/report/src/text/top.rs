@@ -1,4 +1,4 @@
-//! The biggest objects as a table.
+//! The objects that retain most, as a table.
 
 use heapdiff_model::top::{TopObject, TopReport};
 use heapdiff_units::{Size, counted, grouped, percent};

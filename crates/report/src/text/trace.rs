@@ -1,4 +1,4 @@
-//! What a trace shows: its runs, and what leaks.
+//! The text of a trace: its runs, and possible leaks.
 
 mod counted;
 mod info;
@@ -14,10 +14,11 @@ use crate::document::{Document, Tone, dim, yellow};
 use crate::times::{span, utc};
 use crate::view::{TraceTopView, Viewed};
 
-/// The most frames that are shown of one stack, unless all are asked for.
+/// Maximum number of frames shown of a stack, unless all are requested.
 const FRAMES: usize = 8;
-/// The most stacks that are shown of a candidate, and frames of each.
+/// Maximum number of stacks shown of a candidate, unless all are requested.
 const PATHS: usize = 3;
+/// Maximum number of callers shown of each.
 const CALLERS: usize = 4;
 
 pub(crate) fn top(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
@@ -35,7 +36,7 @@ pub(crate) fn top(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Docum
     lines::add(report, doc);
 }
 
-/// What stays alive, and grows.
+/// Adds the live objects, and those that grow.
 fn grown(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     let totals = &report.totals;
     let is_known = report.alive_at != "unknown";
@@ -202,7 +203,7 @@ fn candidate(
     frames(candidate, report.view.verbose, doc);
 }
 
-/// When growth began.
+/// Returns the time when growth began.
 pub(super) fn since(ms: u64, uptime: u64, within: bool) -> String {
     if within {
         format!("{} UTC, {} into the run", utc(ms), span(uptime))
@@ -226,7 +227,7 @@ fn frames(candidate: &CandidateRow, verbose: bool, doc: &mut Document) {
     }
     let shown = if verbose { usize::MAX } else { PATHS };
     for path in candidate.paths.iter().take(shown) {
-        // What all of them have in common is said above.
+        // The common frame is shown above, so only its callers follow.
         let at = candidate.frame.as_ref();
         let at = at.and_then(|at| path.frames.iter().position(|f| f == at));
         let callers = at.map_or(&path.frames[..], |at| &path.frames[at + 1..]);
@@ -235,7 +236,7 @@ fn frames(candidate: &CandidateRow, verbose: bool, doc: &mut Document) {
     }
 }
 
-/// `+1.2 GiB/h (1.1 GiB to 1.3 GiB)`.
+/// Formats growth per hour with its interval: `+1.2 GiB/h (1.1 GiB to 1.3 GiB)`.
 pub(super) fn hourly(slope: &HistorySlope) -> String {
     with_interval(slope.bytes_per_hour, slope.ci95, "/h")
 }
@@ -250,7 +251,7 @@ fn with_interval(bytes: i64, ci95: Option<[i64; 2]>, per: &str) -> String {
     format!("{}{per}{interval}", size(bytes))
 }
 
-/// A line of blocks, as high as the figures.
+/// Returns a line of block characters. Their height shows the figures.
 pub(super) fn sparkline(figures: &[u64]) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = figures.iter().copied().max().unwrap_or(0).max(1);
@@ -266,7 +267,7 @@ pub(super) fn run(run: &RunInfo, doc: &mut Document) {
         .service
         .as_ref()
         .map_or_else(String::new, |s| format!("{s}, "));
-    // Recordings do not tell it.
+    // Recordings do not name the host.
     let host = match &*run.host {
         "" => String::new(),
         host => format!(" on {host}"),
@@ -319,7 +320,7 @@ pub(super) mod tests {
 
     const FRAME: &str = "com.acme.Cache.put(Cache.java:31)";
 
-    /// A class that grows, allocated at this frame on so many stacks.
+    /// Returns a class that grows, allocated at this frame on `stacks` stacks.
     pub(in crate::text) fn growing(stacks: usize) -> CandidateRow {
         let stack = |i: usize| vec![FRAME.to_owned(), format!("com.acme.Web.get{i}(Web.java:7)")];
         CandidateRow {
@@ -394,7 +395,7 @@ pub(super) mod tests {
         printed(Style::plain(), |doc| top(report, doc))
     }
 
-    /// That the sentence is in the report once it is changed, and not before.
+    /// Asserts that the sentence is in the report after the change, and not before it.
     fn assert_said(sentence: &str, change: impl Fn(&mut Viewed<TraceTopReport, TraceTopView>)) {
         let mut report = top_of(vec![growing(1)]);
         let before = said(&report);
@@ -415,7 +416,7 @@ pub(super) mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        // Three are shown; the frame stands above them.
+        // Three stacks are shown. The common frame is shown once, above them.
         assert!(!text.contains("get3") && text.matches("Cache.put").count() == 1);
         let mut all = top_of(vec![growing(5)]);
         all.view.verbose = true;
@@ -426,7 +427,7 @@ pub(super) mod tests {
             "{one}"
         );
         assert!(!one.contains("the stacks with the most live bytes") && !one.contains(" at  "));
-        // A class may be allocated at several frames.
+        // A class may be allocated in several frames.
         let mut class = growing(5);
         class.frame = None;
         let text = said(&top_of(vec![class]));
@@ -463,7 +464,7 @@ pub(super) mod tests {
             "alive: objects from the first 9s of the run that survived the full GC at 10s; later objects: unknown",
             tried,
         );
-        // Only as much as may be alive is known where it is not told how far that collection has looked.
+        // Live bytes are an upper bound if it is unknown which objects the full GC examined.
         let mut report = top_of(Vec::new());
         tried(&mut report);
         assert!(!said(&report).contains("at most "));
@@ -555,7 +556,7 @@ pub(super) mod tests {
             c.slope.ci95 = None
         });
         assert_of("(no Java frame)", &|c| c.frames.clear());
-        // The one that the program calls stands there.
+        // The JDK frame that the application calls is not folded.
         let called = "java.util.Arrays.copyOf(Arrays.java:3)".to_owned();
         let above = |n: usize| vec![called.clone(); n];
         assert_of("… 1 JDK frame", &|c| {

@@ -1,4 +1,4 @@
-//! Waste: a table of kinds, then each kind with examples and holders.
+//! Wasted memory: a table of kinds, then each kind with examples and holders.
 
 use heapdiff_diff::sentence::Waste;
 use heapdiff_model::waste::WasteReport;
@@ -11,7 +11,7 @@ use crate::document::{Column, Document, bold};
 use crate::printable::{printable, shortened};
 use crate::view::{Viewed, WasteView};
 
-/// The most columns of a string's text.
+/// Maximum number of columns of a string.
 const TEXT: usize = 48;
 
 pub(crate) fn build(report: &Viewed<WasteReport, WasteView>, doc: &mut Document) {
@@ -54,7 +54,7 @@ pub(crate) fn build(report: &Viewed<WasteReport, WasteView>, doc: &mut Document)
     }
 }
 
-/// Whether a kind has a hundredth of all, or changed by that much.
+/// True if the savings of a kind, or their change, are at least one per cent of all savings.
 fn is_worth_a_list(row: &WasteRow, all: u64) -> bool {
     let first = row.bytes_to_win.first().copied().unwrap_or(0);
     let last = last(&row.bytes_to_win);
@@ -62,7 +62,7 @@ fn is_worth_a_list(row: &WasteRow, all: u64) -> bool {
     most > 0 && most.saturating_mul(100) >= all
 }
 
-/// Last less first, with its sign.
+/// Returns the last figure less the first, with its sign.
 fn change(figures: &[u64]) -> String {
     let (first, last) = (figures.first().copied(), figures.last().copied());
     let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
@@ -78,7 +78,7 @@ fn last(figures: &[u64]) -> u64 {
     figures.last().copied().unwrap_or(0)
 }
 
-/// Columns of figures, where there are several dumps with their change.
+/// Returns the columns of a table: savings, their change if there are several dumps, and the columns in `middle`.
 fn headings(several: bool, middle: &[(&'static str, Column)]) -> Vec<(&'static str, Column)> {
     let mut columns = vec![("savings", Figure)];
     columns.extend(several.then_some(("change", Figure)));
@@ -166,7 +166,7 @@ fn rest(more: u64, doc: &mut Document) {
     }
 }
 
-/// An example in a few words.
+/// Describes an example in a few words.
 fn told(example: &WasteExample) -> String {
     let WasteExample { id, class, .. } = example;
     match (&example.text, example.length) {

@@ -1,4 +1,4 @@
-//! What was allocated of classes: counted where the agent does that, else estimated.
+//! Allocations of classes: counted if the agent counts classes, otherwise estimated.
 
 use heapdiff_model::trace::{CandidateRow, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -8,7 +8,7 @@ use crate::document::{Document, yellow};
 use crate::text::sites::more_classes;
 use crate::view::{TraceTopView, Viewed};
 
-/// What was allocated of a candidate's class.
+/// Returns the allocations of a candidate's class.
 pub(super) fn made(candidate: &CandidateRow) -> String {
     match candidate.counted {
         Some(count) => format!(
@@ -23,7 +23,7 @@ pub(super) fn made(candidate: &CandidateRow) -> String {
     }
 }
 
-/// The classes of which most was counted.
+/// Adds the table of classes with the most counted bytes.
 pub(super) fn add(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     if report.more.counts_more {
         doc.gap();
@@ -109,7 +109,7 @@ mod tests {
         );
         assert!(!with.contains("estimated from samples") && !with.contains(unknown));
         assert!(by_class(|report| count(report, 3)).contains(unknown));
-        // Frames and stacks are of more classes, or of less than one.
+        // A frame or stack may have several classes, or a part of one, so counts by class do not apply.
         let frames = said(&top_of(vec![growing(1)]));
         assert!(!frames.contains("    created "), "{frames}");
     }

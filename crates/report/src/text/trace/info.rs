@@ -1,4 +1,4 @@
-//! What is known of a trace's runs.
+//! The text about the runs of a trace.
 
 use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_model::trace::{NoteRow, TraceInfoReport};
@@ -8,7 +8,7 @@ use super::run;
 use crate::document::Document;
 use crate::times::{span, utc};
 
-/// The most notes that are shown of a run.
+/// Maximum number of notes shown of a run.
 const NOTES: usize = 5;
 
 pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {
@@ -94,7 +94,7 @@ pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {
     }
 }
 
-/// Whether the agent's options, as they were given, leave allocations out by class.
+/// True if the agent's options, as they were given, leave out allocations by class.
 fn is_filtered(options: &str) -> bool {
     let options = options.replace("\\,", "");
     let mut keys = options.split(',').map(str::trim_start);
@@ -216,7 +216,7 @@ mod tests {
             [no, yes, no, no, yes, no, no, no, no],
             "{text}"
         );
-        // What was lost or left out is not counted.
+        // Lost and filtered allocations are not counted.
         let text = of(ended("bytes", 0), 2, None, false);
         assert_eq!(
             told(&text),
@@ -236,7 +236,7 @@ mod tests {
         }
         let text = of(ended("recording", 0), 0, dump, false);
         assert_eq!(told(&text), [no, no, no, yes, no, no, no, no, no], "{text}");
-        // What was counted at first is not said of what came when the table was full.
+        // The first rate does not apply to the time after the table of samples was full.
         let text = of(ended("bytes", 0), 0, dump, true);
         assert_eq!(
             told(&text),

@@ -1,4 +1,4 @@
-//! What lines of code allocated, counted: rates over a part of the run.
+//! Allocation counts of lines of code, as rates over a part of the run.
 
 use heapdiff_model::trace::{CountedLineRow, CountedLines, SampledLineRow, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -9,11 +9,11 @@ use crate::text::count::{CLASS, EXECUTED, WITHOUT_JDK, jdk, not_counted, place, 
 use crate::times::span;
 use crate::view::{TraceTopView, Viewed};
 
-/// What stands beside counts.
+/// Note on the column of samples.
 const SAMPLED: &str =
     "sampled/s: objects per second by samples, if the difference is more than random variation";
 
-/// The lines that allocated most.
+/// Adds the lines that allocated most.
 pub(super) fn add(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     let Some(lines) = &report.lines else {
         return;
@@ -82,12 +82,12 @@ fn rows(lines: &CountedLines, doc: &mut Document) {
     doc.rest(lines.totals.sites.saturating_sub(shown), "more line");
 }
 
-/// What samples say of a line, if it is something else.
+/// Returns the samples of a line if they contradict its count.
 fn differing(row: &CountedLineRow) -> Option<SampledLineRow> {
     row.sampled.filter(|sampled| sampled.beyond_chance)
 }
 
-/// A rate; some that is less than one in two seconds is no nothing.
+/// Formats a rate. A rate that is rounded to 0 is shown as `<1`, unless the amount is 0.
 fn per_second(rate: u64, amount: u64) -> String {
     match (rate, amount) {
         (0, 1..) => "<1".to_owned(),
