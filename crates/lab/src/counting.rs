@@ -21,7 +21,7 @@ pub struct Options {
     /// Test only JVMs of this major version; may be repeated
     #[arg(long, value_name = "MAJOR")]
     jdk: Vec<u32>,
-    /// Multiply the number of allocations in the merge tests by this factor
+    /// Multiply the number of allocations in the tests by this factor
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     times: u32,
     /// Also write the table to this file
