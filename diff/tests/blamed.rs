@@ -350,7 +350,7 @@ fn a_few_entries_more_in_a_full_cache_are_no_growth() {
         let two = [counts[0], counts[2]].map(|entries| cache(20_000, entries, 4000));
         assert_eq!(first(two).verdict, Verdict::Cache);
     }
-    // A limit that is exceeded by more does not limit the cache.
+    // If a cache exceeds a limit by more, the limit does not apply to it.
     let beyond = first([20_000, 20_300, 20_600].map(|entries| cache(20_000, entries, 100)));
     assert_eq!(beyond.verdict, Verdict::Growth, "{beyond:#?}");
 }

@@ -206,7 +206,7 @@ fn dump(options: writer::Options, gap: u64) -> Vec<u8> {
         &[("last", Value::NULL)],
     );
     heap.set_static(class, "last", both);
-    // Long lists of roots are stored in another place.
+    // Lists of more than 16 referrers are in a separate section.
     let crowd = heap.add_object_array(boot.object, [text; 40]);
     heap.add_root(Root::JniGlobal { global_ref: 10 }, crowd);
     heap.build()

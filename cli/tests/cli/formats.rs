@@ -143,7 +143,7 @@ fn collapsed_stacks_say_what_the_report_says() {
     let all: u64 = bytes.map(|bytes| bytes.expect("bytes")).sum();
     let both = figures(&["--columns", "both"]);
     let alive: u64 = both.iter().map(|l| l.1[1]).sum();
-    // For few samples, the two reports apply the correction differently: for each site, or for the whole heap.
+    // One report corrects stacks with few samples holder by holder, the other for the whole heap.
     assert!(alive.abs_diff(all) * 100 <= all, "{alive}, {all}");
     let drawn = text(run(folder.path(), &[DUMPS[0], DUMPS[1], "--format", "svg"]).stdout);
     let grouped = |n: u64| {

@@ -130,7 +130,7 @@ fn answers_are_the_same_with_an_index_and_without() {
         let offset = index[128 + number * 24..].first_chunk().expect("an entry");
         usize::try_from(u64::from_le_bytes(*offset)).expect("an offset")
     };
-    // The sections with the referrers are near the end. They are verified only when a command uses them.
+    // The sections from number 27 on (referrers and their hashes) are verified only when a command uses them.
     let late = section(27);
     for at in [20, 100, 700, section(1), section(19), late - 64, late + 5] {
         let mut damaged = index.clone();

@@ -79,7 +79,8 @@ impl Heap {
     }
 }
 
-/// Returns thresholds with which the first `first` objects of each class that refer only to their class are not leaves.
+/// Returns thresholds with which, in each piece of the file, the first `first` objects of each class that refer only to
+/// their class are not leaves.
 fn kept(first: u32) -> Thresholds {
     Thresholds {
         bare: [first, u32::MAX],
