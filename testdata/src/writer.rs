@@ -4,7 +4,7 @@
 //! misunderstanding of the format cannot hide on both sides.
 //!
 //! * [`HeapBuilder`] builds a heap of classes, objects, threads and roots, assigns addresses as a JVM with a chosen
-//! [`JvmLayout`] would, and knows every true size.
+//!   [`JvmLayout`] would, and knows every true size.
 //! * [`graph`] turns a plain directed graph into a dump, for oracles.
 //! * [`linked`] streams lists and trees of any length without holding them in memory.
 //! * [`RecordWriter`] and [`Body`] write single records, for unusual and broken dumps.
